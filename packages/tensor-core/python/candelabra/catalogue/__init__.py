@@ -1,0 +1,15 @@
+"""The operator catalogue: every operator, declared once, by family. The same family names hold in every package."""
+
+import importlib
+
+from .declaration import FAMILIES, OPERATORS, declare_family, operator
+
+for _family in (
+    "creation", "copying", "elementwise", "reduction", "scan", "sorting", "views", "joining", "indexing", "linalg", "softmax",
+    "loss", "convolution", "pooling", "normalization", "random", "optimizer",
+):  # fmt: skip
+    _first = len(OPERATORS)
+    importlib.import_module(f"{__name__}.{_family}")
+    declare_family(_family, _first)
+
+__all__ = ["FAMILIES", "OPERATORS", "operator"]

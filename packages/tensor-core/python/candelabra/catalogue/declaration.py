@@ -1,0 +1,56 @@
+"""How an operator is declared: one call of `operator` with its schema, shape rule and tags.
+
+Everything else about an operator follows from that line: its function, method, in-place variant, ``out=``, its number in the
+kernel tables, its place in the conformance suite and in the documentation.
+"""
+
+from __future__ import annotations
+
+from candelabra import _C
+
+# Tags. The values are those of `enum Tag` in src/schema.hpp.
+INPLACE = 1  #: has an in-place variant, the name with an underscore
+VIEW = 2  #: returns a view of its first argument; done by the core, no kernel is called
+RANDOM = 4  #: draws from the generator of its device; takes a keyword ``generator``
+NONDIFFERENTIABLE = 8  #: results never require grad
+NUMBERS = 16  #: a Python number may stand for a tensor argument (it takes part in promotion as a wrapped number)
+HIDDEN = 32  #: reached as ``candelabra.ops.name`` only: neither a function of the package nor a method
+FUNCTION_ONLY = 64  #: a function of the package, not a method
+METHOD_ONLY = 128  #: a method, not a function of the package
+COMPOSITE = 256  #: has a decomposition in candelabra.composite; a backend may override it with a kernel
+DATA_DEPENDENT = 512  #: the shape of a result depends on data: the kernel asks the core for the memory
+NONDETERMINISTIC = 1024  #: equal inputs may give unequal results on some device
+NO_OUT = 2048  #: takes no ``out=``
+CORE = 4096  #: implemented in the core for every device; no kernel is called
+
+#: Every declared operator by name, in the order of declaration.
+OPERATORS: dict[str, _C.Operator] = {}
+#: Operator names by family (the name of the declaring module).
+FAMILIES: dict[str, list[str]] = {}
+
+
+def operator(schema: str, *, shape: str, tags: int = 0, doc: str = "") -> _C.Operator:
+    """Declare one operator.
+
+    Parameters
+    ----------
+    schema
+        For instance ``"add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"``. Types: ``Tensor``, ``Tensor?``,
+        ``Tensor[]``, ``Tensor?[]``, ``Scalar``, ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``memory_format``,
+        ``Generator`` (each also with ``?``), ``int[]``, ``int[N]``, ``int[]?``, ``bool[]``, ``float[]``. ``Tensor(a!)`` marks an
+        argument that is changed.
+    shape
+        Name of the shape rule, a C++ function in ``src/shapes/``.
+    tags
+        The constants above, or-ed.
+    doc
+        The docstring of the function and the method.
+    """
+    declared = _C.declare_operator(schema, shape, tags, doc)
+    OPERATORS[declared.name] = declared
+    return declared
+
+
+def declare_family(family: str, first: int) -> None:
+    """Note that the operators declared since there were `first` of them belong to `family`."""
+    FAMILIES[family] = list(OPERATORS)[first:]

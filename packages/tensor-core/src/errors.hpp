@@ -1,0 +1,64 @@
+// Errors: C++ exceptions inside, Python exceptions outside. Nothing else ever reaches Python.
+#pragma once
+
+#include <Python.h>
+
+#include <exception>
+#include <sstream>
+#include <string>
+
+namespace candelabra {
+
+// A Python exception that is already set.
+struct PythonError : std::exception {
+  const char* what() const noexcept override { return "a Python exception is set"; }
+};
+
+// A Python exception to be set: its type and message.
+struct Error : std::exception {
+  Error(PyObject* type, std::string message) : type(type), message(std::move(message)) {}
+  const char* what() const noexcept override { return message.c_str(); }
+  PyObject* type;  // borrowed; exception types live as long as the module
+  std::string message;
+};
+
+template <typename... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+template <typename... Parts>
+[[noreturn]] void raise(PyObject* type, const Parts&... parts) {
+  throw Error(type, text(parts...));
+}
+// Usage: check(ok, PyExc_IndexError, "select(): index ", index, " is out of range");
+template <typename... Parts>
+void check(bool condition, PyObject* type, const Parts&... parts) {
+  if (!condition) [[unlikely]] raise(type, parts...);
+}
+
+extern PyObject* out_of_memory_error;     // candelabra.OutOfMemoryError, a RuntimeError
+extern PyObject* backend_error;           // candelabra.BackendError, a RuntimeError: no such device, broken plugin
+extern PyObject* backend_version_error;   // candelabra.BackendVersionError, a BackendError: another ABI major
+bool init_errors(PyObject* module);
+
+// The exception type that an enum cb_status stands for.
+PyObject* exception_of_status(int32_t status);
+
+// Turns the C++ exception in flight into a Python exception. Call inside catch (...).
+void set_python_error() noexcept;
+
+// Runs body() at the boundary to Python: returns what it returns, or `failure` with the Python exception set.
+template <typename Body, typename Result>
+Result guarded(Result failure, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    set_python_error();
+    return failure;
+  }
+}
+
+}  // namespace candelabra

@@ -1,0 +1,48 @@
+// The operator object: a CPython callable that parses by its schema and runs.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "call.hpp"
+#include "schema.hpp"
+
+namespace candelabra {
+
+struct Kernel {
+  cb_kernel compiled = nullptr;
+  PyObject* python = nullptr;  // a callable
+  const cb_backend* backend = nullptr;
+  bool there() const { return compiled || python; }
+};
+
+struct Operator {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  Schema schema;
+  uint32_t tags;
+  ShapeRule shape;
+  std::array<Kernel, max_device_types> kernels;
+  PyObject* composite;         // the decomposition, for operators tagged composite
+  PyObject* fallback;          // called with the same arguments when they do not fit the schema: other spellings of the call
+  PyObject* recorder;          // recorder(result, *arguments) -> result, after the kernel; set by candelabra.autograd
+  PyObject* inplace_recorder;  // on in-place operators: inplace_recorder(operator, *arguments) -> result, instead of the kernel
+  PyObject* doc;
+  PyObject* dict;
+  Operator* inplace;           // the in-place variant of this operator
+  Operator* functional;        // of an in-place variant: the operator it belongs to
+  PyObject* result_type;       // a structseq type where results are named, else null
+  bool changes_arguments;      // any Tensor(a!), in-place variants included
+};
+
+extern PyTypeObject* operator_type;
+
+// Borrowed; null when there is none of that name.
+Operator* find_operator(std::string_view name);
+
+// Calls an operator with these Python arguments, recording where the tape is on. New reference; throws.
+Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);
+
+bool init_operator(PyObject* module);
+
+}  // namespace candelabra

@@ -1,0 +1,55 @@
+// Operator schemas: the text of the catalogue, parsed.
+#pragma once
+
+#include <Python.h>
+
+#include <string>
+#include <vector>
+
+namespace candelabra {
+
+// The tags of candelabra.catalogue.declaration.
+enum Tag : uint32_t {
+  tag_inplace = 1,
+  tag_view = 2,
+  tag_random = 4,
+  tag_nondifferentiable = 8,
+  tag_numbers = 16,
+  tag_hidden = 32,
+  tag_function_only = 64,
+  tag_method_only = 128,
+  tag_composite = 256,
+  tag_data_dependent = 512,
+  tag_nondeterministic = 1024,
+  tag_no_out = 2048,
+  tag_core = 4096,
+};
+
+enum class ParameterType : uint8_t { Tensor, Tensors, Scalar, Int, Float, Bool, Str, Ints, Bools, Floats, Dtype, Device, MemoryFormat, Generator };
+
+struct Parameter {
+  std::string name;
+  PyObject* interned;            // the name as an interned str
+  ParameterType type;
+  bool optional = false;         // Tensor?: None allowed
+  bool optional_elements = false;  // Tensor?[]
+  bool keyword_only = false;
+  bool mutated = false;          // Tensor(a!)
+  int fixed_length = 0;          // int[2]: one int stands for two of them
+  PyObject* default_value = nullptr;  // a Python object; null when required
+};
+
+struct Schema {
+  std::string text;
+  std::string name;
+  std::vector<Parameter> parameters;
+  int positional_count = 0;
+  std::vector<std::string> result_names;  // empty strings when not named
+  bool returns_nothing = false;
+  bool variadic_first_list = false;  // view(2, 3) for view([2, 3]): the first list parameter may be spread
+};
+
+// Throws ValueError that points at the place.
+Schema parse_schema(const std::string& text);
+
+}  // namespace candelabra

@@ -1,0 +1,37 @@
+// Storage: one block of memory on one device, shared by the tensors that view it, with their version counter.
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device.hpp"
+
+namespace candelabra {
+
+// Counted by reference; counts change only under Python's global lock.
+struct Storage {
+  int64_t references = 1;
+  void* data = nullptr;
+  size_t bytes = 0;
+  Device device;
+  uint32_t version = 0;                          // bumped by every in-place change of any tensor on this storage
+  void (*release)(Storage&) = nullptr;           // gives the memory back; null: the device's deallocate
+  void* owner = nullptr;                         // what release needs: a PyObject*, a DLManagedTensor*, another Storage*
+  PyObject* wrapper = nullptr;                   // the Python Storage object of this storage while there is one; borrowed
+};
+
+Storage* make_storage(Device device, size_t bytes);  // memory from the device's allocator; throws OutOfMemoryError
+// Memory that somebody else owns; release(storage) is called when the last tensor lets go.
+Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner);
+inline Storage* retain(Storage* storage) {
+  ++storage->references;
+  return storage;
+}
+void release(Storage* storage);  // the counterpart of retain
+
+PyObject* storage_object(Storage* storage);  // new reference
+bool init_storage(PyObject* module);
+
+}  // namespace candelabra

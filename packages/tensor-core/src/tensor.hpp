@@ -1,0 +1,115 @@
+// The Tensor object: a CPython type with its geometry inline.
+#pragma once
+
+#include <Python.h>
+
+#include <utility>
+
+#include "dims.hpp"
+#include "dtype.hpp"
+#include "errors.hpp"
+#include "storage.hpp"
+
+namespace candelabra {
+
+struct TensorObject {
+  PyObject_HEAD
+  Storage* storage;    // never null
+  int64_t offset;      // in elements
+  int64_t numel;
+  Dims sizes;
+  Dims strides;        // in elements
+  Dtype dtype;
+  bool contiguous;     // row-major without gaps; kept by set_geometry
+  bool requires_grad;  // on a leaf: asked for; with a grad_fn: true
+  bool retains_grad;
+  bool inference;      // made in inference mode: never part of a tape
+  int32_t output_number;  // which result of grad_fn this is
+  PyObject* grad;         // these may be null
+  PyObject* grad_fn;      // the tape entry that made this tensor
+  PyObject* base;         // the tensor this is a view of, itself not a view
+  PyObject* hooks;        // owned by candelabra.autograd
+  PyObject* dict;
+  PyObject* weakrefs;
+
+  int ndim() const { return sizes.size(); }
+  Device device() const { return storage->device; }
+  char* data() const { return static_cast<char*>(storage->data) + offset * itemsize(dtype); }
+  bool is_leaf() const { return grad_fn == nullptr; }
+};
+
+// Owns one reference to a tensor (or any Python object).
+template <typename T = PyObject>
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(T* owned) : object_(owned) {}
+  static Ref borrow(T* object) {
+    Py_XINCREF(reinterpret_cast<PyObject*>(object));
+    return Ref(object);
+  }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    T* old = std::exchange(object_, std::exchange(other.object_, nullptr));
+    Py_XDECREF(reinterpret_cast<PyObject*>(old));
+    return *this;
+  }
+  Ref(const Ref& other) : Ref(borrow(other.object_)) {}
+  Ref& operator=(const Ref& other) { return *this = Ref(other); }
+  ~Ref() { Py_XDECREF(reinterpret_cast<PyObject*>(object_)); }
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  T* release() { return std::exchange(object_, nullptr); }
+  PyObject* release_object() { return reinterpret_cast<PyObject*>(release()); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  T* object_ = nullptr;
+};
+using TensorRef = Ref<TensorObject>;
+
+// Throws PythonError when `owned` is null: for results of the C API.
+inline Ref<> owned(PyObject* object) {
+  if (!object) throw PythonError();
+  return Ref<>(object);
+}
+
+extern PyTypeObject* tensor_type;
+inline bool is_tensor(PyObject* object) {
+  return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_type);
+}
+inline TensorObject* as_tensor(PyObject* object) { return reinterpret_cast<TensorObject*>(object); }
+inline PyObject* as_object(TensorObject* tensor) { return reinterpret_cast<PyObject*>(tensor); }
+
+enum class MemoryFormat : uint8_t { Contiguous, ChannelsLast, Preserve };
+PyObject* memory_format_object(MemoryFormat format);  // borrowed
+bool is_memory_format_object(PyObject* object);
+MemoryFormat memory_format_from_object(PyObject* object);
+
+// New tensors. All throw.
+TensorRef make_tensor(Storage* retained, Dtype dtype, Dims sizes, Dims strides, int64_t offset);  // takes over one reference
+TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device);                      // contiguous
+TensorRef empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device);
+// Strides like those of `like` where it is dense and without overlap (memory format "preserve"), else contiguous.
+Dims preserved_strides(const TensorObject& like);
+// A view: same storage; base is set to self's base, or to self.
+TensorRef make_view(TensorObject* self, Dims sizes, Dims strides, int64_t offset);
+// Same memory and version counter, no base, no tape.
+TensorRef make_alias(TensorObject* self);
+
+void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset);  // keeps numel and contiguous
+bool is_channels_last(const TensorObject& tensor);
+bool is_dense_and_non_overlapping(const TensorObject& tensor);
+bool may_overlap_itself(const TensorObject& tensor);                       // two indices may mean one element
+bool share_memory_partly(const TensorObject& a, const TensorObject& b);    // overlap, but not the same view
+
+// Grad mode and inference mode of this thread.
+struct GradMode {
+  bool enabled = true;
+  bool inference = false;
+};
+extern thread_local GradMode grad_mode;
+
+bool init_tensor(PyObject* module);
+
+}  // namespace candelabra
