@@ -1,0 +1,165 @@
+// The table that the core asks for. Compiled for any x86-64 processor: it looks which one this is before anything else runs.
+#include "candelabra/backend.h"
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "allocator.hpp"
+#include "families.hpp"
+#include "parallel.hpp"
+
+namespace candelabra::cpu {
+namespace {
+
+thread_local std::string last_message;
+
+template <typename F>
+int32_t guarded(F&& f) noexcept {
+  try {
+    f();
+    return CB_OK;
+  } catch (const Failure& error) {
+    last_message = error.what();
+    return error.status();
+  } catch (const std::exception& error) {
+    last_message = error.what();
+    return CB_RUNTIME_ERROR;
+  }
+}
+
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+bool use_avx512() {
+  const char* forced = std::getenv("CANDELABRA_CPU_ISA");
+  return has_avx512() && !(forced && std::strcmp(forced, "avx2") == 0);
+}
+
+void processor_name(char* name, size_t capacity) {
+  unsigned words[12] = {};
+  for (unsigned i = 0; i < 3; ++i)
+    __asm__("cpuid" : "=a"(words[4 * i]), "=b"(words[4 * i + 1]), "=c"(words[4 * i + 2]), "=d"(words[4 * i + 3]) : "a"(0x80000002u + i), "c"(0));
+  char text[49] = {};
+  std::memcpy(text, words, 48);
+  const char* start = text;
+  while (*start == ' ') ++start;
+  std::snprintf(name, capacity, "%s", *start ? start : "x86-64");
+}
+
+int32_t initialize(const cb_host*) {
+  return guarded([] {
+    if (!has_avx2())
+      throw failure(CB_RUNTIME_ERROR, "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
+    set_thread_count(default_thread_count());
+    // The core tells a child about its fork only where the fork went through Python.
+    static const int registered = pthread_atfork(allocator_before_fork, allocator_after_fork, [] {
+      allocator_after_fork();
+      forked();
+    });
+    (void)registered;
+  });
+}
+
+const char* last_error() { return last_message.c_str(); }
+
+int32_t device_properties(int32_t, cb_device_properties* result) {
+  processor_name(result->name, sizeof result->name);
+  result->total_memory = physical_memory();
+  result->free_memory = available_memory();
+  result->processor_count = default_thread_count();
+  result->architecture = use_avx512() ? 512 : 256;
+  return CB_OK;
+}
+
+int32_t allocate_memory(int32_t, size_t bytes, void*, void** result) {
+  return guarded([&] { *result = allocate(bytes); });
+}
+
+void deallocate_memory(int32_t, void* memory, size_t bytes, void*) { deallocate(memory, bytes); }
+
+int32_t copy_bytes(int32_t, void* destination, const void* source, size_t bytes, void*) {
+  std::memmove(destination, source, bytes);
+  return CB_OK;
+}
+
+int32_t statistics(int32_t, cb_memory_statistics* result) {
+  memory_statistics(*result);
+  return CB_OK;
+}
+
+int32_t limit_memory(int32_t, int64_t bytes) {
+  set_memory_limit(bytes);
+  return CB_OK;
+}
+
+int32_t change_thread_count(int32_t count) {
+  return guarded([&] {
+    if (count < 1) throw failure(CB_VALUE_ERROR, "set_num_threads expects a positive integer, but got %d", count);
+    set_thread_count(count);
+  });
+}
+
+const char* describe() {
+  static const std::string text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
+                                  (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
+                                  "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n";
+  return text.c_str();
+}
+
+const KernelTable& kernels() {
+  static const KernelTable table = [] {
+    KernelTable made;
+    use_avx512() ? register_avx512(made) : register_avx2(made);
+    return made;
+  }();
+  return table;
+}
+
+cb_backend make_table() {
+  cb_backend table{};
+  table.size = sizeof(cb_backend);
+  table.abi_major = CB_ABI_MAJOR;
+  table.abi_minor = CB_ABI_MINOR;
+  table.device_type = "cpu";
+  table.version = CANDELABRA_VERSION;
+  table.capabilities = CB_CAP_HOST_MEMORY;
+  if (has_avx2()) {  // otherwise initialize() refuses, and nothing compiled for AVX2 may run before that
+    table.kernels = kernels().entries().data();
+    table.kernel_count = kernels().entries().size();
+  }
+  table.initialize = initialize;
+  table.last_error = last_error;
+  table.device_properties = device_properties;
+  table.allocate = allocate_memory;
+  table.deallocate = deallocate_memory;
+  table.copy_from_host = copy_bytes;
+  table.copy_to_host = copy_bytes;
+  table.copy_within = copy_bytes;
+  table.memory_statistics = statistics;
+  table.reset_peak_statistics = [](int32_t) { reset_peak_statistics(); };
+  table.empty_cache = [](int32_t) { empty_cache(); };
+  table.set_memory_limit = limit_memory;
+  table.thread_count = [] { return thread_count(); };
+  table.set_thread_count = change_thread_count;
+  table.after_fork_in_child = forked;
+  table.describe = describe;
+  return table;
+}
+
+}  // namespace
+}  // namespace candelabra::cpu
+
+extern "C" CB_EXPORT const cb_backend* candelabra_backend(void) {
+  static const cb_backend table = candelabra::cpu::make_table();
+  return &table;
+}

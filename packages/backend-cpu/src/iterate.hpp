@@ -1,0 +1,196 @@
+// Strided iteration for all kernels: descriptors of the same sizes become as few dimensions as possible, then runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <utility>
+
+#include "candelabra/backend.h"
+#include "dtypes.hpp"
+
+namespace candelabra::cpu {
+
+constexpr int max_dims = 64;
+
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// N operands over one index space. Dimension 0 is the innermost; strides are in elements. There is always at least one dimension.
+template <int N>
+struct Geometry {
+  int ndim = 1;
+  int64_t numel = 0;
+  int64_t sizes[max_dims];
+  int64_t strides[N][max_dims];
+
+  bool flat() const { return ndim == 1; }
+  // One dimension, every operand without gaps.
+  bool contiguous() const {
+    if (ndim != 1) return false;
+    for (int k = 0; k < N; ++k)
+      if (strides[k][0] != 1) return false;
+    return true;
+  }
+};
+
+enum class Order {
+  Any,      // dimensions may be reordered: innermost is where the first operand's (then the next one's) stride is smallest
+  RowMajor  // element i is the i-th of the descriptors in row-major order
+};
+
+namespace iterate_detail {
+
+template <int N>
+bool inner_first(const Geometry<N>& g, int a, int b) {  // whether dimension a belongs inside dimension b
+  for (int k = 0; k < N; ++k) {
+    int64_t sa = std::abs(g.strides[k][a]), sb = std::abs(g.strides[k][b]);
+    if (sa == 0 || sb == 0 || sa == sb) continue;
+    return sa < sb;
+  }
+  return true;
+}
+
+template <int N>
+void swap_dims(Geometry<N>& g, int a, int b) {
+  std::swap(g.sizes[a], g.sizes[b]);
+  for (int k = 0; k < N; ++k) std::swap(g.strides[k][a], g.strides[k][b]);
+}
+
+// Reorders and merges the first `count` dimensions that were entered innermost first.
+template <int N>
+void finish(Geometry<N>& g, int count, Order order) {
+  if (count == 0) {
+    g.ndim = 1;
+    g.sizes[0] = 1;
+    for (int k = 0; k < N; ++k) g.strides[k][0] = 1;
+    return;
+  }
+  if (order == Order::Any)
+    for (int i = 1; i < count; ++i)
+      for (int j = i; j > 0 && !inner_first(g, j - 1, j); --j) swap_dims(g, j - 1, j);
+  int last = 0;
+  for (int d = 1; d < count; ++d) {
+    bool joins = true;
+    for (int k = 0; k < N; ++k) joins &= g.strides[k][d] == g.strides[k][last] * g.sizes[last];
+    if (joins) {
+      g.sizes[last] *= g.sizes[d];
+    } else if (++last != d) {
+      g.sizes[last] = g.sizes[d];
+      for (int k = 0; k < N; ++k) g.strides[k][last] = g.strides[k][d];
+    }
+  }
+  g.ndim = last + 1;
+}
+
+}  // namespace iterate_detail
+
+// All operands must have the sizes of the first.
+template <int N>
+Geometry<N> geometry(const std::array<const cb_tensor*, N>& operands, Order order = Order::Any) {
+  Geometry<N> g;
+  const cb_tensor& first = *operands[0];
+  g.numel = first.numel;
+  int count = 0;
+  if (g.numel != 0) {
+    for (int d = first.ndim - 1; d >= 0; --d) {
+      if (first.sizes[d] == 1) continue;
+      g.sizes[count] = first.sizes[d];
+      for (int k = 0; k < N; ++k) g.strides[k][count] = operands[k]->strides[d];
+      ++count;
+    }
+  }
+  iterate_detail::finish(g, count, order);
+  if (g.numel == 0) g.sizes[0] = 0;
+  return g;
+}
+
+// Where one is in a geometry: element offsets of the operands, and how many elements are left in the innermost dimension.
+template <int N>
+struct Position {
+  int64_t index[max_dims];
+  int64_t offsets[N];
+
+  Position(const Geometry<N>& g, int64_t element) {
+    for (int k = 0; k < N; ++k) offsets[k] = 0;
+    for (int d = 0; d < g.ndim; ++d) {
+      index[d] = d + 1 < g.ndim ? element % g.sizes[d] : element;
+      element /= g.sizes[d] ? g.sizes[d] : 1;
+      for (int k = 0; k < N; ++k) offsets[k] += index[d] * g.strides[k][d];
+    }
+  }
+  // Moves on by n elements, n at most what is left in the innermost dimension.
+  void advance(const Geometry<N>& g, int64_t n) {
+    index[0] += n;
+    for (int k = 0; k < N; ++k) offsets[k] += n * g.strides[k][0];
+    for (int d = 0; index[d] == g.sizes[d] && d + 1 < g.ndim; ++d) {
+      index[d] = 0;
+      ++index[d + 1];
+      for (int k = 0; k < N; ++k) offsets[k] += g.strides[k][d + 1] - g.sizes[d] * g.strides[k][d];
+    }
+  }
+  int64_t left(const Geometry<N>& g) const { return g.sizes[0] - index[0]; }
+};
+
+// Calls run(offsets, n) for runs along the innermost dimension that cover elements [begin, end): offsets[k] is that of the first
+// element of operand k; from there its stride is g.strides[k][0]. Use with parallel_for(g.numel, …).
+template <int N, typename F>
+void for_each_run(const Geometry<N>& g, int64_t begin, int64_t end, F&& run) {
+  if (begin >= end) return;
+  Position<N> at(g, begin);
+  for (int64_t done = begin; done < end;) {
+    int64_t n = std::min(at.left(g), end - done);
+    run(static_cast<const int64_t*>(at.offsets), n);
+    done += n;
+    if (done < end) at.advance(g, n);
+  }
+}
+
+// A reduction: where the results are, and which elements go into each. Operand N-1 of `kept` is the reduced input; the others are
+// outputs, whose reduced dimensions have stride 0. A result at kept offsets o takes the elements input[o[N-1] + reduced offset].
+template <int N>
+struct ReductionGeometry {
+  Geometry<N> kept;
+  Geometry<1> reduced;
+
+  // The input's elements of one result lie without gaps, in order.
+  bool inner_contiguous() const { return reduced.ndim == 1 && (reduced.strides[0][0] == 1 || reduced.numel == 1); }
+  // Neighbouring results come from neighbouring elements: reduce whole rows at a time instead of one result after another.
+  bool kept_contiguous() const { return kept.strides[N - 1][0] == 1; }
+};
+
+// `operands`: outputs, then the input; `dims`: the reduced dimensions. Reduced dimensions keep their row-major order, so that
+// "the first of equals" and the order of sums do not depend on strides.
+template <int N>
+ReductionGeometry<N> reduction_geometry(const std::array<const cb_tensor*, N>& operands, std::span<const int64_t> dims) {
+  ReductionGeometry<N> g;
+  const cb_tensor& input = *operands[N - 1];
+  uint64_t is_reduced = 0;
+  for (int64_t d : dims) is_reduced |= uint64_t{1} << d;
+  int kept = 0, reduced = 0;
+  g.kept.numel = g.reduced.numel = 1;
+  for (int d = input.ndim - 1; d >= 0; --d) {
+    int64_t size = input.sizes[d];
+    if (is_reduced >> d & 1) {
+      g.reduced.numel *= size;
+      if (size == 1) continue;
+      g.reduced.sizes[reduced] = size;
+      g.reduced.strides[0][reduced++] = input.strides[d];
+    } else {
+      g.kept.numel *= size;
+      if (size == 1) continue;
+      g.kept.sizes[kept] = size;
+      for (int k = 0; k < N; ++k) g.kept.strides[k][kept] = operands[k]->strides[d];
+      ++kept;
+    }
+  }
+  iterate_detail::finish(g.kept, g.kept.numel ? kept : 0, Order::Any);
+  iterate_detail::finish(g.reduced, g.reduced.numel ? reduced : 0, Order::RowMajor);
+  if (g.kept.numel == 0) g.kept.sizes[0] = 0;
+  if (g.reduced.numel == 0) g.reduced.sizes[0] = 0;
+  return g;
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+
+}  // namespace candelabra::cpu

@@ -1,0 +1,115 @@
+#include "parallel.hpp"
+
+#include <omp.h>
+#include <sched.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace candelabra::cpu {
+
+namespace parallel_detail {
+
+std::atomic<int32_t> threads{1};
+thread_local bool inside = false;
+
+void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context) {
+  std::exception_ptr thrown;
+  std::atomic<bool> failed{false};
+  int64_t size = (n + pieces - 1) / pieces;
+  size = (size + 63) & ~int64_t{63};  // pieces that begin on cache lines, whatever the element
+#pragma omp parallel num_threads(static_cast<int>(pieces))
+  {
+    inside = true;
+    // The team may be smaller than what was asked for.
+    for (int64_t piece = omp_get_thread_num(); piece * size < n; piece += omp_get_num_threads()) {
+      try {
+        body(context, piece * size, std::min(n, (piece + 1) * size));
+      } catch (...) {
+        if (!failed.exchange(true)) thrown = std::current_exception();
+      }
+    }
+    inside = false;
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace parallel_detail
+
+namespace {
+
+thread_local int32_t library_threads = 0;
+std::atomic<bool> is_forked_child{false};
+
+int read_number(const std::string& path) {
+  std::ifstream file(path);
+  int value = -1;
+  file >> value;
+  return file ? value : -1;
+}
+
+// The processors a container's quota allows, rounded up; 0 where there is no quota.
+int32_t quota() {
+  std::ifstream v2("/sys/fs/cgroup/cpu.max");
+  std::string limit;
+  double period = 0;
+  if (v2 >> limit >> period && limit != "max" && period > 0) return static_cast<int32_t>((std::atof(limit.c_str()) + period - 1) / period);
+  double used = read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), each = read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  if (used > 0 && each > 0) return static_cast<int32_t>((used + each - 1) / each);
+  return 0;
+}
+
+}  // namespace
+
+int32_t default_thread_count() {
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    int value = std::atoi(text);
+    if (value > 0) return value;
+  }
+  cpu_set_t* allowed = CPU_ALLOC(4096);
+  size_t bytes = CPU_ALLOC_SIZE(4096);
+  int32_t count = 1;
+  if (allowed && sched_getaffinity(0, bytes, allowed) == 0) {
+    std::set<std::pair<int, int>> cores;  // hyperthreads of one core share its vector units
+    for (int cpu = 0; cpu < 4096; ++cpu) {
+      if (!CPU_ISSET_S(cpu, bytes, allowed)) continue;
+      std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+      int package = read_number(topology + "physical_package_id"), core = read_number(topology + "core_id");
+      cores.insert(core < 0 ? std::pair{-1, cpu} : std::pair{package, core});
+    }
+    count = std::max<int32_t>(1, static_cast<int32_t>(cores.size()));
+  }
+  if (allowed) CPU_FREE(allowed);
+  if (int32_t limit = quota()) count = std::min(count, limit);
+  return count;
+}
+
+void set_thread_count(int32_t count) {
+  parallel_detail::threads = is_forked_child ? 1 : count;
+  library_threads = 0;
+  use_library_threads();
+}
+
+void forked() {
+  is_forked_child = true;
+  parallel_detail::inside = false;
+  parallel_detail::threads = 1;
+  library_threads = 0;
+  use_library_threads();
+}
+
+bool in_parallel() { return parallel_detail::inside; }
+
+void use_library_threads() {
+  int32_t wanted = parallel_detail::inside ? 1 : thread_count();
+  if (library_threads == wanted) return;
+  omp_set_num_threads(wanted);
+  library_threads = wanted;
+}
+
+}  // namespace candelabra::cpu
