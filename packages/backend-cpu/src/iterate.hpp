@@ -1,6 +1,7 @@
 // Strided iteration for all kernels: descriptors of the same sizes become as few dimensions as possible, then runs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>

@@ -1,0 +1,66 @@
+"""Candelabra's backend for the CPU: a shared library of kernels behind ``candelabra/backend.h``.
+
+Nothing here is called by users: ``import candelabra`` finds this package by its entry point and loads the library the first
+time that a tensor is made on the device ``cpu``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+__version__ = "0.1.0"
+
+_hook = pluggy.HookimplMarker("candelabra")
+
+
+def library_path() -> Path:
+    """Return where the shared library of kernels lies.
+
+    Returns
+    -------
+    pathlib.Path
+        ``lib/libcandelabra_cpu.so`` beside this file.
+
+    Raises
+    ------
+    ImportError
+        The library is missing: this is a source tree that was not built.
+
+    Examples
+    --------
+    >>> import candelabra_backend_cpu
+    >>> candelabra_backend_cpu.library_path().name
+    'libcandelabra_cpu.so'
+    """
+    path = Path(__file__).parent / "lib" / "libcandelabra_cpu.so"
+    if not path.is_file():
+        raise ImportError(f"{path} is missing: install the wheel of candelabra-backend-cpu, or build it (pip install ./packages/backend-cpu)")
+    return path
+
+
+def _require_processor(flags: frozenset[str] | None = None) -> None:
+    """Raise ImportError where the processor lacks what every kernel is compiled for."""
+    if flags is None:
+        try:
+            lines = Path("/proc/cpuinfo").read_text().splitlines()
+        except OSError:
+            return  # the library looks by itself and refuses
+        flags = frozenset(next((line.split(":", 1)[1] for line in lines if line.startswith("flags")), "").split())
+        if not flags:
+            return
+    missing = sorted({"avx2", "fma", "f16c", "bmi2"} - flags)
+    if missing:
+        raise ImportError(
+            "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell of 2013, AMD Zen of 2017, or newer); "
+            f"this one lacks {', '.join(missing)}"
+        )
+
+
+@_hook
+def candelabra_register_backend(registrar: Any) -> None:
+    """Give the core the shared library (the hook of the entry-point group ``candelabra.backends``)."""
+    _require_processor()
+    registrar.library(str(library_path()))

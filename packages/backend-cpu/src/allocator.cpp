@@ -1,0 +1,404 @@
+#include "allocator.hpp"
+
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+#include "kernels.hpp"
+
+namespace candelabra::cpu {
+namespace {
+
+// Sizes are rounded up to one of these: multiples of 64 up to 1 KiB, then eight steps to each power of two.
+constexpr int class_count = 16 + 8 * 38;
+constexpr size_t largest_block = size_t{1} << 47;
+// Blocks up to 32 KiB are kept by each thread, a few of each class, without a lock.
+constexpr int magazine_classes = 16 + 8 * 5;
+constexpr int magazine_capacity = 16;
+// From here on blocks are mappings of their own (huge pages from 2 MiB on); below they come from malloc.
+constexpr size_t mapping_threshold = size_t{1} << 20;
+constexpr size_t huge_page = size_t{1} << 21;
+
+struct SizeClass {
+  int index;
+  size_t bytes;
+};
+
+inline SizeClass size_class(size_t bytes) {
+  if (bytes <= 1024) {
+    size_t units = bytes ? (bytes + 63) / 64 : 1;
+    return {static_cast<int>(units - 1), units * 64};
+  }
+  int power = std::bit_width(bytes - 1) - 1;
+  size_t step = size_t{1} << (power - 3);
+  size_t eighth = (bytes - 1) >> (power - 3);  // 8…15
+  return {16 + (power - 10) * 8 + static_cast<int>(eighth - 8), (eighth + 1) * step};
+}
+
+// A cached block's first bytes.
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+struct ClassList {
+  FreeBlock* head = nullptr;
+  uint64_t last_use = 0;
+};
+
+int64_t read_memory_limit(const char* path) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  return file >> value && value > 0 ? value : INT64_MAX;  // "max" is not a number
+}
+
+std::string readable(int64_t bytes) {
+  char text[64];
+  double value = static_cast<double>(bytes);
+  const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  int unit = 0;
+  while (value >= 1024 && unit < 6) value /= 1024, ++unit;
+  std::snprintf(text, sizeof text, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
+  return text;
+}
+
+int64_t swap_memory() {
+  struct sysinfo information {};
+  return sysinfo(&information) == 0 ? static_cast<int64_t>(information.totalswap) * information.mem_unit : 0;
+}
+
+void* system_allocate(size_t bytes) {
+  if (bytes < mapping_threshold) return std::aligned_alloc(memory_alignment, bytes);
+  size_t extra = bytes >= huge_page ? huge_page : 0;
+  void* mapped = mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  if (!extra) return mapped;
+  auto address = reinterpret_cast<uintptr_t>(mapped);
+  uintptr_t aligned = (address + huge_page - 1) & ~(huge_page - 1);
+  if (aligned != address) munmap(mapped, aligned - address);
+  if (size_t rest = address + extra - aligned) munmap(reinterpret_cast<void*>(aligned + bytes), rest);
+  madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);  // advice: without it the pages are small
+  return reinterpret_cast<void*>(aligned);
+}
+
+void system_free(void* memory, size_t bytes) {
+  if (bytes < mapping_threshold)
+    std::free(memory);
+  else
+    munmap(memory, bytes);
+}
+
+struct Magazine;
+
+class Cache {
+ public:
+  Cache() {
+    const char* text = std::getenv("CANDELABRA_CPU_CACHE_BYTES");
+    bound_ = text ? std::strtoll(text, nullptr, 10) : physical_memory() / 4;
+    refuse_above_ = physical_memory() + swap_memory();
+  }
+
+  int64_t bound() const { return bound_; }
+
+  void* take(SizeClass wanted, bool& hit) {
+    {
+      std::lock_guard lock(mutex_);
+      if (void* block = pop(wanted)) {
+        hit = true;
+        return block;
+      }
+    }
+    // Cached blocks of other sizes are worth less than new ones when memory is short.
+    if (wanted.bytes >= 32 * huge_page && available_memory() < static_cast<int64_t>(wanted.bytes)) release_all();
+    void* block = system_allocate(wanted.bytes);
+    if (!block) {
+      empty_cache();
+      block = system_allocate(wanted.bytes);
+    }
+    if (!block) return nullptr;
+    note_reserved(static_cast<int64_t>(wanted.bytes));
+    return block;
+  }
+
+  void put(void* memory, SizeClass size) {
+    if (static_cast<int64_t>(size.bytes) > bound_) return give_back(memory, size.bytes);
+    std::lock_guard lock(mutex_);
+    while (cached_ + static_cast<int64_t>(size.bytes) > bound_ && evict_oldest()) {
+    }
+    push(memory, size);
+  }
+
+  // Several blocks of one class at once, for magazines.
+  void put_all(void** blocks, int count, SizeClass size) {
+    for (int i = 0; i < count; ++i) put(blocks[i], size);
+  }
+
+  void release_all() {
+    std::lock_guard lock(mutex_);
+    while (evict_oldest()) {
+    }
+  }
+
+  void give_back(void* memory, size_t bytes) {
+    system_free(memory, bytes);
+    reserved.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  }
+
+  int64_t refuse_above() const { return refuse_above_; }
+  std::mutex& mutex() { return mutex_; }
+
+  std::atomic<int64_t> allocated{0}, allocated_peak{0}, reserved{0}, reserved_peak{0};
+  std::atomic<int64_t> limit{-1};
+  std::atomic<int64_t> slow_calls{0}, slow_hits{0};
+  Magazine* magazines = nullptr;  // of live threads, under mutex()
+  int64_t past_calls = 0;         // of threads that ended
+
+ private:
+  void push(void* memory, SizeClass size) {
+    auto* block = static_cast<FreeBlock*>(memory);
+    ClassList& list = lists_[size.index];
+    block->next = list.head;
+    list.head = block;
+    list.last_use = ++clock_;
+    cached_ += static_cast<int64_t>(size.bytes);
+  }
+
+  void* pop(SizeClass size) {
+    ClassList& list = lists_[size.index];
+    FreeBlock* block = list.head;
+    if (!block) return nullptr;
+    list.head = block->next;
+    list.last_use = ++clock_;
+    cached_ -= static_cast<int64_t>(size.bytes);
+    return block;
+  }
+
+  bool evict_oldest() {
+    int oldest = -1;
+    for (int i = 0; i < class_count; ++i)
+      if (lists_[i].head && (oldest < 0 || lists_[i].last_use < lists_[oldest].last_use)) oldest = i;
+    if (oldest < 0) return false;
+    size_t bytes = bytes_of_class(oldest);
+    void* block = lists_[oldest].head;
+    lists_[oldest].head = lists_[oldest].head->next;
+    cached_ -= static_cast<int64_t>(bytes);
+    give_back(block, bytes);
+    return true;
+  }
+
+  static size_t bytes_of_class(int index) {
+    if (index < 16) return static_cast<size_t>(index + 1) * 64;
+    int power = 10 + (index - 16) / 8;
+    return static_cast<size_t>((index - 16) % 8 + 9) << (power - 3);
+  }
+
+  void note_reserved(int64_t bytes) {
+    int64_t now = reserved.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    int64_t peak = reserved_peak.load(std::memory_order_relaxed);
+    while (now > peak && !reserved_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+    }
+  }
+
+  std::mutex mutex_;
+  std::array<ClassList, class_count> lists_{};
+  int64_t cached_ = 0;
+  uint64_t clock_ = 0;
+  int64_t bound_;
+  int64_t refuse_above_;
+};
+
+// Never destroyed: tensors may be freed while the process ends.
+Cache& cache() {
+  static Cache* const instance = std::construct_at(static_cast<Cache*>(std::malloc(sizeof(Cache))));
+  return *instance;
+}
+
+// A thread's own blocks, ready to be handed out.
+struct Magazine {
+  void* blocks[magazine_classes][magazine_capacity];
+  uint8_t counts[magazine_classes] = {};
+  std::atomic<int64_t> calls{0};  // all of them hits; written by this thread only
+  Magazine* next = nullptr;
+  Magazine** link = nullptr;
+
+  Magazine();
+  ~Magazine();
+  void flush();
+};
+
+enum class MagazineState : uint8_t { Unborn, Alive, Dead };
+thread_local MagazineState magazine_state = MagazineState::Unborn;
+thread_local Magazine* current_magazine = nullptr;
+
+Magazine::Magazine() {
+  std::lock_guard lock(cache().mutex());
+  next = cache().magazines;
+  link = &cache().magazines;
+  if (next) next->link = &next;
+  cache().magazines = this;
+}
+
+Magazine::~Magazine() {
+  magazine_state = MagazineState::Dead;
+  current_magazine = nullptr;
+  flush();
+  std::lock_guard lock(cache().mutex());
+  *link = next;
+  if (next) next->link = link;
+  cache().past_calls += calls.load(std::memory_order_relaxed);
+}
+
+void Magazine::flush() {
+  for (int i = 0; i < magazine_classes; ++i) {
+    if (!counts[i]) continue;
+    SizeClass size{i, i < 16 ? static_cast<size_t>(i + 1) * 64 : static_cast<size_t>((i - 16) % 8 + 9) << (7 + (i - 16) / 8)};
+    cache().put_all(blocks[i], counts[i], size);
+    counts[i] = 0;
+  }
+}
+
+// Null while the thread ends, and where nothing is to be cached.
+[[gnu::noinline]] Magazine* make_magazine() {
+  if (magazine_state == MagazineState::Dead || cache().bound() < (int64_t{1} << 24)) return nullptr;
+  thread_local Magazine magazine;
+  magazine_state = MagazineState::Alive;
+  return current_magazine = &magazine;
+}
+
+inline Magazine* magazine() {
+  Magazine* mine = current_magazine;
+  return mine ? mine : make_magazine();
+}
+
+[[noreturn, gnu::cold]] void out_of_memory(size_t bytes) {
+  Cache& all = cache();
+  int64_t limit = all.limit.load();
+  std::string text = "DefaultCPUAllocator: can't allocate memory: you tried to allocate " + std::to_string(bytes) + " bytes (" +
+                     readable(static_cast<int64_t>(bytes & INT64_MAX)) + "). " + readable(all.allocated.load()) +
+                     " are in use by tensors, " + readable(available_memory()) + " of " + readable(physical_memory()) +
+                     " of this machine's memory are available";
+  if (limit >= 0) text += ", and the limit for this process is " + readable(limit);
+  throw Failure(CB_OUT_OF_MEMORY, text + ".");
+}
+
+inline bool count_allocated(Cache& all, int64_t bytes) {
+  int64_t now = all.allocated.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  int64_t limit = all.limit.load(std::memory_order_relaxed);
+  if (limit >= 0 && now > limit) [[unlikely]] {
+    all.allocated.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
+  int64_t peak = all.allocated_peak.load(std::memory_order_relaxed);
+  while (now > peak && !all.allocated_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+[[gnu::noinline]] void* allocate_slowly(size_t bytes, SizeClass size) {
+  Cache& all = cache();
+  all.slow_calls.fetch_add(1, std::memory_order_relaxed);
+  bool hit = false;
+  void* block = all.take(size, hit);
+  if (!block) {
+    all.allocated.fetch_sub(static_cast<int64_t>(size.bytes), std::memory_order_relaxed);
+    out_of_memory(bytes);
+  }
+  if (hit) all.slow_hits.fetch_add(1, std::memory_order_relaxed);
+  return block;
+}
+
+}  // namespace
+
+void* allocate(size_t bytes) {
+  Cache& all = cache();
+  if (bytes > largest_block || (bytes >= mapping_threshold && static_cast<int64_t>(bytes) > all.refuse_above())) out_of_memory(bytes);
+  SizeClass size = size_class(bytes);
+  if (!count_allocated(all, static_cast<int64_t>(size.bytes))) out_of_memory(bytes);
+  if (size.index < magazine_classes) {
+    Magazine* mine = magazine();
+    if (mine && mine->counts[size.index]) {
+      mine->calls.store(mine->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      return mine->blocks[size.index][--mine->counts[size.index]];
+    }
+  }
+  return allocate_slowly(bytes, size);
+}
+
+void deallocate(void* memory, size_t bytes) noexcept {
+  if (!memory) return;
+  Cache& all = cache();
+  SizeClass size = size_class(bytes);
+  all.allocated.fetch_sub(static_cast<int64_t>(size.bytes), std::memory_order_relaxed);
+  if (size.index < magazine_classes) {
+    if (Magazine* mine = magazine()) {
+      uint8_t& count = mine->counts[size.index];
+      if (count == magazine_capacity) {  // keep half, for the next burst either way
+        all.put_all(mine->blocks[size.index] + magazine_capacity / 2, magazine_capacity / 2, size);
+        count = magazine_capacity / 2;
+      }
+      mine->blocks[size.index][count++] = memory;
+      return;
+    }
+  }
+  all.put(memory, size);
+}
+
+void empty_cache() noexcept {
+  if (Magazine* mine = current_magazine) mine->flush();
+  cache().release_all();
+}
+
+void memory_statistics(cb_memory_statistics& result) {
+  Cache& all = cache();
+  int64_t fast = 0;
+  {
+    std::lock_guard lock(all.mutex());
+    fast = all.past_calls;
+    for (Magazine* each = all.magazines; each; each = each->next) fast += each->calls.load(std::memory_order_relaxed);
+  }
+  result.allocated = all.allocated.load();
+  result.allocated_peak = all.allocated_peak.load();
+  result.reserved = all.reserved.load();
+  result.reserved_peak = all.reserved_peak.load();
+  result.allocation_count = fast + all.slow_calls.load();
+  result.cache_hit_count = fast + all.slow_hits.load();
+}
+
+void reset_peak_statistics() {
+  cache().allocated_peak = cache().allocated.load();
+  cache().reserved_peak = cache().reserved.load();
+}
+
+void set_memory_limit(int64_t bytes) { cache().limit = bytes; }
+
+// Of the machine, or of the container this runs in.
+int64_t physical_memory() {
+  static const int64_t value = [] {
+    struct sysinfo information {};
+    int64_t total = sysinfo(&information) == 0 ? static_cast<int64_t>(information.totalram) * information.mem_unit : INT64_MAX / 4;
+    total = std::min(total, read_memory_limit("/sys/fs/cgroup/memory.max"));
+    return std::min(total, read_memory_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  }();
+  return value;
+}
+
+int64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  int64_t kibibytes = 0;
+  while (file >> word)
+    if (word == "MemAvailable:" && file >> kibibytes) return std::min(kibibytes * 1024, physical_memory());
+  return 0;
+}
+
+void allocator_before_fork() { cache().mutex().lock(); }
+void allocator_after_fork() { cache().mutex().unlock(); }
+
+}  // namespace candelabra::cpu

@@ -1,0 +1,62 @@
+// Moving and filling contiguous memory; large results go past the caches.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "dtypes.hpp"
+
+namespace candelabra::cpu {
+
+// Results larger than this are not read back from a cache before they have left it.
+constexpr int64_t streaming_threshold = int64_t{4} << 20;
+
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// Whole cache lines by non-temporal stores; destination 64-byte aligned, bytes a multiple of 64. Ends without a fence.
+inline void stream_lines(void* destination, const void* source, int64_t bytes) {
+  auto* out = static_cast<char*>(destination);
+  const auto* in = static_cast<const char*>(source);
+  for (int64_t i = 0; i < bytes; i += 64) {
+#ifdef __AVX512F__
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(out + i), _mm512_loadu_si512(in + i));
+#else
+    __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i));
+    __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i + 32));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i), low);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i + 32), high);
+#endif
+  }
+}
+
+// Copies without reading the destination's lines first. Ends with a fence.
+inline void stream_bytes(void* destination, const void* source, int64_t bytes) {
+  auto* out = static_cast<char*>(destination);
+  const auto* in = static_cast<const char*>(source);
+  int64_t head = std::min<int64_t>(bytes, static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out) & 63));
+  std::memcpy(out, in, head);
+  int64_t lines = (bytes - head) & ~int64_t{63};
+  stream_lines(out + head, in + head, lines);
+  std::memcpy(out + head + lines, in + head + lines, bytes - head - lines);
+  _mm_sfence();
+}
+
+template <typename U>
+void fill_bytes(U* out, U value, int64_t n) {
+  int64_t i = 0;
+  if (n * static_cast<int64_t>(sizeof(U)) >= streaming_threshold / 2) {
+    alignas(64) U line[64 / sizeof(U)];
+    for (U& each : line) each = value;
+    for (; i < n && reinterpret_cast<uintptr_t>(out + i) & 63; ++i) out[i] = value;
+    constexpr int64_t step = 64 / sizeof(U);
+    for (; i + step <= n; i += step) stream_lines(out + i, line, 64);
+    _mm_sfence();
+  }
+  for (; i < n; ++i) out[i] = value;
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+
+}  // namespace candelabra::cpu

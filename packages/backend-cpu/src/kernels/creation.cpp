@@ -1,0 +1,117 @@
+// Constants and ranges.
+#include <cmath>
+
+#include "copy_bytes.hpp"
+#include "dtypes.hpp"
+#include "iterate.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+template <typename U>
+void fill_with(cb_tensor& out, U value) {
+  Geometry<1> g = geometry<1>({&out});
+  U* base = data<U>(out);
+  if (g.contiguous()) {
+    parallel_for(g.numel, grain_for(1), [&](int64_t begin, int64_t end) { fill_bytes(base + begin, value, end - begin); });
+    return;
+  }
+  parallel_for(g.numel, grain_for(2), [&](int64_t begin, int64_t end) {
+    for_each_run(g, begin, end, [&](const int64_t* offsets, int64_t n) {
+      U* run = base + offsets[0];
+      int64_t stride = g.strides[0][0];
+      for (int64_t i = 0; i < n; ++i) run[i * stride] = value;
+    });
+  });
+}
+
+void fill_(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_scalar& scalar = call.scalar(1);
+  dispatch<AllTypes>(out.dtype, [&]<typename T>() {
+    T value = scalar_to<T>(scalar);
+    dispatch_size(sizeof(T), [&]<typename U>() {
+      if constexpr (sizeof(U) == sizeof(T)) fill_with(out, std::bit_cast<U>(value));
+    });
+  });
+}
+
+// Element i in row-major order becomes value(i).
+template <typename T, typename F>
+void generate(cb_tensor& out, F&& value) {
+  Geometry<1> g = geometry<1>({&out}, Order::RowMajor);
+  T* base = data<T>(out);
+  parallel_for(g.numel, grain_for(4), [&](int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for_each_run(g, begin, end, [&](const int64_t* offsets, int64_t n) {
+      T* run = base + offsets[0];
+      int64_t stride = g.strides[0][0];
+      if (stride == 1)
+        for (int64_t j = 0; j < n; ++j) run[j] = value(i + j);
+      else
+        for (int64_t j = 0; j < n; ++j) run[j * stride] = value(i + j);
+      i += n;
+    });
+  });
+}
+
+void arange(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_scalar &start = call.scalar(0), &step = call.scalar(2);
+  bool whole = start.kind <= CB_SCALAR_INT && step.kind <= CB_SCALAR_INT;
+  dispatch<RealTypes>(out.dtype, [&]<typename T>() {
+    if constexpr (is_integer_v<T>) {
+      if (whole) {
+        // Unsigned: wraps as the dtype does, without overflow.
+        auto first = static_cast<uint64_t>(start.i), each = static_cast<uint64_t>(step.i);
+        generate<T>(out, [=](int64_t i) { return static_cast<T>(first + each * static_cast<uint64_t>(i)); });
+      } else {  // each bound is truncated to the dtype before the first element, as in PyTorch
+        auto first = static_cast<uint64_t>(static_cast<int64_t>(start.re)), each = static_cast<uint64_t>(static_cast<int64_t>(step.re));
+        generate<T>(out, [=](int64_t i) { return static_cast<T>(first + each * static_cast<uint64_t>(i)); });
+      }
+    } else {
+      double first = start.re, each = step.re;
+      generate<T>(out, [=](int64_t i) { return static_cast<T>(static_cast<compute_t<T>>(first + each * static_cast<double>(i))); });
+    }
+  });
+}
+
+void linspace(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_scalar &start = call.scalar(0), &end = call.scalar(1);
+  int64_t steps = out.numel;
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    if constexpr (is_complex_v<T>) {
+      complex128 first(start.re, start.im), last(end.re, end.im);
+      complex128 each = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : complex128(0);
+      generate<T>(out, [=](int64_t i) {
+        auto at = i < steps / 2 ? first + each * static_cast<double>(i) : last - each * static_cast<double>(steps - 1 - i);
+        return steps == 1 ? T(first) : T(at);
+      });
+    } else {
+      using C = std::conditional_t<is_integer_v<T>, double, compute_t<T>>;
+      C first = static_cast<C>(start.re), last = static_cast<C>(end.re);
+      C each = steps > 1 ? (last - first) / static_cast<C>(steps - 1) : C(0);
+      // From both ends to the middle, so that both ends are exact.
+      generate<T>(out, [=](int64_t i) {
+        C at = i < steps / 2 || steps == 1 ? first + each * static_cast<C>(i) : last - each * static_cast<C>(steps - 1 - i);
+        if constexpr (is_integer_v<T>)
+          return static_cast<T>(static_cast<int64_t>(at));
+        else
+          return T(at);
+      });
+    }
+  });
+}
+
+}  // namespace
+
+void register_creation(KernelTable& table) {
+  table.add<fill_>("fill_");
+  table.add<arange>("arange");
+  table.add<linspace>("linspace");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

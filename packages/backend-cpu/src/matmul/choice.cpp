@@ -1,0 +1,130 @@
+#include "choice.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+
+#include "../allocator.hpp"
+#include "../kernels.hpp"
+#include "../parallel.hpp"
+
+namespace candelabra::cpu {
+namespace {
+
+// What is known of one class: 0 is undecided. The times are for describe().
+struct Decision {
+  std::atomic<int> chosen{0};  // 1 + GemmLibrary
+  std::atomic<float> mkl_microseconds{0};
+  std::atomic<float> onednn_microseconds{0};
+};
+Decision decisions[shape_class_count];
+
+struct Representative {
+  const char* name;
+  int64_t m, n, k;
+  int rounds;
+};
+constexpr Representative representatives[shape_class_count] = {
+    {"small", 32, 128, 128, 20},
+    {"narrow", 4, 1024, 1024, 8},
+    {"large", 384, 384, 384, 4},
+};
+
+// MKL takes its narrower code paths on processors that are not Intel's.
+bool is_intel() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(0), "c"(0));
+  return b == 0x756e6547u && d == 0x49656e69u && c == 0x6c65746eu;  // "GenuineIntel"
+}
+
+GemmLibrary expected() { return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn; }
+
+const char* name_of(GemmLibrary library) { return library == GemmLibrary::mkl ? "MKL" : "oneDNN"; }
+
+// The library that the environment names: 1 + GemmLibrary, or 0.
+int forced() {
+  static const int library = [] {
+    const char* text = std::getenv("CANDELABRA_CPU_GEMM");
+    if (!text || !*text) return 0;
+    std::string_view value = text;
+    if (value == "mkl") return 1 + static_cast<int>(GemmLibrary::mkl);
+    if (value == "onednn") return 1 + static_cast<int>(GemmLibrary::onednn);
+    throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\" or \"onednn\", but is \"%s\"", text);
+  }();
+  return library;
+}
+
+// Best of some rounds, in microseconds: the least disturbed one.
+float time_library(void (*multiply)(const Gemm<float>&), const Gemm<float>& problem, int rounds) {
+  using clock = std::chrono::steady_clock;
+  float best = std::numeric_limits<float>::infinity();
+  multiply(problem);  // code generation and page faults
+  for (int round = 0; round < rounds; ++round) {
+    auto start = clock::now();
+    multiply(problem);
+    best = std::min(best, std::chrono::duration<float, std::micro>(clock::now() - start).count());
+  }
+  return best;
+}
+
+GemmLibrary measure(Decision& decision, const Representative& shape) {
+  Scratch<float> a(shape.m * shape.k), b(shape.n * shape.k), c(shape.m * shape.n);
+  for (int64_t i = 0; i < shape.m * shape.k; ++i) a[i] = static_cast<float>(i % 7) - 3;
+  for (int64_t i = 0; i < shape.n * shape.k; ++i) b[i] = static_cast<float>(i % 5) - 2;
+  Gemm<float> problem{false, true, shape.m, shape.n, shape.k, 1, a.data(), shape.k, b.data(), shape.k, 0, c.data(), shape.n};
+  float mkl = time_library(gemm_by_mkl, problem, shape.rounds), onednn = time_library(gemm_by_onednn, problem, shape.rounds);
+  decision.mkl_microseconds = mkl;
+  decision.onednn_microseconds = onednn;
+  // The expected one is only left for a clear gain: results should not change from run to run by noise in a measurement.
+  if (expected() == GemmLibrary::mkl) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
+  return mkl < 0.85f * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
+}
+
+}  // namespace
+
+ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
+  constexpr double few_operations = 1 << 20;
+  constexpr int64_t short_side = 8;
+  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= few_operations) return ShapeClass::small;
+  return std::min(m, n) <= short_side ? ShapeClass::narrow : ShapeClass::large;
+}
+
+GemmLibrary choose_gemm_library(ShapeClass shape) {
+  Decision& decision = decisions[static_cast<int>(shape)];
+  int chosen = decision.chosen.load(std::memory_order_relaxed);
+  if (chosen) [[likely]] return static_cast<GemmLibrary>(chosen - 1);
+  if ((chosen = forced()) == 0) {
+    if (in_parallel()) return expected();
+    // Two threads may measure at once; the later answer stands.
+    chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
+  }
+  decision.chosen = chosen;
+  return static_cast<GemmLibrary>(chosen - 1);
+}
+
+std::string describe_gemm_choices() {
+  std::string lines;
+  for (int i = 0; i < shape_class_count; ++i) {
+    const Decision& decision = decisions[i];
+    int chosen = decision.chosen;
+    char line[200];
+    if (!chosen)
+      std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n", representatives[i].name,
+                    name_of(expected()));
+    else if (decision.mkl_microseconds == 0)
+      std::snprintf(line, sizeof line, "float32 matmul, %s: %s (CANDELABRA_CPU_GEMM)\n", representatives[i].name,
+                    name_of(static_cast<GemmLibrary>(chosen - 1)));
+    else
+      std::snprintf(line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",
+                    representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)), static_cast<long long>(representatives[i].m),
+                    static_cast<long long>(representatives[i].n), static_cast<long long>(representatives[i].k),
+                    static_cast<double>(decision.mkl_microseconds), static_cast<double>(decision.onednn_microseconds));
+    lines += line;
+  }
+  return lines;
+}
+
+}  // namespace candelabra::cpu

@@ -1,0 +1,29 @@
+// Which library multiplies float32 matrices: MKL or oneDNN, decided once per shape class by timing both on this processor.
+#pragma once
+
+#include <string>
+
+#include "gemm.hpp"
+
+namespace candelabra::cpu {
+
+enum class GemmLibrary { mkl, onednn };
+
+// Problems that favour the same library: few operations (the call itself counts), a side too short for register blocks
+// (memory-bound), everything else.
+enum class ShapeClass { small, narrow, large };
+constexpr int shape_class_count = 3;
+
+ShapeClass shape_class(int64_t m, int64_t n, int64_t k);
+
+// The choice for this class. The first call for a class times both libraries (some milliseconds) unless the environment variable
+// CANDELABRA_CPU_GEMM (mkl or onednn) decides, or the caller is inside a parallel region, where nothing can be timed.
+GemmLibrary choose_gemm_library(ShapeClass shape);
+
+// What the choice is between; both do what gemm() promises.
+void gemm_by_mkl(const Gemm<float>& problem);
+void gemm_by_onednn(const Gemm<float>& problem);
+
+std::string describe_gemm_choices();
+
+}  // namespace candelabra::cpu

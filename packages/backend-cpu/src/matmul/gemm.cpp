@@ -1,0 +1,135 @@
+#include "gemm.hpp"
+
+#include <dnnl.h>
+#include <mkl.h>
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "../kernels.hpp"
+#include "../parallel.hpp"
+#include "choice.hpp"
+#include "onednn_matmul.hpp"
+
+namespace candelabra::cpu {
+namespace {
+
+constexpr int64_t mkl_limit = std::numeric_limits<MKL_INT>::max();
+
+CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
+
+void call_mkl(const Gemm<float>& p) {
+  cblas_sgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
+}
+void call_mkl(const Gemm<double>& p) {
+  cblas_dgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
+}
+void call_mkl(const Gemm<std::complex<float>>& p) {
+  cblas_cgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta, p.c, p.ldc);
+}
+void call_mkl(const Gemm<std::complex<double>>& p) {
+  cblas_zgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta, p.c, p.ldc);
+}
+
+// A product with one column is a matrix times a vector; both vectors have the strides of their matrices.
+void call_mkl_vector(const Gemm<float>& p, int64_t rows, int64_t columns, int64_t step) {
+  cblas_sgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, p.alpha, p.a, p.lda, p.b, step, p.beta, p.c, p.ldc);
+}
+void call_mkl_vector(const Gemm<double>& p, int64_t rows, int64_t columns, int64_t step) {
+  cblas_dgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, p.alpha, p.a, p.lda, p.b, step, p.beta, p.c, p.ldc);
+}
+void call_mkl_vector(const Gemm<std::complex<float>>& p, int64_t rows, int64_t columns, int64_t step) {
+  cblas_cgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, &p.alpha, p.a, p.lda, p.b, step, &p.beta, p.c, p.ldc);
+}
+void call_mkl_vector(const Gemm<std::complex<double>>& p, int64_t rows, int64_t columns, int64_t step) {
+  cblas_zgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, &p.alpha, p.a, p.lda, p.b, step, &p.beta, p.c, p.ldc);
+}
+
+// MKL's integers have 32 bits here: a longer side is cut in halves.
+template <typename T>
+void multiply_by_mkl(const Gemm<T>& p) {
+  if (p.m > mkl_limit || p.n > mkl_limit || p.k > mkl_limit) [[unlikely]] {
+    Gemm<T> first = p, second = p;
+    if (p.m > mkl_limit) {
+      first.m = p.m / 2;
+      second.m = p.m - first.m;
+      second.a = p.a + first.m * (p.transpose_a ? 1 : p.lda);
+      second.c = p.c + first.m * p.ldc;
+    } else if (p.n > mkl_limit) {
+      first.n = p.n / 2;
+      second.n = p.n - first.n;
+      second.b = p.b + first.n * (p.transpose_b ? p.ldb : 1);
+      second.c = p.c + first.n;
+    } else {
+      first.k = p.k / 2;
+      second.k = p.k - first.k;
+      second.a = p.a + first.k * (p.transpose_a ? p.lda : 1);
+      second.b = p.b + first.k * (p.transpose_b ? 1 : p.ldb);
+      second.beta = 1;
+    }
+    multiply_by_mkl(first);
+    multiply_by_mkl(second);
+    return;
+  }
+  if (p.n == 1)
+    call_mkl_vector(p, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.transpose_b ? 1 : p.ldb);
+  else
+    call_mkl(p);
+}
+
+}  // namespace
+
+int64_t largest_leading_dimension() { return mkl_limit; }
+
+void gemm_by_mkl(const Gemm<float>& problem) { multiply_by_mkl(problem); }
+
+void gemm_by_onednn(const Gemm<float>& p) {
+  // The primitive packs and splits better where there is much to do; the plain function needs no primitive.
+  if (shape_class(p.m, p.n, p.k) == ShapeClass::large && p.alpha == 1 && p.beta == 0 && !in_parallel()) {
+    MatmulProblem problem{.a_dtype = CB_FLOAT32, .c_dtype = CB_FLOAT32, .bias_dtype = CB_FLOAT32,
+                          .transpose_a = p.transpose_a, .transpose_b = p.transpose_b,
+                          .m = p.m, .n = p.n, .k = p.k, .a = p.a, .lda = p.lda, .b = p.b, .ldb = p.ldb,
+                          .bias = nullptr, .c = p.c, .ldc = p.ldc};
+    if (onednn_matmul(problem)) return;
+  }
+  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb,
+                                    p.beta, p.c, p.ldc);
+  if (status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "matrix product: oneDNN ran out of memory");
+  if (status != dnnl_success)
+    throw failure(CB_RUNTIME_ERROR, "matrix product of %lldx%lldx%lld: oneDNN failed (status %d)", static_cast<long long>(p.m),
+                  static_cast<long long>(p.n), static_cast<long long>(p.k), static_cast<int>(status));
+}
+
+void gemm(const Gemm<float>& problem) {
+  use_library_threads();
+  if (choose_gemm_library(shape_class(problem.m, problem.n, problem.k)) == GemmLibrary::mkl)
+    gemm_by_mkl(problem);
+  else
+    gemm_by_onednn(problem);
+}
+void gemm(const Gemm<double>& problem) {
+  use_library_threads();
+  multiply_by_mkl(problem);
+}
+void gemm(const Gemm<std::complex<float>>& problem) {
+  use_library_threads();
+  multiply_by_mkl(problem);
+}
+void gemm(const Gemm<std::complex<double>>& problem) {
+  use_library_threads();
+  multiply_by_mkl(problem);
+}
+
+bool half_gemm(const HalfGemm& p) {
+  use_library_threads();
+  return onednn_matmul({.a_dtype = p.dtype, .c_dtype = p.float_result ? int32_t{CB_FLOAT32} : p.dtype, .bias_dtype = p.dtype,
+                        .transpose_a = p.transpose_a, .transpose_b = p.transpose_b, .m = p.m, .n = p.n, .k = p.k,
+                        .a = p.a, .lda = p.lda, .b = p.b, .ldb = p.ldb, .bias = p.bias, .c = p.c, .ldc = p.ldc});
+}
+
+std::string describe_gemm() {
+  return describe_gemm_choices() + "float64 and complex matmul: MKL\nbfloat16 and float16 matmul: oneDNN where the processor has it, else as float32\n";
+}
+
+}  // namespace candelabra::cpu

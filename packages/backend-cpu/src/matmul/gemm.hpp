@@ -1,0 +1,57 @@
+// Products of matrices that BLAS can address: row-major, each with a leading dimension and a transpose flag.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+
+namespace candelabra::cpu {
+
+// c = alpha * op(a) @ op(b) + beta * c; op(a) is m × k, op(b) is k × n. With beta == 0, c is not read. m, n and k are at least 1.
+template <typename T>
+struct Gemm {
+  bool transpose_a;
+  bool transpose_b;
+  int64_t m, n, k;
+  T alpha;
+  const T* a;
+  int64_t lda;
+  const T* b;
+  int64_t ldb;
+  T beta;
+  T* c;
+  int64_t ldc;
+};
+
+void gemm(const Gemm<float>& problem);
+void gemm(const Gemm<double>& problem);
+void gemm(const Gemm<std::complex<float>>& problem);
+void gemm(const Gemm<std::complex<double>>& problem);
+
+// A larger leading dimension cannot be handed to BLAS: the matrix has to be packed.
+int64_t largest_leading_dimension();
+
+// The same for bfloat16 and float16 (elements as their bits), accumulated in float32: c = op(a) @ op(b) + bias, where bias (n
+// elements of `dtype`) may be null, and c is float32 or of `dtype`.
+struct HalfGemm {
+  int32_t dtype;  // CB_BFLOAT16 or CB_FLOAT16
+  bool transpose_a;
+  bool transpose_b;
+  int64_t m, n, k;
+  const void* a;
+  int64_t lda;
+  const void* b;
+  int64_t ldb;
+  const void* bias;
+  void* c;
+  int64_t ldc;
+  bool float_result;
+};
+
+// False where this processor has no such kernel (nothing was written then).
+bool half_gemm(const HalfGemm& problem);
+
+// One line for each shape class of float32 products: which library was chosen, and why.
+std::string describe_gemm();
+
+}  // namespace candelabra::cpu

@@ -1,0 +1,28 @@
+// Matrix products by oneDNN's matmul primitive, for float32 and the half precisions.
+#pragma once
+
+#include <cstdint>
+
+namespace candelabra::cpu {
+
+// c = op(a) @ op(b) + bias. op(a) is m × k, op(b) is k × n, all row-major with leading dimensions. dtypes are enum cb_dtype.
+struct MatmulProblem {
+  int32_t a_dtype;  // of b, too
+  int32_t c_dtype;
+  int32_t bias_dtype;
+  bool transpose_a;
+  bool transpose_b;
+  int64_t m, n, k;
+  const void* a;
+  int64_t lda;
+  const void* b;
+  int64_t ldb;
+  const void* bias;  // n elements, or null
+  void* c;
+  int64_t ldc;
+};
+
+// False where oneDNN has nothing better than its reference loop for this on this processor; nothing was written then.
+bool onednn_matmul(const MatmulProblem& problem);
+
+}  // namespace candelabra::cpu

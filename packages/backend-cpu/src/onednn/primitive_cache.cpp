@@ -1,0 +1,20 @@
+#include "primitive_cache.hpp"
+
+namespace candelabra::cpu {
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::stream& onednn_stream() {
+  thread_local dnnl::stream stream(onednn_engine());
+  return stream;
+}
+
+void rethrow_onednn(const dnnl::error& error, const char* what) {
+  if (error.status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "%s: oneDNN ran out of memory (%s)", what, error.what());
+  throw failure(CB_RUNTIME_ERROR, "%s: oneDNN failed: %s (status %d)", what, error.what(), static_cast<int>(error.status));
+}
+
+}  // namespace candelabra::cpu
