@@ -17,9 +17,9 @@ enum class ArgumentKind : uint8_t {
 };
 
 struct Argument {
-  ArgumentKind kind = ArgumentKind::None;
-  int32_t count = 0;
-  PyObject* object = nullptr;  // what the caller passed, or the default; borrowed
+  ArgumentKind kind;
+  int32_t count;
+  PyObject* object;  // what the caller passed, or the default; borrowed
   union {
     TensorObject* tensor;    // borrowed; a shape rule that converts keeps the new one alive with Call::keep
     TensorObject** tensors;  // count of them, in the arena; an entry may be null in Tensor?[]
@@ -32,11 +32,19 @@ struct Argument {
     Device device;
     MemoryFormat memory_format;
   };
-  cb_scalar scalar{};        // Number and Scalar
+  cb_scalar scalar;          // Number and Scalar only; not set otherwise
   // What the kernel sees of a tensor, where that is not the tensor's own geometry: set by broadcast() and the like.
-  cb_tensor* descriptor = nullptr;
+  cb_tensor* descriptor;
 
-  Argument() : i(0) {}
+  // Left uninitialized: a call has room for many arguments and pays only for those it has. The parser calls reset().
+  Argument() {}
+  void reset(PyObject* passed) {
+    kind = ArgumentKind::None;
+    count = 0;
+    object = passed;
+    i = 0;
+    descriptor = nullptr;
+  }
   bool given() const { return kind != ArgumentKind::None; }
   bool is_tensor() const { return kind == ArgumentKind::Tensor; }
 };
@@ -137,6 +145,12 @@ struct Call {
 // A shape rule: checks the arguments, normalizes what the kernel is to see, and describes the outputs.
 using ShapeRule = void (*)(Call&);
 ShapeRule find_shape_rule(std::string_view name);  // null when there is none (shapes/registry.cpp)
+
+// Sets call.device and checks that all tensors are there. A tensor without dimensions in host memory becomes a number where the operator
+// takes numbers.
+void resolve_device(Call& call);
+// Gives out= the sizes of the result, with new memory where it has others.
+void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes);
 
 // Runs a parsed call: device, shape rule, memory, kernel, in that order. Results are in outputs[].tensor or in result.
 void run(Call& call);

@@ -24,7 +24,8 @@ struct Device {
 struct DeviceType {
   std::string name;
   std::string distribution;             // for messages: "candelabra-backend-cpu 0.1.0"
-  const cb_backend* table = nullptr;    // the core's own host-memory table for a backend of Python kernels only
+  const cb_backend* table = nullptr;    // complete: defaults stand where the backend gave nothing
+  const cb_backend* original = nullptr; // as the backend exported it; null for a backend of Python kernels only
   int device_count = 1;
   bool has(uint64_t capability) const { return (table->capabilities & capability) != 0; }
 };
@@ -47,6 +48,11 @@ bool is_device_object(PyObject* object);
 Device device_from_object(PyObject* object);   // device instance, str, or int (index of the default accelerator type); throws
 
 bool init_device(PyObject* module);
+
+// The services given to backends; allocate_output is in dispatch.cpp.
+extern const cb_host host_services;
+
+extern PyMethodDef device_functions[];
 
 // Raises the exception for a failed table function (not a kernel) of this device type.
 [[noreturn]] void raise_backend_failure(const DeviceType& type, const char* what, int32_t status);

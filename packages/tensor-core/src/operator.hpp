@@ -33,12 +33,18 @@ struct Operator {
   Operator* functional;        // of an in-place variant: the operator it belongs to
   PyObject* result_type;       // a structseq type where results are named, else null
   bool changes_arguments;      // any Tensor(a!), in-place variants included
+  bool returns_self;           // in-place variants, and operators such as fill_ that return the Tensor(a!) they were given first
+  bool elementwise;            // reads element i of its inputs only for element i of the result, so that the two may be one memory
+
+  const std::array<Kernel, max_device_types>& kernel_table() const { return functional ? functional->kernels : kernels; }
 };
 
 extern PyTypeObject* operator_type;
 
 // Borrowed; null when there is none of that name.
 Operator* find_operator(std::string_view name);
+// Every operator of the catalogue, in-place variants not counted, in the order of declaration.
+const std::vector<Operator*>& all_operators();
 
 // Calls an operator with these Python arguments, recording where the tape is on. New reference; throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);

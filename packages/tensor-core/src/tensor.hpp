@@ -85,6 +85,7 @@ enum class MemoryFormat : uint8_t { Contiguous, ChannelsLast, Preserve };
 PyObject* memory_format_object(MemoryFormat format);  // borrowed
 bool is_memory_format_object(PyObject* object);
 MemoryFormat memory_format_from_object(PyObject* object);
+bool init_memory_format(PyObject* module);
 
 // New tensors. All throw.
 TensorRef make_tensor(Storage* retained, Dtype dtype, Dims sizes, Dims strides, int64_t offset);  // takes over one reference

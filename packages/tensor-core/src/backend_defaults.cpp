@@ -1,0 +1,82 @@
+// What stands in a backend's table where the backend gave nothing, and the whole table of a backend of Python kernels only.
+#include "backend_defaults.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace candelabra {
+
+namespace {
+
+// The default functions are not told whose table they stand in for, so those that need the table's other functions are not here:
+// copy_within by way of the host is done by its caller when the pointer is null.
+const char* no_last_error() { return nullptr; }
+int32_t one_device(int32_t* count) {
+  *count = 1;
+  return CB_OK;
+}
+int32_t nothing_to_wait_for(int32_t) { return CB_OK; }
+int32_t no_statistics(int32_t, cb_memory_statistics* result) {
+  uint64_t size = result->size;
+  std::memset(result, 0, size);
+  result->size = size;
+  return CB_OK;
+}
+void nothing_on_device(int32_t) {}
+int32_t no_memory_limit(int32_t, int64_t) { return CB_NOT_IMPLEMENTED; }
+int32_t one_thread() { return 1; }
+int32_t no_threads(int32_t) { return CB_NOT_IMPLEMENTED; }
+void nothing() {}
+
+int32_t host_allocate(int32_t, size_t bytes, void*, void** result) {
+  *result = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  return *result ? CB_OK : CB_OUT_OF_MEMORY;
+}
+void host_deallocate(int32_t, void* memory, size_t, void*) { std::free(memory); }
+int32_t host_copy(int32_t, void* destination, const void* source, size_t bytes, void*) {
+  std::memmove(destination, source, bytes);
+  return CB_OK;
+}
+
+template <typename Function>
+void fill(Function*& slot, Function* standard) {
+  if (!slot) slot = standard;
+}
+
+}  // namespace
+
+cb_backend completed(const cb_backend& given) {
+  cb_backend table{};
+  std::memcpy(&table, &given, std::min<size_t>(given.size, sizeof(cb_backend)));
+  table.size = sizeof(cb_backend);
+  fill(table.last_error, no_last_error);
+  fill(table.device_count, one_device);
+  fill(table.synchronize, nothing_to_wait_for);
+  fill(table.memory_statistics, no_statistics);
+  fill(table.reset_peak_statistics, nothing_on_device);
+  fill(table.empty_cache, nothing_on_device);
+  fill(table.set_memory_limit, no_memory_limit);
+  fill(table.thread_count, one_thread);
+  fill(table.set_thread_count, no_threads);
+  fill(table.after_fork_in_child, nothing);
+  return table;
+}
+
+cb_backend host_memory_backend(const char* device_type) {
+  cb_backend table{};
+  table.size = sizeof(cb_backend);
+  table.abi_major = CB_ABI_MAJOR;
+  table.abi_minor = CB_ABI_MINOR;
+  table.device_type = device_type;
+  table.version = "";
+  table.capabilities = CB_CAP_HOST_MEMORY;
+  table.allocate = host_allocate;
+  table.deallocate = host_deallocate;
+  table.copy_from_host = host_copy;
+  table.copy_to_host = host_copy;
+  table.copy_within = host_copy;
+  return completed(table);
+}
+
+}  // namespace candelabra

@@ -1,0 +1,389 @@
+// Runs a parsed call: device, shape rule, memory, kernel.
+#include <bit>
+#include <cstring>
+
+#include "operator.hpp"
+#include "python_kernel.hpp"
+#include "random.hpp"
+
+namespace candelabra {
+
+namespace {
+
+// Work above which letting other threads run pays for itself, in elements read and written.
+constexpr int64_t release_threshold = 1 << 15;
+
+// What a kernel is given, and what allocate_output needs to find back from it.
+struct Frame {
+  cb_call call;
+  Call* owner;
+  cb_tensor outputs[max_outputs];
+  cb_value values[max_arguments];
+  char error[512];
+};
+
+cb_tensor describe(const TensorObject& tensor) {
+  return {tensor.data(), tensor.sizes.data(), tensor.strides.data(), tensor.numel, tensor.ndim(), static_cast<int32_t>(tensor.dtype),
+          tensor.storage->device.index, 0};
+}
+
+// The output as the kernel sees it: with the reduced dimensions that keepdim=False leaves out.
+cb_tensor describe_output(Call& call, const Output& output, const TensorObject& tensor) {
+  cb_tensor result = describe(tensor);
+  if (!output.inserted) return result;
+  int ndim = tensor.ndim() + std::popcount(output.inserted);
+  int64_t* sizes = call.arena.make<int64_t>(ndim);
+  int64_t* strides = call.arena.make<int64_t>(ndim);
+  for (int i = 0, from = 0; i < ndim; ++i) {
+    bool inserted = output.inserted >> i & 1;
+    sizes[i] = inserted ? 1 : tensor.sizes[from];
+    strides[i] = inserted ? 0 : tensor.strides[from];
+    if (!inserted) ++from;
+  }
+  result.sizes = sizes;
+  result.strides = strides;
+  result.ndim = ndim;
+  return result;
+}
+
+template <typename T>
+T* in_arena(Call& call, const T& value) {
+  T* memory = call.arena.make<T>(1);
+  *memory = value;
+  return memory;
+}
+
+cb_value describe_argument(Call& call, Argument& argument) {
+  cb_value value{};
+  switch (argument.kind) {
+    case ArgumentKind::None:
+      value.kind = CB_NONE;
+      break;
+    case ArgumentKind::Tensor:
+    case ArgumentKind::Number:
+      value.kind = CB_TENSOR;
+      value.as.tensor = argument.descriptor ? argument.descriptor : in_arena(call, describe(*argument.tensor));
+      break;
+    case ArgumentKind::Tensors: {
+      value.kind = CB_TENSORS;
+      value.count = argument.count;
+      const cb_tensor** list = call.arena.make<const cb_tensor*>(argument.count);
+      for (int k = 0; k < argument.count; ++k) {
+        list[k] = argument.tensors[k] ? in_arena(call, describe(*argument.tensors[k])) : nullptr;
+      }
+      value.as.tensors = list;
+      break;
+    }
+    case ArgumentKind::Scalar:
+      value.kind = CB_SCALAR;
+      value.as.scalar = &argument.scalar;
+      break;
+    case ArgumentKind::Int:
+    case ArgumentKind::Bool:
+      value.kind = CB_INT;
+      value.as.i = argument.i;
+      break;
+    case ArgumentKind::Float:
+      value.kind = CB_FLOAT;
+      value.as.f = argument.f;
+      break;
+    case ArgumentKind::Ints:
+      value.kind = CB_INTS;
+      value.count = argument.count;
+      value.as.ints = argument.ints;
+      break;
+    case ArgumentKind::Floats:
+      value.kind = CB_FLOATS;
+      value.count = argument.count;
+      value.as.floats = argument.floats;
+      break;
+    case ArgumentKind::String:
+      value.kind = CB_STRING;
+      value.as.string = argument.string;
+      break;
+    case ArgumentKind::Dtype:
+      value.kind = CB_INT;
+      value.as.i = static_cast<int64_t>(argument.dtype);
+      break;
+    case ArgumentKind::Device:
+    case ArgumentKind::MemoryFormat:
+      value.kind = CB_NONE;  // the core has seen to it
+      break;
+  }
+  return value;
+}
+
+bool shares_memory_with_arguments(const Call& call, const TensorObject* tensor, int first) {
+  for (int i = first; i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.is_tensor() && argument.tensor->storage == tensor->storage) return true;
+    if (argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count; ++k) {
+        if (argument.tensors[k] && argument.tensors[k]->storage == tensor->storage) return true;
+      }
+    }
+  }
+  return false;
+}
+
+void check_writable(const Call& call, const TensorObject& tensor) {
+  check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.name(),
+        "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "
+        "tensor before performing the operation.");
+}
+
+// An in-place call reads its other arguments while it writes self: they must be apart from it or, element by element, the same.
+void separate_arguments(Call& call, TensorObject* self) {
+  for (int i = 1; i < call.argument_count; ++i) {
+    Argument& argument = call[i];
+    if (!argument.is_tensor() || argument.tensor->storage != self->storage) continue;
+    if (call.op.elementwise) {
+      check(!share_memory_partly(*argument.tensor, *self), PyExc_RuntimeError, call.name(),
+            "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+            "Please clone() the tensor before performing the operation.");
+    } else {
+      argument.tensor = call.keep(clone(argument.tensor, MemoryFormat::Preserve));
+    }
+  }
+}
+
+// Where the caller's tensor is of another dtype than the result, or is read by the kernel as well: a tensor of the call's own.
+bool needs_temporary(Call& call, const Output& output) {
+  TensorObject& given = *output.given;
+  if (given.dtype != output.dtype) {
+    check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ", info(output.dtype).type_name,
+          " can't be cast to the desired output type ", info(given.dtype).type_name);
+    return true;
+  }
+  return !call.op.returns_self && shares_memory_with_arguments(call, &given, 0);
+}
+
+void prepare_output(Call& call, Output& output) {
+  if (!output.given) {
+    output.tensor = output.strides ? empty_strided(output.sizes, *output.strides, output.dtype, call.device)
+                                   : empty(output.sizes, output.dtype, call.device);
+    return;
+  }
+  TensorObject& given = *output.given;
+  if (call.op.returns_self) {
+    check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", to_text(given.sizes),
+          " doesn't match the broadcast shape ", to_text(output.sizes));
+  } else {
+    check(given.device() == call.device, PyExc_RuntimeError, call.name(), "(): Expected all tensors to be on the same device, but out= is on ",
+          to_text(given.device()), " and the arguments are on ", to_text(call.device));
+    check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ", info(output.dtype).type_name,
+          " can't be cast to the desired output type ", info(given.dtype).type_name);
+    resize_output(call.name(), given, output.sizes);
+  }
+  check_writable(call, given);
+  output.tensor = needs_temporary(call, output) ? empty(output.sizes, output.dtype, call.device) : TensorRef::borrow(&given);
+}
+
+// The caller's tensor is what is returned.
+void finish_output(Output& output) {
+  if (!output.given || output.tensor.get() == output.given) return;
+  copy_into(output.given, output.tensor.get());
+  output.tensor = TensorRef::borrow(output.given);
+}
+
+int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const int64_t* sizes) {
+  Frame& frame = *reinterpret_cast<Frame*>(kernel_call);
+  try {
+    Call& call = *frame.owner;
+    check(index >= 0 && index < call.output_count && ndim >= 0 && ndim <= max_dims, PyExc_RuntimeError, call.name(),
+          "(): allocate_output() was asked for an output that is not there");
+    Output& output = call.outputs[index];
+    output.sizes = Dims(std::span(sizes, static_cast<size_t>(ndim)));
+    prepare_output(call, output);
+    frame.outputs[index] = describe(*output.tensor.get());
+    return CB_OK;
+  } catch (...) {
+    set_python_error();
+    return CB_RUNTIME_ERROR;  // run() finds the Python exception that is set
+  }
+}
+
+[[noreturn]] void raise_kernel_failure(Call& call, const Frame& frame, int32_t status) {
+  if (PyErr_Occurred()) throw PythonError();
+  if (frame.error[0]) {
+    // A message that names the operator stands by itself.
+    bool named = std::strstr(frame.error, call.name()) != nullptr;
+    raise(exception_of_status(status), named ? "" : call.name(), named ? "" : "(): ", frame.error);
+  }
+  if (status == CB_NOT_IMPLEMENTED) {
+    const char* dtype = info(call.outputs[0].dtype).type_name;
+    for (int i = 0; i < call.argument_count; ++i) {
+      if (frame.values[i].kind == CB_TENSOR) {
+        dtype = info(static_cast<Dtype>(frame.values[i].as.tensor->dtype)).type_name;
+        break;
+      }
+    }
+    raise(PyExc_NotImplementedError, '"', call.name(), "\" not implemented for '", dtype, "' on device ", to_text(call.device));
+  }
+  raise(exception_of_status(status), call.name(), "(): the kernel of device ", to_text(call.device), " failed with status ", status);
+}
+
+int64_t work(const Call& call) {
+  int64_t elements = 0;
+  for (int k = 0; k < call.output_count; ++k) elements += call.outputs[k].tensor.get() ? call.outputs[k].tensor->numel : 0;
+  for (int i = 0; i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.is_tensor()) elements += argument.tensor->numel;
+    if (argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count; ++k) elements += argument.tensors[k] ? argument.tensors[k]->numel : 0;
+    }
+  }
+  return elements;
+}
+
+void call_kernel(Call& call, const Kernel& kernel) {
+  Frame frame;
+  cb_call& c = frame.call;
+  frame.owner = &call;
+  frame.error[0] = 0;
+  c.size = sizeof(cb_call);
+  c.host = &host_services;
+  c.backend = kernel.backend;
+  c.operator_name = call.op.functional ? call.op.functional->schema.name.c_str() : call.name();
+  c.device_index = call.device.index;
+  c.output_count = call.output_count;
+  c.argument_count = call.argument_count;
+  c.reserved = 0;
+  c.outputs = frame.outputs;
+  c.arguments = frame.values;
+  c.stream = nullptr;
+  c.random_seed = c.random_offset = 0;
+  c.error = frame.error;
+  c.error_capacity = sizeof frame.error;
+  for (int i = 0; i < call.argument_count; ++i) frame.values[i] = describe_argument(call, call[i]);
+  for (int k = 0; k < call.output_count; ++k) {
+    const Output& output = call.outputs[k];
+    frame.outputs[k] = output.tensor ? describe_output(call, output, *output.tensor.get()) : cb_tensor{};
+    if (!output.tensor) frame.outputs[k].dtype = static_cast<int32_t>(output.dtype);
+  }
+  if (call.op.tags & tag_random) {
+    GeneratorState taken = take_random_numbers(call);
+    c.random_seed = taken.seed;
+    c.random_offset = taken.offset;
+  }
+  int32_t status;
+  if (!(call.op.tags & tag_data_dependent) && work(call) >= release_threshold) {
+    Py_BEGIN_ALLOW_THREADS;
+    status = kernel.compiled(&c);
+    Py_END_ALLOW_THREADS;
+  } else {
+    status = kernel.compiled(&c);
+  }
+  if (status != CB_OK) [[unlikely]] raise_kernel_failure(call, frame, status);
+}
+
+}  // namespace
+
+const cb_host host_services = {sizeof(cb_host), CB_ABI_MAJOR, CB_ABI_MINOR, allocate_output};
+
+void resolve_device(Call& call) {
+  const TensorObject* deciding = nullptr;
+  bool mixed = false;
+  auto look = [&](const TensorObject* tensor) {
+    if (!deciding) {
+      deciding = tensor;
+    } else if (tensor->storage->device != deciding->storage->device) {
+      mixed = true;
+      if (deciding->ndim() == 0 && tensor->ndim() > 0) deciding = tensor;
+    }
+  };
+  const Device* asked = nullptr;
+  for (int i = 0; i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.kind == ArgumentKind::Tensor) {
+      look(argument.tensor);
+    } else if (argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count; ++k) {
+        if (argument.tensors[k]) look(argument.tensors[k]);
+      }
+    } else if (argument.kind == ArgumentKind::Device) {
+      asked = &argument.device;
+    }
+  }
+  if (!deciding) {
+    call.device = asked ? *asked : default_device();
+    return;
+  }
+  call.device = deciding->device();
+  if (!mixed || call.op.schema.name == "copy_" || (call.op.tags & tag_core)) return;
+  for (int i = 0; i < call.argument_count; ++i) {
+    Argument& argument = call[i];
+    const TensorObject* odd = nullptr;
+    if (argument.is_tensor() && argument.tensor->device() != call.device) {
+      if (argument.tensor->ndim() == 0 && (call.op.tags & tag_numbers) && device_type(argument.tensor->device()).has(CB_CAP_HOST_MEMORY) &&
+          !(call.in_place && i == 0)) {
+        argument.scalar = item(argument.tensor);
+        argument.kind = ArgumentKind::Number;
+        continue;
+      }
+      odd = argument.tensor;
+    } else if (argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count && !odd; ++k) {
+        if (argument.tensors[k] && argument.tensors[k]->device() != call.device) odd = argument.tensors[k];
+      }
+    }
+    check(!odd, PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, ", to_text(call.device),
+          " and ", odd ? to_text(odd->device()) : "", " (argument '", call.op.schema.parameters[i].name, "' of ", call.name(),
+          "()); move one with .to(device)");
+  }
+}
+
+void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes) {
+  if (std::ranges::equal(std::span<const int64_t>(out.sizes), sizes)) return;
+  if (out.numel != 0) {
+    std::string message = text("An output with one or more elements was resized since it had shape ", to_text(out.sizes),
+                               ", which does not match the required output shape ", to_text(sizes), " of ", operator_name,
+                               "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
+    if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();
+  }
+  int64_t bytes = product(sizes) * itemsize(out.dtype);
+  if (static_cast<size_t>(bytes) > out.storage->bytes || out.offset != 0) {
+    Storage* old = std::exchange(out.storage, make_storage(out.device(), static_cast<size_t>(bytes)));
+    release(old);
+  }
+  set_geometry(out, Dims(sizes), contiguous_strides(sizes), 0);
+}
+
+GeneratorState take_random_numbers(Call& call) {
+  GeneratorState& state = generator_state(call.generator, call.device);
+  GeneratorState taken = state;
+  int64_t count = call.output_count > 0 ? std::max<int64_t>(product(call.outputs[0].sizes), 1) : 1;
+  state.offset += static_cast<uint64_t>(count + 1) / 2;
+  return taken;
+}
+
+void run(Call& call) {
+  Operator& op = call.op;
+  if (call.device.type < 0) resolve_device(call);
+  if (op.returns_self && op.functional) separate_arguments(call, call[0].tensor);
+  op.shape(call);
+  if (call.result || (op.tags & tag_core)) return;
+  if (op.tags & tag_view) {
+    for (int k = 0; k < call.output_count; ++k) {
+      Output& output = call.outputs[k];
+      output.tensor = make_view(output.view_of, std::move(output.sizes), std::move(*output.strides), output.offset);
+      output.tensor->dtype = output.dtype;
+    }
+    return;
+  }
+  if (!(op.tags & tag_data_dependent)) {
+    for (int k = 0; k < call.output_count; ++k) prepare_output(call, call.outputs[k]);
+  }
+  const Kernel& kernel = op.kernel_table()[call.device.type];
+  if (kernel.compiled) [[likely]] {
+    call_kernel(call, kernel);
+  } else if (kernel.python) {
+    call_python_kernel(call, kernel.python);
+  } else {
+    raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device), " (",
+          device_type(call.device).distribution, "), and no decomposition; python -m candelabra.backends lists what there is");
+  }
+  for (int k = 0; k < call.output_count; ++k) finish_output(call.outputs[k]);
+}
+
+}  // namespace candelabra

@@ -1,0 +1,671 @@
+// The operator object: arguments are collected and parsed by the schema, then dispatched and recorded.
+#include "operator.hpp"
+
+#include <structmember.h>
+
+#include <deque>
+#include <map>
+#include <set>
+
+#include "random.hpp"
+#include "tensor_type.hpp"
+
+namespace candelabra {
+
+PyTypeObject* operator_type = nullptr;
+
+namespace {
+
+PyObject* const failure = nullptr;
+
+std::map<std::string, Operator*, std::less<>>& by_name() {
+  static std::map<std::string, Operator*, std::less<>> operators;
+  return operators;
+}
+std::vector<Operator*>& declared() {
+  static std::vector<Operator*> operators;
+  return operators;
+}
+
+// The arguments do not fit the schema: another spelling of the call may (Operator::fallback).
+struct SchemaMismatch : Error {
+  using Error::Error;
+};
+template <typename... Parts>
+[[noreturn]] void mismatch(const Parts&... parts) {
+  throw SchemaMismatch(PyExc_TypeError, text(parts...));
+}
+
+// What the caller gave, in the order of the schema. Borrowed.
+struct Given {
+  PyObject* values[max_arguments];
+  PyObject* out = nullptr;
+  PyObject* generator = nullptr;
+  Ref<> spread;  // owns the tuple made of view(2, 3)
+};
+
+bool same_name(PyObject* a, PyObject* b) { return a == b || PyUnicode_Compare(a, b) == 0; }
+
+// NumPy's names for PyTorch's, which PyTorch takes as well.
+const char* other_name(PyObject* name) {
+  if (PyUnicode_CompareWithASCIIString(name, "input") == 0) return "self";
+  if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "dim";
+  if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) return "keepdim";
+  if (PyUnicode_CompareWithASCIIString(name, "self") == 0) return "input";
+  return nullptr;
+}
+
+int find_parameter(const Schema& schema, PyObject* name) {
+  int count = static_cast<int>(schema.parameters.size());
+  for (int i = 0; i < count; ++i) {
+    if (schema.parameters[i].interned == name) return i;
+  }
+  for (int i = 0; i < count; ++i) {
+    if (same_name(schema.parameters[i].interned, name)) return i;
+  }
+  if (const char* other = other_name(name)) {
+    for (int i = 0; i < count; ++i) {
+      if (schema.parameters[i].name == other) return i;
+    }
+  }
+  return -1;
+}
+
+bool is_integer(PyObject* object) { return PyLong_Check(object) || (!PyFloat_Check(object) && PyIndex_Check(object) && !is_tensor(object)); }
+
+void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObject* names) {
+  const Schema& schema = op.schema;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k) {
+    PyObject* name = PyTuple_GET_ITEM(names, k);
+    int i = find_parameter(schema, name);
+    if (i >= 0) {
+      if (given.values[i]) mismatch(schema.name, "() got multiple values for argument '", schema.parameters[i].name, "'");
+      given.values[i] = values[k];
+    } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && !(op.tags & (tag_no_out | tag_view | tag_core)) && !op.returns_self) {
+      if (values[k] != Py_None) given.out = values[k];
+    } else if (PyUnicode_CompareWithASCIIString(name, "generator") == 0 && (op.tags & tag_random)) {
+      if (values[k] != Py_None) given.generator = values[k];
+    } else {
+      mismatch(schema.name, "() got an unexpected keyword argument '", PyUnicode_AsUTF8(name), "'; its schema: ", schema.text);
+    }
+  }
+}
+
+void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  const Schema& schema = op.schema;
+  int parameters = static_cast<int>(schema.parameters.size());
+  int positional = schema.positional_count;
+  int filled = static_cast<int>(std::min<Py_ssize_t>(count, positional));
+  for (int i = 0; i < filled; ++i) given.values[i] = arguments[i];
+  for (int i = filled; i < parameters; ++i) given.values[i] = nullptr;
+  if (count > positional || (schema.variadic_first_list && count == positional && is_integer(arguments[positional - 1]))) {
+    int list = positional - 1;
+    if (!schema.variadic_first_list || !is_integer(arguments[list])) {
+      mismatch(schema.name, "() takes ", positional, " positional argument(s) but ", count, " were given; its schema: ", schema.text);
+    }
+    given.spread = owned(PyTuple_New(count - list));
+    for (Py_ssize_t i = list; i < count; ++i) PyTuple_SET_ITEM(given.spread.get(), i - list, Py_NewRef(arguments[i]));
+    given.values[list] = given.spread.get();
+  }
+  if (names) collect_keywords(op, given, arguments + count, names);
+  for (int i = 0; i < parameters; ++i) {
+    if (given.values[i]) continue;
+    given.values[i] = schema.parameters[i].default_value;
+    if (given.values[i]) continue;
+    // view() of a tensor without dimensions
+    if (schema.variadic_first_list && i == positional - 1 && schema.positional_count == 2) {
+      given.spread = owned(PyTuple_New(0));
+      given.values[i] = given.spread.get();
+      continue;
+    }
+    mismatch(schema.name, "() missing required argument '", schema.parameters[i].name, "'; its schema: ", schema.text);
+  }
+}
+
+[[noreturn]] void wrong_type(const Operator& op, int i, const char* expected, PyObject* got) {
+  mismatch(op.schema.name, "(): argument '", op.schema.parameters[i].name, "' (position ", i + 1, ") must be ", expected, ", not ",
+           Py_TYPE(got)->tp_name);
+}
+
+int64_t parse_integer(const Operator& op, int i, PyObject* value) {
+  if (PyLong_Check(value)) {
+    long long result = PyLong_AsLongLong(value);
+    if (result == -1 && PyErr_Occurred()) throw PythonError();
+    return result;
+  }
+  if (!PyFloat_Check(value) && PyIndex_Check(value)) {
+    Ref<> index = owned(PyNumber_Index(value));
+    long long result = PyLong_AsLongLong(index.get());
+    if (result == -1 && PyErr_Occurred()) throw PythonError();
+    return result;
+  }
+  wrong_type(op, i, "int", value);
+}
+
+void parse_integers(Call& call, int i, const Parameter& parameter, PyObject* value) {
+  Argument& argument = call[i];
+  argument.kind = ArgumentKind::Ints;
+  if (is_integer(value)) {  // one number for a list: of its fixed length, or of one
+    int count = std::max(parameter.fixed_length, 1);
+    int64_t* integers = call.arena.make<int64_t>(count);
+    std::fill_n(integers, count, parse_integer(call.op, i, value));
+    argument.ints = integers;
+    argument.count = count;
+    return;
+  }
+  if (!PyTuple_Check(value) && !PyList_Check(value)) {
+    if (!PySequence_Check(value) || PyUnicode_Check(value) || is_tensor(value)) {
+      wrong_type(call.op, i, parameter.type == ParameterType::Bools ? "a list of bools" : "a list of ints", value);
+    }
+    Ref<> list = owned(PySequence_Tuple(value));
+    parse_integers(call, i, parameter, list.get());
+    return;
+  }
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+  if (parameter.fixed_length > 1 && count == 1) return parse_integers(call, i, parameter, PySequence_Fast_GET_ITEM(value, 0));
+  int64_t* integers = call.arena.make<int64_t>(static_cast<size_t>(count));
+  for (Py_ssize_t k = 0; k < count; ++k) integers[k] = parse_integer(call.op, i, PySequence_Fast_GET_ITEM(value, k));
+  argument.ints = integers;
+  argument.count = static_cast<int32_t>(count);
+}
+
+double parse_float(const Operator& op, int i, PyObject* value) {
+  if (PyFloat_Check(value)) return PyFloat_AS_DOUBLE(value);
+  if (PyBool_Check(value) || PyComplex_Check(value) || PyUnicode_Check(value) || !PyNumber_Check(value)) wrong_type(op, i, "float", value);
+  double result = PyFloat_AsDouble(value);
+  if (result == -1.0 && PyErr_Occurred()) throw PythonError();
+  return result;
+}
+
+void parse_tensors(Call& call, int i, const Parameter& parameter, PyObject* value, bool& requires_grad) {
+  if (!PyTuple_Check(value) && !PyList_Check(value)) wrong_type(call.op, i, "a tuple or list of Tensors", value);
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+  TensorObject** tensors = call.arena.make<TensorObject*>(static_cast<size_t>(count));
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    PyObject* element = PySequence_Fast_GET_ITEM(value, k);
+    if (is_tensor(element)) {
+      tensors[k] = as_tensor(element);
+      requires_grad |= tensors[k]->requires_grad;
+    } else if (element == Py_None && parameter.optional_elements) {
+      tensors[k] = nullptr;
+    } else {
+      mismatch(call.op.schema.name, "(): argument '", parameter.name, "' (position ", i + 1, ") must be a tuple or list of Tensors, but element ",
+               k, " is a ", Py_TYPE(element)->tp_name);
+    }
+  }
+  Argument& argument = call[i];
+  argument.kind = ArgumentKind::Tensors;
+  argument.tensors = tensors;
+  argument.count = static_cast<int32_t>(count);
+}
+
+void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value) {
+  Argument& argument = call[i];
+  switch (parameter.type) {
+    case ParameterType::Scalar:
+      // A tensor of one element stands for its number, as in PyTorch.
+      if (is_tensor(value) && as_tensor(value)->numel == 1 && !as_tensor(value)->requires_grad) {
+        argument.scalar = item(as_tensor(value));
+      } else if (is_number(value)) {
+        argument.scalar = scalar_from_object(value);
+      } else {
+        wrong_type(call.op, i, "Number", value);
+      }
+      argument.kind = ArgumentKind::Scalar;
+      break;
+    case ParameterType::Int:
+      argument.i = parse_integer(call.op, i, value);
+      argument.kind = ArgumentKind::Int;
+      break;
+    case ParameterType::Float:
+      argument.f = parse_float(call.op, i, value);
+      argument.kind = ArgumentKind::Float;
+      break;
+    case ParameterType::Bool: {
+      if (!PyBool_Check(value) && !PyLong_Check(value)) wrong_type(call.op, i, "bool", value);
+      argument.i = PyObject_IsTrue(value);
+      argument.kind = ArgumentKind::Bool;
+      break;
+    }
+    case ParameterType::Str: {
+      if (!PyUnicode_Check(value)) wrong_type(call.op, i, "str", value);
+      argument.string = PyUnicode_AsUTF8(value);
+      if (!argument.string) throw PythonError();
+      argument.kind = ArgumentKind::String;
+      break;
+    }
+    case ParameterType::Ints:
+    case ParameterType::Bools:
+      parse_integers(call, i, parameter, value);
+      break;
+    case ParameterType::Floats: {
+      Ref<> list = Ref<>(PySequence_Tuple(value));
+      if (!list) {
+        PyErr_Clear();
+        wrong_type(call.op, i, "a list of floats", value);
+      }
+      Py_ssize_t count = PyTuple_GET_SIZE(list.get());
+      double* floats = call.arena.make<double>(static_cast<size_t>(count));
+      for (Py_ssize_t k = 0; k < count; ++k) floats[k] = parse_float(call.op, i, PyTuple_GET_ITEM(list.get(), k));
+      argument.floats = floats;
+      argument.count = static_cast<int32_t>(count);
+      argument.kind = ArgumentKind::Floats;
+      break;
+    }
+    case ParameterType::Dtype:
+      if (!is_dtype_object(value) && !PyType_Check(value)) wrong_type(call.op, i, "candelabra.dtype", value);
+      argument.dtype = dtype_from_object(value);
+      argument.kind = ArgumentKind::Dtype;
+      break;
+    case ParameterType::Device:
+      argument.device = device_from_object(value);
+      argument.kind = ArgumentKind::Device;
+      break;
+    case ParameterType::MemoryFormat:
+      if (!is_memory_format_object(value)) wrong_type(call.op, i, "candelabra.memory_format", value);
+      argument.memory_format = memory_format_from_object(value);
+      argument.kind = ArgumentKind::MemoryFormat;
+      break;
+    default:
+      wrong_type(call.op, i, "of a known type", value);
+  }
+}
+
+// Returns whether a tensor among the arguments requires grad.
+bool parse(Call& call, Given& given) {
+  const Schema& schema = call.op.schema;
+  bool requires_grad = false, any_tensor = false, any_number = false;
+  int count = static_cast<int>(schema.parameters.size());
+  call.argument_count = count;
+  for (int i = 0; i < count; ++i) {
+    PyObject* value = given.values[i];
+    const Parameter& parameter = schema.parameters[i];
+    Argument& argument = call[i];
+    argument.reset(value);
+    if (parameter.type == ParameterType::Tensor) {
+      if (is_tensor(value)) [[likely]] {
+        argument.kind = ArgumentKind::Tensor;
+        argument.tensor = as_tensor(value);
+        requires_grad |= argument.tensor->requires_grad;
+        any_tensor = true;
+      } else if (value == Py_None && parameter.optional) {
+        continue;
+      } else if ((call.op.tags & tag_numbers) && !(call.in_place && i == 0) && is_number(value)) {
+        argument.kind = ArgumentKind::Number;
+        argument.scalar = scalar_from_object(value);
+        any_number = true;
+      } else {
+        wrong_type(call.op, i, (call.op.tags & tag_numbers) ? "Tensor or Number" : "Tensor", value);
+      }
+      continue;
+    }
+    if (value == Py_None && parameter.optional) continue;
+    if (parameter.type == ParameterType::Tensors) {
+      parse_tensors(call, i, parameter, value, requires_grad);
+    } else {
+      parse_other(call, i, parameter, value);
+    }
+  }
+  if (any_number && !any_tensor) wrong_type(call.op, 0, "Tensor", given.values[0]);
+  return requires_grad;
+}
+
+void take_out(Call& call, PyObject* out) {
+  size_t results = call.op.schema.result_names.size();
+  auto take = [&](size_t k, PyObject* tensor) {
+    check(is_tensor(tensor), PyExc_TypeError, call.name(), "(): argument 'out' must be ", results > 1 ? "a tuple of Tensors" : "Tensor",
+          ", not ", Py_TYPE(tensor)->tp_name);
+    check(!as_tensor(tensor)->requires_grad || !grad_mode.enabled, PyExc_RuntimeError, call.name(),
+          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+    call.outputs[k].given = as_tensor(tensor);
+  };
+  if (results == 1 && is_tensor(out)) return take(0, out);
+  check(PyTuple_Check(out) || PyList_Check(out), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
+        results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(out)->tp_name);
+  check(PySequence_Fast_GET_SIZE(out) == static_cast<Py_ssize_t>(results), PyExc_TypeError, call.name(), "(): argument 'out' must hold ",
+        results, " tensors, not ", PySequence_Fast_GET_SIZE(out));
+  for (size_t k = 0; k < results; ++k) take(k, PySequence_Fast_GET_ITEM(out, static_cast<Py_ssize_t>(k)));
+}
+
+Ref<> results_object(Call& call) {
+  Operator& op = call.op;
+  if (call.result) return std::move(call.result);
+  if (op.schema.returns_nothing) return Ref<>::borrow(Py_None);
+  if (call.output_count == 1) return Ref<>(call.outputs[0].tensor.release_object());
+  Ref<> results = owned(op.result_type ? PyStructSequence_New(reinterpret_cast<PyTypeObject*>(op.result_type))
+                                       : PyTuple_New(call.output_count));
+  for (int k = 0; k < call.output_count; ++k) {
+    PyObject* tensor = call.outputs[k].tensor.release_object();
+    if (op.result_type) {
+      PyStructSequence_SetItem(results.get(), k, tensor);
+    } else {
+      PyTuple_SET_ITEM(results.get(), k, tensor);
+    }
+  }
+  return results;
+}
+
+// The decomposition: called with positional and keyword-only arguments as the schema orders them. An out= is copied to.
+Ref<> call_composite(Operator& op, Given& given) {
+  const Schema& schema = op.schema;
+  PyObject* function = op.composite;
+  check(function, PyExc_NotImplementedError, schema.name, "(): the operator has no decomposition, and no kernel on this device");
+  PyObject* arguments[max_arguments];
+  size_t count = schema.parameters.size();
+  std::copy_n(given.values, count, arguments);
+  Ref<> names;
+  if (static_cast<size_t>(schema.positional_count) < count) {
+    names = owned(PyTuple_New(static_cast<Py_ssize_t>(count) - schema.positional_count));
+    for (size_t i = schema.positional_count; i < count; ++i) {
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i) - schema.positional_count, Py_NewRef(schema.parameters[i].interned));
+    }
+  }
+  Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
+  if (!given.out) return result;
+  check(is_tensor(given.out) && is_tensor(result.get()), PyExc_TypeError, schema.name, "(): argument 'out' must be Tensor");
+  TensorObject* out = as_tensor(given.out);
+  resize_output(op.schema.name.c_str(), *out, as_tensor(result.get())->sizes);
+  copy_into(out, as_tensor(result.get()));
+  ++out->storage->version;
+  return Ref<>::borrow(given.out);
+}
+
+Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t count) {
+  PyObject* arguments[max_arguments + 1];
+  arguments[0] = first;
+  std::copy_n(given.values, count, arguments + 1);
+  return owned(PyObject_Vectorcall(recorder, arguments, count + 1, nullptr));
+}
+
+void bump_versions(Call& call, const Given& given) {
+  const Schema& schema = call.op.schema;
+  if (given.out) {
+    for (int k = 0; k < call.output_count; ++k) {
+      if (call.outputs[k].given) ++call.outputs[k].given->storage->version;
+    }
+  }
+  if (!call.op.changes_arguments) return;
+  for (int i = 0; i < call.argument_count; ++i) {
+    if (!schema.parameters[i].mutated) continue;
+    if (is_tensor(given.values[i])) {
+      ++as_tensor(given.values[i])->storage->version;
+    } else if (call[i].kind == ArgumentKind::Tensors) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k) {
+        ++as_tensor(PySequence_Fast_GET_ITEM(given.values[i], k))->storage->version;
+      }
+    }
+  }
+}
+
+Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record) {
+  Given given;
+  collect(op, given, arguments, count, names);
+  Call call(op);
+  call.in_place = op.functional != nullptr;
+  call.generator = given.generator;
+  bool requires_grad = parse(call, given);
+  bool recording = record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
+  size_t parameters = op.schema.parameters.size();
+  if (recording) {
+    if (op.inplace_recorder) return call_recorder(op.inplace_recorder, reinterpret_cast<PyObject*>(&op), given, parameters);
+    check(!given.out, PyExc_RuntimeError, op.schema.name,
+          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  }
+  if (op.tags & tag_composite) {
+    const Operator& base = op.functional ? *op.functional : op;
+    resolve_device(call);
+    if (!base.kernels[call.device.type].there() || (recording && !op.recorder)) {
+      if (op.functional) {  // the in-place variant of a composite: computed apart, then copied
+        Ref<> result = call_composite(*op.functional, given);
+        copy_into(call[0].tensor, as_tensor(result.get()));
+        ++call[0].tensor->storage->version;
+        return Ref<>::borrow(given.values[0]);
+      }
+      return call_composite(op, given);
+    }
+  }
+  if (op.returns_self) call.outputs[0].given = call[0].tensor;
+  if (given.out) take_out(call, given.out);
+  run(call);
+  bump_versions(call, given);
+  Ref<> result = results_object(call);
+  if (recording && op.recorder) return call_recorder(op.recorder, result.get(), given, parameters);
+  return result;
+}
+
+PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record) noexcept {
+  Operator& op = *reinterpret_cast<Operator*>(self);
+  try {
+    return call_operator(op, arguments, count, names, record).release();
+  } catch (const SchemaMismatch&) {
+    if (op.fallback) return PyObject_Vectorcall(op.fallback, arguments, count, names);
+    set_python_error();
+  } catch (...) {
+    set_python_error();
+  }
+  return nullptr;
+}
+
+PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
+  return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
+}
+
+// Without recording: nor is anything recorded that a decomposition calls.
+PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  bool enabled = std::exchange(grad_mode.enabled, false);
+  PyObject* result = invoke(self, arguments, count, names, false);
+  grad_mode.enabled = enabled;
+  return result;
+}
+
+PyObject* operator_has_kernel(PyObject* self, PyObject* device) {
+  return guarded<>(failure, [&] {
+    Operator& op = *reinterpret_cast<Operator*>(self);
+    return PyBool_FromLong(op.kernel_table()[device_from_object(device).type].there());
+  });
+}
+
+// As a method: tensor.add(other). Looked up as a method descriptor, no bound object is made for a plain call.
+PyObject* operator_bind(PyObject* self, PyObject* instance, PyObject*) {
+  return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
+}
+
+PyObject* operator_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<operator %s>", reinterpret_cast<Operator*>(self)->schema.text.c_str());
+}
+
+PyObject* parameters(PyObject* self, void*) {
+  return guarded<>(failure, [&] {
+    const Schema& schema = reinterpret_cast<Operator*>(self)->schema;
+    Ref<> result = owned(PyTuple_New(static_cast<Py_ssize_t>(schema.parameters.size())));
+    for (size_t i = 0; i < schema.parameters.size(); ++i) {
+      PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), Py_NewRef(schema.parameters[i].interned));
+    }
+    return result.release();
+  });
+}
+
+template <PyObject* Operator::* slot>
+PyObject* get_slot(PyObject* self, void*) {
+  PyObject* value = reinterpret_cast<Operator*>(self)->*slot;
+  return Py_NewRef(value ? value : Py_None);
+}
+
+template <PyObject* Operator::* slot>
+int set_slot(PyObject* self, PyObject* value, void*) {
+  PyObject*& target = reinterpret_cast<Operator*>(self)->*slot;
+  if (value && value != Py_None && !PyCallable_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "expected a callable or None, not %s", Py_TYPE(value)->tp_name);
+    return -1;
+  }
+  Py_XSETREF(target, value && value != Py_None ? Py_NewRef(value) : nullptr);
+  return 0;
+}
+
+int set_doc(PyObject* self, PyObject* value, void*) {
+  Py_XSETREF(reinterpret_cast<Operator*>(self)->doc, value ? Py_NewRef(value) : nullptr);
+  return 0;
+}
+
+PyObject* related(Operator* other) { return Py_NewRef(other ? reinterpret_cast<PyObject*>(other) : Py_None); }
+
+PyGetSetDef operator_attributes[] = {
+    {"name", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); }, nullptr,
+     "The operator's name.", nullptr},
+    {"__name__", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+     nullptr, nullptr, nullptr},
+    {"__qualname__", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+     nullptr, nullptr, nullptr},
+    {"schema", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.text.c_str()); },
+     nullptr, "The text it was declared with.", nullptr},
+    {"tags", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<Operator*>(self)->tags); }, nullptr,
+     "The tags it was declared with.", nullptr},
+    {"parameters", parameters, nullptr, "The names of its parameters, in order.", nullptr},
+    {"elementwise", [](PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Operator*>(self)->elementwise); }, nullptr,
+     "Whether an element of the result depends on the same element of the inputs only.", nullptr},
+    {"result_count",
+     [](PyObject* self, void*) { return PyLong_FromSize_t(reinterpret_cast<Operator*>(self)->schema.result_names.size()); }, nullptr,
+     "How many tensors it returns.", nullptr},
+    {"inplace", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->inplace); }, nullptr,
+     "The in-place variant, or None.", nullptr},
+    {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); }, nullptr,
+     "Of an in-place variant: the operator it belongs to; else None.", nullptr},
+    {"composite", get_slot<&Operator::composite>, set_slot<&Operator::composite>, "The decomposition, or None.", nullptr},
+    {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>, "Called where the arguments do not fit the schema.",
+     nullptr},
+    {"recorder", get_slot<&Operator::recorder>, set_slot<&Operator::recorder>, "recorder(result, *arguments) -> result", nullptr},
+    {"inplace_recorder", get_slot<&Operator::inplace_recorder>, set_slot<&Operator::inplace_recorder>,
+     "inplace_recorder(operator, *arguments) -> result", nullptr},
+    {"result_type", get_slot<&Operator::result_type>, nullptr, "The type of several named results, or None.", nullptr},
+    {"__doc__", get_slot<&Operator::doc>, set_doc, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyMethodDef operator_methods[] = {
+    {"raw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_raw)), METH_FASTCALL | METH_KEYWORDS,
+     "Call without recording on the tape."},
+    {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},
+    {"__reduce__", [](PyObject* self, PyObject*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+     METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMemberDef operator_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Operator, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Operator, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyObject* make_result_type(const Schema& schema) {
+  if (schema.result_names.size() < 2 || schema.result_names[0].empty()) return nullptr;
+  // The texts must outlive the type; a deque, so that they stay where they are.
+  struct Texts {
+    std::string type_name;
+    std::vector<PyStructSequence_Field> fields;
+  };
+  static std::deque<Texts> kept;
+  Texts& texts = kept.emplace_back(Texts{"candelabra.return_types." + schema.name, {}});
+  for (const std::string& name : schema.result_names) {
+    texts.fields.push_back({PyUnicode_AsUTF8(owned(PyUnicode_InternFromString(name.c_str())).release()), nullptr});
+  }
+  texts.fields.push_back({nullptr, nullptr});
+  PyStructSequence_Desc description = {texts.type_name.c_str(), nullptr, texts.fields.data(), static_cast<int>(schema.result_names.size())};
+  return owned(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&description))).release();
+}
+
+Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise, PyObject* doc) {
+  Operator* op = PyObject_New(Operator, operator_type);
+  if (!op) throw PythonError();
+  op->vectorcall = operator_vectorcall;
+  new (&op->schema) Schema(std::move(schema));
+  new (&op->kernels) std::array<Kernel, max_device_types>{};
+  op->tags = tags;
+  op->shape = shape;
+  op->composite = op->fallback = op->recorder = op->inplace_recorder = op->dict = nullptr;
+  op->doc = Py_NewRef(doc);
+  op->inplace = op->functional = nullptr;
+  op->result_type = make_result_type(op->schema);
+  op->elementwise = elementwise;
+  op->changes_arguments = false;
+  for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
+  op->returns_self = op->changes_arguments && op->schema.result_names.size() == 1 && op->schema.parameters[0].mutated &&
+                     op->schema.parameters[0].type == ParameterType::Tensor;
+  by_name()[op->schema.name] = op;
+  return op;
+}
+
+// Shape rules of operators whose kernels go element by element.
+bool is_elementwise_rule(std::string_view rule) {
+  static const std::set<std::string_view> rules = {
+      "unary", "unary_float", "unary_real", "unary_angle", "unary_bool", "complex", "binary_alpha", "binary", "divide", "binary_float",
+      "binary_integer", "compare", "where", "clamp", "ternary_float", "ternary", "activation", "masked_fill", "mutate_self"};
+  return rules.contains(rule);
+}
+
+PyObject* declare_operator(PyObject*, PyObject* arguments) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    const char* text;
+    const char* rule;
+    unsigned int tags;
+    PyObject* doc;
+    if (!PyArg_ParseTuple(arguments, "ssIO:declare_operator", &text, &rule, &tags, &doc)) return nullptr;
+    Schema schema = parse_schema(text);
+    check(schema.parameters.size() <= max_arguments, PyExc_ValueError, schema.name, ": more than ", max_arguments, " parameters");
+    check(!find_operator(schema.name), PyExc_ValueError, "the operator ", schema.name, " is declared already");
+    ShapeRule shape = find_shape_rule(rule);
+    check(shape, PyExc_ValueError, "there is no shape rule '", rule, "' for the operator ", schema.name);
+    bool elementwise = is_elementwise_rule(rule);
+    Operator* op = make_operator(schema, tags, shape, elementwise, doc);
+    declared().push_back(op);
+    if (tags & tag_inplace) {
+      schema.name += "_";
+      schema.parameters[0].mutated = true;
+      size_t paren = schema.text.find('(');
+      schema.text.replace(0, paren, schema.name);
+      op->inplace = make_operator(std::move(schema), tags & ~tag_inplace, shape, elementwise, doc);
+      op->inplace->functional = op;
+    }
+    return Py_NewRef(reinterpret_cast<PyObject*>(op));
+  });
+}
+
+PyMethodDef operator_functions[] = {
+    {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+const char* Call::name() const { return op.schema.name.c_str(); }
+
+Operator* find_operator(std::string_view name) {
+  auto found = by_name().find(name);
+  return found == by_name().end() ? nullptr : found->second;
+}
+
+const std::vector<Operator*>& all_operators() { return declared(); }
+
+Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments) {
+  return owned(op.vectorcall(reinterpret_cast<PyObject*>(&op), arguments.begin(), arguments.size(), nullptr));
+}
+
+bool init_operator(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_descr_get, reinterpret_cast<void*>(operator_bind)},
+      {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+      {Py_tp_getset, operator_attributes},
+      {Py_tp_methods, operator_methods},
+      {Py_tp_members, operator_members},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {"candelabra.Operator", sizeof(Operator), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
+  operator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return operator_type && PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type)) == 0 &&
+         PyModule_AddFunctions(module, operator_functions) == 0;
+}
+
+}  // namespace candelabra

@@ -1,0 +1,145 @@
+#include "storage.hpp"
+
+#include <memory>
+#include <new>
+
+#include "errors.hpp"
+
+namespace candelabra {
+
+namespace {
+
+// Freed Storage structs, kept for reuse: one is made for every result.
+constexpr int free_limit = 512;
+Storage* free_list[free_limit];
+int free_count = 0;
+
+Storage* new_struct() {
+  if (free_count > 0) return new (free_list[--free_count]) Storage();
+  return std::make_unique<Storage>().release();
+}
+
+void delete_struct(Storage* storage) {
+  if (free_count < free_limit) {
+    free_list[free_count++] = storage;
+  } else {
+    std::unique_ptr<Storage> owner(storage);
+  }
+}
+
+struct StorageObject {
+  PyObject_HEAD
+  Storage* storage;
+};
+
+PyTypeObject* storage_type = nullptr;
+Storage& of(PyObject* self) { return *reinterpret_cast<StorageObject*>(self)->storage; }
+
+void storage_dealloc(PyObject* self) {
+  Storage* storage = reinterpret_cast<StorageObject*>(self)->storage;
+  storage->wrapper = nullptr;
+  release(storage);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* storage_repr(PyObject* self) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    return PyUnicode_FromFormat("<candelabra.Storage of %zd bytes on %s>", static_cast<Py_ssize_t>(of(self).bytes),
+                                to_text(of(self).device).c_str());
+  });
+}
+
+PyObject* storage_bytes(PyObject* self, PyObject*) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    Storage& storage = of(self);
+    PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(storage.bytes));
+    if (!bytes) return nullptr;
+    if (storage.bytes == 0) return bytes;
+    const DeviceType& type = device_type(storage.device);
+    int32_t status = type.table->copy_to_host(storage.device.index, PyBytes_AS_STRING(bytes), storage.data, storage.bytes, nullptr);
+    if (status != CB_OK) {
+      Py_DECREF(bytes);
+      raise_backend_failure(type, "copy_to_host", status);
+    }
+    return bytes;
+  });
+}
+
+PyMethodDef storage_methods[] = {
+    {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
+    {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
+    {"data_ptr", [](PyObject* self, PyObject*) { return PyLong_FromVoidPtr(of(self).data); }, METH_NOARGS, "Address on its device."},
+    {"tobytes", storage_bytes, METH_NOARGS, "A copy of the memory as bytes."},
+    {"__len__", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyGetSetDef storage_getset[] = {
+    {"device", [](PyObject* self, void*) { return device_object(of(self).device); }, nullptr, "Where the memory is.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyType_Slot storage_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
+    {Py_tp_methods, storage_methods},
+    {Py_tp_getset, storage_getset},
+    {Py_tp_doc, const_cast<char*>("The memory behind one or more tensors.")},
+    {0, nullptr},
+};
+PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, storage_slots};
+
+}  // namespace
+
+Storage* make_storage(Device device, size_t bytes) {
+  void* data = nullptr;
+  if (bytes > 0) {
+    const DeviceType& type = device_type(device);
+    int32_t status = type.table->allocate(device.index, bytes, nullptr, &data);
+    if (status != CB_OK) [[unlikely]] raise_backend_failure(type, "allocate", status);
+  }
+  Storage* storage = new_struct();
+  storage->data = data;
+  storage->bytes = bytes;
+  storage->device = device;
+  return storage;
+}
+
+Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner) {
+  Storage* storage = new_struct();
+  storage->data = data;
+  storage->bytes = bytes;
+  storage->device = device;
+  storage->release = release;
+  storage->owner = owner;
+  return storage;
+}
+
+void release(Storage* storage) {
+  if (--storage->references > 0) return;
+  if (storage->release) {
+    storage->release(*storage);
+  } else if (storage->data) {
+    device_type(storage->device).table->deallocate(storage->device.index, storage->data, storage->bytes, nullptr);
+  }
+  delete_struct(storage);
+}
+
+PyObject* storage_object(Storage* storage) {
+  if (storage->wrapper) return Py_NewRef(storage->wrapper);
+  StorageObject* object = PyObject_New(StorageObject, storage_type);
+  if (!object) return nullptr;
+  object->storage = retain(storage);
+  storage->wrapper = reinterpret_cast<PyObject*>(object);
+  return storage->wrapper;
+}
+
+bool init_storage(PyObject* module) {
+  storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&storage_spec));
+  return storage_type && PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(storage_type)) == 0;
+}
+
+}  // namespace candelabra

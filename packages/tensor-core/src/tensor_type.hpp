@@ -1,0 +1,56 @@
+// The parts of the Tensor type that live in files of their own.
+#pragma once
+
+#include <structmember.h>
+
+#include "tensor.hpp"
+
+namespace candelabra {
+
+extern PyGetSetDef tensor_attributes[];  // tensor_attributes.cpp
+extern PyMethodDef tensor_methods[];     // tensor_attributes.cpp: its own and those of interop.hpp
+void init_tensor_methods();              // gathers tensor_methods; before the type is made
+
+// Called when a tensor begins to refer to other Python objects, so that cycles through it are found.
+void track(TensorObject* tensor);
+// An instance of a subclass on the memory of `data`.
+TensorRef make_subclass(PyTypeObject* type, TensorObject* data);
+
+// Called when requires_grad becomes true anywhere for the first time: loads the tape (candelabra.autograd), if it is installed.
+void load_autograd();
+extern PyMethodDef grad_functions[];
+
+PyObject* tensor_compare(PyObject* a, PyObject* b, int operation);
+
+// The operators behind Python's number slots (tensor_numbers.cpp).
+namespace number_slots {
+PyObject* add(PyObject*, PyObject*);
+PyObject* subtract(PyObject*, PyObject*);
+PyObject* multiply(PyObject*, PyObject*);
+PyObject* true_divide(PyObject*, PyObject*);
+PyObject* floor_divide(PyObject*, PyObject*);
+PyObject* remainder(PyObject*, PyObject*);
+PyObject* power(PyObject*, PyObject*, PyObject*);
+PyObject* matrix_multiply(PyObject*, PyObject*);
+PyObject* bitwise_and(PyObject*, PyObject*);
+PyObject* bitwise_or(PyObject*, PyObject*);
+PyObject* bitwise_xor(PyObject*, PyObject*);
+PyObject* left_shift(PyObject*, PyObject*);
+PyObject* right_shift(PyObject*, PyObject*);
+PyObject* negative(PyObject*);
+PyObject* positive(PyObject*);
+PyObject* absolute(PyObject*);
+PyObject* invert(PyObject*);
+PyObject* inplace_add(PyObject*, PyObject*);
+PyObject* inplace_subtract(PyObject*, PyObject*);
+PyObject* inplace_multiply(PyObject*, PyObject*);
+PyObject* inplace_true_divide(PyObject*, PyObject*);
+PyObject* inplace_floor_divide(PyObject*, PyObject*);
+PyObject* inplace_remainder(PyObject*, PyObject*);
+PyObject* inplace_power(PyObject*, PyObject*, PyObject*);
+PyObject* inplace_and(PyObject*, PyObject*);
+PyObject* inplace_or(PyObject*, PyObject*);
+PyObject* inplace_xor(PyObject*, PyObject*);
+}  // namespace number_slots
+
+}  // namespace candelabra
