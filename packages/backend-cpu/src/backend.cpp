@@ -10,6 +10,7 @@
 
 #include "allocator.hpp"
 #include "families.hpp"
+#include "matmul/gemm.hpp"
 #include "parallel.hpp"
 
 namespace candelabra::cpu {
@@ -110,9 +111,10 @@ int32_t change_thread_count(int32_t count) {
 }
 
 const char* describe() {
-  static const std::string text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
+  thread_local std::string text;  // what is chosen by measurement is known only after first use
+  text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
                                   (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
-                                  "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n";
+                                  "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" + describe_gemm();
   return text.c_str();
 }
 

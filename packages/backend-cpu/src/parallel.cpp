@@ -22,7 +22,8 @@ void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void*
   std::exception_ptr thrown;
   std::atomic<bool> failed{false};
   int64_t size = (n + pieces - 1) / pieces;
-  size = (size + 63) & ~int64_t{63};  // pieces that begin on cache lines, whatever the element
+  // Pieces that begin on cache lines, whatever the element; not where the range counts few, heavy items (planes, matrices).
+  if (size >= 4096) size = (size + 63) & ~int64_t{63};
 #pragma omp parallel num_threads(static_cast<int>(pieces))
   {
     inside = true;

@@ -7,9 +7,9 @@
 #include <limits>
 #include <string_view>
 
-#include "../allocator.hpp"
-#include "../kernels.hpp"
-#include "../parallel.hpp"
+#include "allocator.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
 
 namespace candelabra::cpu {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "../kernels.hpp"
-#include "../parallel.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
 #include "choice.hpp"
 #include "onednn_matmul.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "../onednn/primitive_cache.hpp"
-#include "../parallel.hpp"
+#include "onednn/primitive_cache.hpp"
+#include "parallel.hpp"
 
 namespace candelabra::cpu {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "../allocator.hpp"
-#include "../kernels.hpp"
+#include "allocator.hpp"
+#include "kernels.hpp"
 
 namespace candelabra::cpu {
 

@@ -1,0 +1,259 @@
+// Products of matrices and vectors. Matrices come with any strides; what BLAS cannot address is packed (matmul/matrix.hpp).
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "allocator.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
+#include "matmul/matrix.hpp"
+#include "parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+template <typename T>
+Matrix<const T> matrix(const cb_tensor& tensor, int first = 0) {
+  return {data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
+}
+template <typename T>
+Matrix<T> mutable_matrix(const cb_tensor& tensor, int first = 0) {
+  return {mutable_data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
+}
+
+bool is_zero(const cb_scalar& scalar) { return scalar.re == 0 && scalar.im == 0; }
+
+// An integer product with a fractional factor has no exact result; PyTorch refuses it, too.
+void check_factor(const cb_scalar& scalar, int32_t dtype, const char* argument) {
+  if (is_integer_dtype(dtype) && scalar.kind >= CB_SCALAR_FLOAT)
+    throw failure(CB_RUNTIME_ERROR, "For integral input tensors, argument %s must not be a floating point number.", argument);
+}
+
+// Whether the result already holds self: an in-place call.
+bool holds(const cb_tensor& out, const cb_tensor& self) {
+  if (out.data != self.data) return false;
+  for (int d = 0; d < out.ndim; ++d)
+    if (out.sizes[d] != 1 && out.strides[d] != self.strides[d]) return false;
+  return true;
+}
+
+void mm(Call& call) {
+  cb_tensor& out = call.output();
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    multiply<T>(matrix<T>(call.tensor(0)), matrix<T>(call.tensor(1)), T(1), T(0), mutable_matrix<T>(out));
+  });
+}
+
+void addmm(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_tensor& self = call.tensor(0);
+  check_factor(call.scalar(3), out.dtype, "beta");
+  check_factor(call.scalar(4), out.dtype, "alpha");
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    if (!is_zero(call.scalar(3)) && !holds(out, self)) copy_matrix<T>(matrix<T>(self), mutable_matrix<T>(out));
+    multiply<T>(matrix<T>(call.tensor(1)), matrix<T>(call.tensor(2)), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)),
+                mutable_matrix<T>(out));
+  });
+}
+
+void mv(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_tensor& vector = call.tensor(1);
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    multiply<T>(matrix<T>(call.tensor(0)), {data<T>(vector), vector.sizes[0], 1, vector.strides[0], 1}, T(1), T(0),
+                {mutable_data<T>(out), out.sizes[0], 1, out.strides[0], 1});
+  });
+}
+
+// out[i] = alpha * a[i] @ b[i] + beta * out[i].
+template <typename T>
+void multiply_batches(const cb_tensor& a, const cb_tensor& b, T alpha, T beta, const cb_tensor& out) {
+  int64_t batches = out.sizes[0];
+  if (out.numel == 0) return;
+  auto one = [&](int64_t i) {
+    Matrix<const T> left = matrix<T>(a, 1), right = matrix<T>(b, 1);
+    Matrix<T> result = mutable_matrix<T>(out, 1);
+    left.data += i * a.strides[0];
+    right.data += i * b.strides[0];
+    result.data += i * out.strides[0];
+    multiply<T>(left, right, alpha, beta, result);
+  };
+  // Small matrices: a thread for each. Large ones: all threads on each, which needs less memory at once.
+  constexpr int64_t large = int64_t{1} << 24;
+  int64_t operations = out.sizes[1] * out.sizes[2] * std::max<int64_t>(1, a.sizes[2]);
+  if (operations >= large || batches == 1)
+    for (int64_t i = 0; i < batches; ++i) one(i);
+  else
+    parallel_for(batches, grain_for(operations / 8), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) one(i);
+    });
+}
+
+void bmm(Call& call) {
+  cb_tensor& out = call.output();
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { multiply_batches<T>(call.tensor(0), call.tensor(1), T(1), T(0), out); });
+}
+
+void baddbmm(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_tensor& self = call.tensor(0);
+  check_factor(call.scalar(3), out.dtype, "beta");
+  check_factor(call.scalar(4), out.dtype, "alpha");
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    if (!is_zero(call.scalar(3)) && !holds(out, self))
+      for (int64_t i = 0; i < out.sizes[0]; ++i) {
+        Matrix<const T> from = matrix<T>(self, 1);
+        Matrix<T> to = mutable_matrix<T>(out, 1);
+        from.data += i * self.strides[0];
+        to.data += i * out.strides[0];
+        copy_matrix<T>(from, to);
+      }
+    multiply_batches<T>(call.tensor(1), call.tensor(2), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)), out);
+  });
+}
+
+// The leading dimensions of input as one, where their strides allow it.
+std::optional<int64_t> joined_row_stride(const cb_tensor& input) {
+  int64_t stride = 0, rows = 1;
+  for (int d = input.ndim - 2; d >= 0; --d) {
+    if (input.sizes[d] == 1) continue;
+    if (rows == 1)
+      stride = input.strides[d];
+    else if (input.strides[d] != stride * rows)
+      return std::nullopt;
+    rows *= input.sizes[d];
+  }
+  return stride;
+}
+
+// A contiguous copy of a tensor of any strides.
+template <typename T>
+void pack(const cb_tensor& tensor, T* out) {
+  const T* in = data<T>(tensor);
+  int last = tensor.ndim - 1;
+  int64_t n = tensor.sizes[last], step = tensor.strides[last];
+  parallel_for(tensor.numel / n, grain_for(n), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t offset = 0, rest = row;
+      for (int d = last - 1; d >= 0; --d) {
+        offset += rest % tensor.sizes[d] * tensor.strides[d];
+        rest /= tensor.sizes[d];
+      }
+      for (int64_t i = 0; i < n; ++i) out[row * n + i] = in[offset + i * step];
+    }
+  });
+}
+
+template <typename T>
+void linear_of(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_tensor &input = call.tensor(0), &weight = call.tensor(1);
+  const cb_tensor* bias = call.optional_tensor(2);
+  if (out.numel == 0) return;
+  int64_t k = weight.sizes[1], n = weight.sizes[0], rows = out.numel / n;
+  Matrix<T> result{mutable_data<T>(out), rows, n, n, 1};
+  Matrix<const T> factor{data<T>(weight), k, n, weight.strides[1], weight.strides[0]};
+  Matrix<const T> samples{data<T>(input), rows, k, k, input.strides[input.ndim - 1]};
+  std::unique_ptr<Scratch<T>> packed;
+  if (k != 0) {
+    if (auto stride = joined_row_stride(input)) {
+      samples.row_stride = *stride;
+    } else {
+      packed = std::make_unique<Scratch<T>>(input.numel);
+      pack<T>(input, packed->data());
+      samples = {packed->data(), rows, k, k, 1};
+    }
+  }
+  if (!bias) return multiply<T>(samples, factor, T(1), T(0), result);
+  if constexpr (is_half_v<T>) {
+    if (k != 0) {
+      Scratch<T> row(n);
+      for (int64_t j = 0; j < n; ++j) row[j] = data<T>(*bias)[j * bias->strides[0]];
+      return multiply_half<T>(samples, factor, 1, 0, row.data(), result);
+    }
+  }
+  copy_matrix<T>({data<T>(*bias), rows, n, 0, bias->strides[0]}, result);
+  multiply<T>(samples, factor, T(1), T(1), result);
+}
+
+void linear(Call& call) {
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { linear_of<T>(call); });
+}
+
+// The sum of products over [begin, end), in lanes that the compiler makes into vectors.
+template <typename T, typename Sum>
+Sum dot_range(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t begin, int64_t end) {
+  constexpr int64_t lanes = is_complex_v<T> ? 8 : 32;
+  std::array<Sum, lanes> sums{};
+  int64_t i = begin;
+  auto product = [&](int64_t at) {
+    if constexpr (is_complex_v<T>) {
+      // Written out: the operator of std::complex checks for NaN and calls a function then.
+      T x = a[at * a_step], y = b[at * b_step];
+      return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
+    } else {
+      return static_cast<Sum>(a[at * a_step]) * static_cast<Sum>(b[at * b_step]);
+    }
+  };
+  if (a_step == 1 && b_step == 1) {
+    for (; i + lanes <= end; i += lanes)
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        if constexpr (is_complex_v<T>)
+          sums[lane] += product(i + lane);
+        else
+          sums[lane] += static_cast<Sum>(a[i + lane]) * static_cast<Sum>(b[i + lane]);
+      }
+  }
+  for (; i < end; ++i) sums[(i - begin) % lanes] += product(i);
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  return sums[0];
+}
+
+// Pairwise sum of block sums: the error grows with the logarithm of their number.
+template <typename Sum>
+Sum sum_pairwise(const Sum* values, int64_t n) {
+  if (n <= 4) {
+    Sum total{0};
+    for (int64_t i = 0; i < n; ++i) total += values[i];
+    return total;
+  }
+  return sum_pairwise(values, n / 2) + sum_pairwise(values + n / 2, n - n / 2);
+}
+
+void dot(Call& call) {
+  cb_tensor& out = call.output();
+  const cb_tensor &a = call.tensor(0), &b = call.tensor(1);
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    // Integers wrap, so they are summed unsigned.
+    using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    using Sum = typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide>, std::type_identity<compute_t<T>>>::type;
+    constexpr int64_t block = 4096;  // of a fixed size: the result does not depend on the number of threads
+    int64_t n = a.sizes[0], blocks = (n + block - 1) / block;
+    const T *x = data<T>(a), *y = data<T>(b);
+    int64_t x_step = a.strides[0], y_step = b.strides[0];
+    if (blocks <= 1) {
+      *mutable_data<T>(out) = static_cast<T>(dot_range<T, Sum>(x, x_step, y, y_step, 0, n));
+      return;
+    }
+    Scratch<Sum> sums(blocks);
+    parallel_for(blocks, grain_for(block), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sums[i] = dot_range<T, Sum>(x, x_step, y, y_step, i * block, std::min(n, (i + 1) * block));
+    });
+    *mutable_data<T>(out) = static_cast<T>(sum_pairwise<Sum>(sums.data(), blocks));
+  });
+}
+
+}  // namespace
+
+void register_linalg(KernelTable& table) {
+  table.add<mm>("mm");
+  table.add<bmm>("bmm");
+  table.add<mv>("mv");
+  table.add<dot>("dot");
+  table.add<addmm>("addmm");
+  table.add<baddbmm>("baddbmm");
+  table.add<linear>("linear");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
