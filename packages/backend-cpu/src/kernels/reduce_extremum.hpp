@@ -1,0 +1,92 @@
+// The largest or smallest of values; NaN wins over all.
+#pragma once
+
+#include <limits>
+
+#include "reduce.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+namespace reduce {
+
+// Vectors as wide as the processor's registers, for loops that the compiler would not vectorize by itself.
+template <typename T>
+struct Lanes {
+#ifdef __AVX512F__
+  static constexpr int bytes = 64;
+#else
+  static constexpr int bytes = 32;
+#endif
+  static constexpr int count = bytes / static_cast<int>(sizeof(T));
+  typedef T type __attribute__((vector_size(bytes)));
+  static type load(const T* from) {
+    type result;
+    __builtin_memcpy(&result, from, sizeof result);
+    return result;
+  }
+};
+
+template <typename T>
+constexpr T lowest_value = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+template <typename T>
+constexpr T highest_value = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+
+template <typename T, bool Largest>
+struct Extremum {
+  using Value = T;
+  using Acc = T;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return Largest ? lowest_value<T> : highest_value<T>; }
+
+  template <typename U>  // T or a vector of T
+  [[gnu::always_inline]] static U pick(U a, U b) {
+    if constexpr (std::is_integral_v<T>)
+      return (Largest ? b > a : b < a) ? b : a;
+    else
+      return ((Largest ? b > a : b < a) | (b != b)) ? b : a;
+  }
+
+  static T of(const T* values, int64_t n) {
+    using L = Lanes<T>;
+    T result = identity();
+    int64_t i = 0;
+    if (n >= 4 * L::count) {
+      typename L::type a = L::load(values), b = L::load(values + L::count), c = L::load(values + 2 * L::count),
+                       d = L::load(values + 3 * L::count);
+      for (i = 4 * L::count; i + 4 * L::count <= n; i += 4 * L::count) {
+        a = pick(a, L::load(values + i));
+        b = pick(b, L::load(values + i + L::count));
+        c = pick(c, L::load(values + i + 2 * L::count));
+        d = pick(d, L::load(values + i + 3 * L::count));
+      }
+      a = pick(pick(a, b), pick(c, d));
+      for (int k = 0; k < L::count; ++k) result = pick(result, static_cast<T>(a[k]));
+    }
+    for (; i < n; ++i) result = pick(result, values[i]);
+    return result;
+  }
+
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) { acc = pick(acc, of(values, n)); }
+
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+      const T* row = values + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j)
+        acc[j] = pick(acc[j], pick(pick(row[j], row[stride + j]), pick(row[2 * stride + j], row[3 * stride + j])));
+    }
+    for (; r < rows; ++r) {
+      const T* row = values + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) acc[j] = pick(acc[j], row[j]);
+    }
+  }
+
+  static void merge(Acc& acc, const Acc& later) { acc = pick(acc, later); }
+};
+
+}  // namespace reduce
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu

@@ -1,0 +1,168 @@
+// sum, mean, prod, all, any.
+#include <complex>
+
+#include "reduce_extremum.hpp"
+#include "reduce_sum.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using namespace reduce;
+
+template <typename T, typename From>
+T narrowed(From value) {
+  if constexpr (is_half_v<T>)
+    return T(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+// ---- sum, mean
+
+template <typename T, typename Operation, bool Mean>
+void store_sum(const typename Operation::Acc* results, int64_t count, int64_t length, char* to, int64_t stride, const void*) {
+  T* out = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < count; ++i) {
+    auto sum = Operation::value(results[i]);
+    if constexpr (Mean)
+      out[i * stride] = narrowed<T>(sum / static_cast<double>(length));
+    else
+      out[i * stride] = narrowed<T>(sum);
+  }
+}
+
+template <typename T, bool Mean>
+void sum_parts(const cb_tensor& in, const cb_tensor& out, Parts parts) {
+  using Value = std::conditional_t<is_integer_v<T>, int64_t, compute_t<T>>;
+  using Operation = Sum<Value>;
+  run<Operation>(in, out, source_of<T, Value>(in),
+                 {static_cast<char*>(out.data), sizeof(T), store_sum<T, Operation, Mean>}, parts);
+}
+
+template <bool Largest>
+void reduce_truth(const cb_tensor& in, const cb_tensor& out);
+
+void sum(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  if (out.dtype == CB_BOOL) return reduce_truth<true>(in, out);
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { sum_parts<real_t<T>, false>(in, out, is_complex_v<T> ? Parts::Keep : Parts::Whole); });
+}
+
+void mean(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(
+      out.dtype, [&]<typename T>() { sum_parts<real_t<T>, true>(in, out, is_complex_v<T> ? Parts::Keep : Parts::Whole); });
+}
+
+// ---- prod
+
+template <typename T>
+struct Product {
+  using Value = T;
+  using Acc = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return 1; }
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
+    Acc a = 1, b = 1;
+    int64_t half = n / 2;
+    const T* second = values + half;
+#pragma omp simd reduction(* : a, b)
+    for (int64_t i = 0; i < half; ++i) {
+      a *= static_cast<Acc>(values[i]);
+      b *= static_cast<Acc>(second[i]);
+    }
+    if (n % 2) a *= static_cast<Acc>(values[n - 1]);
+    acc *= a * b;
+  }
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = values + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) acc[j] *= static_cast<Acc>(row[j]);
+    }
+  }
+  static void merge(Acc& acc, const Acc& later) { acc *= later; }
+};
+
+template <typename T>
+struct Product<std::complex<T>> {
+  using Value = std::complex<T>;
+  using Acc = complex128;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return {1, 0}; }
+  static void merge(Acc& acc, const Acc& later) {
+    acc = {acc.real() * later.real() - acc.imag() * later.imag(), acc.real() * later.imag() + acc.imag() * later.real()};
+  }
+  static void block(Acc& acc, const Value* values, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; ++i) merge(acc, Acc(values[i]));
+  }
+  static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < columns; ++j) merge(acc[j], Acc(values[r * stride + j]));
+  }
+};
+
+template <typename T, typename Acc>
+void store_product(const Acc* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = narrowed<T>(results[i]);
+}
+
+void prod(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  if (out.dtype == CB_BOOL) return reduce_truth<false>(in, out);
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    using Value = std::conditional_t<is_integer_v<T>, int64_t, compute_t<T>>;
+    using Operation = Product<Value>;
+    run<Operation>(in, out, source_of<T, Value>(in),
+                   {static_cast<char*>(out.data), sizeof(T), store_product<T, typename Operation::Acc>});
+  });
+}
+
+// ---- all, any: the smallest and the largest of bytes that are 0 for zero
+
+struct Truth {
+  explicit Truth(const void*) {}
+  template <typename T>
+  uint8_t operator()(T value) const {
+    if constexpr (is_half_v<T>)
+      return (value.bits & 0x7fff) != 0;
+    else if constexpr (is_complex_v<T>)
+      return value.real() != 0 || value.imag() != 0;
+    else
+      return value != T(0);
+  }
+};
+
+void store_truth(const uint8_t* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) to[i * stride] = results[i] != 0;
+}
+
+template <bool Largest>
+void reduce_truth(const cb_tensor& in, const cb_tensor& out) {
+  Target<uint8_t> target{static_cast<char*>(out.data), 1, store_truth};
+  dispatch<AllTypes>(in.dtype, [&]<typename T>() {
+    Source<uint8_t> source{static_cast<const char*>(in.data), sizeof(T)};
+    if constexpr (sizeof(T) != 1) source.load = load_through<T, uint8_t, Truth>;
+    run<Extremum<uint8_t, Largest>>(in, out, source, target);
+  });
+}
+
+void all(Call& call) { reduce_truth<false>(call.tensor(0), call.output()); }
+void any(Call& call) { reduce_truth<true>(call.tensor(0), call.output()); }
+
+}  // namespace
+
+void register_reduction(KernelTable& table) {
+  table.add<sum>("sum");
+  table.add<mean>("mean");
+  table.add<prod>("prod");
+  table.add<all>("all");
+  table.add<any>("any");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,167 @@
+// amax, amin, and the same with the position: argmax, argmin, max_with_indices, min_with_indices.
+#include "reduce_extremum.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using namespace reduce;
+
+// What elements of type T are compared as.
+template <typename T>
+using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, compute_t<T>>;
+
+template <typename T>
+Source<Compared<T>> compared_source(const cb_tensor& in) {
+  if constexpr (std::is_same_v<T, bool>)
+    return {static_cast<const char*>(in.data), 1};
+  else
+    return source_of<T, Compared<T>>(in);
+}
+
+using ComparableTypes = decltype(BoolType{} + RealTypes{});
+
+template <typename T>
+void store_value(const Compared<T>* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = static_cast<T>(results[i]);
+}
+
+template <bool Largest>
+void extremum(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
+    run<Extremum<Compared<T>, Largest>>(in, out, compared_source<T>(in), {static_cast<char*>(out.data), sizeof(T), store_value<T>});
+  });
+}
+
+// ---- with the position
+
+template <typename T>
+struct Found {
+  T value;
+  int64_t index;  // -1: nothing yet
+};
+
+template <typename T, bool Largest>
+struct ArgExtremum {
+  using Value = T;
+  using Acc = Found<T>;
+  static constexpr bool ordered = true;
+
+  static Acc identity() { return {T(), -1}; }
+  [[gnu::always_inline]] static bool better(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return Largest ? a > b : a < b;
+    else
+      return (Largest ? a > b : a < b) | ((a != a) & (b == b));
+  }
+  static void merge(Acc& acc, const Acc& later) {
+    if (later.index >= 0 && (acc.index < 0 || better(later.value, acc.value))) acc = later;
+  }
+
+  static int64_t find(const T* values, int64_t n, T value) {
+    auto is_it = [&](int64_t i) { return (values[i] == value) | (value != value && values[i] != values[i]); };
+    int64_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+      int hit = 0;
+#pragma omp simd reduction(| : hit)
+      for (int64_t j = 0; j < 64; ++j) hit |= is_it(i + j);
+      if (hit) break;
+    }
+    while (!is_it(i)) ++i;
+    return i;
+  }
+
+  static void block(Acc& acc, const T* values, int64_t n, int64_t first) {
+    T value = Extremum<T, Largest>::of(values, n);
+    if (acc.index < 0 || better(value, acc.value)) acc = {value, first + find(values, n, value)};
+  }
+
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t first) {
+    using Index = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+    constexpr int64_t most = int64_t{1} << 30;
+    for (int64_t begin = 0; begin < rows; begin += most) {
+      T best[tile_columns];
+      Index at[tile_columns];
+      const T* top = values + begin * stride;
+      for (int64_t j = 0; j < columns; ++j) best[j] = top[j], at[j] = 0;
+      int64_t count = std::min(most, rows - begin);
+      for (int64_t r = 1; r < count; ++r) {
+        const T* row = top + r * stride;
+#pragma omp simd
+        for (int64_t j = 0; j < columns; ++j) {
+          bool wins = better(row[j], best[j]);
+          best[j] = wins ? row[j] : best[j];
+          at[j] = wins ? static_cast<Index>(r) : at[j];
+        }
+      }
+      for (int64_t j = 0; j < columns; ++j) merge(acc[j], {best[j], first + begin + at[j]});
+    }
+  }
+};
+
+template <typename T>
+void store_index(const Found<Compared<T>>* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) reinterpret_cast<int64_t*>(to)[i * stride] = results[i].index;
+}
+
+template <bool Largest>
+void arg_extremum(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
+    run<ArgExtremum<Compared<T>, Largest>>(in, out, compared_source<T>(in),
+                                           {static_cast<char*>(out.data), sizeof(int64_t), store_index<T>});
+  });
+}
+
+// Both outputs in one pass where they have the same strides, as they have unless they were given.
+struct BothOutputs {
+  char* values;
+  char* indices;
+};
+
+template <typename T>
+void store_both(const Found<Compared<T>>* results, int64_t count, int64_t, char* to, int64_t stride, const void* context) {
+  const BothOutputs& outputs = *static_cast<const BothOutputs*>(context);
+  T* values = reinterpret_cast<T*>(to);
+  int64_t* indices = reinterpret_cast<int64_t*>(outputs.indices) + (to - outputs.values) / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < count; ++i) {
+    values[i * stride] = static_cast<T>(results[i].value);
+    indices[i * stride] = results[i].index;
+  }
+}
+
+template <typename T>
+void store_found_value(const Found<Compared<T>>* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = static_cast<T>(results[i].value);
+}
+
+template <bool Largest>
+void extremum_with_indices(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor &values = call.output(0), &indices = call.output(1);
+  bool alike = values.ndim == indices.ndim;
+  for (int d = 0; alike && d < values.ndim; ++d) alike = values.sizes[d] == 1 || values.strides[d] == indices.strides[d];
+  dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
+    using Operation = ArgExtremum<Compared<T>, Largest>;
+    char *to_values = static_cast<char*>(values.data), *to_indices = static_cast<char*>(indices.data);
+    BothOutputs both{to_values, to_indices};
+    if (alike) return run<Operation>(in, values, compared_source<T>(in), {to_values, sizeof(T), store_both<T>, &both});
+    run<Operation>(in, values, compared_source<T>(in), {to_values, sizeof(T), store_found_value<T>});
+    run<Operation>(in, indices, compared_source<T>(in), {to_indices, sizeof(int64_t), store_index<T>});
+  });
+}
+
+}  // namespace
+
+void register_reduction_extremum(KernelTable& table) {
+  table.add<extremum<true>>("amax");
+  table.add<extremum<false>>("amin");
+  table.add<arg_extremum<true>>("argmax");
+  table.add<arg_extremum<false>>("argmin");
+  table.add<extremum_with_indices<true>>("max_with_indices");
+  table.add<extremum_with_indices<false>>("min_with_indices");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

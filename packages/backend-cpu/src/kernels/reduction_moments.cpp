@@ -1,0 +1,346 @@
+// var, std, linalg_vector_norm, logsumexp.
+#include <cmath>
+#include <complex>
+
+#include "exponential.hpp"
+#include "reduce_extremum.hpp"
+#include "reduce_sum.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using namespace reduce;
+
+// ---- var, std
+
+struct Moments {
+  double count = 0, mean = 0, squares = 0;  // squares: the sum of squared distances from the mean
+
+  // Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
+  [[gnu::always_inline]] void add(double other_count, double other_mean, double other_squares) {
+    double total = count + other_count;
+    double delta = other_mean - mean;
+    double share = other_count / total;
+    mean += delta * share;
+    squares += other_squares + delta * delta * (count * share);
+    count = total;
+  }
+};
+
+template <typename T>
+struct Variance {
+  using Value = T;
+  using Acc = Moments;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return {}; }
+
+  // The mean of the block, then distances from it: the second pass finds the values in the first cache level.
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
+    if (n == 0) return;
+    double mean = sum_of<double>(values, n) / static_cast<double>(n);
+    double a = 0, b = 0;
+    int64_t half = n / 2;
+    const T* second = values + half;
+#pragma omp simd reduction(+ : a, b)
+    for (int64_t i = 0; i < half; ++i) {
+      double da = static_cast<double>(values[i]) - mean, db = static_cast<double>(second[i]) - mean;
+      a += da * da;
+      b += db * db;
+    }
+    if (n % 2) {
+      double last = static_cast<double>(values[n - 1]) - mean;
+      a += last * last;
+    }
+    acc.add(static_cast<double>(n), mean, a + b);
+  }
+
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    constexpr int64_t group = 16;
+    double mean[tile_columns], squares[tile_columns];
+    for (int64_t r = 0; r < rows; r += group) {
+      int64_t count = std::min(group, rows - r);
+      const T* top = values + r * stride;
+      for (int64_t j = 0; j < columns; ++j) mean[j] = squares[j] = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        const T* row = top + i * stride;
+#pragma omp simd
+        for (int64_t j = 0; j < columns; ++j) mean[j] += static_cast<double>(row[j]);
+      }
+      double share = 1.0 / static_cast<double>(count);
+      for (int64_t j = 0; j < columns; ++j) mean[j] *= share;
+      for (int64_t i = 0; i < count; ++i) {
+        const T* row = top + i * stride;
+#pragma omp simd
+        for (int64_t j = 0; j < columns; ++j) {
+          double distance = static_cast<double>(row[j]) - mean[j];
+          squares[j] += distance * distance;
+        }
+      }
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) acc[j].add(static_cast<double>(count), mean[j], squares[j]);
+    }
+  }
+
+  static void merge(Acc& acc, const Acc& later) {
+    if (later.count > 0) acc.add(later.count, later.mean, later.squares);
+  }
+};
+
+struct Spread {
+  double correction;
+  bool root;
+  double of(double squares, int64_t length) const {
+    double variance = squares / std::max(0.0, static_cast<double>(length) - correction);
+    return root ? std::sqrt(variance) : variance;
+  }
+};
+
+template <typename T>
+void store_spread(const Moments* results, int64_t count, int64_t length, char* to, int64_t stride, const void* context) {
+  const Spread& spread = *static_cast<const Spread*>(context);
+  for (int64_t i = 0; i < count; ++i)
+    reinterpret_cast<T*>(to)[i * stride] = static_cast<compute_t<T>>(spread.of(results[i].squares, length));
+}
+
+// The variance of complex numbers is that of their real plus that of their imaginary parts: sums of squares of both first.
+void store_squares(const Moments* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) reinterpret_cast<double*>(to)[i * stride] = results[i].squares;
+}
+
+template <typename T>
+void complex_spread(const cb_tensor& in, const cb_tensor& out, const Spread& spread) {
+  Scratch<double> squares(2 * out.numel);
+  int64_t strides[max_dims], step = 1;
+  for (int d = out.ndim - 1; d >= 0; --d) {
+    strides[d] = out.sizes[d] == 1 ? 0 : step;
+    step *= out.sizes[d];
+  }
+  cb_tensor parts = out;
+  parts.data = squares.data();
+  parts.strides = strides;
+  run<Variance<T>>(in, parts, {static_cast<const char*>(in.data), sizeof(T)},
+                   {reinterpret_cast<char*>(squares.data()), sizeof(double), store_squares}, Parts::Keep);
+  int64_t length = out.numel ? in.numel / out.numel : 0;
+  auto g = geometry<2>({&out, &parts});
+  for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double* pair = squares.data() + 2 * (at[1] + i * g.strides[1][0]);
+      mutable_data<T>(out)[at[0] + i * g.strides[0][0]] = static_cast<T>(spread.of(pair[0] + pair[1], length));
+    }
+  });
+}
+
+template <bool Root>
+void variance(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  Spread spread{call.given(2) ? call.real(2) : 1.0, Root};
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() {
+    if constexpr (is_complex_v<T>) {
+      complex_spread<real_t<T>>(in, out, spread);
+    } else {
+      using Value = compute_t<T>;
+      run<Variance<Value>>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_spread<T>, &spread});
+    }
+  });
+}
+
+// ---- linalg_vector_norm
+
+// Squares of float32 are taken in float64, where they cannot overflow.
+template <typename T>
+struct SumOfSquares : Sum<T> {
+  using typename Sum<T>::Acc;
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
+    double a = 0, b = 0;
+    int64_t half = n / 2;
+    const T* second = values + half;
+#pragma omp simd reduction(+ : a, b)
+    for (int64_t i = 0; i < half; ++i) {
+      double x = static_cast<double>(values[i]), y = static_cast<double>(second[i]);
+      a += x * x;
+      b += y * y;
+    }
+    if (n % 2) a += static_cast<double>(values[n - 1]) * static_cast<double>(values[n - 1]);
+    Sum<T>::add(acc, a + b);
+  }
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+      const T* row = values + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) {
+        auto square = [&](int64_t i) {
+          double x = static_cast<double>(row[i * stride + j]);
+          return x * x;
+        };
+        Sum<T>::add(acc[j], (square(0) + square(1)) + (square(2) + square(3)));
+      }
+    }
+    for (; r < rows; ++r) {
+      const T* row = values + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) Sum<T>::add(acc[j], static_cast<double>(row[j]) * static_cast<double>(row[j]));
+    }
+  }
+};
+
+struct Magnitude {
+  explicit Magnitude(const void*) {}
+  template <typename T>
+  auto operator()(T value) const {
+    if constexpr (is_complex_v<T>)
+      return std::hypot(value.real(), value.imag());
+    else
+      return value < 0 ? -value : value == 0 ? T(0) : value;
+  }
+};
+struct NotZero {
+  explicit NotZero(const void*) {}
+  template <typename T>
+  float operator()(T value) const { return value != T(0) ? 1.0f : 0.0f; }
+};
+struct Power {
+  double exponent;
+  explicit Power(const void* context) : exponent(*static_cast<const double*>(context)) {}
+  template <typename T>
+  double operator()(T value) const { return std::pow(static_cast<double>(std::abs(value)), exponent); }
+};
+
+// T: type of the output
+template <typename T, typename Operation>
+void store_norm(const typename Operation::Acc* results, int64_t count, int64_t, char* to, int64_t stride, const void* context) {
+  double root = *static_cast<const double*>(context);
+  for (int64_t i = 0; i < count; ++i) {
+    double sum = Operation::value(results[i]);
+    sum = root == 1 ? sum : root == 0.5 ? std::sqrt(sum) : std::pow(sum, root);
+    reinterpret_cast<T*>(to)[i * stride] = static_cast<compute_t<T>>(sum);
+  }
+}
+template <typename T>
+void store_extremum(const compute_t<T>* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = results[i];
+}
+
+template <typename T>
+void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
+  using R = real_t<T>;
+  using Value = compute_t<R>;
+  const char* from = static_cast<const char*>(in.data);
+  char* to = static_cast<char*>(out.data);
+  double root = 1;
+  if (order == 2) {
+    root = 0.5;
+    using Operation = SumOfSquares<Value>;
+    Target<typename Operation::Acc> target{to, sizeof(R), store_norm<R, Operation>, &root};
+    return run<Operation>(in, out, source_of<R, Value>(in), target, is_complex_v<T> ? Parts::Reduce : Parts::Whole);
+  }
+  if (std::isinf(order)) {
+    Source<Value> magnitudes{from, sizeof(T), load_through<T, Value, Magnitude>};
+    Target<Value> target{to, sizeof(R), store_extremum<R>};
+    if (order > 0) return run<Extremum<Value, true>>(in, out, magnitudes, target);
+    return run<Extremum<Value, false>>(in, out, magnitudes, target);
+  }
+  if (order == 0 || order == 1) {
+    using Operation = Sum<Value>;
+    Source<Value> source{from, sizeof(T), order == 0 ? load_through<T, Value, NotZero> : load_through<T, Value, Magnitude>};
+    return run<Operation>(in, out, source, {to, sizeof(R), store_norm<R, Operation>, &root});
+  }
+  using Operation = Sum<double>;
+  root = 1 / order;
+  Source<double> powers{from, sizeof(T), load_through<T, double, Power>, &order};
+  run<Operation>(in, out, powers, {to, sizeof(R), store_norm<R, Operation>, &root});
+}
+
+void vector_norm(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  double order = call.real(1);
+  if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
+    throw failure(CB_RUNTIME_ERROR,
+                  "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an identity",
+                  order);
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() { norm_of<T>(in, out, order); });
+}
+
+// ---- logsumexp
+
+// sum of exp(x - shift), where shift is the largest x, or 0 where that is infinite.
+struct ScaledSum {
+  double largest = -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  static double shift(double largest) { return std::isinf(largest) ? 0.0 : largest; }
+  void add(double other_largest, double other_sum) {
+    double together = other_largest > largest || other_largest != other_largest ? other_largest : largest;
+    double to = shift(together);
+    double kept = sum == 0 ? 0 : sum * std::exp(shift(largest) - to);
+    double added = other_sum == 0 ? 0 : other_sum * std::exp(shift(other_largest) - to);
+    sum = kept + added;
+    largest = together;
+  }
+};
+
+template <typename T>
+struct LogSumExp {
+  using Value = T;
+  using Acc = ScaledSum;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return {}; }
+  static T finite(T value) { return std::isinf(value) ? T(0) : value; }
+
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
+    T largest = Extremum<T, true>::of(values, n);
+    T shift = finite(largest);
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(vector_exp(values[i] - shift));
+    acc.add(largest, sum);
+  }
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    constexpr int64_t group = 32;
+    T largest[tile_columns], shift[tile_columns];
+    double sum[tile_columns];
+    for (int64_t r = 0; r < rows; r += group) {
+      int64_t count = std::min(group, rows - r);
+      const T* top = values + r * stride;
+      for (int64_t j = 0; j < columns; ++j) largest[j] = Extremum<T, true>::identity(), sum[j] = 0;
+      Extremum<T, true>::rows(largest, top, stride, count, columns, 0);
+      for (int64_t j = 0; j < columns; ++j) shift[j] = finite(largest[j]);
+      for (int64_t i = 0; i < count; ++i) {
+        const T* row = top + i * stride;
+#pragma omp simd
+        for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(vector_exp(row[j] - shift[j]));
+      }
+      for (int64_t j = 0; j < columns; ++j) acc[j].add(largest[j], sum[j]);
+    }
+  }
+  static void merge(Acc& acc, const Acc& later) { acc.add(later.largest, later.sum); }
+};
+
+template <typename T>
+void store_logarithm(const ScaledSum* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i)
+    reinterpret_cast<T*>(to)[i * stride] = static_cast<compute_t<T>>(std::log(results[i].sum) + ScaledSum::shift(results[i].largest));
+}
+
+void logsumexp(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  dispatch<FloatTypes>(in.dtype, [&]<typename T>() {
+    using Value = compute_t<T>;
+    run<LogSumExp<Value>>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_logarithm<T>});
+  });
+}
+
+}  // namespace
+
+void register_reduction_moments(KernelTable& table) {
+  table.add<variance<false>>("var");
+  table.add<variance<true>>("std");
+  table.add<vector_norm>("linalg_vector_norm");
+  table.add<logsumexp>("logsumexp");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,257 @@
+// cumsum, cumprod.
+#include <complex>
+
+#include "../allocator.hpp"
+#include "../dtypes.hpp"
+#include "../iterate.hpp"
+#include "../kernels.hpp"
+#include "../parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// Each element waits for the one before it, so that one running result alone leaves the processor mostly idle. A segment is
+// therefore cut into parts whose totals are taken first (vectorized, and the segment is then in the first cache level); the parts
+// then run side by side, each from where the part before will end.
+constexpr int64_t parts = 8;
+constexpr int64_t part_length = 528;  // not a power of two: the parts should not meet in the same cache sets
+constexpr int64_t segment = parts * part_length;
+constexpr int64_t columns_together = 512;
+
+template <typename V>
+struct Wide {
+  using type = double;
+};
+template <>
+struct Wide<int64_t> {
+  using type = uint64_t;  // wraps
+};
+template <typename T>
+struct Wide<std::complex<T>> {
+  using type = complex128;
+};
+
+struct Adding {
+  template <typename A>
+  static A start() { return A(0); }
+  template <typename A>
+  [[gnu::always_inline]] static A apply(A a, A b) { return a + b; }
+};
+struct Multiplying {
+  template <typename A>
+  static A start() { return A(1); }
+  template <typename A>
+  [[gnu::always_inline]] static A apply(A a, A b) { return a * b; }
+};
+
+template <typename Operation, typename A, typename V>
+A total(const V* in, int64_t n) {
+  A result[4] = {Operation::template start<A>(), Operation::template start<A>(), Operation::template start<A>(),
+                 Operation::template start<A>()};
+  for (int64_t i = 0; i + 4 <= n; i += 4)
+    for (int64_t k = 0; k < 4; ++k) result[k] = Operation::apply(result[k], static_cast<A>(in[i + k]));
+  for (int64_t i = n & ~int64_t{3}; i < n; ++i) result[0] = Operation::apply(result[0], static_cast<A>(in[i]));
+  return Operation::apply(Operation::apply(result[0], result[1]), Operation::apply(result[2], result[3]));
+}
+
+// A full segment from `starts`; in and out may be the same memory.
+template <typename Operation, typename A, typename V>
+void run_parts(const V* in, V* out, const A* starts) {
+  A acc[parts];
+  for (int64_t k = 0; k < parts; ++k) acc[k] = starts[k];
+  for (int64_t i = 0; i < part_length; ++i)
+    for (int64_t k = 0; k < parts; ++k) {
+      acc[k] = Operation::apply(acc[k], static_cast<A>(in[k * part_length + i]));
+      out[k * part_length + i] = static_cast<V>(acc[k]);
+    }
+}
+
+template <typename Operation, typename A, typename V>
+void run_serial(const V* in, V* out, int64_t n, A acc) {
+  for (int64_t i = 0; i < n; ++i) {
+    acc = Operation::apply(acc, static_cast<A>(in[i]));
+    out[i] = static_cast<V>(acc);
+  }
+}
+
+// Elements of type T as values of type V, side by side, and back.
+template <typename T, typename V>
+void bring(const T* from, int64_t stride, int64_t n, V* to) {
+  if constexpr (is_half_v<T>)
+    if (stride == 1) return to_float(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<V>(from[i * stride]);
+}
+template <typename T, typename V>
+void bring_back(const V* from, int64_t n, T* to, int64_t stride) {
+  if constexpr (is_half_v<T>)
+    if (stride == 1) return from_float(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i * stride] = static_cast<T>(from[i]);
+}
+
+template <typename Operation, typename T>
+class Scan {
+  using V = std::conditional_t<is_integer_v<T>, int64_t, compute_t<T>>;
+  using A = typename Wide<V>::type;
+  static constexpr bool same = std::is_same_v<T, V>;
+
+ public:
+  Scan(const cb_tensor& in, cb_tensor& out, int dim)
+      : in_(data<T>(in)), out_(data<T>(out)), n_(out.sizes[dim]), in_stride_(in.strides[dim]), out_stride_(out.strides[dim]) {
+    std::copy_n(out.sizes, out.ndim, sizes_);
+    sizes_[dim] = 1;
+    cb_tensor kept_in = in, kept_out = out;
+    kept_in.sizes = kept_out.sizes = sizes_;
+    kept_in.numel = kept_out.numel = out.numel / std::max<int64_t>(n_, 1);
+    kept_ = geometry<2>({&kept_out, &kept_in});
+  }
+
+  void run() const {
+    bool rows = kept_.strides[0][0] == 1 && kept_.strides[1][0] == 1 && kept_.sizes[0] >= 8 && n_ > 1;
+    if (rows && std::abs(out_stride_) != 1) return run_rows();
+    int64_t lines = kept_.numel;
+    if (lines < 8 && n_ > 4 * segment) {
+      for_each_run(kept_, 0, lines, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) long_line(in_ + at[1] + i * kept_.strides[1][0], out_ + at[0] + i * kept_.strides[0][0]);
+      });
+      return;
+    }
+    parallel_for(lines, grain_for(2 * n_), [&](int64_t begin, int64_t end) {
+      for_each_run(kept_, begin, end, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) line(in_ + at[1] + i * kept_.strides[1][0], out_ + at[0] + i * kept_.strides[0][0]);
+      });
+    });
+  }
+
+ private:
+  bool direct() const { return same && in_stride_ == 1 && out_stride_ == 1; }
+
+  // f(values, results) with the n elements from i on.
+  template <typename F>
+  void with_values(const T* in, T* out, int64_t i, int64_t n, F&& f) const {
+    if constexpr (same)
+      if (direct()) return f(in + i, out + i);
+    alignas(64) V buffer[segment];
+    bring(in + i * in_stride_, in_stride_, n, buffer);
+    f(buffer, buffer);
+    bring_back(buffer, n, out + i * out_stride_, out_stride_);
+  }
+
+  // The running result before each part of a full segment, and after the last.
+  static void starts_of(const V* values, A* starts) {
+    for (int64_t k = 0; k < parts; ++k)
+      starts[k + 1] = Operation::apply(starts[k], total<Operation, A>(values + k * part_length, part_length));
+  }
+
+  void line(const T* in, T* out) const {
+    A starts[parts + 1];
+    starts[0] = Operation::template start<A>();
+    int64_t i = 0;
+    for (; i + segment <= n_; i += segment) {
+      with_values(in, out, i, segment, [&](const V* values, V* results) {
+        starts_of(values, starts);
+        run_parts<Operation>(values, results, starts);
+      });
+      starts[0] = starts[parts];
+    }
+    if (i < n_)
+      with_values(in, out, i, n_ - i, [&](const V* values, V* results) { run_serial<Operation>(values, results, n_ - i, starts[0]); });
+  }
+
+  // The same on several threads: the totals of all segments first. Rounds as line() does.
+  void long_line(const T* in, T* out) const {
+    int64_t full = n_ / segment;
+    Scratch<A> totals(full * parts + 1);
+    totals[0] = Operation::template start<A>();
+    parallel_for(full, 4, [&](int64_t begin, int64_t end) {
+      alignas(64) V buffer[segment];
+      for (int64_t s = begin; s < end; ++s) {
+        const V* values = buffer;
+        if constexpr (same) {
+          if (in_stride_ == 1)
+            values = in + s * segment;
+          else
+            bring(in + s * segment * in_stride_, in_stride_, segment, buffer);
+        } else {
+          bring(in + s * segment * in_stride_, in_stride_, segment, buffer);
+        }
+        for (int64_t k = 0; k < parts; ++k) totals[s * parts + k + 1] = total<Operation, A>(values + k * part_length, part_length);
+      }
+    });
+    for (int64_t k = 1; k <= full * parts; ++k) totals[k] = Operation::apply(totals[k - 1], totals[k]);
+    parallel_for(full + 1, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        int64_t i = s * segment, n = std::min(segment, n_ - i);
+        with_values(in, out, i, n, [&](const V* values, V* results) {
+          if (s < full)
+            run_parts<Operation>(values, results, totals.data() + s * parts);
+          else
+            run_serial<Operation>(values, results, n, totals[full * parts]);
+        });
+      }
+    });
+  }
+
+  // Neighbouring lines lie side by side: a running result for each, row by row.
+  void run_rows() const {
+    int64_t width = std::min(columns_together, kept_.sizes[0]);
+    int64_t tiles = (kept_.sizes[0] + width - 1) / width;
+    int64_t units = tiles * (kept_.numel / kept_.sizes[0]);
+    parallel_for(units, grain_for(width * n_), [&](int64_t begin, int64_t end) {
+      A acc[columns_together];
+      V buffer[columns_together];
+      for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t first = unit % tiles * width, columns = std::min(width, kept_.sizes[0] - first);
+        Position<2> at(kept_, unit / tiles * kept_.sizes[0] + first);
+        const T* in = in_ + at.offsets[1];
+        T* out = out_ + at.offsets[0];
+        for (int64_t j = 0; j < columns; ++j) acc[j] = Operation::template start<A>();
+        for (int64_t r = 0; r < n_; ++r, in += in_stride_, out += out_stride_) {
+          if constexpr (same) {
+#pragma omp simd
+            for (int64_t j = 0; j < columns; ++j) {
+              acc[j] = Operation::apply(acc[j], static_cast<A>(in[j]));
+              out[j] = static_cast<V>(acc[j]);
+            }
+          } else {
+            bring(in, 1, columns, buffer);
+#pragma omp simd
+            for (int64_t j = 0; j < columns; ++j) {
+              acc[j] = Operation::apply(acc[j], static_cast<A>(buffer[j]));
+              buffer[j] = static_cast<V>(acc[j]);
+            }
+            bring_back(buffer, columns, out, 1);
+          }
+        }
+      }
+    });
+  }
+
+  const T* in_;
+  T* out_;
+  int64_t n_, in_stride_, out_stride_;
+  int64_t sizes_[max_dims];
+  Geometry<2> kept_;
+};
+
+template <typename Operation>
+void scan(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    if (out.ndim == 0) {
+      *data<T>(out) = *data<T>(in);
+      return;
+    }
+    Scan<Operation, T>(in, out, static_cast<int>(call.integer(1))).run();
+  });
+}
+
+}  // namespace
+
+void register_scan(KernelTable& table) {
+  table.add<scan<Adding>>("cumsum");
+  table.add<scan<Multiplying>>("cumprod");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
