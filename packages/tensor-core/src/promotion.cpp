@@ -1,0 +1,97 @@
+// Type promotion with PyTorch's rules.
+#include <array>
+
+#include "dtype.hpp"
+
+namespace candelabra {
+
+namespace {
+
+enum Category { boolean, integer, floating, complex_number };
+
+constexpr Category category(int dtype) {
+  if (dtype >= CB_COMPLEX64) return complex_number;
+  if (dtype >= CB_FLOAT16) return floating;
+  return dtype == CB_BOOL ? boolean : integer;
+}
+
+constexpr int promoted(int a, int b) {
+  if (a == b) return a;
+  if (a > b) return promoted(b, a);  // from here on b is of the same category as a or a higher one
+  if (category(b) == complex_number) return a == CB_FLOAT64 ? CB_COMPLEX128 : b;
+  if (category(b) != category(a)) return b;
+  if (a == CB_FLOAT16 && b == CB_BFLOAT16) return CB_FLOAT32;  // neither holds all values of the other
+  if (a == CB_UINT8 && b == CB_INT8) return CB_INT16;
+  return b;
+}
+
+using Table = std::array<std::array<uint8_t, dtype_count>, dtype_count>;
+
+constexpr Table make_table() {
+  Table table{};
+  for (int a = 0; a < dtype_count; ++a) {
+    for (int b = 0; b < dtype_count; ++b) table[a][b] = static_cast<uint8_t>(promoted(a, b));
+  }
+  return table;
+}
+
+constexpr Table promotion_table = make_table();
+
+// Promotes where one of the two may be missing (-1).
+int join(int a, int b) {
+  if (a < 0) return b;
+  if (b < 0) return a;
+  return promotion_table[a][b];
+}
+
+// `higher` takes precedence; `lower` only counts where it is of a higher category, and then in higher's precision.
+int combine(int higher, int lower) {
+  if (higher < 0) return lower;
+  if (lower < 0) return higher;
+  if (category(higher) == complex_number) return higher;
+  if (category(higher) == floating) {
+    return category(lower) == complex_number ? static_cast<int>(complex_of(static_cast<Dtype>(higher))) : higher;
+  }
+  if (higher == CB_BOOL || category(lower) >= floating) return promotion_table[higher][lower];
+  return higher;
+}
+
+}  // namespace
+
+Dtype promote(Dtype a, Dtype b) { return static_cast<Dtype>(promotion_table[static_cast<int>(a)][static_cast<int>(b)]); }
+
+bool can_cast(Dtype from, Dtype to) {
+  if (is_complex(from)) return is_complex(to);
+  if (is_floating(from)) return !is_integral(to);
+  return from == Dtype::Bool || to != Dtype::Bool;
+}
+
+Dtype real_of(Dtype dtype) {
+  if (dtype == Dtype::Complex64) return Dtype::Float32;
+  if (dtype == Dtype::Complex128) return Dtype::Float64;
+  return dtype;
+}
+
+Dtype complex_of(Dtype dtype) {
+  return dtype == Dtype::Float64 || dtype == Dtype::Complex128 ? Dtype::Complex128 : Dtype::Complex64;
+}
+
+void Promotion::add_tensor(Dtype dtype, bool zero_dimensional) {
+  int& part = zero_dimensional ? zero_dimensional_ : dimensioned_;
+  part = join(part, static_cast<int>(dtype));
+}
+
+void Promotion::add_number(int32_t scalar_kind) {
+  Dtype dtype = Dtype::Bool;
+  if (scalar_kind == CB_SCALAR_INT) dtype = Dtype::Int64;
+  if (scalar_kind == CB_SCALAR_FLOAT) dtype = default_dtype();
+  if (scalar_kind == CB_SCALAR_COMPLEX) dtype = complex_of(default_dtype());
+  number_ = join(number_, static_cast<int>(dtype));
+}
+
+Dtype Promotion::result() const {
+  const int result = combine(dimensioned_, combine(zero_dimensional_, number_));
+  return result < 0 ? default_dtype() : static_cast<Dtype>(result);
+}
+
+}  // namespace candelabra

@@ -1,0 +1,194 @@
+#include "checks.hpp"
+
+#include "../operator.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+// The order of dimensions in memory that TensorIterator of PyTorch finds: fastest first, by the strides of the operands, the
+// first one that tells deciding. Broadcast dimensions (stride 0) tell nothing.
+std::optional<Dims> common_layout(Call& call, std::initializer_list<int> operands, const Dims& sizes) {
+  const int ndim = sizes.size();
+  if (ndim < 2) return std::nullopt;
+  const TensorObject* first = nullptr;
+  bool equal = true;
+  for (int i : operands) {
+    if (!call[i].is_tensor()) continue;
+    const TensorObject& tensor = call.tensor(i);
+    if (!first) first = &tensor;
+    equal = equal && tensor.sizes == sizes && tensor.strides == first->strides;
+  }
+  if (equal && first && is_dense_and_non_overlapping(*first)) return first->strides;
+
+  auto stride_of = [&](const TensorObject& tensor, int dim) -> int64_t {
+    const int own = dim - (ndim - tensor.ndim());
+    return own < 0 || tensor.sizes[own] != sizes[dim] ? 0 : tensor.strides[own];
+  };
+  // Positive when dimension a is to be outside of b, negative when inside, 0 when no operand tells.
+  auto order = [&](int a, int b) {
+    for (int i : operands) {
+      if (!call[i].is_tensor()) continue;
+      const int64_t a_stride = stride_of(call.tensor(i), a), b_stride = stride_of(call.tensor(i), b);
+      if (a_stride == 0 || b_stride == 0) continue;
+      if (a_stride != b_stride) return a_stride > b_stride ? 1 : -1;
+      if (sizes[a] > sizes[b]) return 1;
+    }
+    return 0;
+  };
+  Dims fastest_first;
+  fastest_first.resize(ndim);
+  for (int d = 0; d < ndim; ++d) fastest_first[d] = ndim - 1 - d;
+  // Insertion that skips pairs nothing is known about, as the order need not be total.
+  for (int i = 1; i < ndim; ++i) {
+    int moving = i;
+    for (int other = i - 1; other >= 0; --other) {
+      const int known = order(static_cast<int>(fastest_first[other]), static_cast<int>(fastest_first[moving]));
+      if (known > 0) {
+        std::swap(fastest_first[other], fastest_first[moving]);
+        moving = other;
+      } else if (known < 0) {
+        break;
+      }
+    }
+  }
+  Dims strides(ndim, 1);
+  int64_t step = 1;
+  for (int64_t dim : fastest_first) {
+    strides[static_cast<int>(dim)] = step;
+    step *= std::max<int64_t>(sizes[static_cast<int>(dim)], 1);
+  }
+  return strides;
+}
+
+}  // namespace
+
+std::string_view base_name(const Call& call) {
+  return call.op.functional ? call.op.functional->schema.name : call.op.schema.name;
+}
+
+const char* c_name(Dtype dtype) {
+  static constexpr const char* names[dtype_count] = {"bool",      "unsigned char", "signed char", "short",  "int",
+                                                     "long",      "c10::Half",     "c10::BFloat16", "float", "double",
+                                                     "c10::complex<float>", "c10::complex<double>"};
+  return names[static_cast<int>(dtype)];
+}
+
+void not_implemented(const Call& call, Dtype dtype) {
+  raise(PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name, "'");
+}
+
+void warn(const std::string& message) {
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();
+}
+
+void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
+  bool fits = number.kind != CB_SCALAR_COMPLEX || is_complex(dtype);
+  if (fits && exactly && is_integral(dtype) && dtype != Dtype::Bool) {
+    const int bits = 8 * itemsize(dtype);
+    const bool is_signed = info(dtype).is_signed;
+    if (number.kind == CB_SCALAR_FLOAT) {
+      const double limit = is_signed ? static_cast<double>(uint64_t{1} << (bits - 1)) : 256.0;
+      fits = number.re > (is_signed ? -limit - 1 : -256.0) && number.re < limit;  // false for NaN
+    } else if (dtype != Dtype::Int64) {
+      const int64_t limit = is_signed ? int64_t{1} << (bits - 1) : int64_t{1} << bits;
+      fits = number.i >= -limit + (is_signed ? 0 : 1) && number.i < limit;  // -1 is 255 as a uint8
+    }
+  }
+  const char* type = dtype == Dtype::UInt8 ? "uint8_t" : dtype == Dtype::Int8 ? "int8_t" : dtype == Dtype::Int16 ? "int16_t" :
+                     dtype == Dtype::Int64 ? "int64_t" : c_name(dtype);
+  check(fits, PyExc_RuntimeError, "value cannot be converted to type ", type, " without overflow");
+}
+
+void check_factor(const Call& call, const char* factor_name, const cb_scalar& factor, Dtype dtype) {
+  if (factor.kind == CB_SCALAR_INT || is_complex(dtype)) return;
+  check(factor.kind != CB_SCALAR_BOOL || dtype == Dtype::Bool, PyExc_RuntimeError, "Boolean ", factor_name,
+        " only supported for Boolean results.");
+  check(factor.kind != CB_SCALAR_FLOAT || is_floating(dtype), PyExc_RuntimeError, "For integral input tensors, argument ",
+        factor_name, " must not be a floating point number.");
+  check(factor.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError, base_name(call), "(): For non-complex input tensors, argument ",
+        factor_name, " must not be a complex number.");
+}
+
+uint64_t dim_set(std::span<const int64_t> dims, int ndim) {
+  uint64_t set = 0;
+  for (int64_t dim : dims) {
+    const int wrapped = wrap_dim(dim, ndim);
+    check(!(set >> wrapped & 1), PyExc_RuntimeError, "dim ", wrapped, " appears multiple times in the list of dims");
+    set |= uint64_t{1} << wrapped;
+  }
+  return ndim == 0 ? 0 : set;
+}
+
+Dtype promoted(Call& call, std::initializer_list<int> operands) {
+  Promotion promotion;
+  for (int i : operands) {
+    const Argument& argument = call[i];
+    if (argument.is_tensor()) {
+      promotion.add_tensor(argument.tensor->dtype, argument.tensor->ndim() == 0);
+    } else if (argument.kind == ArgumentKind::Number) {
+      promotion.add_number(argument.scalar.kind);
+    }
+  }
+  return promotion.result();
+}
+
+Output& combine(Call& call, std::initializer_list<int> operands, Dtype result) {
+  const TensorObject* first = nullptr;
+  Dims sizes;
+  bool contiguous = true, same = true;
+  for (int i : operands) {
+    if (!call[i].is_tensor()) continue;
+    const TensorObject& tensor = call.tensor(i);
+    contiguous = contiguous && tensor.contiguous;
+    if (!first) {
+      first = &tensor;
+      sizes = tensor.sizes;
+    } else if (!(tensor.sizes == sizes)) {
+      sizes = broadcast_sizes(call.name(), sizes, tensor.sizes);
+      same = false;
+    }
+  }
+  Output& output = call.add_output(result, std::move(sizes));
+  for (int i : operands) {
+    const Argument& argument = call[i];
+    if (argument.is_tensor() ? !same && !(argument.tensor->sizes == output.sizes) : argument.kind == ArgumentKind::Number) {
+      call.broadcast(i, output.sizes);
+    }
+  }
+  // Row-major operands give a row-major result, whichever of them are broadcast.
+  if (!contiguous && !output.given) output.strides = common_layout(call, operands, output.sizes);
+  return output;
+}
+
+void see_dimension(Call& call, int i) {
+  static constexpr int64_t one = 1;
+  const Argument& argument = call[i];
+  if (argument.kind == ArgumentKind::Number || (argument.is_tensor() && argument.tensor->ndim() == 0)) {
+    call.set_descriptor(i, {&one, 1}, {&one, 1});
+  }
+}
+
+void make_layout(Call& call, int i, bool channels_last) {
+  if (!channels_last) return call.make_contiguous(i);
+  Argument& argument = call[i];
+  if (!is_channels_last(*argument.tensor)) {
+    argument.tensor = call.keep(candelabra::clone(argument.tensor, MemoryFormat::ChannelsLast));
+    argument.descriptor = nullptr;
+  }
+}
+
+void set_layout(Output& output, bool channels_last) {
+  if (channels_last) output.strides = channels_last_strides(output.sizes);
+}
+
+void spread_list(Call& call, int i, int spatial, const char* list_name, const char* what) {
+  const auto values = call.ints(i);
+  if (static_cast<int>(values.size()) == spatial) return;
+  check(values.size() == 1, PyExc_RuntimeError, base_name(call), "(): expected ", list_name,
+        " to be a single integer value or a list of ", spatial, " values to match the ", what, " dimensions, but got ", list_name,
+        "=", to_text(values));
+  call.set_ints(i, Dims(spatial, values[0]));
+}
+
+}  // namespace candelabra::shapes

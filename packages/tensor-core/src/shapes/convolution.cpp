@@ -1,0 +1,153 @@
+// Convolution and its gradients.
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+// The geometry of a convolution: input (N, C, in...), weight (O, C / groups, kernel...), output (N, O, out...).
+struct Convolution {
+  int spatial;
+  std::span<const int64_t> input, weight, stride, padding, dilation;
+  int64_t groups;
+};
+
+std::string joined_sizes(std::span<const int64_t> sizes) {
+  std::string result;
+  for (int64_t size : sizes) result += (result.empty() ? "" : " x ") + std::to_string(size);
+  return result;
+}
+
+void check_parameters(const Convolution& conv, const char* name) {
+  for (int d = 0; d < conv.spatial; ++d) {
+    check(conv.padding[d] >= 0, PyExc_RuntimeError, name, "(): negative padding is not supported, but got padding=",
+          to_text(conv.padding));
+    check(conv.stride[d] > 0, PyExc_RuntimeError, name, "(): non-positive stride is not supported, but got stride=",
+          to_text(conv.stride));
+    check(conv.dilation[d] > 0, PyExc_RuntimeError, name, "(): non-positive dilation is not supported, but got dilation=",
+          to_text(conv.dilation));
+  }
+  check(conv.groups > 0, PyExc_RuntimeError, name, "(): non-positive groups is not supported, but got groups=", conv.groups);
+  check(conv.weight[0] >= conv.groups, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
+        ", expected weight to be at least ", conv.groups, " at dimension 0, but got weight of size ", to_text(conv.weight),
+        " instead");
+  check(conv.weight[0] % conv.groups == 0, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
+        ", expected weight to be divisible by ", conv.groups, " at dimension 0, but got weight of size ", to_text(conv.weight),
+        " instead");
+}
+
+// Checks everything and returns the sizes of the output.
+Dims output_sizes(const Convolution& conv, const char* name) {
+  check_parameters(conv, name);
+  check(conv.input[1] == conv.weight[1] * conv.groups, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
+        ", weight of size ", to_text(conv.weight), ", expected input", to_text(conv.input), " to have ",
+        conv.weight[1] * conv.groups, " channels, but got ", conv.input[1], " channels instead");
+  Dims padded, kernel, sizes{conv.input[0], conv.weight[0]};
+  bool fits = true;
+  for (int d = 0; d < conv.spatial; ++d) {
+    padded.push_back(conv.input[d + 2] + 2 * conv.padding[d]);
+    kernel.push_back(conv.dilation[d] * (conv.weight[d + 2] - 1) + 1);
+    check(conv.weight[d + 2] > 0, PyExc_RuntimeError, name, "(): expected a kernel without sizes of 0, but got weight of size ",
+          to_text(conv.weight));
+    fits = fits && padded[d] >= kernel[d];
+    sizes.push_back((padded[d] - kernel[d]) / conv.stride[d] + 1);
+  }
+  check(fits, PyExc_RuntimeError, name, "(): Calculated padded input size per channel: (", joined_sizes(padded), "). Kernel size: (",
+        joined_sizes(kernel), "). Kernel size can't be greater than actual input size");
+  return sizes;
+}
+
+// Stride, padding, dilation and groups are arguments `first` and those that follow.
+void read_parameters(Call& call, Convolution& conv, int first) {
+  static constexpr const char* names[] = {"stride", "padding", "dilation"};
+  for (int k = 0; k < 3; ++k) spread_list(call, first + k, conv.spatial, names[k], "convolution");
+  conv.stride = call.ints(first);
+  conv.padding = call.ints(first + 1);
+  conv.dilation = call.ints(first + 2);
+  conv.groups = call.integer(first + 3);
+}
+
+std::string public_name(int spatial) { return "conv" + std::to_string(spatial) + "d"; }
+
+void check_types(const char* name, const char* what, const TensorObject& a, const char* other_what, const TensorObject& b) {
+  check(a.dtype == b.dtype, PyExc_RuntimeError, name, "(): ", what, " type (", c_name(a.dtype), ") and ", other_what, " type (",
+        c_name(b.dtype), ") should be the same; convert one of them, for instance with .to(candelabra.",
+        candelabra::name(a.dtype), ")");
+}
+
+// Both in channels-last order where one is, else both row-major. Returns whether the result is channels-last, too.
+bool unify_layouts(Call& call, int first, int second) {
+  const bool channels_last = prefers_channels_last(call.tensor(first)) || prefers_channels_last(call.tensor(second));
+  make_layout(call, first, channels_last);
+  make_layout(call, second, channels_last);
+  return channels_last;
+}
+
+}  // namespace
+
+void convolution(Call& call) {
+  const TensorObject &input = call.tensor(0), &weight = call.tensor(1);
+  Convolution conv{.spatial = weight.ndim() - 2, .input = input.sizes, .weight = weight.sizes, .stride = {}, .padding = {},
+                   .dilation = {}, .groups = 1};
+  const std::string name = public_name(conv.spatial);
+  check(conv.spatial >= 1 && input.ndim() == weight.ndim(), PyExc_RuntimeError, name, "(): Expected ", conv.spatial + 2,
+        "D (batched) input for weight of size ", to_text(weight.sizes), ", but got input of size: ", to_text(input.sizes));
+  read_parameters(call, conv, 3);
+  check_types(name.c_str(), "Input", input, "weight", weight);
+  const Argument& bias = call[2];
+  if (bias.given()) {
+    check(bias.tensor->ndim() == 1 && bias.tensor->sizes[0] == weight.sizes[0], PyExc_RuntimeError, name,
+          "(): Given weight of size ", to_text(weight.sizes), ", expected bias to be 1-dimensional with ", weight.sizes[0],
+          " elements, but got bias of size ", to_text(bias.tensor->sizes), " instead");
+    check_types(name.c_str(), "Input", input, "bias", *bias.tensor);
+    call.make_contiguous(2);
+  }
+  Dims sizes = output_sizes(conv, name.c_str());
+  const bool channels_last = unify_layouts(call, 0, 1);
+  set_layout(call.add_output(input.dtype, std::move(sizes)), channels_last);
+}
+
+void convolution_input_gradient(Call& call) {
+  const TensorObject &grad = call.tensor(0), &weight = call.tensor(1);
+  const auto input_size = call.ints(2);
+  Convolution conv{.spatial = weight.ndim() - 2, .input = input_size, .weight = weight.sizes, .stride = {}, .padding = {},
+                   .dilation = {}, .groups = 1};
+  constexpr const char* name = "convolution_input_gradient";
+  check(conv.spatial >= 1 && grad.ndim() == weight.ndim() && static_cast<int>(input_size.size()) == weight.ndim(),
+        PyExc_RuntimeError, name, "(): grad, weight and input_size must have the same number of dimensions, 3 at least, but got ",
+        to_text(grad.sizes), ", ", to_text(weight.sizes), " and ", to_text(input_size));
+  for (int64_t size : input_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in input_size=", to_text(input_size));
+  read_parameters(call, conv, 3);
+  check_types(name, "Grad", grad, "weight", weight);
+  const Dims expected = output_sizes(conv, name);
+  check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", to_text(grad.sizes),
+        " does not match the output of a convolution of ", to_text(input_size), " by ", to_text(weight.sizes), ", which has shape ",
+        to_text(expected));
+  Dims sizes(input_size);
+  const bool channels_last = unify_layouts(call, 0, 1);
+  set_layout(call.add_output(grad.dtype, std::move(sizes)), channels_last);
+}
+
+void convolution_weight_gradient(Call& call) {
+  const TensorObject &grad = call.tensor(0), &input = call.tensor(1);
+  const auto weight_size = call.ints(2);
+  Convolution conv{.spatial = input.ndim() - 2, .input = input.sizes, .weight = weight_size, .stride = {}, .padding = {},
+                   .dilation = {}, .groups = 1};
+  constexpr const char* name = "convolution_weight_gradient";
+  check(conv.spatial >= 1 && grad.ndim() == input.ndim() && static_cast<int>(weight_size.size()) == input.ndim(),
+        PyExc_RuntimeError, name, "(): grad, input and weight_size must have the same number of dimensions, 3 at least, but got ",
+        to_text(grad.sizes), ", ", to_text(input.sizes), " and ", to_text(weight_size));
+  for (int64_t size : weight_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in weight_size=", to_text(weight_size));
+  read_parameters(call, conv, 3);
+  check_types(name, "Grad", grad, "input", input);
+  const Dims expected = output_sizes(conv, name);
+  check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", to_text(grad.sizes),
+        " does not match the output of a convolution of ", to_text(input.sizes), " by ", to_text(weight_size), ", which has shape ",
+        to_text(expected));
+  Dims sizes(weight_size);
+  unify_layouts(call, 0, 1);
+  call.add_output(grad.dtype, std::move(sizes));
+}
+
+}  // namespace candelabra::shapes

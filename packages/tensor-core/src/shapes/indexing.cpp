@@ -1,0 +1,192 @@
+// Rows, columns and elements along one dimension, taken or written at the positions of an index tensor.
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+int at_least_one(int ndim) { return std::max(ndim, 1); }
+int64_t size_at(const TensorObject& tensor, int dim) { return tensor.ndim() == 0 ? 1 : tensor.sizes[dim]; }
+
+// int32 indices are allowed and widened.
+void check_index(Call& call, int i) {
+  const Dtype dtype = call.tensor(i).dtype;
+  check(dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, call.name(),
+        "(): Expected dtype int32/int64 for index, but got ", info(dtype).type_name, "; convert it with .to(candelabra.int64)");
+  call.convert(i, Dtype::Int64);
+}
+
+void check_long_index(const Call& call, int i, PyObject* error) {
+  const Dtype dtype = call.tensor(i).dtype;
+  check(dtype == Dtype::Int64, error, call.name(), "(): Expected dtype int64 for index: Expected a long tensor for index, but got ",
+        info(dtype).type_name, "; convert it with .to(candelabra.int64)");
+}
+
+// A geometry without elements for an argument whose own number of dimensions may be anything because it is empty.
+void see_empty(Call& call, int i, int ndim) { call.set_descriptor(i, Dims(ndim, 0), Dims(ndim, 1)); }
+
+Output& like_self(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  Output& output = call.add_output(self.dtype, self.sizes);
+  output.inserted = inserted_dimension(self);
+  return output;
+}
+
+}  // namespace
+
+void gather(Call& call) {
+  check_index(call, 2);
+  const TensorObject &self = call.tensor(0), &index = call.tensor(2);
+  const int dim = call.dim(1, self.ndim()), ndim = at_least_one(self.ndim());
+  if (index.numel != 0) {
+    check(at_least_one(index.ndim()) == ndim, PyExc_RuntimeError,
+          "gather(): Index tensor must have the same number of dimensions as input tensor, but index has shape ",
+          to_text(index.sizes), " and input ", to_text(self.sizes));
+    for (int d = 0; d < ndim; ++d) {
+      check(d == dim || size_at(index, d) <= size_at(self, d), PyExc_RuntimeError, "gather(): Size does not match at dimension ", d,
+            " expected index ", to_text(index.sizes), " to be no larger than self ", to_text(self.sizes),
+            " apart from dimension ", dim);
+    }
+  }
+  call.add_output(self.dtype, index.sizes).inserted = inserted_dimension(index);
+  see_dimension(call, 0);
+  see_dimension(call, 2);
+}
+
+void scatter(Call& call) {
+  check_index(call, 2);
+  const TensorObject &self = call.tensor(0), &index = call.tensor(2);
+  const int dim = call.dim(1, self.ndim()), ndim = at_least_one(self.ndim());
+  const Argument& source = call[3];
+  const TensorObject* src = source.is_tensor() ? source.tensor : nullptr;
+  if (src) {
+    check(src->dtype == self.dtype, PyExc_RuntimeError, base_name(call), "(): Expected self.dtype to be equal to src.dtype, but got ",
+          info(self.dtype).type_name, " and ", info(src->dtype).type_name);
+  } else {
+    check_number_fits(source.scalar, self.dtype, false);
+    call.convert(3, self.dtype);
+  }
+  like_self(call);
+  see_dimension(call, 0);
+  if (index.numel == 0) {
+    see_empty(call, 2, ndim);
+    see_empty(call, 3, ndim);
+    return;
+  }
+  check(at_least_one(index.ndim()) == ndim, PyExc_RuntimeError, base_name(call),
+        "(): Index tensor must have the same number of dimensions as self tensor, but index has shape ", to_text(index.sizes),
+        " and self ", to_text(self.sizes));
+  check(!src || at_least_one(src->ndim()) == ndim, PyExc_RuntimeError, base_name(call),
+        "(): Index tensor must have the same number of dimensions as src tensor, but index has shape ", to_text(index.sizes),
+        " and src ", src ? to_text(src->sizes) : "");
+  for (int d = 0; d < ndim; ++d) {
+    const bool fits = (d == dim || size_at(index, d) <= size_at(self, d)) && (!src || size_at(index, d) <= size_at(*src, d));
+    check(fits, PyExc_RuntimeError, base_name(call), "(): Expected index ", to_text(index.sizes), " to be no larger than self ",
+          to_text(self.sizes), " apart from dimension ", dim,
+          src ? " and to be no larger size than src " + to_text(src->sizes) : std::string());
+  }
+  see_dimension(call, 2);
+  if (src) {
+    see_dimension(call, 3);
+  } else {
+    call.broadcast(3, Dims(std::span<const int64_t>(call[2].descriptor ? std::span<const int64_t>(call[2].descriptor->sizes, 1)
+                                                                       : std::span<const int64_t>(index.sizes))));
+  }
+}
+
+void index_select(Call& call) {
+  check_index(call, 2);
+  const TensorObject &self = call.tensor(0), &index = call.tensor(2);
+  const int dim = call.dim(1, self.ndim());
+  check(index.ndim() <= 1, PyExc_IndexError, "index_select(): Index is supposed to be a vector, but got shape ",
+        to_text(index.sizes));
+  Dims sizes = self.sizes;
+  if (self.ndim() == 0) {
+    check(index.numel == 1, PyExc_RuntimeError, "index_select(): Index to scalar can have only 1 value, got ", index.numel,
+          " value(s)");
+  } else {
+    sizes[dim] = index.numel;
+  }
+  call.add_output(self.dtype, std::move(sizes)).inserted = inserted_dimension(self);
+  see_dimension(call, 0);
+  see_dimension(call, 2);
+}
+
+// index_add and index_copy
+void index_add(Call& call) {
+  const bool copies = base_name(call) == "index_copy";
+  const char* name = copies ? "index_copy_(): " : "index_add_(): ";
+  if (copies) {
+    check_long_index(call, 2, PyExc_RuntimeError);
+  } else {
+    check_index(call, 2);
+  }
+  const TensorObject &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
+  const int dim = call.dim(1, self.ndim());
+  check(index.ndim() <= 1, PyExc_IndexError, name, "Index is supposed to be a vector, but got dim: ", index.ndim(),
+        " with type: ", info(index.dtype).type_name, " and size: ", to_text(index.sizes));
+  check(self.dtype == source.dtype, PyExc_RuntimeError, name, "self (", info(self.dtype).type_name, ") and source (",
+        info(source.dtype).type_name, ") must have the same scalar type");
+  check(at_least_one(source.ndim()) == at_least_one(self.ndim()), copies ? PyExc_IndexError : PyExc_RuntimeError, name,
+        "When source and destination are not scalars, their dimensionality must match. Source dimensionality (", source.ndim(),
+        "), destination dimensionality (", self.ndim(), ")");
+  check(index.numel == size_at(source, dim), copies ? PyExc_IndexError : PyExc_RuntimeError, name, "Number of indices (",
+        index.numel, ") should be equal to source.size(dim): (", size_at(source, dim), "), for dim: ", dim);
+  for (int d = 0; d < self.ndim(); ++d) {
+    check(d == dim || source.ndim() == 0 || self.sizes[d] == source.sizes[d], PyExc_RuntimeError, name,
+          "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+          to_text(self.sizes), " source.shape = ", to_text(source.sizes));
+  }
+  if (!copies) check_factor(call, "alpha", call[4].scalar, self.dtype == Dtype::Bool ? Dtype::Int64 : self.dtype);
+  like_self(call);
+  for (int i : {0, 2, 3}) see_dimension(call, i);
+}
+
+void index_fill(Call& call) {
+  check_long_index(call, 2, PyExc_IndexError);
+  const TensorObject &self = call.tensor(0), &index = call.tensor(2);
+  call.dim(1, self.ndim());
+  check(index.ndim() <= 1, PyExc_RuntimeError, "index_fill_(): Index has to be a vector/scalar, but got shape ",
+        to_text(index.sizes));
+  check(call[3].scalar.kind != CB_SCALAR_COMPLEX || is_complex(self.dtype), PyExc_RuntimeError,
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  like_self(call);
+  see_dimension(call, 0);
+  see_dimension(call, 2);
+}
+
+void take(Call& call) {
+  check_long_index(call, 1, PyExc_RuntimeError);
+  const TensorObject &self = call.tensor(0), &index = call.tensor(1);
+  check(self.numel != 0 || index.numel == 0, PyExc_IndexError, "take(): tried to take from an empty tensor");
+  call.add_output(self.dtype, index.sizes);
+}
+
+void embedding(Call& call) {
+  const TensorObject& weight = call.tensor(0);
+  const Dtype dtype = call.tensor(1).dtype;
+  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding(): 'weight' must be 2-D, but got shape ", to_text(weight.sizes));
+  check(dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError,
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
+        info(dtype).type_name, " instead (while checking arguments for embedding)");
+  call.convert(1, Dtype::Int64);
+  Dims sizes = call.tensor(1).sizes;
+  sizes.push_back(weight.sizes[1]);
+  call.add_output(weight.dtype, std::move(sizes));
+}
+
+void embedding_backward(Call& call) {
+  const TensorObject& grad = call.tensor(0);
+  check_index(call, 1);
+  const TensorObject& indices = call.tensor(1);
+  const int ndim = indices.ndim();
+  const bool matches = grad.ndim() == ndim + 1 && std::equal(indices.sizes.begin(), indices.sizes.end(), grad.sizes.begin());
+  check(matches, PyExc_RuntimeError, "embedding_backward(): grad of shape ", to_text(grad.sizes),
+        " does not belong to indices of shape ", to_text(indices.sizes));
+  check(call.integer(2) >= 0, PyExc_RuntimeError, "embedding_backward(): num_weights must not be negative, but got ",
+        call.integer(2));
+  call.add_output(grad.dtype, Dims{call.integer(2), grad.sizes[ndim]});
+}
+
+}  // namespace candelabra::shapes

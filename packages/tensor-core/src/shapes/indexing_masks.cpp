@@ -1,0 +1,201 @@
+// Advanced indexing, and reading and writing where a mask is true.
+#include "../operator.hpp"
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+TensorObject* on_device(Call& call, TensorObject* tensor) {
+  return tensor->device() == call.device ? tensor : call.keep(to_device(tensor, call.device));
+}
+
+// Appends one int64 index for each dimension of the mask: the coordinates of its true elements.
+void append_mask(Call& call, TensorObject* mask, int position, TensorObject** expanded, int& at) {
+  const TensorObject& self = call.tensor(0);
+  const int count = mask->ndim();
+  check(count > 0, PyExc_IndexError, call.name(), "(): the mask at position ", position,
+        " has no dimensions; index self.unsqueeze(0) with mask.unsqueeze(0) instead");
+  for (int d = 0; d < count; ++d) {
+    check(mask->sizes[d] == self.sizes[at + d], PyExc_IndexError, "The shape of the mask ", to_text(mask->sizes), " at index ", d,
+          " does not match the shape of the indexed tensor ", to_text(self.sizes), " at index ", at + d);
+  }
+  static Operator* nonzero_operator = find_operator("nonzero");
+  Ref<> found = call_operator(*nonzero_operator, {as_object(mask)});
+  TensorObject* rows = call.keep(TensorRef(as_tensor(found.release_object())));
+  for (int d = 0; d < count; ++d) {
+    expanded[at++] = call.keep(make_view(rows, Dims{rows->sizes[0]}, Dims{rows->strides[0]}, rows->offset + d * rows->strides[1]));
+  }
+}
+
+// Expands the index tensors to one shape and returns that.
+Dims broadcast_indices(Call& call, TensorObject** expanded, int count) {
+  Dims shape;
+  bool first = true;
+  for (int d = 0; d < count; ++d) {
+    if (!expanded[d]) continue;
+    const Dims& other = expanded[d]->sizes;
+    if (first) {
+      shape = other;
+      first = false;
+    } else if (!(other == shape)) {
+      Dims joined(std::max(shape.size(), other.size()), 1);
+      for (const Dims* part : std::initializer_list<const Dims*>{&shape, &other}) {
+        const int added = joined.size() - part->size();
+        for (int k = 0; k < part->size(); ++k) {
+          int64_t& size = joined[added + k];
+          if (size != (*part)[k] && size != 1 && (*part)[k] != 1) {
+            std::string shapes;
+            for (int e = 0; e < count; ++e) {
+              if (expanded[e]) shapes += (shapes.empty() ? "" : ", ") + to_text(expanded[e]->sizes);
+            }
+            raise(PyExc_IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+          }
+          if (size == 1) size = (*part)[k];
+        }
+      }
+      shape = std::move(joined);
+    }
+  }
+  for (int d = 0; d < count; ++d) {
+    TensorObject* index = expanded[d];
+    if (!index || index->sizes == shape) continue;
+    Dims strides(shape.size(), 0);
+    const int added = shape.size() - index->ndim();
+    for (int k = 0; k < index->ndim(); ++k) strides[added + k] = index->sizes[k] == shape[added + k] ? index->strides[k] : 0;
+    expanded[d] = call.keep(make_view(index, shape, std::move(strides), index->offset));
+  }
+  return shape;
+}
+
+// Makes argument 1 the list that kernels are promised, one entry a dimension of self, and returns the shape of what is indexed.
+Dims normalize_indices(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  Argument& list = call[1];
+  const int ndim = self.ndim();
+  TensorObject** expanded = call.arena.make<TensorObject*>(static_cast<size_t>(std::max(ndim, 1)));
+  std::fill_n(expanded, ndim, nullptr);
+  int at = 0;
+  for (int i = 0; i < list.count; ++i) {
+    TensorObject* entry = list.tensors[i];
+    const bool is_mask = entry && (entry->dtype == Dtype::Bool || entry->dtype == Dtype::UInt8);
+    check(at + (is_mask ? entry->ndim() : 1) <= ndim, PyExc_IndexError, "too many indices for tensor of dimension ", ndim, " (got ",
+          list.count, ")");
+    if (!entry) {
+      ++at;
+      continue;
+    }
+    entry = on_device(call, entry);
+    if (is_mask) {
+      if (entry->dtype == Dtype::UInt8) {
+        warn("indexing with dtype candelabra.uint8 is deprecated, please use a dtype candelabra.bool instead.");
+      }
+      append_mask(call, entry, i, expanded, at);
+      continue;
+    }
+    check(entry->dtype == Dtype::Int64 || entry->dtype == Dtype::Int32, PyExc_IndexError,
+          "tensors used as indices must be long, int, byte or bool tensors, but the one at position ", i, " is ",
+          info(entry->dtype).type_name);
+    expanded[at++] = entry->dtype == Dtype::Int64 ? entry : call.keep(convert_dtype(entry, Dtype::Int64));
+  }
+  const Dims shape = broadcast_indices(call, expanded, ndim);
+  list.tensors = expanded;
+  list.count = ndim;
+
+  int first = -1, last = -1, given = 0;
+  for (int d = 0; d < ndim; ++d) {
+    if (!expanded[d]) continue;
+    if (first < 0) first = d;
+    last = d;
+    ++given;
+    check(self.sizes[d] != 0 || expanded[d]->numel == 0, PyExc_IndexError, "index is out of bounds for dimension ", d,
+          " with size 0");
+  }
+  const bool adjacent = given == last - first + 1;
+  Dims result;
+  for (int d = 0; d < ndim; ++d) {
+    if (given && d == (adjacent ? first : 0)) {
+      for (int64_t size : shape) result.push_back(size);
+    }
+    if (!expanded[d]) result.push_back(self.sizes[d]);
+  }
+  return result;
+}
+
+void check_mask(const Call& call, const char* what) {
+  const Dtype dtype = call.tensor(1).dtype;
+  check(dtype == Dtype::Bool, PyExc_RuntimeError, what, " only supports boolean masks, but got mask with dtype ",
+        info(dtype).type_name, "; convert it with .to(candelabra.bool)");
+}
+
+}  // namespace
+
+void index(Call& call) {
+  Dims sizes = normalize_indices(call);
+  call.add_output(call.tensor(0).dtype, std::move(sizes));
+}
+
+void index_put(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  const Dims indexed = normalize_indices(call);
+  const TensorObject& values = call.tensor(2);
+  check(values.dtype == self.dtype, PyExc_RuntimeError, "Index put requires the source and destination dtypes match, got ",
+        info(self.dtype).type_name, " for the destination and ", info(values.dtype).type_name, " for the source.");
+  // Dimensions of size 1 in front change nothing, as in an assignment.
+  int skipped = 0;
+  while (values.ndim() - skipped > indexed.size() && values.sizes[skipped] == 1) ++skipped;
+  const std::span<const int64_t> sizes = std::span<const int64_t>(values.sizes).subspan(skipped);
+  bool fits = static_cast<int>(sizes.size()) <= indexed.size();
+  for (int d = 1; fits && d <= static_cast<int>(sizes.size()); ++d) {
+    const int64_t size = sizes[sizes.size() - d];
+    fits = size == 1 || size == indexed[indexed.size() - d];
+  }
+  check(fits, PyExc_RuntimeError, "shape mismatch: value tensor of shape ", to_text(values.sizes),
+        " cannot be broadcast to indexing result of shape ", to_text(indexed));
+  if (skipped) call.set_descriptor(2, sizes, std::span<const int64_t>(values.strides).subspan(skipped));
+  if (!(values.sizes == indexed)) call.broadcast(2, indexed);
+  Output& output = call.add_output(self.dtype, self.sizes);
+  if (!self.contiguous) output.strides = preserved_strides(self);
+}
+
+void masked_fill(Call& call) {
+  check_mask(call, "masked_fill_");
+  const TensorObject& self = call.tensor(0);
+  const Argument& value = call[2];
+  if (value.is_tensor()) {
+    check(value.tensor->ndim() == 0, PyExc_RuntimeError,
+          "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.tensor->ndim(), " dimension(s).");
+    check(!is_complex(value.tensor->dtype) || is_complex(self.dtype), PyExc_RuntimeError, "masked_fill_: value cannot be converted to type ",
+          c_name(self.dtype), " without overflow");
+  } else {
+    check_number_fits(value.scalar, self.dtype, true);
+  }
+  call.convert(2, self.dtype);
+  combine(call, {0, 1, 2}, self.dtype);
+}
+
+void masked_scatter(Call& call) {
+  check_mask(call, "masked_scatter_");
+  const TensorObject &self = call.tensor(0), &source = call.tensor(2);
+  check(self.dtype == source.dtype, PyExc_RuntimeError, "masked_scatter: expected self and source to have same dtypes but got ",
+        info(self.dtype).type_name, " and ", info(source.dtype).type_name);
+  combine(call, {0, 1}, self.dtype).strides.reset();
+  call.make_contiguous(2);  // its elements are taken in row-major order
+}
+
+void masked_select(Call& call) {
+  check(call.tensor(1).dtype == Dtype::Bool, PyExc_RuntimeError, "masked_select: expected BoolTensor for mask, but got ",
+        info(call.tensor(1).dtype).type_name);
+  const Dims sizes = broadcast_sizes(call.name(), call.tensor(0).sizes, call.tensor(1).sizes);
+  for (int i : {0, 1}) {
+    if (!(call.tensor(i).sizes == sizes)) call.broadcast(i, sizes);
+  }
+  call.add_output(call.tensor(0).dtype, Dims{0});  // the kernel says how many
+}
+
+void nonzero(Call& call) {
+  call.add_output(Dtype::Int64, Dims{0, call.tensor(0).ndim()});  // the kernel says how many
+}
+
+}  // namespace candelabra::shapes

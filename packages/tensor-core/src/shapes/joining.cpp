@@ -1,0 +1,109 @@
+// Joining and rearranging tensors into new memory.
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+// The dtype of all tensors of list argument 0 together; they are converted to it.
+Dtype unify(Call& call) {
+  Argument& list = call[0];
+  Promotion promotion;
+  for (int i = 0; i < list.count; ++i) promotion.add_tensor(list.tensors[i]->dtype, list.tensors[i]->ndim() == 0);
+  const Dtype dtype = promotion.result();
+  for (int i = 0; i < list.count; ++i) {
+    TensorObject*& tensor = list.tensors[i];
+    if (tensor->dtype != dtype) tensor = call.keep(convert_dtype(tensor, dtype));
+  }
+  return dtype;
+}
+
+// PyTorch's first release joined one-dimensional empty tensors with anything, and this is still done.
+bool is_legacy_empty(const TensorObject& tensor) { return tensor.ndim() == 1 && tensor.sizes[0] == 0; }
+
+}  // namespace
+
+void cat(Call& call) {
+  Argument& list = call[0];
+  check(list.count > 0, PyExc_ValueError, "cat(): expected a non-empty list of Tensors");
+  for (int i = 0; i < list.count; ++i) {
+    check(list.tensors[i]->ndim() > 0, PyExc_RuntimeError, "cat(): zero-dimensional tensor (at position ", i,
+          ") cannot be concatenated; use stack()");
+  }
+  const Dtype dtype = unify(call);
+  const TensorObject* first = nullptr;
+  int first_position = 0;
+  for (int i = 0; i < list.count && !first; ++i) {
+    if (!is_legacy_empty(*list.tensors[i])) {
+      first = list.tensors[i];
+      first_position = i;
+    }
+  }
+  if (!first) {  // nothing but legacy empty ones
+    call.dim(1, 1);
+    list.count = 0;
+    call.add_output(dtype, Dims{0});
+    return;
+  }
+  const int ndim = first->ndim(), dim = call.dim(1, ndim);
+  Dims sizes = first->sizes;
+  bool channels_last = prefers_channels_last(*first);
+  int kept = 0;
+  for (int i = first_position; i < list.count; ++i) {
+    TensorObject* tensor = list.tensors[i];
+    if (is_legacy_empty(*tensor)) continue;
+    if (tensor != first) {
+      check(tensor->ndim() == ndim, PyExc_RuntimeError, "cat(): Tensors must have same number of dimensions: got ", ndim, " and ",
+            tensor->ndim(), " (shapes ", to_text(first->sizes), " and ", to_text(tensor->sizes), ")");
+      for (int d = 0; d < ndim; ++d) {
+        check(d == dim || tensor->sizes[d] == first->sizes[d], PyExc_RuntimeError,
+              "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d],
+              " but got size ", tensor->sizes[d], " for tensor number ", i, " in the list.");
+      }
+      channels_last = channels_last && prefers_channels_last(*tensor);
+    }
+    if (kept > 0) {
+      check(!__builtin_add_overflow(sizes[dim], tensor->sizes[dim], &sizes[dim]), PyExc_RuntimeError,
+            "cat(): the size of the result overflows");
+    }
+    list.tensors[kept++] = tensor;
+  }
+  list.count = kept;
+  set_layout(call.add_output(dtype, std::move(sizes)), channels_last);
+}
+
+void stack(Call& call) {
+  Argument& list = call[0];
+  check(list.count > 0, PyExc_RuntimeError, "stack expects a non-empty TensorList");
+  const Dims& sizes = list.tensors[0]->sizes;
+  for (int i = 1; i < list.count; ++i) {
+    check(list.tensors[i]->sizes == sizes, PyExc_RuntimeError, "stack expects each tensor to be equal size, but got ",
+          to_text(sizes), " at entry 0 and ", to_text(list.tensors[i]->sizes), " at entry ", i);
+  }
+  Dims result = sizes;
+  result.insert(call.dim(1, sizes.size() + 1), list.count);
+  const Dtype dtype = unify(call);
+  call.add_output(dtype, std::move(result));
+}
+
+void flip(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  const uint64_t set = dim_set(call.ints(1), self.ndim());
+  Dims dims;
+  for (int d = 0; d < self.ndim(); ++d) {
+    if (set >> d & 1) dims.push_back(d);
+  }
+  call.set_ints(1, dims);
+  Output& output = call.add_output(self.dtype, self.sizes);
+  if (!self.contiguous) output.strides = preserved_strides(self);
+}
+
+void triangle(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  check(self.ndim() >= 2, PyExc_RuntimeError, base_name(call), ": input tensor must have at least 2 dimensions, but got shape ",
+        to_text(self.sizes));
+  call.add_output(self.dtype, self.sizes);
+}
+
+}  // namespace candelabra::shapes

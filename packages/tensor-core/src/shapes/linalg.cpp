@@ -1,0 +1,129 @@
+// Products of matrices and vectors.
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+void check_dtypes(const Call& call, int first, int second) {
+  const Dtype a = call.tensor(first).dtype, b = call.tensor(second).dtype;
+  check(a == b, PyExc_RuntimeError, base_name(call), "(): expected m1 and m2 to have the same dtype, but got: ", c_name(a), " != ",
+        c_name(b), "; convert one of them, for instance with .to(candelabra.", name(a), ")");
+}
+
+void check_product(const Call& call, const TensorObject& a, const TensorObject& b) {
+  check(a.sizes[1] == b.sizes[0], PyExc_RuntimeError, base_name(call), "(): mat1 and mat2 shapes cannot be multiplied (", a.sizes[0],
+        "x", a.sizes[1], " and ", b.sizes[0], "x", b.sizes[1], ")");
+}
+
+// The sizes of the batches' products.
+Dims check_batches(const Call& call, int first, int second) {
+  const TensorObject &a = call.tensor(first), &b = call.tensor(second);
+  check(a.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch1 must be a 3D tensor, but got shape ", to_text(a.sizes));
+  check(b.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch2 must be a 3D tensor, but got shape ", to_text(b.sizes));
+  check(a.sizes[0] == b.sizes[0] && a.sizes[2] == b.sizes[1], PyExc_RuntimeError, base_name(call),
+        "(): Expected size for first two dimensions of batch2 tensor to be: [", a.sizes[0], ", ", a.sizes[2], "] but got: [",
+        b.sizes[0], ", ", b.sizes[1], "].");
+  check_dtypes(call, first, second);
+  return {a.sizes[0], a.sizes[1], b.sizes[2]};
+}
+
+// beta * self + alpha * product
+void add_to_product(Call& call, Dims sizes) {
+  const Dtype dtype = call.tensor(0).dtype, other = call.tensor(2).dtype;
+  check(dtype == other, PyExc_RuntimeError, base_name(call), "(): self and mat2 must have the same dtype, but got ",
+        info(dtype).type_name, " and ", info(other).type_name, "; convert one of them, for instance with .to(candelabra.",
+        name(other), ")");
+  for (int i : {3, 4}) check_number_fits(call[i].scalar, dtype, false);
+  if (!(call.tensor(0).sizes == sizes)) call.broadcast(0, sizes);
+  call.add_output(dtype, std::move(sizes));
+}
+
+}  // namespace
+
+void mm(Call& call) {
+  const TensorObject &a = call.tensor(0), &b = call.tensor(1);
+  check(a.ndim() == 2, PyExc_RuntimeError, "mm(): self must be a matrix, but got shape ", to_text(a.sizes));
+  check(b.ndim() == 2, PyExc_RuntimeError, "mm(): mat2 must be a matrix, but got shape ", to_text(b.sizes));
+  check_product(call, a, b);
+  check_dtypes(call, 0, 1);
+  call.add_output(a.dtype, Dims{a.sizes[0], b.sizes[1]});
+}
+
+void bmm(Call& call) {
+  Dims sizes = check_batches(call, 0, 1);
+  call.add_output(call.tensor(0).dtype, std::move(sizes));
+}
+
+void mv(Call& call) {
+  const TensorObject &matrix = call.tensor(0), &vector = call.tensor(1);
+  check(matrix.ndim() == 2 && vector.ndim() == 1, PyExc_RuntimeError, "mv(): matrix @ vector expected, got tensors of ",
+        matrix.ndim(), " and ", vector.ndim(), " dimensions");
+  check(matrix.sizes[1] == vector.sizes[0], PyExc_RuntimeError, "mv(): size mismatch, got mat (", matrix.sizes[0], "x",
+        matrix.sizes[1], "), vec (", vector.sizes[0], ")");
+  check_dtypes(call, 0, 1);
+  call.add_output(matrix.dtype, Dims{matrix.sizes[0]});
+}
+
+void dot(Call& call) {
+  const TensorObject &a = call.tensor(0), &b = call.tensor(1);
+  check(a.ndim() == 1 && b.ndim() == 1, PyExc_RuntimeError, "dot(): 1D tensors expected, but got ", a.ndim(), "D and ", b.ndim(),
+        "D tensors");
+  check(a.dtype == b.dtype, PyExc_RuntimeError, "dot : expected both vectors to have same dtype, but found ",
+        info(a.dtype).type_name, " and ", info(b.dtype).type_name, "; convert one of them, for instance with .to(candelabra.",
+        name(a.dtype), ")");
+  check(a.numel == b.numel, PyExc_RuntimeError, "dot(): inconsistent tensor size, expected tensor ", to_text(a.sizes), " and src ",
+        to_text(b.sizes), " to have the same number of elements, but got ", a.numel, " and ", b.numel, " elements respectively");
+  call.add_output(a.dtype, Dims{});
+}
+
+void addmm(Call& call) {
+  const TensorObject &a = call.tensor(1), &b = call.tensor(2);
+  check(a.ndim() == 2, PyExc_RuntimeError, "addmm(): mat1 must be a matrix, got ", a.ndim(), "-D tensor");
+  check(b.ndim() == 2, PyExc_RuntimeError, "addmm(): mat2 must be a matrix, got ", b.ndim(), "-D tensor");
+  check_product(call, a, b);
+  check_dtypes(call, 1, 2);
+  add_to_product(call, Dims{a.sizes[0], b.sizes[1]});
+}
+
+void baddbmm(Call& call) { add_to_product(call, check_batches(call, 1, 2)); }
+
+void linear(Call& call) {
+  const TensorObject &input = call.tensor(0), &weight = call.tensor(1);
+  const Argument& bias = call[2];
+  check(input.ndim() >= 1 && weight.ndim() >= 1 && weight.ndim() <= 2, PyExc_RuntimeError,
+        "linear(): both arguments to linear need to be at least 1D, and weight at most 2D, but they are ", input.ndim(), "D and ",
+        weight.ndim(), "D");
+  check_dtypes(call, 0, 1);
+  const int last = input.ndim() - 1;
+  const int64_t features = weight.sizes[weight.ndim() - 1], outputs = weight.ndim() == 2 ? weight.sizes[0] : 1;
+  if (input.sizes[last] != features) {
+    int64_t rows = 1;
+    for (int d = 0; d < last; ++d) rows *= input.sizes[d];
+    raise(PyExc_RuntimeError, "linear(): mat1 and mat2 shapes cannot be multiplied (", rows, "x", input.sizes[last], " and ",
+          features, "x", outputs, "): input has shape ", to_text(input.sizes), " and weight ", to_text(weight.sizes),
+          ", so the last size of input has to be ", features);
+  }
+  Dims sizes = input.sizes;
+  uint64_t inserted = 0;
+  if (weight.ndim() == 2) {
+    sizes[last] = outputs;
+  } else {  // one row of weights: no last dimension in the result
+    sizes.erase(last);
+    inserted |= uint64_t{1} << (input.ndim() == 1 ? 1 : last);
+    call.set_descriptor(1, Dims{1, features}, Dims{0, weight.strides[0]});
+  }
+  if (input.ndim() == 1) {  // one row
+    inserted |= 1;
+    call.set_descriptor(0, Dims{1, features}, Dims{0, input.strides[0]});
+  }
+  if (bias.given()) {
+    check(bias.tensor->dtype == input.dtype, PyExc_RuntimeError, "linear(): self and mat2 must have the same dtype, but got ",
+          info(bias.tensor->dtype).type_name, " (bias) and ", info(input.dtype).type_name, " (input)");
+    if (bias.tensor->ndim() != 1 || bias.tensor->sizes[0] != outputs) call.broadcast(2, Dims{outputs});
+  }
+  call.add_output(input.dtype, std::move(sizes)).inserted = inserted;
+}
+
+}  // namespace candelabra::shapes

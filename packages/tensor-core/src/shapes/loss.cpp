@@ -1,0 +1,84 @@
+// Losses that have kernels.
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+// Checks self (N, C, d...) or (C), target (N, d...) and weight (C), and makes the kernel see (C) as (1, C).
+void check_classes(Call& call, int self_argument, int target_argument, int weight_argument) {
+  const TensorObject& self = call.tensor(self_argument);
+  if (!is_floating(self.dtype)) not_implemented(call, self.dtype);
+  const Dtype target_dtype = call.tensor(target_argument).dtype;
+  check(target_dtype == Dtype::Int64 || target_dtype == Dtype::UInt8, PyExc_RuntimeError,
+        "nll_loss(): expected target dtype to be Long or Byte, but got ", info(target_dtype).type_name);
+  call.convert(target_argument, Dtype::Int64);
+  const TensorObject& target = call.tensor(target_argument);
+
+  check(self.ndim() >= 1, PyExc_RuntimeError, "nll_loss(): input tensor should be 1D or 2D, but got a tensor without dimensions");
+  const int class_dim = self.ndim() == 1 ? 0 : 1;
+  const int64_t classes = self.sizes[class_dim];
+  if (self.ndim() == 1) {
+    check(target.numel == 1 && target.ndim() <= 1, PyExc_ValueError, "nll_loss(): For 1D input, 1D target must have size 1, but got target of shape ",
+          to_text(target.sizes));
+    call.set_descriptor(self_argument, Dims{1, classes}, Dims{0, self.strides[0]});
+    see_dimension(call, target_argument);
+  } else {
+    Dims expected = self.sizes;
+    expected.erase(1);
+    check(target.ndim() == 0 || target.sizes[0] == self.sizes[0], PyExc_ValueError, "nll_loss(): Expected input batch_size (",
+          self.sizes[0], ") to match target batch_size (", target.ndim() ? target.sizes[0] : 0, ").");
+    check(target.sizes == expected, PyExc_RuntimeError, "nll_loss(): Expected target size ", to_text(expected), ", got ",
+          to_text(target.sizes), " for input of shape ", to_text(self.sizes));
+  }
+  const Argument& weight = call[weight_argument];
+  if (weight.given()) {
+    check(weight.tensor->ndim() == 1 && weight.tensor->numel == classes, PyExc_RuntimeError,
+          "nll_loss(): weight tensor should be defined either for all ", classes,
+          " classes or no classes but got weight tensor of shape: ", to_text(weight.tensor->sizes));
+    check(weight.tensor->dtype == self.dtype, PyExc_RuntimeError, "nll_loss(): expected scalar type ", info(self.dtype).type_name,
+          " but found ", info(weight.tensor->dtype).type_name, " for weight");
+  }
+}
+
+void check_reduction(int64_t reduction) {
+  check(reduction >= 0 && reduction <= 2, PyExc_ValueError, "nll_loss(): ", reduction, " is not a valid value for reduction");
+}
+
+}  // namespace
+
+void nll_loss_forward(Call& call) {
+  check_classes(call, 0, 1, 2);
+  const int64_t reduction = call.integer(3);
+  check_reduction(reduction);
+  const TensorObject &self = call.tensor(0), &target = call.tensor(1);
+  const bool each = reduction == 0;
+  Output& output = call.add_output(self.dtype, each ? target.sizes : Dims{});
+  if (each) output.inserted = inserted_dimension(target);
+  call.add_output(self.dtype, Dims{});
+}
+
+void nll_loss_backward(Call& call) {
+  check_classes(call, 1, 2, 3);
+  const int64_t reduction = call.integer(4);
+  check_reduction(reduction);
+  const TensorObject &self = call.tensor(1), &target = call.tensor(2);
+  call.convert(0, self.dtype);
+  const TensorObject& grad = call.tensor(0);
+  if (reduction == 0) {
+    check(grad.sizes == target.sizes, PyExc_RuntimeError, "nll_loss_backward(): Expected grad of shape ", to_text(target.sizes),
+          ", but got ", to_text(grad.sizes));
+    see_dimension(call, 0);
+  } else {
+    check(grad.numel == 1, PyExc_RuntimeError, "nll_loss_backward(): Expected a single element grad tensor, but got shape ",
+          to_text(grad.sizes));
+    call.set_descriptor(0, {}, {});
+  }
+  check(call.tensor(6).numel == 1 && call.tensor(6).dtype == self.dtype, PyExc_RuntimeError,
+        "nll_loss_backward(): expected total_weight to be a single element tensor of type ", info(self.dtype).type_name,
+        ", but got shape ", to_text(call.tensor(6).sizes), " of type ", info(call.tensor(6).dtype).type_name);
+  call.add_output(self.dtype, self.sizes).inserted = self.ndim() == 1 ? 1 : 0;
+}
+
+}  // namespace candelabra::shapes

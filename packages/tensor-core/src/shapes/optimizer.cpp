@@ -1,0 +1,37 @@
+// Optimizer steps over lists of parameters.
+#include "../schema.hpp"
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+// The first argument is the list of parameters, the second that of their gradients; all lists that follow hold their state.
+void optimizer(Call& call) {
+  const Argument& params = call[0];
+  for (int i = 0; i < params.count; ++i) {
+    const TensorObject& param = *params.tensors[i];
+    if (!is_floating(param.dtype)) not_implemented(call, param.dtype);
+    check(!may_overlap_itself(param), PyExc_RuntimeError, base_name(call), "(): parameter ", i,
+          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location");
+  }
+  for (int list = 1; list < call.argument_count && call[list].kind == ArgumentKind::Tensors; ++list) {
+    Argument& others = call[list];
+    check(others.count == params.count || (others.count == 0 && list > 1), PyExc_RuntimeError, base_name(call),
+          "(): expected one entry for each of ", params.count, " parameters in list ", list, ", but got ", others.count);
+    for (int i = 0; i < others.count; ++i) {
+      const TensorObject &param = *params.tensors[i], &other = *others.tensors[i];
+      check(other.sizes == param.sizes && other.dtype == param.dtype && other.device() == param.device(), PyExc_RuntimeError,
+            base_name(call), "(): entry ", i, " of list ", list, " is of shape ", to_text(other.sizes), ", ", name(other.dtype),
+            ", on ", to_text(other.device()), ", but its parameter of shape ", to_text(param.sizes), ", ", name(param.dtype), ", on ",
+            to_text(param.device()));
+      // A gradient gets the order of its parameter in memory, so that kernels can step through both together.
+      if (list == 1 && !(other.strides == param.strides) && is_dense_and_non_overlapping(param)) {
+        TensorRef ordered = empty_strided(param.sizes, param.strides, param.dtype, param.device());
+        copy_into(ordered.get(), others.tensors[i]);
+        others.tensors[i] = call.keep(std::move(ordered));
+      }
+    }
+  }
+}
+
+}  // namespace candelabra::shapes

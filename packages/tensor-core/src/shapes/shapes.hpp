@@ -1,0 +1,151 @@
+// All shape rules, by the names that the catalogue gives them. A family's rules are in the file of its name.
+#pragma once
+
+#include "../call.hpp"
+
+namespace candelabra::shapes {
+
+// creation.cpp
+void empty(Call& call);
+void empty_strided(Call& call);
+void arange(Call& call);
+void linspace(Call& call);
+
+// copying.cpp
+void copy_(Call& call);
+void clone(Call& call);
+void to_copy(Call& call);
+void contiguous(Call& call);
+
+// elementwise.cpp
+void unary(Call& call);
+void unary_float(Call& call);
+void unary_real(Call& call);
+void unary_angle(Call& call);
+void unary_bool(Call& call);
+void complex(Call& call);
+void binary(Call& call);
+void binary_alpha(Call& call);
+void binary_float(Call& call);
+void binary_integer(Call& call);
+void divide(Call& call);
+void compare(Call& call);
+void where(Call& call);
+void clamp(Call& call);
+void ternary(Call& call);
+void ternary_float(Call& call);
+void activation(Call& call);
+void activation_backward(Call& call);
+
+// reduction.cpp
+void sum(Call& call);
+void mean(Call& call);
+void prod(Call& call);
+void extremum(Call& call);
+void extremum_indices(Call& call);
+void arg_extremum(Call& call);
+void reduce_bool(Call& call);
+void variance(Call& call);
+void vector_norm(Call& call);
+void logsumexp(Call& call);
+
+// scan.cpp
+void scan(Call& call);
+
+// sorting.cpp
+void sort(Call& call);
+void topk(Call& call);
+
+// views.cpp
+void view(Call& call);
+void view_dtype(Call& call);
+void as_strided(Call& call);
+void expand(Call& call);
+void permute(Call& call);
+void transpose(Call& call);
+void t(Call& call);
+void squeeze(Call& call);
+void unsqueeze(Call& call);
+void select(Call& call);
+void slice(Call& call);
+void narrow(Call& call);
+void diagonal(Call& call);
+void unfold(Call& call);
+void movedim(Call& call);
+void unflatten(Call& call);
+void alias(Call& call);
+void view_as_real(Call& call);
+void view_as_complex(Call& call);
+void detach(Call& call);
+
+// joining.cpp
+void cat(Call& call);
+void stack(Call& call);
+void flip(Call& call);
+void triangle(Call& call);
+
+// indexing.cpp: rows, columns and elements along one dimension
+void gather(Call& call);
+void scatter(Call& call);
+void index_select(Call& call);
+void index_add(Call& call);
+void index_fill(Call& call);
+void take(Call& call);
+void embedding(Call& call);
+void embedding_backward(Call& call);
+
+// indexing_masks.cpp: advanced indexing and masks
+void index(Call& call);
+void index_put(Call& call);
+void masked_fill(Call& call);
+void masked_scatter(Call& call);
+void masked_select(Call& call);
+void nonzero(Call& call);
+
+// linalg.cpp
+void mm(Call& call);
+void bmm(Call& call);
+void mv(Call& call);
+void dot(Call& call);
+void addmm(Call& call);
+void baddbmm(Call& call);
+void linear(Call& call);
+
+// softmax.cpp
+void softmax(Call& call);
+void softmax_backward(Call& call);
+
+// loss.cpp
+void nll_loss_forward(Call& call);
+void nll_loss_backward(Call& call);
+
+// convolution.cpp
+void convolution(Call& call);
+void convolution_input_gradient(Call& call);
+void convolution_weight_gradient(Call& call);
+
+// pooling.cpp
+void max_pool(Call& call);
+void adaptive_max_pool(Call& call);
+void max_pool_backward(Call& call);
+void avg_pool(Call& call);
+void adaptive_avg_pool(Call& call);
+void pool_backward(Call& call);
+
+// normalization.cpp
+void native_batch_norm(Call& call);
+void native_batch_norm_backward(Call& call);
+void native_layer_norm(Call& call);
+void native_layer_norm_backward(Call& call);
+void native_group_norm(Call& call);
+void native_group_norm_backward(Call& call);
+
+// random.cpp
+void mutate_self(Call& call);  // of fill_, too
+void randperm(Call& call);
+void native_dropout(Call& call);
+
+// optimizer.cpp
+void optimizer(Call& call);
+
+}  // namespace candelabra::shapes
