@@ -1,0 +1,24 @@
+"""Device type ``numpy``: the tensors live in ordinary memory, which the core allocates; the kernels are NumPy callables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from candelabra.backends import Registrar
+
+hookimpl = pluggy.HookimplMarker("candelabra")
+
+
+@hookimpl
+def candelabra_register_backend(registrar: Registrar) -> None:
+    """Register every kernel of this package."""
+    from candelabra_numpy import convolution, elementwise, indexing, linalg, pooling, random, reduction
+    from candelabra_numpy.kernels import KERNELS
+
+    modules = (elementwise, reduction, indexing, linalg, convolution, pooling, random)
+    assert all(module.__name__.startswith(__name__) for module in modules)  # importing them filled KERNELS
+    for name, kernel in KERNELS.items():
+        registrar.kernel(name, kernel)
