@@ -1,0 +1,66 @@
+// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack), as its specification documents them: tensors between frameworks.
+#pragma once
+
+#include <cstdint>
+
+namespace candelabra::dlpack {
+
+enum DeviceType : int32_t { device_cpu = 1, device_cuda = 2, device_cuda_host = 3, device_cuda_managed = 13 };
+
+enum TypeCode : uint8_t {
+  code_int = 0,
+  code_uint = 1,
+  code_float = 2,
+  code_opaque = 3,
+  code_bfloat = 4,
+  code_complex = 5,
+  code_bool = 6,
+};
+
+struct Device {
+  int32_t type;
+  int32_t index;
+};
+
+struct DataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;  // 1: no vector type
+};
+
+struct Tensor {
+  void* data;
+  Device device;
+  int32_t ndim;
+  DataType dtype;
+  int64_t* shape;
+  int64_t* strides;  // in elements; null: row-major without gaps (before 1.2)
+  uint64_t byte_offset;
+};
+
+// A capsule named "dltensor" holds this; "used_dltensor" once somebody took it over.
+struct ManagedTensor {
+  Tensor tensor;
+  void* context;
+  void (*deleter)(ManagedTensor*);
+};
+
+struct Version {
+  uint32_t major;
+  uint32_t minor;
+};
+
+enum Flags : uint64_t { flag_read_only = 1, flag_copied = 2 };
+
+// "dltensor_versioned", "used_dltensor_versioned".
+struct ManagedTensorVersioned {
+  Version version;
+  void* context;
+  void (*deleter)(ManagedTensorVersioned*);
+  uint64_t flags;
+  Tensor tensor;
+};
+
+constexpr Version our_version = {1, 0};
+
+}  // namespace candelabra::dlpack

@@ -1,0 +1,502 @@
+// tensor[key] and tensor[key] = value. The basic parts of a key (ints, slices, None, ...) make a view; tensors, lists, arrays and
+// masks then go to the operators index and index_put_. Where the tape is on, the view is made by the operators select, slice and
+// unsqueeze, so that it is recorded; otherwise it is computed here in one go.
+#include "indexing.hpp"
+
+#include <vector>
+
+#include "interop.hpp"
+#include "operator.hpp"
+
+namespace candelabra {
+
+namespace {
+
+PyObject* const failure = nullptr;
+
+Operator& named_operator(const char* name) {
+  Operator* found = find_operator(name);
+  check(found, PyExc_RuntimeError, "the operator catalogue lacks '", name, "'");
+  return *found;
+}
+
+// ---- the view that the basic parts make
+
+class BasicView {
+ public:
+  BasicView(TensorObject* self, bool recording) : self_(self), recording_(recording) {
+    if (recording) {
+      current_ = TensorRef::borrow(self);
+    } else {
+      sizes_ = self->sizes;
+      strides_ = self->strides;
+      offset_ = self->offset;
+    }
+  }
+
+  const Dims& sizes() const { return recording_ ? current_->sizes : sizes_; }
+
+  void select(int dim, int64_t index) {
+    changed_ = true;
+    if (recording_) {
+      static Operator& op = named_operator("select");
+      return record(op, {dim, index});
+    }
+    offset_ += index * strides_[dim];
+    sizes_.erase(dim);
+    strides_.erase(dim);
+  }
+
+  void slice(int dim, int64_t start, int64_t stop, int64_t step) {
+    const int64_t size = sizes()[dim];
+    if (start == 0 && stop >= size && step == 1) return;
+    changed_ = true;
+    if (recording_) {
+      static Operator& op = named_operator("slice");
+      return record(op, {dim, start, stop, step});
+    }
+    offset_ += start * strides_[dim];
+    sizes_[dim] = stop > start ? (stop - start - 1) / step + 1 : 0;
+    if (sizes_[dim] > 1) strides_[dim] *= step;
+  }
+
+  void unsqueeze(int dim) {
+    check(sizes().size() < max_dims, PyExc_IndexError, "too many dimensions: a tensor has at most ", max_dims);
+    changed_ = true;
+    if (recording_) {
+      static Operator& op = named_operator("unsqueeze");
+      return record(op, {dim});
+    }
+    strides_.insert(dim, dim < sizes_.size() ? sizes_[dim] * strides_[dim] : 1);
+    sizes_.insert(dim, 1);
+  }
+
+  // A tensor of its own.
+  TensorRef view() {
+    if (!recording_) return make_view(self_, std::move(sizes_), std::move(strides_), offset_);
+    if (changed_) return std::move(current_);
+    static Operator& op = named_operator("alias");
+    return TensorRef(as_tensor(call_operator(op, {as_object(self_)}).release()));
+  }
+  // The tensor itself where no part of the key changed anything.
+  TensorRef view_or_self() { return changed_ ? view() : TensorRef::borrow(self_); }
+
+ private:
+  void record(Operator& op, std::initializer_list<int64_t> numbers) {
+    Ref<> arguments[4];
+    int count = 0;
+    for (int64_t number : numbers) arguments[count++] = owned(PyLong_FromLongLong(number));
+    PyObject* tensor = as_object(current_.get());
+    Ref<> result;
+    if (count == 1) {
+      result = call_operator(op, {tensor, arguments[0].get()});
+    } else if (count == 2) {
+      result = call_operator(op, {tensor, arguments[0].get(), arguments[1].get()});
+    } else {
+      result = call_operator(op, {tensor, arguments[0].get(), arguments[1].get(), arguments[2].get(), arguments[3].get()});
+    }
+    current_ = TensorRef(as_tensor(result.release()));
+  }
+
+  TensorObject* self_;
+  bool recording_;
+  bool changed_ = false;
+  TensorRef current_;
+  Dims sizes_, strides_;
+  int64_t offset_ = 0;
+};
+
+// ---- the parts of a key
+
+enum class Part : uint8_t { Int, Slice, NewDimension, Ellipsis, Truth, Tensor };
+
+struct Item {
+  Part part;
+  int64_t index = 0;          // Int, and 0 or 1 for Truth
+  PyObject* slice = nullptr;  // borrowed
+  TensorRef tensor;           // integers or a mask, with at least one dimension
+};
+
+bool is_mask(const TensorObject& tensor) { return tensor.dtype == Dtype::Bool || tensor.dtype == Dtype::UInt8; }
+
+int64_t integer_of(PyObject* object) {
+  const Ref<> index = PyLong_Check(object) ? Ref<>::borrow(object) : owned(PyNumber_Index(object));
+  const Py_ssize_t value = PyLong_AsSsize_t(index.get());
+  if (value == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    raise(PyExc_IndexError, "cannot fit the index into 64 bits");
+  }
+  return value;
+}
+
+void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
+  check(is_integral(tensor->dtype), PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors, not ",
+        name(tensor->dtype));
+  if (tensor->ndim() == 0) {
+    item.part = is_mask(*tensor.get()) ? Part::Truth : Part::Int;
+    item.index = candelabra::item(tensor.get()).i;
+    if (item.part == Part::Truth) item.index = item.index != 0;
+    return;
+  }
+  if (tensor->device() != self->device()) {
+    check(device_type(tensor->device()).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError,
+          "indices should be either in host memory or on the same device as the indexed tensor (", to_text(self->device()), "), not on ",
+          to_text(tensor->device()));
+    tensor = to_device(tensor.get(), self->device());
+  }
+  item.part = Part::Tensor;
+  item.tensor = std::move(tensor);
+}
+
+[[noreturn]] void invalid_index(PyObject* object) {
+  raise(PyExc_IndexError,
+        "only integers, slices (`:`), ellipsis (`...`), None and long or bool tensors are valid indices (got ", Py_TYPE(object)->tp_name,
+        ")");
+}
+
+void classify(Item& item, PyObject* object, TensorObject* self) {
+  if (PyLong_CheckExact(object)) {
+    item.part = Part::Int;
+    item.index = integer_of(object);
+  } else if (PySlice_Check(object)) {
+    item.part = Part::Slice;
+    item.slice = object;
+  } else if (object == Py_None) {
+    item.part = Part::NewDimension;
+  } else if (object == Py_Ellipsis) {
+    item.part = Part::Ellipsis;
+  } else if (PyBool_Check(object)) {
+    item.part = Part::Truth;
+    item.index = object == Py_True;
+  } else if (is_tensor(object)) {
+    classify_tensor(item, TensorRef::borrow(as_tensor(object)), self);
+  } else if (PyFloat_Check(object) || PyComplex_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object)) {
+    invalid_index(object);
+  } else if (is_number(object)) {
+    const cb_scalar number = scalar_from_object(object);
+    if (number.kind > CB_SCALAR_INT) invalid_index(object);
+    item.part = number.kind == CB_SCALAR_BOOL ? Part::Truth : Part::Int;
+    item.index = number.i;
+  } else if (is_numpy_array(object) || PySequence_Check(object)) {
+    TensorRef tensor = tensor_from_data(object, std::nullopt, self->device());
+    // An empty list has no type of its own; NumPy's integers of any width are positions, its bytes included.
+    const bool positions = tensor->dtype != Dtype::Bool && is_integral(tensor->dtype);
+    if (positions || (tensor->numel == 0 && !is_numpy_array(object))) tensor = convert_dtype(tensor.get(), Dtype::Int64);
+    classify_tensor(item, std::move(tensor), self);
+  } else if (PyIndex_Check(object)) {
+    item.part = Part::Int;
+    item.index = integer_of(object);
+  } else {
+    invalid_index(object);
+  }
+}
+
+class Items {
+ public:
+  Items(PyObject* key, TensorObject* self) {
+    if (!PyTuple_Check(key)) {
+      resize(1);
+      classify(data_[0], key, self);
+      return;
+    }
+    resize(static_cast<size_t>(PyTuple_GET_SIZE(key)));
+    for (size_t i = 0; i < count_; ++i) classify(data_[i], PyTuple_GET_ITEM(key, static_cast<Py_ssize_t>(i)), self);
+  }
+  std::span<Item> all() { return {data_, count_}; }
+
+ private:
+  void resize(size_t count) {
+    count_ = count;
+    if (count > std::size(inline_)) {
+      heap_.resize(count);
+      data_ = heap_.data();
+    }
+  }
+  size_t count_ = 0;
+  Item inline_[4];
+  std::vector<Item> heap_;
+  Item* data_ = inline_;
+};
+
+// How many dimensions of the tensor a part stands for.
+int dims_taken(const Item& item) {
+  switch (item.part) {
+    case Part::Int:
+    case Part::Slice: return 1;
+    case Part::Tensor: return is_mask(*item.tensor.get()) ? item.tensor->ndim() : 1;
+    default: return 0;
+  }
+}
+
+// What is left for index and index_put_ after the view: one entry a dimension, a mask of k dimensions standing for k of them.
+struct Advanced {
+  std::vector<TensorRef> entries;
+  int dims = 0;            // that the entries stand for
+  int given = 0;           // entries that are not null
+  int last_position = 0;   // the dimension at which the last given one stands
+
+  void add(TensorRef tensor, int dim) {
+    for (; dims < dim; ++dims) entries.emplace_back();
+    last_position = dim;
+    dims += is_mask(*tensor.get()) ? tensor->ndim() : 1;
+    ++given;
+    entries.push_back(std::move(tensor));
+  }
+  Ref<> list() const {
+    Ref<> result = owned(PyList_New(static_cast<Py_ssize_t>(entries.size())));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      PyObject* entry = entries[i] ? as_object(entries[i].get()) : Py_None;
+      PyList_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), Py_NewRef(entry));
+    }
+    return result;
+  }
+};
+
+// True as an index selects the one entry of a new dimension, False none of it.
+TensorRef truth_index(bool truth, Device device) {
+  TensorRef index = empty(Dims{truth ? 1 : 0}, Dtype::Int64, device);
+  const int64_t zero = 0;
+  if (truth) copy_bytes_from_host(device, index->data(), &zero, sizeof(zero));
+  return index;
+}
+
+int64_t checked_index(int64_t index, int64_t size, int dim) {
+  check(index >= -size && index < size, PyExc_IndexError, "index ", index, " is out of bounds for dimension ", dim, " with size ", size);
+  return index < 0 ? index + size : index;
+}
+
+[[noreturn]] void index_of_scalar() {
+  raise(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number");
+}
+
+void apply_slice(BasicView& view, int dim, PyObject* slice) {
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
+  check(step > 0, PyExc_ValueError, "step must be greater than zero");
+  PySlice_AdjustIndices(view.sizes()[dim], &start, &stop, step);
+  view.slice(dim, start, stop, step);
+}
+
+void apply(BasicView& view, Advanced& advanced, std::span<Item> items, TensorObject* self) {
+  const int ndim = self->ndim();
+  int taken = 0, ellipses = 0;
+  for (const Item& item : items) {
+    taken += dims_taken(item);
+    ellipses += item.part == Part::Ellipsis;
+  }
+  check(ellipses <= 1, PyExc_IndexError, "an index can only have a single ellipsis ('...')");
+  if (ndim == 0 && taken > 0 && items.size() == 1 && items[0].part == Part::Int) index_of_scalar();
+  check(taken <= ndim, PyExc_IndexError, "too many indices for tensor of dimension ", ndim);
+  int dim = 0;     // of the view
+  int source = 0;  // of self
+  for (Item& item : items) {
+    switch (item.part) {
+      case Part::Int:
+        view.select(dim, checked_index(item.index, view.sizes()[dim], source));
+        break;
+      case Part::Slice:
+        apply_slice(view, dim++, item.slice);
+        break;
+      case Part::NewDimension:
+        view.unsqueeze(dim++);
+        break;
+      case Part::Ellipsis:
+        dim += ndim - taken;
+        source += ndim - taken;
+        break;
+      case Part::Truth:
+        view.unsqueeze(dim);
+        advanced.add(truth_index(item.index != 0, self->device()), dim++);
+        break;
+      case Part::Tensor: {
+        const int count = dims_taken(item);
+        advanced.add(std::move(item.tensor), dim);
+        dim += count;
+        source += count - 1;
+        break;
+      }
+    }
+    if (item.part == Part::Int || item.part == Part::Slice || item.part == Part::Tensor) ++source;
+  }
+}
+
+Ref<> get(TensorObject* self, PyObject* key) {
+  const bool recording = self->requires_grad && grad_mode.enabled;
+  if (PyLong_CheckExact(key) && !recording) {
+    if (self->ndim() == 0) index_of_scalar();
+    const int64_t index = checked_index(integer_of(key), self->sizes[0], 0);
+    const std::span<const int64_t> sizes = self->sizes, strides = self->strides;
+    return Ref<>(make_view(self, Dims(sizes.subspan(1)), Dims(strides.subspan(1)), self->offset + index * strides[0]).release_object());
+  }
+  BasicView view(self, recording);
+  Advanced advanced;
+  Items items(key, self);
+  apply(view, advanced, items.all(), self);
+  if (advanced.given == 0) return Ref<>(view.view().release_object());
+  static Operator& op = named_operator("index");
+  const TensorRef base = view.view_or_self();
+  const Ref<> list = advanced.list();
+  return call_operator(op, {as_object(base.get()), list.get()});
+}
+
+// ---- writing
+
+// Without the leading dimensions of size 1 that the place it goes to does not have.
+TensorRef without_leading_ones(TensorRef value, int ndim, bool recording) {
+  while (value->ndim() > ndim && value->sizes[0] == 1) {
+    if (recording) {
+      BasicView view(value.get(), true);
+      view.select(0, 0);
+      value = view.view();
+    } else {
+      const std::span<const int64_t> sizes = value->sizes, strides = value->strides;
+      value = make_view(value.get(), Dims(sizes.subspan(1)), Dims(strides.subspan(1)), value->offset);
+    }
+  }
+  return value;
+}
+
+void check_expands(const TensorObject& value, const TensorObject& place) {
+  const int added = place.ndim() - value.ndim();
+  check(added >= 0, PyExc_RuntimeError, "expand(", info(value.dtype).type_name, "Tensor{", to_text(value.sizes), "}, size=",
+        to_text(place.sizes), "): the number of sizes provided (", place.ndim(),
+        ") must be greater or equal to the number of dimensions in the tensor (", value.ndim(), ")");
+  for (int i = 0; i < value.ndim(); ++i) {
+    const int64_t wanted = place.sizes[added + i];
+    check(value.sizes[i] == wanted || value.sizes[i] == 1, PyExc_RuntimeError, "The expanded size of the tensor (", wanted,
+          ") must match the existing size (", value.sizes[i], ") at non-singleton dimension ", added + i, ".  Target sizes: ",
+          to_text(place.sizes), ".  Tensor sizes: ", to_text(value.sizes));
+  }
+}
+
+// The value as a tensor; null for a number.
+TensorRef value_tensor(TensorObject* self, PyObject* value) {
+  if (is_tensor(value)) return TensorRef::borrow(as_tensor(value));
+  if (is_number(value)) return {};
+  const bool data = is_numpy_array(value) || (PySequence_Check(value) && !PyUnicode_Check(value) && !PyBytes_Check(value));
+  check(data, PyExc_TypeError, "can't assign a ", Py_TYPE(value)->tp_name, " to a candelabra.", info(self->dtype).type_name, "Tensor");
+  return tensor_from_data(value, self->dtype, self->device());
+}
+
+void write_basic(TensorRef place, TensorRef value, PyObject* number, bool recording) {
+  if (!value) {
+    if (recording) {
+      static Operator& op = named_operator("fill_");
+      call_operator(op, {as_object(place.get()), number});
+      return;
+    }
+    check(!may_overlap_itself(*place.get()), PyExc_RuntimeError,
+          "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          "Please clone() the tensor before performing the operation.");
+    fill(place.get(), scalar_from_object(number));
+    ++place->storage->version;
+    return;
+  }
+  value = without_leading_ones(std::move(value), place->ndim(), recording && value->requires_grad);
+  check_expands(*value.get(), *place.get());
+  if (recording) {
+    static Operator& op = named_operator("copy_");
+    call_operator(op, {as_object(place.get()), as_object(value.get())});
+    return;
+  }
+  copy_into(place.get(), value.get());
+  ++place->storage->version;
+}
+
+// The mask with a dimension of size 1 for each one of the tensor that comes after it.
+TensorRef mask_for(const TensorObject& place, TensorObject* mask, int position) {
+  Dims sizes = mask->sizes, strides = mask->strides;
+  for (int i = 0; i < mask->ndim(); ++i) {
+    check(sizes[i] == place.sizes[position + i], PyExc_IndexError, "The shape of the mask ", to_text(mask->sizes), " at index ", i,
+          " does not match the shape of the indexed tensor ", to_text(place.sizes), " at index ", position + i);
+  }
+  for (int i = position + mask->ndim(); i < place.ndim(); ++i) {
+    sizes.push_back(1);
+    strides.push_back(1);
+  }
+  return make_view(mask, std::move(sizes), std::move(strides), mask->offset);
+}
+
+void write_advanced(TensorRef place, const Advanced& advanced, TensorRef value, PyObject* number) {
+  if (!value) {
+    TensorObject* last = advanced.entries.back().get();
+    if (advanced.given == 1 && last->dtype == Dtype::Bool) {
+      static Operator& op = named_operator("masked_fill_");
+      const TensorRef mask = mask_for(*place.get(), last, advanced.last_position);
+      call_operator(op, {as_object(place.get()), as_object(mask.get()), number});
+      return;
+    }
+    value = number_tensor(scalar_from_object(number), place->dtype, place->device());
+  } else if (value->ndim() == 0 && value->device() != place->device()) {
+    value = to_device(value.get(), place->device());
+  }
+  static Operator& op = named_operator("index_put_");
+  const Ref<> list = advanced.list();
+  call_operator(op, {as_object(place.get()), list.get(), as_object(value.get())});
+}
+
+void set(TensorObject* self, PyObject* key, PyObject* given) {
+  TensorRef value = value_tensor(self, given);
+  const bool recording_view = self->requires_grad && grad_mode.enabled;
+  const bool recording = grad_mode.enabled && (self->requires_grad || (value && value->requires_grad));
+  BasicView view(self, recording_view);
+  Advanced advanced;
+  Items items(key, self);
+  apply(view, advanced, items.all(), self);
+  TensorRef place = view.view_or_self();
+  if (advanced.given) {
+    write_advanced(std::move(place), advanced, std::move(value), given);
+  } else {
+    write_basic(std::move(place), std::move(value), given, recording);
+  }
+}
+
+}  // namespace
+
+PyObject* tensor_getitem(PyObject* self, PyObject* key) {
+  return guarded<>(failure, [&] { return get(as_tensor(self), key).release(); });
+}
+
+int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) {
+  return guarded<>(-1, [&] {
+    check(value, PyExc_TypeError, "Tensor does not support deleting items");
+    set(as_tensor(self), key, value);
+    return 0;
+  });
+}
+
+Py_ssize_t tensor_len(PyObject* self) {
+  return guarded<>(Py_ssize_t{-1}, [&] {
+    check(as_tensor(self)->ndim() > 0, PyExc_TypeError, "len() of a 0-d tensor");
+    return static_cast<Py_ssize_t>(as_tensor(self)->sizes[0]);
+  });
+}
+
+PyObject* tensor_iter(PyObject* self) {
+  return guarded<>(failure, [&] {
+    TensorObject* tensor = as_tensor(self);
+    check(tensor->ndim() > 0, PyExc_TypeError, "iteration over a 0-d tensor");
+    const bool recording = tensor->requires_grad && grad_mode.enabled;
+    const Ref<> entries = owned(PyList_New(tensor->sizes[0]));
+    for (int64_t i = 0; i < tensor->sizes[0]; ++i) {
+      BasicView view(tensor, recording);
+      view.select(0, i);
+      PyList_SET_ITEM(entries.get(), i, view.view().release_object());
+    }
+    return PyObject_GetIter(entries.get());
+  });
+}
+
+int tensor_contains(PyObject* self, PyObject* element) {
+  return guarded<>(-1, [&] {
+    check(is_tensor(element) || is_number(element), PyExc_RuntimeError,
+          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", Py_TYPE(element)->tp_name);
+    static Operator& equal = named_operator("eq");
+    static Operator& any = named_operator("any");
+    const Ref<> matches = call_operator(equal, {self, element});
+    const Ref<> found = call_operator(any, {matches.get()});
+    return tensor_bool(found.get());
+  });
+}
+
+}  // namespace candelabra

@@ -1,0 +1,71 @@
+// Tensors and the rest of Python: data in and out, NumPy, DLPack, the buffer protocol, numbers, Size.
+#pragma once
+
+#include <Python.h>
+
+#include <optional>
+#include <span>
+
+#include "tensor.hpp"
+
+namespace candelabra {
+
+// Functions of the module, each list ending with an empty entry.
+extern PyMethodDef data_functions[];    // tensor_from_data(data, dtype, device), tolist(tensor)
+extern PyMethodDef numpy_functions[];   // from_numpy(array), to_numpy(tensor)
+extern PyMethodDef dlpack_functions[];  // from_dlpack(object, device=None, copy=None)
+extern PyMethodDef random_functions[];  // manual_seed(seed), default_generator(device)
+
+// Methods of Tensor: item, tolist, numpy, __array__, __dlpack__, __dlpack_device__.
+extern PyMethodDef interop_methods[];
+
+// Slots of Tensor.
+int tensor_bool(PyObject* self);
+PyObject* tensor_int(PyObject* self);
+PyObject* tensor_float(PyObject* self);
+PyObject* tensor_complex(PyObject* self, PyObject*);  // the method __complex__
+PyObject* tensor_index(PyObject* self);
+Py_ssize_t tensor_len(PyObject* self);
+PyObject* tensor_iter(PyObject* self);
+int tensor_contains(PyObject* self, PyObject* element);
+int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags);
+void tensor_releasebuffer(PyObject* self, Py_buffer* view);
+
+// candelabra.Size: new reference; throws.
+PyObject* size_object(std::span<const int64_t> sizes);
+bool is_size_object(PyObject* object);
+bool init_size(PyObject* module);
+
+// A device whose memory is host memory: the default device where it is one, else one that is loaded, else the first that can be.
+Device host_device();
+// Waits until what was queued on this device is done, where kernels may return before they are.
+void wait_for(Device device);
+// Plain bytes between host memory and a device, complete on return.
+void copy_bytes_to_host(Device device, void* destination, const void* source, size_t bytes);
+void copy_bytes_from_host(Device device, void* destination, const void* source, size_t bytes);
+
+// Copies where plain bytes do it: the elements of both lie in the same order in one block each. Returns whether it has.
+bool copy_as_bytes(TensorObject* destination, TensorObject* source);
+
+// What candelabra.tensor does: numbers, nested sequences, NumPy arrays, tensors. Without dtype it is inferred.
+TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::optional<Device> device);
+// Nested lists of Python numbers, or one number: new reference; throws.
+PyObject* nested_list(TensorObject* self);
+// A tensor without dimensions that holds this number.
+TensorRef number_tensor(const cb_scalar& number, Dtype dtype, Device device);
+
+// Whether the object is a NumPy array (or of a subclass), found out without importing NumPy.
+bool is_numpy_array(PyObject* object);
+bool is_numpy_scalar(PyObject* object);
+// A tensor on the memory of a NumPy array (or anything with __array_struct__).
+TensorRef tensor_from_numpy(PyObject* array);
+// A copy of a NumPy array with any strides; on this device.
+TensorRef copy_of_numpy(PyObject* array, Device device);
+
+// The methods behind interop_methods that live in files of their own.
+PyObject* tensor_numpy(PyObject* self, PyObject* arguments, PyObject* keywords);
+PyObject* tensor_array(PyObject* self, PyObject* arguments, PyObject* keywords);
+PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords);
+PyObject* tensor_dlpack_device(PyObject* self, PyObject*);
+
+}  // namespace candelabra

@@ -1,0 +1,74 @@
+// Copies between tensors, dtypes and devices.
+#include "../interop.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+void check_broadcasts(const TensorObject& destination, const TensorObject& source) {
+  const int missing = destination.ndim() - source.ndim();
+  check(missing >= 0, PyExc_RuntimeError, "copy_(): output with shape ", to_text(destination.sizes),
+        " doesn't match the broadcast shape ", to_text(source.sizes));
+  for (int i = 0; i < source.ndim(); ++i) {
+    const int64_t wanted = destination.sizes[missing + i], there = source.sizes[i];
+    check(there == wanted || there == 1, PyExc_RuntimeError, "copy_(): The size of tensor a (", wanted,
+          ") must match the size of tensor b (", there, ") at non-singleton dimension ", missing + i, ": shapes ",
+          to_text(destination.sizes), " and ", to_text(source.sizes));
+  }
+}
+
+MemoryFormat format_or(const Call& call, int i, MemoryFormat fallback) {
+  return call.arguments[i].kind == ArgumentKind::MemoryFormat ? call.arguments[i].memory_format : fallback;
+}
+
+}  // namespace
+
+void copy_(Call& call) {
+  TensorObject* self = &call.tensor(0);
+  call.device = self->device();
+  check_broadcasts(*self, call.tensor(1));
+  check(!may_overlap_itself(*self), PyExc_RuntimeError,
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the operation.");
+  const auto done = [&] { call.result = Ref<>::borrow(as_object(self)); };
+  if (self->numel == 0 || copy_as_bytes(self, &call.tensor(1))) return done();
+  if (call.tensor(1).device() != self->device()) {
+    call[1].tensor = call.keep(to_device(&call.tensor(1), self->device()));
+    if (copy_as_bytes(self, &call.tensor(1))) return done();
+  } else if (share_memory_partly(*self, call.tensor(1))) {
+    call[1].tensor = call.keep(candelabra::clone(&call.tensor(1), MemoryFormat::Preserve));
+  }
+  call.broadcast(1, self->sizes);
+  call.add_output(self->dtype, self->sizes);
+}
+
+void clone(Call& call) {
+  call.result = Ref<>(candelabra::clone(&call.tensor(0), format_or(call, 1, MemoryFormat::Preserve)).release_object());
+}
+
+// Always a new tensor. The conversion is done where fewer bytes cross between devices.
+void to_copy(Call& call) {
+  TensorObject* self = &call.tensor(0);
+  const Dtype dtype = call.dtype_or(1, self->dtype);
+  const Device device = call[2].kind == ArgumentKind::Device ? call[2].device : self->device();
+  const bool convert_first = itemsize(dtype) < itemsize(self->dtype);
+  TensorRef result = TensorRef::borrow(self);
+  if (convert_first) result = convert_dtype(result.get(), dtype);
+  result = to_device(result.get(), device);
+  result = convert_dtype(result.get(), dtype);
+  const MemoryFormat format = format_or(call, 4, MemoryFormat::Preserve);
+  const bool in_format = format == MemoryFormat::Preserve || (format == MemoryFormat::Contiguous && result->contiguous);
+  if (result.get() == self || !in_format) result = candelabra::clone(result.get(), format);
+  call.result = Ref<>(result.release_object());
+}
+
+void contiguous(Call& call) {
+  TensorObject* self = &call.tensor(0);
+  const MemoryFormat format = format_or(call, 1, MemoryFormat::Contiguous);
+  check(format != MemoryFormat::Preserve, PyExc_RuntimeError, "preserve memory format is unsupported by the contiguous operator");
+  const bool in_format = format == MemoryFormat::ChannelsLast ? is_channels_last(*self) : self->contiguous;
+  call.result = in_format ? Ref<>::borrow(as_object(self)) : Ref<>(candelabra::clone(self, format).release_object());
+}
+
+}  // namespace candelabra::shapes

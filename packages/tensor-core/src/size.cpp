@@ -1,0 +1,124 @@
+// candelabra.Size: the shape of a tensor, a tuple of ints that knows their product.
+#include <string>
+
+#include "interop.hpp"
+
+namespace candelabra {
+
+namespace {
+
+PyTypeObject size_type = {};  // filled in by init_size
+
+PyObject* adopt_tuple(PyObject* tuple) {
+  // Turns the plain tuple that a method of tuple returned into a Size. Takes over the reference; null stays null.
+  if (!tuple || !PyTuple_CheckExact(tuple)) return tuple;
+  const Ref<> plain(tuple);
+  const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+  PyObject* result = size_type.tp_alloc(&size_type, count);
+  if (!result) return nullptr;
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(result, i, Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
+  return result;
+}
+
+PyObject* size_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  const Ref<> made(PyTuple_Type.tp_new(type, arguments, keywords));
+  if (!made) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made.get()); ++i) {
+    PyObject* entry = PyTuple_GET_ITEM(made.get(), i);
+    if (PyLong_Check(entry)) continue;
+    PyObject* integer = PyIndex_Check(entry) ? PyNumber_Index(entry) : nullptr;
+    if (!integer) {
+      PyErr_Clear();
+      PyErr_Format(PyExc_TypeError, "candelabra.Size() takes an iterable of 'int' (item %zd is '%.200s')", i, Py_TYPE(entry)->tp_name);
+      return nullptr;
+    }
+    // Not PyTuple_SetItem: it refuses a tuple that is referred to twice, and this one is nobody else's yet.
+    PyTuple_SET_ITEM(made.get(), i, integer);
+    Py_DECREF(entry);
+  }
+  return Py_NewRef(made.get());
+}
+
+PyObject* size_repr(PyObject* self) {
+  std::string text = "candelabra.Size([";
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+    const Ref<> entry(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+    const char* characters = entry ? PyUnicode_AsUTF8(entry.get()) : nullptr;
+    if (!characters) return nullptr;
+    if (i) text += ", ";
+    text += characters;
+  }
+  text += "])";
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+PyObject* size_subscript(PyObject* self, PyObject* key) { return adopt_tuple(PyTuple_Type.tp_as_mapping->mp_subscript(self, key)); }
+PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
+  // tuple's own answer to "times 1" is the object itself only for exact tuples, so this is always a new plain tuple.
+  return adopt_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
+}
+
+// On both sides of +, so that (1,) + size is a Size, too.
+PyObject* size_add(PyObject* left, PyObject* right) {
+  if (!PyTuple_Check(left) || !PyTuple_Check(right)) Py_RETURN_NOTIMPLEMENTED;
+  return adopt_tuple(PyTuple_Type.tp_as_sequence->sq_concat(left, right));
+}
+
+PyObject* size_numel(PyObject* self, PyObject*) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    Ref<> total = owned(PyLong_FromLong(1));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      total = owned(PyNumber_Multiply(total.get(), PyTuple_GET_ITEM(self, i)));
+    }
+    return total.release();
+  });
+}
+
+PyMethodDef size_methods[] = {
+    {"numel", size_numel, METH_NOARGS, "numel() -> int\n\nHow many elements a tensor of this size has."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyNumberMethods size_number{};
+PySequenceMethods size_sequence{};
+PyMappingMethods size_mapping{};
+
+}  // namespace
+
+PyObject* size_object(std::span<const int64_t> sizes) {
+  PyObject* result = size_type.tp_alloc(&size_type, static_cast<Py_ssize_t>(sizes.size()));
+  if (!result) throw PythonError();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    PyObject* entry = PyLong_FromLongLong(sizes[i]);
+    if (!entry) {
+      Py_DECREF(result);
+      throw PythonError();
+    }
+    PyTuple_SET_ITEM(result, static_cast<Py_ssize_t>(i), entry);
+  }
+  return result;
+}
+
+bool is_size_object(PyObject* object) { return PyObject_TypeCheck(object, &size_type); }
+
+bool init_size(PyObject* module) {
+  size_number.nb_add = size_add;
+  size_sequence.sq_repeat = size_repeat;
+  size_mapping.mp_subscript = size_subscript;
+  Py_SET_REFCNT(reinterpret_cast<PyObject*>(&size_type), 1);
+  size_type.tp_name = "candelabra.Size";
+  size_type.tp_doc = "The sizes of a tensor: a tuple of ints, and numel().";
+  size_type.tp_basicsize = PyTuple_Type.tp_basicsize;
+  size_type.tp_itemsize = PyTuple_Type.tp_itemsize;
+  size_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  size_type.tp_base = &PyTuple_Type;
+  size_type.tp_new = size_new;
+  size_type.tp_repr = size_repr;
+  size_type.tp_methods = size_methods;
+  size_type.tp_as_number = &size_number;
+  size_type.tp_as_sequence = &size_sequence;
+  size_type.tp_as_mapping = &size_mapping;
+  return PyType_Ready(&size_type) == 0 && PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(&size_type)) == 0;
+}
+
+}  // namespace candelabra
