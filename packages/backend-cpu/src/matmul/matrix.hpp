@@ -34,6 +34,12 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
   bool by_columns = from.row_stride < from.column_stride && from.rows > 1 && to.row_stride < to.column_stride;
   Matrix<const T> in = by_columns ? from.transposed() : from;
   Matrix<T> out = by_columns ? to.transposed() : to;
+  if (in.column_stride == 1 && out.column_stride == 1) {
+    parallel_for(in.rows, grain_for(in.columns), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) std::copy_n(in.data + i * in.row_stride, in.columns, out.data + i * out.row_stride);
+    });
+    return;
+  }
   // Squares of 16 by 16, so that a transposing copy touches whole cache lines on both sides.
   constexpr int64_t side = 16;
   parallel_for((in.rows + side - 1) / side, grain_for(side * in.columns), [&](int64_t begin, int64_t end) {

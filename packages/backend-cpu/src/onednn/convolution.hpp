@@ -1,0 +1,35 @@
+// Convolutions over two spatial dimensions by oneDNN, with the memory layout that is fastest, not the one that is given.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace candelabra::cpu {
+
+// Sizes: input (batch, input_channels, input_height, input_width), weight (output_channels, input_channels / groups, kernel_height,
+// kernel_width), output (batch, output_channels, output_height, output_width).
+struct ConvolutionShape {
+  int64_t batch, groups;
+  int64_t input_channels, output_channels;
+  std::array<int64_t, 2> input, output, kernel;  // height, width
+  std::array<int64_t, 2> stride, padding, dilation;
+
+  int64_t group_inputs() const { return input_channels / groups; }
+  int64_t group_outputs() const { return output_channels / groups; }
+};
+
+// A tensor of four dimensions where it lies; strides in elements.
+struct ConvolutionOperand {
+  void* data;
+  std::array<int64_t, 4> strides;
+};
+
+// Which of the three tensors is computed from the other two.
+enum class ConvolutionKind { forward, input_gradient, weight_gradient };
+
+// `dtype` is CB_FLOAT32, CB_BFLOAT16 or CB_FLOAT16; `bias` (output_channels elements, contiguous) may be null and is used in forward
+// only. False where oneDNN has nothing better than its reference loops on this processor; nothing was written then.
+bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape, const ConvolutionOperand& input,
+                        const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output);
+
+}  // namespace candelabra::cpu
