@@ -1,0 +1,213 @@
+#include "blocks.hpp"
+
+#include <algorithm>
+
+#include "copy_bytes.hpp"
+#include "iterate.hpp"
+#include "parallel.hpp"
+
+namespace candelabra::cpu {
+namespace {
+
+constexpr int64_t block_bytes = 8192;
+// Rows at least this long are done one by one; shorter ones are gathered, several to a block.
+constexpr int64_t row_elements = 64;
+
+void gather(void* out, const void* in, int64_t stride, int64_t itemsize, int64_t n) {
+  dispatch_size(itemsize, [&]<typename U>() {
+    U* to = static_cast<U*>(out);
+    const U* from = static_cast<const U*>(in);
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
+  });
+}
+
+void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_t n) {
+  dispatch_size(itemsize, [&]<typename U>() {
+    U* to = static_cast<U*>(out);
+    const U* from = static_cast<const U*>(in);
+    for (int64_t i = 0; i < n; ++i) to[i * stride] = from[i];
+  });
+}
+
+void widen(int32_t dtype, const void* in, void* out, int64_t n) {
+  if (dtype == CB_FLOAT16)
+    to_float(static_cast<const Half*>(in), static_cast<float*>(out), n);
+  else
+    to_float(static_cast<const BFloat16*>(in), static_cast<float*>(out), n);
+}
+
+void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
+  if (dtype == CB_FLOAT16)
+    from_float(static_cast<const float*>(in), static_cast<Half*>(out), n);
+  else
+    from_float(static_cast<const float*>(in), static_cast<BFloat16*>(out), n);
+}
+
+// Operand 0 is the output.
+template <int N>
+class Driver {
+ public:
+  Driver(const Blocks& blocks, const std::array<const cb_tensor*, N>& operands) : blocks_(blocks), g_(geometry<N>(operands)) {
+    int64_t widest = 1;
+    bool in_place = false;
+    for (int k = 0; k < N; ++k) {
+      data_[k] = static_cast<std::byte*>(operands[k]->data);
+      dtype_[k] = operands[k]->dtype;
+      size_[k] = itemsize(dtype_[k]);
+      half_[k] = blocks.halves_as_float && is_half_dtype(dtype_[k]);
+      widest = std::max(widest, half_[k] ? 4 : size_[k]);
+      constant_[k] = k > 0;
+      for (int d = 0; d < g_.ndim; ++d) constant_[k] &= g_.strides[k][d] == 0;
+      in_place |= k > 0 && data_[k] == data_[0];
+    }
+    block_ = block_bytes / widest;
+    streaming_ = g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place && g_.numel * size_[0] >= streaming_threshold &&
+                 reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
+  }
+
+  void run() {
+    int64_t grain = std::max<int64_t>(2048, grain_for(blocks_.work));
+    parallel_for(g_.numel, grain, [&](int64_t begin, int64_t end) { piece(begin, end); });
+  }
+
+ private:
+  struct Buffers {
+    alignas(64) std::byte operand[N][block_bytes];
+    alignas(64) std::byte raw[block_bytes];
+  };
+
+  void piece(int64_t begin, int64_t end) const {
+    Buffers buffers;
+    const void* in[N];
+    for (int k = 1; k < N; ++k) {
+      if (!constant_[k]) continue;
+      in[k] = buffers.operand[k];
+      float wide;
+      const void* element = data_[k];
+      if (half_[k]) widen(dtype_[k], element, &wide, 1), element = &wide;
+      repeat_element(buffers.operand[k], element, half_[k] ? 4 : size_[k], std::min(block_, end - begin));
+    }
+    Position<N> at(g_, begin);
+    for (int64_t done = begin; done < end;) {
+      int64_t n = std::min(block_, end - done), left = at.left(g_);
+      if (left >= std::min(n, row_elements)) {
+        n = std::min(n, left);
+        row(at, n, in, buffers);
+        if (done + n < end) at.advance(g_, n);
+      } else {
+        several_rows(at, n, in, buffers, done + n < end);
+      }
+      done += n;
+    }
+    if (streaming_) _mm_sfence();
+  }
+
+  void row(const Position<N>& at, int64_t n, const void** in, Buffers& buffers) const {
+    for (int k = 1; k < N; ++k) {
+      if (constant_[k]) continue;
+      const std::byte* from = data_[k] + at.offsets[k] * size_[k];
+      in[k] = from;
+      if (g_.strides[k][0] != 1) {
+        std::byte* to = half_[k] ? buffers.raw : buffers.operand[k];
+        gather(to, from, g_.strides[k][0], size_[k], n);
+        in[k] = from = to;
+      }
+      if (half_[k]) {
+        widen(dtype_[k], from, buffers.operand[k], n);
+        in[k] = buffers.operand[k];
+      }
+    }
+    std::byte* to = data_[0] + at.offsets[0] * size_[0];
+    int64_t stride = g_.strides[0][0];
+    bool direct = stride == 1 && !half_[0] && !streaming_;
+    blocks_.loop(direct ? to : buffers.operand[0], in + 1, n, blocks_.context);
+    if (direct) return;
+    const std::byte* from = buffers.operand[0];
+    if (half_[0]) {
+      std::byte* narrowed = stride == 1 && !streaming_ ? to : buffers.raw;
+      narrow(dtype_[0], from, narrowed, n);
+      if (narrowed == to) return;
+      from = narrowed;
+    }
+    if (streaming_) {
+      int64_t bytes = n * size_[0], lines = bytes & ~int64_t{63};
+      stream_lines(to, from, lines);
+      std::memcpy(to + lines, from + lines, bytes - lines);
+    } else {
+      scatter(to, stride, from, size_[0], n);
+    }
+  }
+
+  void several_rows(Position<N>& at, int64_t n, const void** in, Buffers& buffers, bool more) const {
+    Position<N> start = at;
+    bool plain = true;  // no input is a half precision: all may be gathered on one walk
+    for (int k = 1; k < N; ++k) {
+      plain &= constant_[k] || !half_[k];
+      if (!constant_[k]) in[k] = buffers.operand[k];
+    }
+    if (plain) {
+      walk(at, n, [&](int64_t done, int64_t m) {
+        for (int k = 1; k < N; ++k)
+          if (!constant_[k])
+            gather(buffers.operand[k] + done * size_[k], data_[k] + at.offsets[k] * size_[k], g_.strides[k][0], size_[k], m);
+      });
+    } else {
+      for (int k = 1; k < N; ++k) {
+        if (constant_[k]) continue;
+        at = start;
+        std::byte* to = half_[k] ? buffers.raw : buffers.operand[k];
+        walk(at, n, [&](int64_t done, int64_t m) {
+          gather(to + done * size_[k], data_[k] + at.offsets[k] * size_[k], g_.strides[k][0], size_[k], m);
+        });
+        if (half_[k]) widen(dtype_[k], to, buffers.operand[k], n);
+      }
+    }
+    blocks_.loop(buffers.operand[0], in + 1, n, blocks_.context);
+    const std::byte* from = buffers.operand[0];
+    if (half_[0]) {
+      narrow(dtype_[0], from, buffers.raw, n);
+      from = buffers.raw;
+    }
+    at = start;
+    walk(at, n, [&](int64_t done, int64_t m) {
+      scatter(data_[0] + at.offsets[0] * size_[0], g_.strides[0][0], from + done * size_[0], size_[0], m);
+    });
+    if (more) step_over(at);
+  }
+
+  // Calls f(elements done, elements in this run) with `at` at the run's beginning; `at` ends behind the last run's last element.
+  template <typename F>
+  void walk(Position<N>& at, int64_t n, F&& f) const {
+    for (int64_t done = 0; done < n;) {
+      int64_t m = std::min(n - done, at.left(g_));
+      f(done, m);
+      done += m;
+      at.index[0] += m;
+      for (int k = 0; k < N; ++k) at.offsets[k] += m * g_.strides[k][0];
+      if (done < n) step_over(at);
+    }
+  }
+  void step_over(Position<N>& at) const { at.advance(g_, 0); }
+
+  const Blocks& blocks_;
+  Geometry<N> g_;
+  std::byte* data_[N];
+  int32_t dtype_[N];
+  int64_t size_[N];
+  bool half_[N], constant_[N];
+  int64_t block_;
+  bool streaming_;
+};
+
+}  // namespace
+
+void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {
+  if (out.numel == 0) return;
+  switch (count) {
+    case 1: return Driver<2>(blocks, {&out, in[0]}).run();
+    case 2: return Driver<3>(blocks, {&out, in[0], in[1]}).run();
+    default: return Driver<4>(blocks, {&out, in[0], in[1], in[2]}).run();
+  }
+}
+
+}  // namespace candelabra::cpu

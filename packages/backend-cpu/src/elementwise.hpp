@@ -1,0 +1,113 @@
+// From a scalar formula to a kernel: loops over contiguous arrays, and dispatch over dtypes. A formula is a function object; one
+// with state is copied into the loop.
+#pragma once
+
+#include "blocks.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// Cost of an element in additions, for the division among threads.
+constexpr int64_t light = 1, moderate = 8, heavy = 40;
+
+// A formula may be good for a range only: then it has `in_range(x…)` and `slowly(x…)`, taken for whole blocks.
+template <typename Op, typename... A>
+concept Ranged = requires(const Op op, A... x) {
+  op.in_range(x...);
+  op.slowly(x...);
+};
+
+template <typename Op, typename R, typename A>
+void loop1(void* out, const void* const* in, int64_t n, const void* context) {
+  const Op op = *static_cast<const Op*>(context);
+  R* o = static_cast<R*>(out);
+  const A* a = static_cast<const A*>(in[0]);
+  if constexpr (Ranged<Op, A>) {
+    int32_t outside = 0;
+#pragma omp simd reduction(| : outside)
+    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(a[i]);
+    if (outside) {
+      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(a[i]);
+      return;
+    }
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) o[i] = op(a[i]);
+}
+
+template <typename Op, typename R, typename A, typename B>
+void loop2(void* out, const void* const* in, int64_t n, const void* context) {
+  const Op op = *static_cast<const Op*>(context);
+  R* o = static_cast<R*>(out);
+  const A* a = static_cast<const A*>(in[0]);
+  const B* b = static_cast<const B*>(in[1]);
+  if constexpr (Ranged<Op, A, B>) {
+    int32_t outside = 0;
+#pragma omp simd reduction(| : outside)
+    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(a[i], b[i]);
+    if (outside) {
+      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(a[i], b[i]);
+      return;
+    }
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) o[i] = op(a[i], b[i]);
+}
+
+template <typename Op, typename R, typename A, typename B, typename C>
+void loop3(void* out, const void* const* in, int64_t n, const void* context) {
+  const Op op = *static_cast<const Op*>(context);
+  R* o = static_cast<R*>(out);
+  const A* a = static_cast<const A*>(in[0]);
+  const B* b = static_cast<const B*>(in[1]);
+  const C* c = static_cast<const C*>(in[2]);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) o[i] = op(a[i], b[i], c[i]);
+}
+
+// Runs a formula with operands and result of the same element type T (float for the half precisions).
+template <typename T, typename Op>
+void map1(Call& call, const Op& op, int64_t work, int first = 0) {
+  using C = compute_t<T>;
+  run<1>({loop1<Op, C, C>, &op, work}, call.output(), {&call.tensor(first)});
+}
+template <typename T, typename Op>
+void map2(Call& call, const Op& op, int64_t work, int first = 0, int second = 1) {
+  using C = compute_t<T>;
+  run<2>({loop2<Op, C, C, C>, &op, work}, call.output(), {&call.tensor(first), &call.tensor(second)});
+}
+template <typename T, typename Op>
+void map3(Call& call, const Op& op, int64_t work) {
+  using C = compute_t<T>;
+  run<3>({loop3<Op, C, C, C, C>, &op, work}, call.output(), {&call.tensor(0), &call.tensor(1), &call.tensor(2)});
+}
+
+// Kernels of stateless formulas over a list of dtypes.
+template <typename Op, typename List, int64_t Work>
+void unary(Call& call) {
+  dispatch<List>(call.output().dtype, [&]<typename T>() { map1<T>(call, Op{}, Work); });
+}
+template <typename Op, typename List, int64_t Work>
+void binary(Call& call) {
+  dispatch<List>(call.output().dtype, [&]<typename T>() { map2<T>(call, Op{}, Work); });
+}
+// Results are bool, whatever the operands.
+template <typename Op, typename List, int64_t Work>
+void unary_bool(Call& call) {
+  dispatch<List>(call.tensor(0).dtype, [&]<typename T>() {
+    static constexpr Op op{};
+    run<1>({loop1<Op, bool, compute_t<T>>, &op, Work}, call.output(), {&call.tensor(0)});
+  });
+}
+template <typename Op, typename List, int64_t Work>
+void binary_bool(Call& call) {
+  dispatch<List>(call.tensor(0).dtype, [&]<typename T>() {
+    static constexpr Op op{};
+    run<2>({loop2<Op, bool, compute_t<T>, compute_t<T>>, &op, Work}, call.output(), {&call.tensor(0), &call.tensor(1)});
+  });
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu

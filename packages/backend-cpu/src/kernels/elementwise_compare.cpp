@@ -1,0 +1,137 @@
+// Comparison, logic and selection.
+#include "candelabra/math.hpp"
+#include "elementwise.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using BoolAndReals = decltype(BoolType{} + RealTypes{});
+using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
+
+struct Equal {
+  template <typename T> bool operator()(T a, T b) const { return a == b; }
+};
+struct NotEqual {
+  template <typename T> bool operator()(T a, T b) const { return a != b; }
+};
+struct Less {
+  template <typename T> bool operator()(T a, T b) const { return a < b; }
+};
+struct LessEqual {
+  template <typename T> bool operator()(T a, T b) const { return a <= b; }
+};
+struct Greater {
+  template <typename T> bool operator()(T a, T b) const { return a > b; }
+};
+struct GreaterEqual {
+  template <typename T> bool operator()(T a, T b) const { return a >= b; }
+};
+struct LogicalAnd {
+  template <typename T> bool operator()(T a, T b) const { return (a != T(0)) & (b != T(0)); }
+};
+struct LogicalOr {
+  template <typename T> bool operator()(T a, T b) const { return (a != T(0)) | (b != T(0)); }
+};
+struct LogicalXor {
+  template <typename T> bool operator()(T a, T b) const { return (a != T(0)) != (b != T(0)); }
+};
+
+// Only moves elements, so it is compiled by size.
+struct Select {
+  template <typename U> U operator()(uint8_t condition, U a, U b) const { return condition ? a : b; }
+};
+void where(Call& call) {
+  dispatch_size(itemsize(call.output().dtype), [&]<typename U>() {
+    static constexpr Select op{};
+    Blocks blocks{loop3<Select, U, uint8_t, U, U>, &op, light};
+    blocks.halves_as_float = false;
+    run<3>(blocks, call.output(), {&call.tensor(0), &call.tensor(1), &call.tensor(2)});
+  });
+}
+
+// NaN in any of the three gives NaN; where min is above max the result is max.
+struct Clamp {
+  template <typename T>
+  T operator()(T x, T low, T high) const {
+    T raised = x < low || low != low ? low : x;
+    T lowered = raised > high || high != high ? high : raised;
+    return x != x ? x : low != low ? low : lowered;
+  }
+};
+struct ClampMin {
+  template <typename T> T operator()(T x, T low) const { return x < low || low != low ? (x != x ? x : low) : x; }
+};
+struct ClampMax {
+  template <typename T> T operator()(T x, T high) const { return x > high || high != high ? (x != x ? x : high) : x; }
+};
+void clamp(Call& call) {
+  if (call.given(1) && call.given(2))
+    return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
+  if (!call.given(1) && !call.given(2)) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
+  dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
+    if (call.given(1)) map2<T>(call, ClampMin{}, light, 0, 1);
+    else map2<T>(call, ClampMax{}, light, 0, 2);
+  });
+}
+
+// From the nearer end, so that weight 1 gives the end exactly.
+struct Lerp {
+  template <typename T>
+  T operator()(T start, T end, T weight) const {
+    if constexpr (is_complex_v<T>)
+      return std::abs(weight) < real_t<T>(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+    else
+      return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+  }
+};
+void lerp(Call& call) {
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() { map3<T>(call, Lerp{}, light); });
+}
+
+template <typename T>
+struct AddProduct {
+  T value;
+  T operator()(T self, T a, T b) const { return static_cast<T>(self + value * a * b); }
+};
+template <typename T>
+struct AddQuotient {
+  T value;
+  T operator()(T self, T a, T b) const { return self + value * (a / b); }
+};
+void addcmul(Call& call) {
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    map3<T>(call, AddProduct<C>{scalar_to<C>(call.scalar(3))}, light);
+  });
+}
+void addcdiv(Call& call) {
+  if (is_integer_dtype(call.output().dtype))
+    throw failure(CB_RUNTIME_ERROR,
+                  "Integer division with addcdiv is no longer supported. "
+                  "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    map3<T>(call, AddQuotient<C>{scalar_to<C>(call.scalar(3))}, light);
+  });
+}
+
+}  // namespace
+
+void register_elementwise_compare(KernelTable& table) {
+  table.add<binary_bool<Equal, AllTypes, light>>("eq");
+  table.add<binary_bool<NotEqual, AllTypes, light>>("ne");
+  table.add<binary_bool<Less, BoolAndReals, light>>("lt");
+  table.add<binary_bool<LessEqual, BoolAndReals, light>>("le");
+  table.add<binary_bool<Greater, BoolAndReals, light>>("gt");
+  table.add<binary_bool<GreaterEqual, BoolAndReals, light>>("ge");
+  table.add<binary_bool<LogicalAnd, AllTypes, light>>("logical_and");
+  table.add<binary_bool<LogicalOr, AllTypes, light>>("logical_or");
+  table.add<binary_bool<LogicalXor, AllTypes, light>>("logical_xor");
+  table.add<where>("where");
+  table.add<clamp>("clamp");
+  table.add<lerp>("lerp");
+  table.add<addcmul>("addcmul");
+  table.add<addcdiv>("addcdiv");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

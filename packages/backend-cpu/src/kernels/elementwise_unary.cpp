@@ -1,0 +1,499 @@
+// Operators of one argument. Formulas are in candelabra/math.hpp; here each is bound to its dtypes.
+#include <cmath>
+#include <limits>
+
+#include "candelabra/math.hpp"
+#include "complex_math.hpp"
+#include "elementwise.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using IntegersAndFloats = RealTypes;
+using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
+using BoolAndReals = decltype(BoolType{} + RealTypes{});
+
+template <typename T>
+constexpr bool whole = is_integer_v<T>;
+
+// ---- results of the same dtype
+
+struct Neg {
+  template <typename T>
+  T operator()(T x) const { return static_cast<T>(-x); }
+};
+struct Sign {  // NaN has sign 0, as in PyTorch
+  template <typename T>
+  T operator()(T x) const { return static_cast<T>(static_cast<int>(T(0) < x) - static_cast<int>(x < T(0))); }
+};
+struct Sgn {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return complex_math::sgn(x);
+    else
+      return Sign{}(x);
+  }
+};
+struct Identity {
+  template <typename T>
+  T operator()(T x) const { return x; }
+};
+struct Floor {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (whole<T>) return x;
+    else return math::floor(x);
+  }
+};
+struct Ceil {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (whole<T>) return x;
+    else return math::ceil(x);
+  }
+};
+struct Trunc {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (whole<T>) return x;
+    else return math::trunc(x);
+  }
+};
+struct Frac {
+  template <typename T>
+  T operator()(T x) const { return x - math::trunc(x); }
+};
+struct Square {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (std::is_same_v<T, bool>) return x;
+    else return static_cast<T>(x * x);
+  }
+};
+struct Conjugate {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::conj(x);
+    else return x;
+  }
+};
+struct Relu {  // NaN stays
+  template <typename T>
+  T operator()(T x) const { return x < T(0) ? T(0) : x; }
+};
+struct BitwiseNot {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (std::is_same_v<T, bool>) return !x;
+    else return static_cast<T>(~x);
+  }
+};
+struct Round {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (whole<T>) return x;
+    else return math::round_even(x);
+  }
+};
+template <typename T>
+struct RoundDecimals {
+  T scale;  // 10^|decimals|
+  bool fraction;
+  T operator()(T x) const { return fraction ? math::round_even(x * scale) / scale : math::round_even(x / scale) * scale; }
+};
+template <typename T>
+struct NanToNum {
+  T nan, above, below;
+  T operator()(T x) const {
+    T value = x == math::detail::infinity<T> ? above : x == -math::detail::infinity<T> ? below : x;
+    return x != x ? nan : value;
+  }
+  std::complex<T> operator()(std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
+};
+
+void neg(Call& call) {
+  if (call.output().dtype == CB_BOOL)
+    throw failure(CB_RUNTIME_ERROR,
+                  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+                  "`logical_not()` operator instead.");
+  unary<Neg, NumberTypes, light>(call);
+}
+
+void round(Call& call) {
+  int64_t decimals = call.integer(1);
+  if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
+    if (decimals != 0) throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
+    return unary<Round, IntegersAndFloats, light>(call);
+  }
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    auto scale = static_cast<C>(std::pow(10.0, static_cast<double>(std::abs(decimals))));
+    map1<T>(call, RoundDecimals<C>{scale, decimals > 0}, light);
+  });
+}
+
+template <typename T>
+constexpr double largest = static_cast<double>(std::numeric_limits<T>::max());
+template <>
+constexpr double largest<Half> = 65504.0;
+template <>
+constexpr double largest<BFloat16> = 3.3895313892515355e38;
+
+void nan_to_num(Call& call) {
+  if (is_integer_dtype(call.output().dtype)) return unary<Identity, decltype(BoolType{} + IntegerTypes{}), light>(call);
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
+    using R = compute_t<real_t<T>>;
+    R nan = call.given(1) ? static_cast<R>(call.real(1)) : R(0);
+    R above = static_cast<R>(call.given(2) ? call.real(2) : largest<real_t<T>>);
+    R below = static_cast<R>(call.given(3) ? call.real(3) : -largest<real_t<T>>);
+    map1<T>(call, NanToNum<R>{nan, above, below}, light);
+  });
+}
+
+// ---- floating and complex results
+
+struct Exp {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::exp(x);
+    else return math::exp(x);
+  }
+};
+struct Exp2 {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return complex_math::exp2(x);
+    else return math::exp2(x);
+  }
+};
+struct Expm1 {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return complex_math::expm1(x);
+    else return math::expm1(x);
+  }
+};
+struct Log {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::log(x);
+    else return math::log(x);
+  }
+};
+struct Log2 {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return complex_math::log2(x);
+    else return math::log2(x);
+  }
+};
+struct Log10 {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::log10(x);
+    else return math::log10(x);
+  }
+};
+struct Log1p {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return complex_math::log1p(x);
+    else return math::log1p(x);
+  }
+};
+struct Sqrt {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::sqrt(x);
+    else return math::sqrt(x);
+  }
+};
+struct Rsqrt {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return T(1) / std::sqrt(x);
+    else return T(1) / math::sqrt(x);
+  }
+};
+struct Reciprocal {
+  template <typename T>
+  T operator()(T x) const { return T(1) / x; }
+};
+struct Sin {
+  template <typename T>
+  bool in_range(T x) const requires std::is_floating_point_v<T> { return !(math::abs(x) > math::trigonometric_limit<T>); }
+  template <typename T>
+  T slowly(T x) const requires std::is_floating_point_v<T> { return std::sin(x); }
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::sin(x);
+    else return math::sin(x);
+  }
+};
+struct Cos {
+  template <typename T>
+  bool in_range(T x) const requires std::is_floating_point_v<T> { return !(math::abs(x) > math::trigonometric_limit<T>); }
+  template <typename T>
+  T slowly(T x) const requires std::is_floating_point_v<T> { return std::cos(x); }
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::cos(x);
+    else return math::cos(x);
+  }
+};
+struct Tan {
+  template <typename T>
+  bool in_range(T x) const requires std::is_floating_point_v<T> { return !(math::abs(x) > math::trigonometric_limit<T>); }
+  template <typename T>
+  T slowly(T x) const requires std::is_floating_point_v<T> { return std::tan(x); }
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::tan(x);
+    else return math::tan(x);
+  }
+};
+struct Asin {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::asin(x);
+    else return math::asin(x);
+  }
+};
+struct Acos {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::acos(x);
+    else return math::acos(x);
+  }
+};
+struct Atan {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::atan(x);
+    else return math::atan(x);
+  }
+};
+struct Sinh {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::sinh(x);
+    else return math::sinh(x);
+  }
+};
+struct Cosh {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::cosh(x);
+    else return math::cosh(x);
+  }
+};
+struct Tanh {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::tanh(x);
+    else return math::tanh(x);
+  }
+};
+struct Asinh {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::asinh(x);
+    else return math::asinh(x);
+  }
+};
+struct Acosh {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::acosh(x);
+    else return math::acosh(x);
+  }
+};
+struct Atanh {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::atanh(x);
+    else return math::atanh(x);
+  }
+};
+struct Sigmoid {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (is_complex_v<T>) return T(1) / (T(1) + std::exp(-x));
+    else return math::sigmoid(x);
+  }
+};
+struct Erf {
+  template <typename T>
+  T operator()(T x) const { return math::erf(x); }
+};
+struct Erfc {
+  template <typename T>
+  T operator()(T x) const { return math::erfc(x); }
+};
+struct Erfinv {
+  template <typename T>
+  T operator()(T x) const { return math::erfinv(x); }
+};
+struct Lgamma {
+  template <typename T>
+  T operator()(T x) const { return math::lgamma(x); }
+};
+struct Digamma {
+  template <typename T>
+  T operator()(T x) const { return math::digamma(x); }
+};
+
+// ---- other results
+
+struct Abs {
+  template <typename T>
+  auto operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::abs(x);
+    else if constexpr (whole<T>) return static_cast<T>(x < T(0) ? -x : x);
+    else return math::abs(x);
+  }
+};
+struct Angle {  // of a real number: 0 or pi; NaN stays
+  template <typename T>
+  auto operator()(T x) const {
+    if constexpr (is_complex_v<T>) return std::arg(x);
+    else return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
+  }
+};
+template <typename Op>
+void to_real(Call& call) {
+  const cb_tensor& self = call.tensor(0);
+  if (!is_complex_dtype(self.dtype)) {
+    if constexpr (std::is_same_v<Op, Abs>) return unary<Op, RealTypes, light>(call);
+    else return unary<Op, FloatTypes, light>(call);
+  }
+  dispatch<ComplexTypes>(self.dtype, [&]<typename T>() {
+    static constexpr Op op{};
+    run<1>({loop1<Op, real_t<T>, T>, &op, moderate}, call.output(), {&self});
+  });
+}
+
+struct IsNan {
+  template <typename T>
+  bool operator()(T x) const { return x != x; }
+};
+struct IsInf {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (is_complex_v<T>) return (*this)(x.real()) || (*this)(x.imag());
+    else if constexpr (whole<T>) return false;
+    else return math::abs(x) == math::detail::infinity<T>;
+  }
+};
+struct IsFinite {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (is_complex_v<T>) return (*this)(x.real()) && (*this)(x.imag());
+    else if constexpr (whole<T>) return true;
+    else return math::abs(x) <= std::numeric_limits<T>::max();
+  }
+};
+struct IsPosInf {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (whole<T>) return false;
+    else return x == math::detail::infinity<T>;
+  }
+};
+struct IsNegInf {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (whole<T>) return false;
+    else return x == -math::detail::infinity<T>;
+  }
+};
+struct SignBit {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (whole<T>) return x < T(0);
+    else return math::detail::bits_of(x) < 0;
+  }
+};
+struct LogicalNot {
+  template <typename T>
+  bool operator()(T x) const { return x == T(0); }
+};
+
+template <typename T>
+struct MakeComplex {
+  std::complex<T> operator()(T real, T imaginary) const { return {real, imaginary}; }
+};
+template <typename T>
+struct Polar {
+  std::complex<T> operator()(T magnitude, T angle) const { return {magnitude * std::cos(angle), magnitude * std::sin(angle)}; }
+};
+template <template <typename> typename Op, int64_t Work>
+void from_parts(Call& call) {
+  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
+    static constexpr Op<T> op{};
+    run<2>({loop2<Op<T>, std::complex<T>, T, T>, &op, Work}, call.output(), {&call.tensor(0), &call.tensor(1)});
+  });
+}
+
+}  // namespace
+
+void register_elementwise_unary(KernelTable& table) {
+  table.add<neg>("neg");
+  table.add<unary<Sign, BoolAndReals, light>>("sign");
+  table.add<unary<Sgn, AllTypes, light>>("sgn");
+  table.add<unary<Floor, IntegersAndFloats, light>>("floor");
+  table.add<unary<Ceil, IntegersAndFloats, light>>("ceil");
+  table.add<unary<Trunc, IntegersAndFloats, light>>("trunc");
+  table.add<unary<Frac, FloatTypes, light>>("frac");
+  table.add<unary<Square, AllTypes, light>>("square");
+  table.add<unary<Identity, NumberTypes, light>>("positive");
+  table.add<unary<Conjugate, AllTypes, light>>("conj_physical");
+  table.add<unary<Relu, IntegersAndFloats, light>>("relu");
+  table.add<round>("round");
+  table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{}), light>>("bitwise_not");
+  table.add<nan_to_num>("nan_to_num");
+
+  table.add<unary<Exp, FloatsAndComplex, moderate>>("exp");
+  table.add<unary<Exp2, FloatsAndComplex, moderate>>("exp2");
+  table.add<unary<Expm1, FloatsAndComplex, moderate>>("expm1");
+  table.add<unary<Log, FloatsAndComplex, moderate>>("log");
+  table.add<unary<Log2, FloatsAndComplex, moderate>>("log2");
+  table.add<unary<Log10, FloatsAndComplex, moderate>>("log10");
+  table.add<unary<Log1p, FloatsAndComplex, moderate>>("log1p");
+  table.add<unary<Sqrt, FloatsAndComplex, light>>("sqrt");
+  table.add<unary<Rsqrt, FloatsAndComplex, light>>("rsqrt");
+  table.add<unary<Reciprocal, FloatsAndComplex, light>>("reciprocal");
+  table.add<unary<Sin, FloatsAndComplex, moderate>>("sin");
+  table.add<unary<Cos, FloatsAndComplex, moderate>>("cos");
+  table.add<unary<Tan, FloatsAndComplex, moderate>>("tan");
+  table.add<unary<Asin, FloatsAndComplex, moderate>>("asin");
+  table.add<unary<Acos, FloatsAndComplex, moderate>>("acos");
+  table.add<unary<Atan, FloatsAndComplex, moderate>>("atan");
+  table.add<unary<Sinh, FloatsAndComplex, moderate>>("sinh");
+  table.add<unary<Cosh, FloatsAndComplex, moderate>>("cosh");
+  table.add<unary<Tanh, FloatsAndComplex, moderate>>("tanh");
+  table.add<unary<Asinh, FloatsAndComplex, moderate>>("asinh");
+  table.add<unary<Acosh, FloatsAndComplex, moderate>>("acosh");
+  table.add<unary<Atanh, FloatsAndComplex, moderate>>("atanh");
+  table.add<unary<Sigmoid, FloatsAndComplex, moderate>>("sigmoid");
+  table.add<unary<Erf, FloatTypes, moderate>>("erf");
+  table.add<unary<Erfc, FloatTypes, moderate>>("erfc");
+  table.add<unary<Erfinv, FloatTypes, heavy>>("erfinv");
+  table.add<unary<Lgamma, FloatTypes, heavy>>("lgamma");
+  table.add<unary<Digamma, FloatTypes, heavy>>("digamma");
+
+  table.add<to_real<Abs>>("abs");
+  table.add<to_real<Angle>>("angle");
+  table.add<unary_bool<IsNan, AllTypes, light>>("isnan");
+  table.add<unary_bool<IsInf, AllTypes, light>>("isinf");
+  table.add<unary_bool<IsFinite, AllTypes, light>>("isfinite");
+  table.add<unary_bool<IsPosInf, BoolAndReals, light>>("isposinf");
+  table.add<unary_bool<IsNegInf, BoolAndReals, light>>("isneginf");
+  table.add<unary_bool<SignBit, BoolAndReals, light>>("signbit");
+  table.add<unary_bool<LogicalNot, AllTypes, light>>("logical_not");
+  table.add<from_parts<MakeComplex, light>>("complex");
+  table.add<from_parts<Polar, heavy>>("polar");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
