@@ -310,7 +310,8 @@ CANDELABRA_FORMULA T asinh(T x) {
   constexpr T large = sizeof(T) == 4 ? T(1e8) : T(1e16);
   T b = a > large ? T(1) : a;
   T small = log1p(b + b * b / (T(1) + sqrt(b * b + T(1))));
-  return with_sign_of(a > large ? log(a) + static_cast<T>(0.693147180559945309417) : small, x) + (x != x ? x : T(0));
+  T result = with_sign_of(a > large ? log(a) + static_cast<T>(0.693147180559945309417) : small, x);
+  return x != x ? x : result;
 }
 
 template <typename T>
@@ -495,12 +496,12 @@ CANDELABRA_FORMULA T mish(T x) {
 
 namespace detail {
 
-// e^(x^2) erfc(x) for x in [0.95, 11]: near-minimax polynomial in (x - 3) / (x + 3) (after Shepherd and Laframboise; fitted for
+// e^(x^2) erfc(x) for x in [0.95, 11]: near-minimax polynomial in (x - 2) / (x + 2) (after Shepherd and Laframboise; fitted for
 // this file).
 CANDELABRA_FORMULA float erfcx(float x) {
-  float t = (x - 3.0f) / (x + 3.0f);
-  return polynomial(t, 4.970016641e-05f, 3.772951512e-05f, -5.897568460e-04f, 7.092924011e-04f, 4.267620190e-03f, -2.439261697e-02f,
-                    7.166597054e-02f, -1.501159347e-01f, 2.456037976e-01f, -3.262335600e-01f, 1.790011512e-01f);
+  float t = (x - 2.0f) / (x + 2.0f);
+  return polynomial(t, -5.216131082e-05f, 2.235330280e-04f, 4.967061799e-05f, -9.961018288e-04f, -8.450232489e-04f, 6.998689292e-03f,
+                    3.732615136e-03f, -7.897861840e-02f, 2.416582030e-01f, -4.271858471e-01f, 2.553956763e-01f);
 }
 // erf(x)/x in x^2 on [0, 1], the same way.
 CANDELABRA_FORMULA float erf_near(float x) {
@@ -605,7 +606,7 @@ CANDELABRA_FORMULA double digamma(double x) {
   if (x == 0.0) return with_sign_of(detail::infinity<double>, -x);
   double result = 0.0;
   if (x < 0.0) {
-    double whole = std::floor(x), part = x - whole;
+    double part = x - round_even(x);
     if (part == 0.0) return detail::nan<double>;
     result = -3.14159265358979323846 / std::tan(3.14159265358979323846 * part);
     x = 1.0 - x;
