@@ -82,6 +82,7 @@ struct Output {
   Dims sizes;
   std::optional<Dims> strides;      // contiguous when not set
   uint64_t inserted = 0;            // dimensions (bits) of size 1 that the kernel sees in addition: reductions without keepdim
+  uint64_t reduced = 0;             // dimensions (bits) of size 1 that the kernel sees with stride 0: reductions with keepdim
   TensorObject* view_of = nullptr;  // operators tagged view: the result is a view of this tensor with `strides` and `offset`
   int64_t offset = 0;
   // Set before the shape rule runs when the caller gave the tensor: out=, or the self of an in-place call.

@@ -27,17 +27,17 @@ cb_tensor describe(const TensorObject& tensor) {
           tensor.storage->device.index, 0};
 }
 
-// The output as the kernel sees it: with the reduced dimensions that keepdim=False leaves out.
+// The output as the kernel sees it: with the reduced dimensions, also where keepdim=False leaves them out, of stride 0.
 cb_tensor describe_output(Call& call, const Output& output, const TensorObject& tensor) {
   cb_tensor result = describe(tensor);
-  if (!output.inserted) return result;
+  if (!(output.inserted | output.reduced)) return result;
   int ndim = tensor.ndim() + std::popcount(output.inserted);
   int64_t* sizes = call.arena.make<int64_t>(ndim);
   int64_t* strides = call.arena.make<int64_t>(ndim);
   for (int i = 0, from = 0; i < ndim; ++i) {
     bool inserted = output.inserted >> i & 1;
     sizes[i] = inserted ? 1 : tensor.sizes[from];
-    strides[i] = inserted ? 0 : tensor.strides[from];
+    strides[i] = inserted || (output.reduced >> i & 1) ? 0 : tensor.strides[from];
     if (!inserted) ++from;
   }
   result.sizes = sizes;

@@ -31,7 +31,7 @@ Output& reduce(Call& call, int dim_argument, uint64_t set, bool keepdim, Dtype d
   }
   call.set_ints(dim_argument, dims);
   Output& output = call.add_output(dtype, std::move(sizes));
-  if (!keepdim) output.inserted = set;
+  (keepdim ? output.reduced : output.inserted) = set;
   return output;
 }
 
@@ -47,7 +47,7 @@ Output& reduce_one(Call& call, int dim, bool keepdim, Dtype dtype) {
     }
   }
   Output& output = call.add_output(dtype, std::move(sizes));
-  if (!keepdim || self.ndim() == 0) output.inserted = uint64_t{1} << dim;
+  (keepdim && self.ndim() > 0 ? output.reduced : output.inserted) = uint64_t{1} << dim;
   return output;
 }
 
@@ -147,7 +147,11 @@ void arg_extremum(Call& call) {
   call.set_descriptor(0, sizes, strides);
   call.set_int(1, seen - 1);
   Output& output = call.add_output(Dtype::Int64, keepdim ? Dims(ndim, 1) : Dims());
-  if (!keepdim || ndim == 0) output.inserted = 1;
+  if (keepdim && ndim > 0) {
+    output.reduced = all_dims(ndim);
+  } else {
+    output.inserted = 1;
+  }
 }
 
 void reduce_bool(Call& call) {
