@@ -43,16 +43,16 @@ struct Half {
 
 // Contiguous blocks to and from float32 (the compiler does not vectorize _cvtsh_ss by itself).
 inline void to_float(const Half* in, float* out, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
+  int64_t whole = n - n % 8;
+  for (int64_t i = 0; i < whole; i += 8)
     _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
-  for (; i < n; ++i) out[i] = in[i];
+  for (int64_t i = whole; i < n; ++i) out[i] = in[i];
 }
 inline void from_float(const float* in, Half* out, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
+  int64_t whole = n - n % 8;
+  for (int64_t i = 0; i < whole; i += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < n; ++i) out[i] = in[i];
+  for (int64_t i = whole; i < n; ++i) out[i] = in[i];
 }
 inline void to_float(const BFloat16* in, float* out, int64_t n) {
 #pragma omp simd

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <complex>
 
-#include "exponential.hpp"
+#include "candelabra/math.hpp"
 #include "reduce_extremum.hpp"
 #include "reduce_sum.hpp"
 
@@ -295,7 +295,7 @@ struct LogSumExp {
     T shift = finite(largest);
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(vector_exp(values[i] - shift));
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(math::exp(values[i] - shift));
     acc.add(largest, sum);
   }
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
@@ -311,7 +311,7 @@ struct LogSumExp {
       for (int64_t i = 0; i < count; ++i) {
         const T* row = top + i * stride;
 #pragma omp simd
-        for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(vector_exp(row[j] - shift[j]));
+        for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(math::exp(row[j] - shift[j]));
       }
       for (int64_t j = 0; j < columns; ++j) acc[j].add(largest[j], sum[j]);
     }

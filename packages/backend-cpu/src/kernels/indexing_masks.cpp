@@ -1,0 +1,210 @@
+// masked_fill, masked_scatter, masked_select, nonzero.
+#include <memory>
+
+#include "../allocator.hpp"
+#include "move.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// A tensor expanded to the given sizes.
+struct Expanded {
+  int64_t strides[max_dims];
+  cb_tensor tensor;
+
+  Expanded(const cb_tensor& original, int ndim, const int64_t* sizes) : tensor(original) {
+    tensor.ndim = ndim;
+    tensor.sizes = sizes;
+    tensor.strides = strides;
+    tensor.numel = 1;
+    int missing = ndim - original.ndim;
+    for (int d = 0; d < ndim; ++d) {
+      bool own = d >= missing && !(original.flags & CB_TENSOR_NUMBER) && original.sizes[d - missing] == sizes[d];
+      strides[d] = own ? original.strides[d - missing] : 0;
+      tensor.numel *= sizes[d];
+    }
+  }
+  Expanded(const Expanded&) = delete;
+};
+
+void masked_fill(Call& call) {
+  cb_tensor& out = call.output();
+  Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes), value(call.tensor(2), out.ndim, out.sizes);
+  auto g = geometry<4>({&out, &self.tensor, &mask.tensor, &value.tensor});
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
+      for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+        U* to = data<U>(out) + at[0];
+        const U* from = data<U>(self.tensor) + at[1];
+        const uint8_t* chosen = data<uint8_t>(mask.tensor) + at[2];
+        const U* values = data<U>(value.tensor) + at[3];
+        int64_t s0 = g.strides[0][0], s1 = g.strides[1][0], s2 = g.strides[2][0], s3 = g.strides[3][0];
+        if (s0 == 1 && s1 == 1 && s2 == 1 && s3 == 0) {
+          U filled = *values;
+          for (int64_t i = 0; i < n; ++i) to[i] = chosen[i] ? filled : from[i];
+        } else {
+          for (int64_t i = 0; i < n; ++i) to[i * s0] = chosen[i * s2] ? values[i * s3] : from[i * s1];
+        }
+      });
+    });
+  });
+}
+
+// Selected elements are counted in chunks of this many, so that each chunk knows where its own go.
+constexpr int64_t chunk = 32768;
+
+// count(begin, end) says how many elements of [begin, end) are selected; returns the number before each chunk, and last of all.
+template <typename F>
+std::unique_ptr<Scratch<int64_t>> count_chunks(int64_t n, F&& count) {
+  int64_t chunks = (n + chunk - 1) / chunk;
+  auto before = std::make_unique<Scratch<int64_t>>(chunks + 1);
+  parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) (*before)[c] = count(c * chunk, std::min((c + 1) * chunk, n));
+  });
+  int64_t sum = 0;
+  for (int64_t c = 0; c < chunks; ++c) sum += std::exchange((*before)[c], sum);
+  (*before)[chunks] = sum;
+  return before;
+}
+
+int64_t count_true(const Geometry<1>& g, const uint8_t* mask, int64_t begin, int64_t end) {
+  int64_t count = 0;
+  for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+    const uint8_t* here = mask + at[0];
+    int64_t stride = g.strides[0][0], sum = 0;
+    if (stride == 1)
+      for (int64_t i = 0; i < n; ++i) sum += here[i] != 0;
+    else
+      for (int64_t i = 0; i < n; ++i) sum += here[i * stride] != 0;
+    count += sum;
+  });
+  return count;
+}
+
+void masked_select(Call& call) {
+  const cb_tensor &self = call.tensor(0), &mask = call.tensor(1);
+  int ndim = std::max(self.ndim, mask.ndim);
+  int64_t sizes[max_dims];
+  for (int d = 0; d < ndim; ++d) {
+    int a = d - (ndim - self.ndim), b = d - (ndim - mask.ndim);
+    int64_t size = a >= 0 ? self.sizes[a] : 1;
+    sizes[d] = size == 1 && b >= 0 ? mask.sizes[b] : size;
+  }
+  Expanded values(self, ndim, sizes), chosen(mask, ndim, sizes);
+  auto m = geometry<1>({&chosen.tensor}, Order::RowMajor);
+  auto g = geometry<2>({&values.tensor, &chosen.tensor}, Order::RowMajor);
+  const uint8_t* bits = data<uint8_t>(mask);
+  auto before = count_chunks(g.numel, [&](int64_t begin, int64_t end) { return count_true(m, bits, begin, end); });
+  int64_t chunks = (g.numel + chunk - 1) / chunk;
+  int64_t count = (*before)[chunks];
+  cb_tensor& out = call.allocate_output(0, std::span(&count, 1));
+  if (count == 0) return;
+  dispatch_size(itemsize(self.dtype), [&]<typename U>() {
+    parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
+      U* to = data<U>(out) + (*before)[first];
+      for_each_run(g, first * chunk, std::min(last * chunk, g.numel), [&](const int64_t* at, int64_t n) {
+        const U* from = data<U>(self) + at[0];
+        const uint8_t* here = bits + at[1];
+        for (int64_t i = 0; i < n; ++i)
+          if (here[i * g.strides[1][0]]) *to++ = from[i * g.strides[0][0]];
+      });
+    });
+  });
+}
+
+void masked_scatter(Call& call) {
+  const cb_tensor& source = call.tensor(2);
+  cb_tensor& out = call.output();
+  Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes);
+  const uint8_t* bits = data<uint8_t>(mask.tensor);
+  auto m = geometry<1>({&mask.tensor}, Order::RowMajor);
+  auto before = count_chunks(m.numel, [&](int64_t begin, int64_t end) { return count_true(m, bits, begin, end); });
+  int64_t chunks = (m.numel + chunk - 1) / chunk;
+  if ((*before)[chunks] > source.numel)
+    throw failure(CB_RUNTIME_ERROR, "masked_scatter: the mask selects %lld elements, but source has only %lld",
+                  static_cast<long long>((*before)[chunks]), static_cast<long long>(source.numel));
+  begin_as(out, self.tensor);
+  auto g = geometry<2>({&out, &mask.tensor}, Order::RowMajor);
+  auto s = geometry<1>({&source}, Order::RowMajor);
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
+      int64_t taken = (*before)[first];
+      for_each_run(g, first * chunk, std::min(last * chunk, g.numel), [&](const int64_t* at, int64_t n) {
+        U* to = data<U>(out) + at[0];
+        for (int64_t i = 0; i < n; ++i) {
+          if (!bits[at[1] + i * g.strides[1][0]]) continue;
+          int64_t from = s.flat() ? taken * s.strides[0][0] : Position<1>(s, taken).offsets[0];
+          ++taken;
+          to[i * g.strides[0][0]] = data<U>(source)[from];
+        }
+      });
+    });
+  });
+}
+
+// ---- nonzero
+
+template <typename T>
+bool is_nonzero(const T& value) {
+  if constexpr (is_half_v<T>)
+    return (value.bits & 0x7fff) != 0;
+  else if constexpr (is_complex_v<T>)
+    return value.real() != 0 || value.imag() != 0;
+  else
+    return value != T(0);
+}
+
+template <typename T>
+void nonzero_of(Call& call) {
+  const cb_tensor& self = call.tensor(0);
+  auto g = geometry<1>({&self}, Order::RowMajor);
+  const T* values = data<T>(self);
+  auto before = count_chunks(g.numel, [&](int64_t begin, int64_t end) {
+    int64_t count = 0;
+    for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) count += is_nonzero(values[at[0] + i * g.strides[0][0]]);
+    });
+    return count;
+  });
+  int64_t chunks = (g.numel + chunk - 1) / chunk;
+  int64_t shape[2] = {(*before)[chunks], self.ndim};
+  cb_tensor& out = call.allocate_output(0, shape);
+  if (out.numel == 0) return;
+  int last_dim = self.ndim - 1;
+  int64_t row_length = self.sizes[last_dim];
+  parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
+    int64_t* to = data<int64_t>(out) + (*before)[first] * self.ndim;
+    int64_t element = first * chunk, end = std::min(last * chunk, g.numel);
+    int64_t place[max_dims];
+    while (element < end) {  // one row after another
+      int64_t rest = element / row_length, offset = 0;
+      int64_t j = element % row_length, row_end = std::min(row_length, j + end - element);
+      for (int d = last_dim - 1; d >= 0; --d) {
+        place[d] = rest % self.sizes[d];
+        rest /= self.sizes[d];
+        offset += place[d] * self.strides[d];
+      }
+      element += row_end - j;
+      for (; j < row_end; ++j) {
+        if (!is_nonzero(values[offset + j * self.strides[last_dim]])) continue;
+        for (int d = 0; d < last_dim; ++d) *to++ = place[d];
+        *to++ = j;
+      }
+    }
+  });
+}
+
+void nonzero(Call& call) {
+  dispatch<AllTypes>(call.tensor(0).dtype, [&]<typename T>() { nonzero_of<T>(call); });
+}
+
+}  // namespace
+
+void register_indexing_masks(KernelTable& table) {
+  table.add<masked_fill>("masked_fill");
+  table.add<masked_scatter>("masked_scatter");
+  table.add<masked_select>("masked_select");
+  table.add<nonzero>("nonzero");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,412 @@
+// One index for a whole slab of elements: index_select, index_add, index_copy, index_fill, index, index_put, take, embedding and its
+// gradient. All of them turn indices into offsets first (which checks every index before anything is written), then move or add
+// slab after slab.
+#include <optional>
+
+#include "../allocator.hpp"
+#include "move.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// ---- offsets
+
+// f(j, index) for the elements of the index tensor in row-major order.
+template <typename F>
+void for_each_index(const cb_tensor& index, F&& f) {
+  auto g = geometry<1>({&index}, Order::RowMajor);
+  parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
+    int64_t j = begin;
+    for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+      const int64_t* numbers = data<int64_t>(index) + at[0];
+      for (int64_t i = 0; i < n; ++i, ++j) f(j, numbers[i * g.strides[0][0]]);
+    });
+  });
+}
+
+enum class Negative { Refused, CountsFromTheEnd };
+
+[[noreturn, gnu::cold, gnu::noinline]] void out_of_bounds(int64_t index, int64_t dim, int64_t size) {
+  throw failure(CB_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(index),
+                static_cast<long long>(dim), static_cast<long long>(size));
+}
+
+inline int64_t checked(int64_t index, int64_t dim, int64_t size, Negative negative) {
+  int64_t counted = index < 0 && negative == Negative::CountsFromTheEnd ? index + size : index;
+  if (static_cast<uint64_t>(counted) >= static_cast<uint64_t>(size)) out_of_bounds(index, dim, size);
+  return counted;
+}
+
+// Offsets of the elements of the dimensions [first, first + count) of a tensor, in row-major order.
+void write_offsets(const cb_tensor& tensor, int first, int count, int64_t* offsets) {
+  cb_tensor part = tensor;
+  part.ndim = count;
+  part.sizes = tensor.sizes + first;
+  part.strides = tensor.strides + first;
+  part.numel = 1;
+  for (int d = 0; d < count; ++d) part.numel *= part.sizes[d];
+  auto g = geometry<1>({&part}, Order::RowMajor);
+  int64_t j = 0;
+  for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) offsets[j++] = at[0] + i * g.strides[0][0];
+  });
+}
+
+// ---- slabs
+
+// Pairs of slabs: where each begins in the tensor written to and in the one read from, and their common shape.
+struct Slabs {
+  int64_t count;
+  Scratch<int64_t> to, from;
+  Geometry<2> shape;
+  bool slab_after_slab = true;  // else element by element, each through all slabs: where neighbours in memory are in different slabs
+
+  explicit Slabs(int64_t count) : count(count), to(count), from(count) {}
+
+  // The dimensions of a tensor but [first, first + indexed) make up a slab.
+  void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read, int read_first, int read_indexed) {
+    Rest a(written, written_first, written_indexed), b(read, read_first, read_indexed);
+    shape = geometry<2>({&a.tensor, &b.tensor});
+  }
+  void prefer(int64_t slab_step) { slab_after_slab = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]); }
+
+  // run(to, from, n, to_stride, from_stride). Exclusive: slabs may be written by different threads; else each thread takes a part
+  // of every slab, so that what meets in one element meets in order.
+  template <bool Exclusive, typename F>
+  void for_each(F&& run) {
+    int64_t elements = shape.numel;
+    if (count == 0 || elements == 0) return;
+    const int64_t *to_at = to.data(), *from_at = from.data();
+    int64_t to_stride = shape.strides[0][0], from_stride = shape.strides[1][0];
+    auto block = [&](int64_t first, int64_t last, int64_t begin, int64_t end) {
+      if (!slab_after_slab) {
+        for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
+          for (int64_t i = 0; i < n; ++i)
+            for (int64_t j = first; j < last; ++j)
+              run(to_at[j] + at[0] + i * to_stride, from_at[j] + at[1] + i * from_stride, int64_t{1}, int64_t{1}, int64_t{1});
+        });
+      } else if (shape.flat()) {
+        for (int64_t j = first; j < last; ++j)
+          run(to_at[j] + begin * to_stride, from_at[j] + begin * from_stride, end - begin, to_stride, from_stride);
+      } else {
+        for (int64_t j = first; j < last; ++j)
+          for_each_run(shape, begin, end,
+                       [&](const int64_t* at, int64_t n) { run(to_at[j] + at[0], from_at[j] + at[1], n, to_stride, from_stride); });
+      }
+    };
+    if (Exclusive && (slab_after_slab || elements == 1) && (count >= 64 || elements < 1024))
+      parallel_for(count, grain_for(elements), [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
+    else
+      parallel_for(elements, std::max<int64_t>(16, grain_for(count)), [&](int64_t begin, int64_t end) { block(0, count, begin, end); });
+  }
+
+ private:
+  struct Rest {
+    int64_t sizes[max_dims];
+    int64_t strides[max_dims];
+    cb_tensor tensor;
+    Rest(const cb_tensor& original, int first, int indexed) : tensor(original) {
+      int kept = 0;
+      tensor.numel = 1;
+      for (int d = 0; d < original.ndim; ++d) {
+        if (d >= first && d < first + indexed) continue;
+        sizes[kept] = original.sizes[d];
+        strides[kept++] = original.strides[d];
+        tensor.numel *= original.sizes[d];
+      }
+      tensor.ndim = kept;
+      tensor.sizes = sizes;
+      tensor.strides = strides;
+    }
+  };
+};
+
+template <bool Exclusive>
+void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    U* to = mutable_data<U>(out);
+    const U* from = data<U>(in);
+    slabs.for_each<Exclusive>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
+      move_run(to + o, out_stride, from + i, in_stride, n);
+    });
+  });
+}
+
+template <typename T, typename S>
+void add_slabs(Slabs& slabs, T* to, const S* from, T factor) {
+  slabs.for_each<false>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
+    T* a = to + o;
+    const S* b = from + i;
+    if constexpr (std::is_same_v<T, bool>) {
+      for (int64_t k = 0; k < n; ++k) a[k * out_stride] = a[k * out_stride] || (b[k * in_stride] && factor);
+    } else if (out_stride == 1 && in_stride == 1) {
+#pragma omp simd
+      for (int64_t k = 0; k < n; ++k) a[k] = static_cast<T>(a[k] + factor * static_cast<T>(b[k]));
+    } else {
+      for (int64_t k = 0; k < n; ++k) a[k * out_stride] = static_cast<T>(a[k * out_stride] + factor * static_cast<T>(b[k * in_stride]));
+    }
+  });
+}
+
+int64_t size_of(const cb_tensor& tensor, int64_t dim) { return tensor.ndim ? tensor.sizes[dim] : 1; }
+int64_t stride_of(const cb_tensor& tensor, int64_t dim) { return tensor.ndim ? tensor.strides[dim] : 1; }
+int indexed_dims(const cb_tensor& tensor) { return tensor.ndim ? 1 : 0; }
+
+// Slabs of `indexed` along dim by number, slabs of `dense` one after the other.
+void set_along(Slabs& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index, Negative negative,
+               bool write_indexed) {
+  int64_t size = size_of(indexed, dim), stride = stride_of(indexed, dim), dense_stride = stride_of(dense, dim);
+  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).data();
+  int64_t* counted = (write_indexed ? slabs.from : slabs.to).data();
+  for_each_index(index, [&](int64_t j, int64_t number) {
+    numbered[j] = checked(number, dim, size, negative) * stride;
+    counted[j] = j * dense_stride;
+  });
+  const cb_tensor& written = write_indexed ? indexed : dense;
+  const cb_tensor& read = write_indexed ? dense : indexed;
+  int first = static_cast<int>(dim);
+  slabs.set_shape(written, first, indexed_dims(written), read, first, indexed_dims(read));
+  slabs.prefer(dense_stride);
+}
+
+void index_select(Call& call) {
+  const cb_tensor &self = call.tensor(0), &index = call.tensor(2);
+  cb_tensor& out = call.output();
+  Slabs slabs(index.numel);
+  set_along(slabs, self, out, call.integer(1), index, Negative::Refused, false);
+  move_slabs<true>(slabs, out, self);
+}
+
+void index_add(Call& call) {
+  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
+  cb_tensor& out = call.output();
+  Slabs slabs(index.numel);
+  set_along(slabs, out, source, call.integer(1), index, Negative::Refused, true);
+  begin_as(out, self);
+  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(slabs, data<T>(out), data<T>(source), scalar_to<T>(call.scalar(4))); });
+}
+
+void index_copy(Call& call) {
+  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
+  cb_tensor& out = call.output();
+  Slabs slabs(index.numel);
+  set_along(slabs, out, source, call.integer(1), index, Negative::Refused, true);
+  begin_as(out, self);
+  move_slabs<false>(slabs, out, source);
+}
+
+void index_fill(Call& call) {
+  const cb_tensor &self = call.tensor(0), &index = call.tensor(2);
+  cb_tensor& out = call.output();
+  Slabs slabs(index.numel);
+  set_along(slabs, out, out, call.integer(1), index, Negative::CountsFromTheEnd, true);
+  begin_as(out, self);
+  dispatch<AllTypes>(out.dtype, [&]<typename T>() {
+    T value = scalar_to<T>(call.scalar(3));
+    T* to = data<T>(out);
+    slabs.for_each<false>([=](int64_t o, int64_t, int64_t n, int64_t stride, int64_t) {
+      for (int64_t k = 0; k < n; ++k) to[o + k * stride] = value;
+    });
+  });
+}
+
+// ---- index, index_put
+
+// How the dimensions of self and those of the indexed shape belong together.
+struct Indexed {
+  int count = 0;        // indexed dimensions
+  int first = -1;       // the first of them
+  bool adjacent = true;
+  const cb_tensor* shape = nullptr;  // one of the index tensors: all have one shape
+  int place = 0;        // where the dimensions of the indices are in the indexed shape
+
+  explicit Indexed(std::span<const cb_tensor* const> indices) {
+    int last = -1;
+    for (int d = 0; d < static_cast<int>(indices.size()); ++d) {
+      if (!indices[d]) continue;
+      if (count == 0) first = d;
+      if (last >= 0 && d != last + 1) adjacent = false;
+      last = d;
+      shape = indices[d];
+      ++count;
+    }
+    place = adjacent && first >= 0 ? first : 0;
+  }
+};
+
+// Sets slabs between self (by index) and a tensor of the indexed shape.
+void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, std::span<const cb_tensor* const> indices,
+                 const cb_tensor& dense, bool write_indexed) {
+  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).data();
+  int64_t* counted = (write_indexed ? slabs.from : slabs.to).data();
+  std::fill_n(numbered, slabs.count, 0);
+  for (int d = 0; d < static_cast<int>(indices.size()); ++d) {
+    if (!indices[d]) continue;
+    for_each_index(*indices[d], [&](int64_t j, int64_t number) {
+      numbered[j] += checked(number, d, self.sizes[d], Negative::CountsFromTheEnd) * self.strides[d];
+    });
+  }
+  int index_dims = indexed.shape->ndim;
+  if (slabs.count) write_offsets(dense, indexed.place, index_dims, counted);
+  // self without its indexed dimensions: brought together, they are left out as one stretch.
+  int64_t sizes[max_dims], strides[max_dims];
+  cb_tensor kept = self;
+  kept.ndim = 0;
+  for (int d = 0; d < self.ndim; ++d) {
+    if (d < static_cast<int>(indices.size()) && indices[d]) continue;
+    sizes[kept.ndim] = self.sizes[d];
+    strides[kept.ndim++] = self.strides[d];
+  }
+  kept.sizes = sizes;
+  kept.strides = strides;
+  if (write_indexed)
+    slabs.set_shape(kept, 0, 0, dense, indexed.place, index_dims);
+  else
+    slabs.set_shape(dense, indexed.place, index_dims, kept, 0, 0);
+  int64_t step = index_dims ? dense.strides[indexed.place + index_dims - 1] : 0;
+  slabs.slab_after_slab = slabs.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slabs.shape.strides[write_indexed][0]);
+}
+
+void index(Call& call) {
+  const cb_tensor& self = call.tensor(0);
+  cb_tensor& out = call.output();
+  auto indices = call.tensors(1);
+  Indexed indexed(indices);
+  if (!indexed.shape) return move_elements(out, self);
+  Slabs slabs(indexed.shape->numel);
+  set_indexed(slabs, indexed, self, indices, out, false);
+  move_slabs<true>(slabs, out, self);
+}
+
+void index_put(Call& call) {
+  const cb_tensor &self = call.tensor(0), &values = call.tensor(2);
+  cb_tensor& out = call.output();
+  auto indices = call.tensors(1);
+  bool accumulate = call.boolean(3);
+  Indexed indexed(indices);
+  std::optional<Slabs> slabs;
+  if (indexed.shape) {
+    slabs.emplace(indexed.shape->numel);
+    set_indexed(*slabs, indexed, out, indices, values, true);
+  } else {
+    slabs.emplace(1);
+    slabs->to[0] = slabs->from[0] = 0;
+    slabs->set_shape(out, 0, 0, values, 0, 0);
+  }
+  begin_as(out, self);
+  if (accumulate)
+    dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(*slabs, data<T>(out), data<T>(values), T(1)); });
+  else
+    move_slabs<false>(*slabs, out, values);
+}
+
+// ---- take
+
+void take(Call& call) {
+  const cb_tensor &self = call.tensor(0), &index = call.tensor(1);
+  cb_tensor& out = call.output();
+  if (index.numel == 0) return;
+  Slabs slabs(index.numel);
+  auto g = geometry<1>({&self}, Order::RowMajor);
+  for_each_index(index, [&](int64_t j, int64_t number) {
+    int64_t counted = number < 0 ? number + self.numel : number;
+    if (static_cast<uint64_t>(counted) >= static_cast<uint64_t>(self.numel))
+      throw failure(CB_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.",
+                    static_cast<long long>(number), static_cast<long long>(self.numel));
+    slabs.from[j] = g.flat() ? counted * g.strides[0][0] : Position<1>(g, counted).offsets[0];
+  });
+  write_offsets(out, 0, out.ndim, slabs.to.data());
+  cb_tensor one = out;
+  one.ndim = 0;
+  slabs.set_shape(one, 0, 0, one, 0, 0);
+  move_slabs<true>(slabs, out, self);
+}
+
+// ---- embedding
+
+// Rows of a matrix by number, and a tensor that has one more dimension than the indices.
+void set_rows(Slabs& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense, bool write_matrix) {
+  int64_t* numbered = (write_matrix ? slabs.to : slabs.from).data();
+  int64_t* counted = (write_matrix ? slabs.from : slabs.to).data();
+  for_each_index(indices, [&](int64_t j, int64_t number) {
+    numbered[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
+  });
+  if (slabs.count) write_offsets(dense, 0, indices.ndim, counted);
+  if (write_matrix)
+    slabs.set_shape(matrix, 0, 1, dense, 0, indices.ndim);
+  else
+    slabs.set_shape(dense, 0, indices.ndim, matrix, 0, 1);
+}
+
+void embedding(Call& call) {
+  const cb_tensor &weight = call.tensor(0), &indices = call.tensor(1);
+  cb_tensor& out = call.output();
+  Slabs slabs(indices.numel);
+  set_rows(slabs, weight, indices, out, false);
+  move_slabs<true>(slabs, out, weight);
+}
+
+void clear(const cb_tensor& out) {
+  static constexpr Bits128 zero{};
+  static constexpr int64_t no_strides[max_dims] = {};
+  cb_tensor nothing = out;
+  nothing.data = const_cast<Bits128*>(&zero);
+  nothing.strides = no_strides;
+  move_elements(out, nothing);
+}
+
+void embedding_backward(Call& call) {
+  const cb_tensor &grad = call.tensor(0), &indices = call.tensor(1);
+  cb_tensor& out = call.output();
+  int64_t padding = call.integer(3);
+  Slabs slabs(indices.numel);
+  set_rows(slabs, out, indices, grad, true);
+  if (padding >= 0) {  // rows that are not learned are left out
+    Scratch<char> learned(indices.numel);
+    for_each_index(indices, [&](int64_t j, int64_t number) { learned[j] = number != padding; });
+    int64_t kept = 0;
+    for (int64_t j = 0; j < slabs.count; ++j) {
+      if (!learned[j]) continue;
+      slabs.to[kept] = slabs.to[j];
+      slabs.from[kept++] = slabs.from[j];
+    }
+    slabs.count = kept;
+  }
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
+    if constexpr (is_half_v<T>) {  // summed in float32
+      Scratch<float> sums(out.numel);
+      std::fill_n(sums.data(), out.numel, 0.0f);
+      cb_tensor wide = out;
+      int64_t strides[2] = {out.sizes[1], 1};
+      wide.data = sums.data();
+      wide.dtype = CB_FLOAT32;
+      wide.strides = strides;
+      for (int64_t j = 0; j < slabs.count; ++j) slabs.to[j] = slabs.to[j] / std::max<int64_t>(out.strides[0], 1) * strides[0];
+      slabs.set_shape(wide, 0, 1, grad, 0, indices.ndim);
+      add_slabs(slabs, sums.data(), data<T>(grad), 1.0f);
+      auto g = geometry<2>({&out, &wide});
+      for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) data<T>(out)[at[0] + i * g.strides[0][0]] = T(sums[at[1] + i * g.strides[1][0]]);
+      });
+    } else {
+      clear(out);
+      add_slabs(slabs, data<T>(out), data<T>(grad), T(1));
+    }
+  });
+}
+
+}  // namespace
+
+void register_indexing_slabs(KernelTable& table) {
+  table.add<index_select>("index_select");
+  table.add<index_add>("index_add");
+  table.add<index_copy>("index_copy");
+  table.add<index_fill>("index_fill");
+  table.add<index>("index");
+  table.add<index_put>("index_put");
+  table.add<take>("take");
+  table.add<embedding>("embedding");
+  table.add<embedding_backward>("embedding_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,106 @@
+// cat, stack, flip, tril, triu.
+#include <cstring>
+
+#include "move.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+char* address(const cb_tensor& tensor, int64_t element) {
+  return static_cast<char*>(tensor.data) + element * itemsize(tensor.dtype);
+}
+
+void cat(Call& call) {
+  cb_tensor& out = call.output();
+  int64_t dim = call.integer(1);
+  int64_t at = 0;
+  for (const cb_tensor* part : call.tensors(0)) {
+    cb_tensor place = *part;
+    place.data = address(out, at * out.strides[dim]);
+    place.strides = out.strides;
+    move_elements(place, *part);
+    at += part->sizes[dim];
+  }
+}
+
+void stack(Call& call) {
+  cb_tensor& out = call.output();
+  int64_t dim = call.integer(1), at = 0;
+  int64_t strides[max_dims];
+  for (int d = 0, kept = 0; d < out.ndim; ++d)
+    if (d != dim) strides[kept++] = out.strides[d];
+  for (const cb_tensor* part : call.tensors(0)) {
+    cb_tensor place = *part;
+    place.data = address(out, at++ * out.strides[dim]);
+    place.strides = strides;
+    move_elements(place, *part);
+  }
+}
+
+// The input seen from the other end: negative strides.
+void flip(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  int64_t strides[max_dims];
+  std::copy_n(in.strides, in.ndim, strides);
+  cb_tensor seen = in;
+  int64_t last = 0;
+  for (int64_t d : call.ints(1)) {
+    last += (in.sizes[d] - 1) * in.strides[d];
+    strides[d] = -in.strides[d];
+  }
+  seen.data = address(in, last);
+  seen.strides = strides;
+  move_elements(out, seen);
+}
+
+template <typename U, bool Lower>
+void triangle_of(const cb_tensor& in, cb_tensor& out, int64_t diagonal) {
+  int last = out.ndim - 1;
+  int64_t rows = out.sizes[last - 1], columns = out.sizes[last];
+  int64_t in_stride = in.strides[last], out_stride = out.strides[last];
+  cb_tensor in_rows = in, out_rows = out;  // one element a row
+  in_rows.ndim = out_rows.ndim = last;
+  in_rows.numel = out_rows.numel = out.numel / columns;
+  auto g = geometry<2>({&out_rows, &in_rows}, Order::RowMajor);
+  bool same = in.data == out.data;
+  parallel_for(g.numel, grain_for(columns), [&](int64_t begin, int64_t end) {
+    int64_t row = begin;
+    for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+      for (int64_t i = 0; i < n; ++i, ++row) {
+        const U* from = data<U>(in) + at[1] + i * g.strides[1][0];
+        U* to = data<U>(out) + at[0] + i * g.strides[0][0];
+        // Kept are columns [0, edge) of tril and [edge, columns) of triu.
+        int64_t edge = std::clamp<int64_t>(row % rows + diagonal + (Lower ? 1 : 0), 0, columns);
+        int64_t kept = Lower ? 0 : edge, kept_end = Lower ? edge : columns;
+        int64_t cleared = Lower ? edge : 0, cleared_end = Lower ? columns : edge;
+        if (!same) move_run(to + kept * out_stride, out_stride, from + kept * in_stride, in_stride, kept_end - kept);
+        for (int64_t j = cleared; j < cleared_end; ++j) to[j * out_stride] = U{};
+      }
+    });
+  });
+}
+
+template <bool Lower>
+void triangle(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  // Far beyond any size, so that adding a row number cannot overflow.
+  constexpr int64_t far = int64_t{1} << 60;
+  int64_t diagonal = std::clamp(call.integer(1), -far, far);
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() { triangle_of<U, Lower>(in, out, diagonal); });
+}
+
+}  // namespace
+
+void register_joining(KernelTable& table) {
+  table.add<cat>("cat");
+  table.add<stack>("stack");
+  table.add<flip>("flip");
+  table.add<triangle<true>>("tril");
+  table.add<triangle<false>>("triu");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,315 @@
+// softmax, log_softmax and their gradients.
+//
+// A line is brought into the first cache levels once and walked there: largest value, exponentials and their sum, quotient. Lines
+// along the innermost dimension are done one by one, others in tiles of neighbouring lines, row by row.
+#include <cmath>
+
+#include "../allocator.hpp"
+#include "../iterate.hpp"
+#include "candelabra/math.hpp"
+#include "reduce_extremum.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using reduce::Extremum;
+
+constexpr int64_t tile = 64;  // neighbouring lines done together
+
+// Each operation on lines of values of type V (float or double): `line` on one line without gaps, `rows` on `columns` lines of n
+// rows that lie `pitch` apart in each operand. The first operand may be the output's memory.
+
+template <typename V>
+double sum_line(const V* values, int64_t n) {
+  double sum = 0;
+  constexpr int64_t block = 4096;  // float sums of so many, added in float64
+  for (int64_t begin = 0; begin < n; begin += block) {
+    int64_t end = std::min(begin + block, n);
+    V part = 0;
+#pragma omp simd reduction(+ : part)
+    for (int64_t i = begin; i < end; ++i) part += values[i];
+    sum += static_cast<double>(part);
+  }
+  return sum;
+}
+
+template <typename V>
+double exponentials(const V* x, V* out, int64_t n, V largest) {
+  double sum = 0;
+  constexpr int64_t block = 4096;
+  for (int64_t begin = 0; begin < n; begin += block) {
+    int64_t end = std::min(begin + block, n);
+    V part = 0;
+    if (out) {
+#pragma omp simd reduction(+ : part)
+      for (int64_t i = begin; i < end; ++i) {
+        V e = math::exp(x[i] - largest);
+        out[i] = e;
+        part += e;
+      }
+    } else {
+#pragma omp simd reduction(+ : part)
+      for (int64_t i = begin; i < end; ++i) part += math::exp(x[i] - largest);
+    }
+    sum += static_cast<double>(part);
+  }
+  return sum;
+}
+
+template <typename V>
+V largest_of(const V* x, int64_t n) {
+  V result = Extremum<V, true>::identity();
+  for (int64_t i = 0; i < n; i += reduce::block_length) Extremum<V, true>::block(result, x + i, std::min(reduce::block_length, n - i), 0);
+  return result;
+}
+
+template <typename V>
+void largest_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns, V* result) {
+  for (int64_t j = 0; j < columns; ++j) result[j] = Extremum<V, true>::identity();
+  Extremum<V, true>::rows(result, x, pitch, n, columns, 0);
+}
+
+struct Softmax {
+  static constexpr int inputs = 1;
+  template <typename V>
+  static void line(const V* const* in, V* out, int64_t n) {
+    const V* x = in[0];
+    V scale = static_cast<V>(1 / exponentials(x, out, n, largest_of(x, n)));
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+  }
+  template <typename V>
+  static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
+    V largest[tile], sum[tile] = {};
+    largest_of_rows(in[0], pitch[0], n, columns, largest);
+    for (int64_t r = 0; r < n; ++r) {
+      const V* x = in[0] + r * pitch[0];
+      V* y = out + r * out_pitch;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) {
+        V e = math::exp(x[j] - largest[j]);
+        y[j] = e;
+        sum[j] += e;
+      }
+    }
+    for (int64_t j = 0; j < columns; ++j) sum[j] = 1 / sum[j];
+    for (int64_t r = 0; r < n; ++r) {
+      V* y = out + r * out_pitch;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) y[j] *= sum[j];
+    }
+  }
+};
+
+struct LogSoftmax {
+  static constexpr int inputs = 1;
+  template <typename V>
+  static void line(const V* const* in, V* out, int64_t n) {
+    const V* x = in[0];
+    V largest = largest_of(x, n);
+    V logarithm = static_cast<V>(std::log(exponentials<V>(x, nullptr, n, largest)));
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - largest) - logarithm;
+  }
+  template <typename V>
+  static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
+    V largest[tile], sum[tile] = {};
+    largest_of_rows(in[0], pitch[0], n, columns, largest);
+    for (int64_t r = 0; r < n; ++r) {
+      const V* x = in[0] + r * pitch[0];
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) sum[j] += math::exp(x[j] - largest[j]);
+    }
+    for (int64_t j = 0; j < columns; ++j) sum[j] = std::log(sum[j]);
+    for (int64_t r = 0; r < n; ++r) {
+      const V* x = in[0] + r * pitch[0];
+      V* y = out + r * out_pitch;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) y[j] = (x[j] - largest[j]) - sum[j];
+    }
+  }
+};
+
+// grad_input = y (grad - sum(grad y))
+struct SoftmaxBackward {
+  static constexpr int inputs = 2;
+  template <typename V>
+  static void line(const V* const* in, V* out, int64_t n) {
+    const V *grad = in[0], *y = in[1];
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(grad[i] * y[i]);
+    V mean = static_cast<V>(sum);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (grad[i] - mean);
+  }
+  template <typename V>
+  static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
+    V sum[tile] = {};
+    for (int64_t r = 0; r < n; ++r) {
+      const V *grad = in[0] + r * pitch[0], *y = in[1] + r * pitch[1];
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) sum[j] += grad[j] * y[j];
+    }
+    for (int64_t r = 0; r < n; ++r) {
+      const V *grad = in[0] + r * pitch[0], *y = in[1] + r * pitch[1];
+      V* to = out + r * out_pitch;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) to[j] = y[j] * (grad[j] - sum[j]);
+    }
+  }
+};
+
+// grad_input = grad - exp(y) sum(grad)
+struct LogSoftmaxBackward {
+  static constexpr int inputs = 2;
+  template <typename V>
+  static void line(const V* const* in, V* out, int64_t n) {
+    const V *grad = in[0], *y = in[1];
+    V sum = static_cast<V>(sum_line(grad, n));
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - math::exp(y[i]) * sum;
+  }
+  template <typename V>
+  static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
+    V sum[tile] = {};
+    for (int64_t r = 0; r < n; ++r) {
+      const V* grad = in[0] + r * pitch[0];
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) sum[j] += grad[j];
+    }
+    for (int64_t r = 0; r < n; ++r) {
+      const V *grad = in[0] + r * pitch[0], *y = in[1] + r * pitch[1];
+      V* to = out + r * out_pitch;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) to[j] = grad[j] - math::exp(y[j]) * sum[j];
+    }
+  }
+};
+
+// n elements as values, and back.
+template <typename T, typename V>
+void bring(const T* from, int64_t stride, int64_t n, V* to) {
+  if constexpr (is_half_v<T>)
+    if (stride == 1) return to_float(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<V>(from[i * stride]);
+}
+template <typename T, typename V>
+void bring_back(const V* from, int64_t n, T* to, int64_t stride) {
+  if constexpr (is_half_v<T>)
+    if (stride == 1) return from_float(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i * stride] = static_cast<T>(from[i]);
+}
+
+template <typename Operation, typename T>
+class Along {
+  using V = compute_t<T>;
+  static constexpr int inputs = Operation::inputs;
+  static constexpr bool same = std::is_same_v<T, V>;
+
+ public:
+  Along(const cb_tensor* const* in, cb_tensor& out, int64_t dim) : out_(data<T>(out)), n_(out.ndim ? out.sizes[dim] : 1) {
+    std::copy_n(out.sizes, out.ndim, sizes_);
+    if (out.ndim) sizes_[dim] = 1;
+    cb_tensor seen[inputs + 1] = {out};
+    std::array<const cb_tensor*, inputs + 1> operands;
+    for (int k = 0; k <= inputs; ++k) {
+      if (k) seen[k] = *in[k - 1], in_[k - 1] = data<T>(*in[k - 1]);
+      step_[k] = out.ndim ? seen[k].strides[dim] : 1;
+      seen[k].sizes = sizes_;
+      seen[k].numel = out.numel / std::max<int64_t>(n_, 1);
+      operands[k] = &seen[k];
+    }
+    kept_ = geometry<inputs + 1>(operands);
+  }
+
+  void run() const {
+    if (n_ == 0 || kept_.numel == 0) return;
+    if (n_ > 1 && std::abs(step_[0]) > std::abs(kept_.strides[0][0]) && kept_.sizes[0] >= 8)
+      run_tiles();
+    else
+      run_lines();
+  }
+
+ private:
+  void run_lines() const {
+    bool direct = same;
+    for (int k = 0; k <= inputs; ++k) direct &= step_[k] == 1;
+    parallel_for(kept_.numel, grain_for(8 * n_), [&](int64_t begin, int64_t end) {
+      Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_);
+      for_each_run(kept_, begin, end, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) {
+          const V* in[inputs];
+          T* out = out_ + at[0] + i * kept_.strides[0][0];
+          for (int k = 0; k < inputs; ++k) {
+            const T* from = in_[k] + at[k + 1] + i * kept_.strides[k + 1][0];
+            if (direct) {
+              in[k] = reinterpret_cast<const V*>(from);
+            } else {
+              bring(from, step_[k + 1], n_, buffer.data() + k * n_);
+              in[k] = buffer.data() + k * n_;
+            }
+          }
+          V* to = direct ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_;
+          Operation::line(in, to, n_);
+          if (!direct) bring_back(to, n_, out, step_[0]);
+        }
+      });
+    });
+  }
+
+  void run_tiles() const {
+    bool direct = same;
+    for (int k = 0; k <= inputs; ++k) direct &= kept_.strides[k][0] == 1;
+    int64_t tiles = (kept_.sizes[0] + tile - 1) / tile;
+    int64_t units = tiles * (kept_.numel / kept_.sizes[0]);
+    parallel_for(units, grain_for(8 * n_ * std::min(tile, kept_.sizes[0])), [&](int64_t begin, int64_t end) {
+      Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_ * tile);
+      for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t first = unit % tiles * tile, columns = std::min(tile, kept_.sizes[0] - first);
+        Position<inputs + 1> at(kept_, unit / tiles * kept_.sizes[0] + first);
+        const V* in[inputs];
+        int64_t pitch[inputs];
+        T* out = out_ + at.offsets[0];
+        for (int k = 0; k < inputs; ++k) {
+          const T* from = in_[k] + at.offsets[k + 1];
+          in[k] = direct ? reinterpret_cast<const V*>(from) : buffer.data() + k * n_ * tile;
+          pitch[k] = direct ? step_[k + 1] : tile;
+          if (!direct)
+            for (int64_t r = 0; r < n_; ++r)
+              bring(from + r * step_[k + 1], kept_.strides[k + 1][0], columns, buffer.data() + (k * n_ + r) * tile);
+        }
+        V* to = direct ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_ * tile;
+        Operation::rows(in, pitch, to, direct ? step_[0] : tile, n_, columns);
+        if (!direct)
+          for (int64_t r = 0; r < n_; ++r) bring_back(to + r * tile, columns, out + r * step_[0], kept_.strides[0][0]);
+      }
+    });
+  }
+
+  const T* in_[inputs];
+  T* out_;
+  int64_t n_;
+  int64_t step_[inputs + 1];
+  int64_t sizes_[max_dims];
+  Geometry<inputs + 1> kept_;
+};
+
+template <typename Operation>
+void along(Call& call) {
+  const cb_tensor* in[2] = {&call.tensor(0), Operation::inputs == 2 ? &call.tensor(1) : nullptr};
+  cb_tensor& out = call.output();
+  int64_t dim = call.integer(Operation::inputs);
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { Along<Operation, T>(in, out, dim).run(); });
+}
+
+}  // namespace
+
+void register_softmax(KernelTable& table) {
+  table.add<along<Softmax>>("softmax");
+  table.add<along<LogSoftmax>>("log_softmax");
+  table.add<along<SoftmaxBackward>>("softmax_backward");
+  table.add<along<LogSoftmaxBackward>>("log_softmax_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,397 @@
+// sort, topk.
+//
+// Elements become unsigned keys of the same order, each with its position: 32-bit keys and positions in one word, 64-bit keys in
+// a pair. No two entries are equal, so that every way of sorting them is stable.
+#include <algorithm>
+#include <bit>
+#include <memory>
+
+#include "../allocator.hpp"
+#include "../dtypes.hpp"
+#include "../iterate.hpp"
+#include "../kernels.hpp"
+#include "../parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using SortableTypes = decltype(BoolType{} + RealTypes{});
+
+// NaN is larger than every number, and both zeros are equal.
+template <typename T>
+auto key_of(T value) {
+  if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
+    return static_cast<uint32_t>(value);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return static_cast<uint64_t>(value) ^ (uint64_t{1} << 63);
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<uint32_t>(static_cast<int32_t>(value)) ^ (uint32_t{1} << 31);
+  } else if constexpr (is_half_v<T>) {
+    constexpr uint16_t infinity = std::is_same_v<T, Half> ? 0x7c00 : 0x7f80;
+    uint16_t bits = value.bits, magnitude = bits & 0x7fff;
+    uint32_t ordered = bits & 0x8000 ? 0x8000u - magnitude : 0x8000u + magnitude;
+    return magnitude > infinity ? 0xffffu : ordered;
+  } else {
+    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    constexpr U sign = U{1} << (8 * sizeof(T) - 1);
+    U bits = std::bit_cast<U>(value + T(0));  // -0 + 0 is +0
+    U ordered = bits & sign ? ~bits : bits | sign;
+    return value != value ? ~U{0} : ordered;
+  }
+}
+template <typename T>
+using Key = decltype(key_of(T{}));
+// Bits of a key that may differ between elements of type T.
+template <typename T>
+constexpr int key_bits = sizeof(T) == 1 && !std::is_signed_v<T> ? 8 : is_half_v<T> ? 16 : 8 * static_cast<int>(sizeof(Key<T>));
+
+struct LongEntry {
+  uint64_t key;
+  uint64_t at;
+  friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.key < b.key || (a.key == b.key && a.at < b.at); }
+};
+inline uint64_t position(uint64_t entry) { return entry & 0xffffffffu; }
+inline uint64_t position(const LongEntry& entry) { return entry.at; }
+inline uint64_t sort_key(uint64_t entry) { return entry >> 32; }
+inline uint64_t sort_key(const LongEntry& entry) { return entry.key; }
+
+// Short: whether key and position fit in one word.
+template <typename T, bool Short>
+struct Entries {
+  using Entry = std::conditional_t<Short, uint64_t, LongEntry>;
+  static Entry make(T value, uint64_t at, bool reversed) {
+    auto key = key_of(value);
+    if (reversed) key = key_bits<T> < 32 ? ((decltype(key){1} << (key_bits<T> & 31)) - 1) ^ key : ~key;
+    if constexpr (Short)
+      return static_cast<uint64_t>(key) << 32 | at;
+    else
+      return {key, at};
+  }
+};
+
+constexpr int64_t few = 192;            // below this, comparing is faster than counting
+constexpr int64_t run_length = 131072;  // entries sorted at once: they and their buffer stay in the second cache level
+constexpr int64_t merge_length = 65536; // entries of one task of merging
+
+// Least significant digit first, a byte at a time; passes in which all entries share the byte are left out. Returns where the sorted
+// entries are: in `entries` or in `other`.
+template <typename Entry>
+Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
+  int digits = (bits + 7) / 8;
+  uint32_t counts[8][256] = {};
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t key = sort_key(entries[i]);
+    for (int d = 0; d < digits; ++d) ++counts[d][key >> (8 * d) & 255];
+  }
+  for (int d = 0; d < digits; ++d) {
+    uint32_t* count = counts[d];
+    if (count[sort_key(entries[0]) >> (8 * d) & 255] == n) continue;
+    uint32_t sum = 0;
+    for (int b = 0; b < 256; ++b) sum += std::exchange(count[b], sum);
+    for (int64_t i = 0; i < n; ++i) {
+      Entry entry = entries[i];
+      other[count[sort_key(entry) >> (8 * d) & 255]++] = entry;
+    }
+    std::swap(entries, other);
+  }
+  return entries;
+}
+
+// Sorts a run in place.
+template <typename Entry>
+void sort_run(Entry* entries, Entry* other, int64_t n, int bits) {
+  if (std::is_sorted(entries, entries + n)) return;
+  if (n < few) {
+    std::sort(entries, entries + n);
+    return;
+  }
+  Entry* sorted = radix_sort(entries, other, n, bits);
+  if (sorted != entries) std::copy_n(sorted, n, entries);
+}
+
+// How many of the first `count` entries of the merged a and b come from a.
+template <typename Entry>
+int64_t split(const Entry* a, int64_t na, const Entry* b, int64_t nb, int64_t count) {
+  int64_t low = std::max<int64_t>(0, count - nb), high = std::min(count, na);
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    if (a[middle] < b[count - 1 - middle])
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+template <typename Entry>
+void merge(const Entry* a, const Entry* a_end, const Entry* b, const Entry* b_end, Entry* out) {
+  while (a != a_end && b != b_end) {
+    bool second = *b < *a;
+    *out++ = second ? *b : *a;
+    b += second;
+    a += !second;
+  }
+  std::copy(b, b_end, std::copy(a, a_end, out));
+}
+
+// Sorts many entries on all threads: runs first, then pairs of them are merged, each pair in pieces. Returns where they are.
+template <typename Entry>
+Entry* sort_many(Entry* entries, Entry* other, int64_t n, int bits) {
+  int64_t runs = (n + run_length - 1) / run_length;
+  parallel_for(runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      sort_run(entries + r * run_length, other + r * run_length, std::min(run_length, n - r * run_length), bits);
+  });
+  int64_t pieces = (n + merge_length - 1) / merge_length;
+  for (int64_t length = run_length; length < n; length *= 2) {
+    parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        int64_t first = piece * merge_length, last = std::min(first + merge_length, n);
+        int64_t pair = first / (2 * length) * (2 * length);  // run lengths are multiples of a piece's
+        const Entry *a = entries + pair, *b = a + std::min(length, n - pair);
+        int64_t na = b - a, nb = std::min(length, n - pair - na);
+        int64_t from = split(a, na, b, nb, first - pair), to = split(a, na, b, nb, last - pair);
+        merge(a + from, a + to, b + (first - pair - from), b + (last - pair - to), other + first);
+      }
+    });
+    std::swap(entries, other);
+  }
+  return entries;
+}
+
+// The lines of three descriptors along one dimension.
+struct Lines {
+  int64_t sizes[max_dims];
+  Geometry<3> kept;
+  int64_t length;
+  int64_t strides[3];
+
+  Lines(const cb_tensor& in, const cb_tensor& values, const cb_tensor& indices, int64_t dim) {
+    const cb_tensor* operands[3] = {&values, &indices, &in};
+    length = in.ndim ? in.sizes[dim] : 1;
+    cb_tensor seen[3];
+    std::copy_n(in.sizes, in.ndim, sizes);
+    if (in.ndim) sizes[dim] = 1;
+    for (int k = 0; k < 3; ++k) {
+      strides[k] = in.ndim ? operands[k]->strides[dim] : 1;
+      seen[k] = *operands[k];
+      seen[k].sizes = sizes;
+      seen[k].numel = in.numel / std::max<int64_t>(length, 1);
+    }
+    kept = geometry<3>({&seen[0], &seen[1], &seen[2]});
+  }
+
+  // f(offsets) for each line, on all threads when lines are short.
+  template <typename F>
+  void for_each(F&& f) const {
+    auto some = [&](int64_t begin, int64_t end) {
+      for_each_run(kept, begin, end, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) {
+          int64_t offsets[3];
+          for (int k = 0; k < 3; ++k) offsets[k] = at[k] + i * kept.strides[k][0];
+          f(offsets);
+        }
+      });
+    };
+    if (kept.numel > 1 && length <= 4 * run_length)
+      parallel_for(kept.numel, grain_for(8 * length), some);
+    else
+      some(0, kept.numel);
+  }
+};
+
+template <typename T, bool Short>
+void sort_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Lines& lines, bool descending) {
+  using E = Entries<T, Short>;
+  using Entry = typename E::Entry;
+  int64_t n = lines.length;
+  lines.for_each([&](const int64_t* at) {
+    const T* from = data<T>(in) + at[2];
+    T* to_values = data<T>(values) + at[0];
+    int64_t* to_indices = data<int64_t>(indices) + at[1];
+    constexpr int64_t inline_entries = 256;
+    alignas(64) Entry small[2 * inline_entries];
+    std::unique_ptr<Scratch<Entry>> large;
+    Entry* entries = small;
+    Entry* other = small + inline_entries;
+    if (n > inline_entries) {
+      large = std::make_unique<Scratch<Entry>>(2 * n);
+      entries = large->data();
+      other = entries + n;
+    }
+    parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) entries[i] = E::make(from[i * lines.strides[2]], static_cast<uint64_t>(i), descending);
+    });
+    if (n > run_length)
+      entries = sort_many(entries, other, n, key_bits<T>);
+    else
+      sort_run(entries, other, n, key_bits<T>);
+    parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t source = static_cast<int64_t>(position(entries[i]));
+        to_values[i * lines.strides[0]] = from[source * lines.strides[2]];
+        to_indices[i * lines.strides[1]] = source;
+      }
+    });
+  });
+}
+
+// Whether a line's keys and positions fit in one word each.
+template <typename T>
+constexpr bool short_keys = sizeof(Key<T>) == 4;
+constexpr int64_t short_positions = int64_t{1} << 32;
+
+void sort(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor &values = call.output(0), &indices = call.output(1);
+  bool descending = call.boolean(2);
+  dispatch<SortableTypes>(in.dtype, [&]<typename T>() {
+    if (values.numel == 0) return;
+    Lines lines(in, values, indices, call.integer(1));
+    if constexpr (short_keys<T>)
+      if (lines.length <= short_positions) return sort_lines<T, true>(in, values, indices, lines, descending);
+    sort_lines<T, false>(in, values, indices, lines, descending);
+  });
+}
+
+// ---- topk
+
+// The k smallest entries of those offered, in a buffer that is cut back to k when it is full.
+template <typename Entry>
+class Smallest {
+ public:
+  Smallest(Entry* buffer, int64_t capacity, int64_t k) : buffer_(buffer), capacity_(capacity), k_(k) {}
+  static int64_t capacity_for(int64_t k, int64_t n) { return std::min(n, 2 * k + 1024); }
+
+  // No entry of this key or a larger one can be among the smallest any more.
+  bool limited() const { return limited_; }
+  uint64_t limit() const { return limit_; }
+  bool add(const Entry& entry) {  // true when the limit has changed
+    buffer_[count_++] = entry;
+    if (count_ < capacity_) return false;
+    return cut();
+  }
+  int64_t finish() {
+    if (count_ > k_) cut();
+    return count_;
+  }
+
+ private:
+  bool cut() {
+    if (count_ <= k_) return false;  // everything was asked for
+    std::nth_element(buffer_, buffer_ + (k_ - 1), buffer_ + count_);
+    limit_ = sort_key(buffer_[k_ - 1]);
+    limited_ = true;
+    count_ = k_;
+    return true;
+  }
+
+  Entry* buffer_;
+  int64_t capacity_, k_, count_ = 0;
+  uint64_t limit_ = 0;
+  bool limited_ = false;
+};
+
+// Writes the k smallest of entries [begin, end) of a line to the buffer, in no order; returns how many there are.
+template <typename T, bool Short>
+int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, bool largest,
+               typename Entries<T, Short>::Entry* buffer, int64_t capacity) {
+  using E = Entries<T, Short>;
+  using Entry = typename E::Entry;
+  Smallest<Entry> smallest(buffer, capacity, k);
+  int64_t i = begin;
+  for (; i < end && !smallest.limited(); ++i) smallest.add(E::make(from[i * stride], static_cast<uint64_t>(i), largest));
+  constexpr int64_t block = 64;
+  Key<T> keys[block];
+  const Key<T> mask = largest ? (key_bits<T> < 32 ? static_cast<Key<T>>((Key<T>{1} << (key_bits<T> & 31)) - 1) : ~Key<T>{0}) : Key<T>{0};
+  while (i < end) {
+    int64_t n = std::min(block, end - i);
+    Key<T> limit = static_cast<Key<T>>(smallest.limit());
+    int hits = 0;
+    if (stride == 1) {
+      const T* here = from + i;
+#pragma omp simd reduction(| : hits)
+      for (int64_t j = 0; j < n; ++j) {
+        Key<T> key = key_of(here[j]) ^ mask;
+        keys[j] = key;
+        hits |= key < limit;
+      }
+    } else {
+      for (int64_t j = 0; j < n; ++j) {
+        keys[j] = key_of(from[(i + j) * stride]) ^ mask;
+        hits |= keys[j] < limit;
+      }
+    }
+    if (hits)
+      for (int64_t j = 0; j < n; ++j)
+        if (keys[j] < smallest.limit()) smallest.add(E::make(from[(i + j) * stride], static_cast<uint64_t>(i + j), largest));
+    i += n;
+  }
+  return smallest.finish();
+}
+
+template <typename T, bool Short>
+void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Lines& lines, int64_t k, bool largest) {
+  using Entry = typename Entries<T, Short>::Entry;
+  int64_t n = lines.length;
+  lines.for_each([&](const int64_t* at) {
+    const T* from = data<T>(in) + at[2];
+    T* to_values = data<T>(values) + at[0];
+    int64_t* to_indices = data<int64_t>(indices) + at[1];
+    // A long line in chunks of which each gives its k, then the k of those.
+    int64_t chunks = n >= 2 * run_length && k <= run_length / 8 ? (n + run_length - 1) / run_length : 1;
+    int64_t length = chunks == 1 ? n : run_length;
+    int64_t capacity = Smallest<Entry>::capacity_for(k, length);
+    Scratch<Entry> buffer(chunks * capacity);
+    int64_t found = 0;
+    if (chunks == 1) {
+      found = select<T, Short>(from, lines.strides[2], 0, n, k, largest, buffer.data(), capacity);
+    } else {
+      Scratch<int64_t> counts(chunks);
+      parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c)
+          counts[c] = select<T, Short>(from, lines.strides[2], c * length, std::min((c + 1) * length, n), k, largest,
+                                       buffer.data() + c * capacity, capacity);
+      });
+      for (int64_t c = 0; c < chunks; ++c) {
+        std::copy_n(buffer.data() + c * capacity, counts[c], buffer.data() + found);
+        found += counts[c];
+      }
+      std::nth_element(buffer.data(), buffer.data() + (k - 1), buffer.data() + found);
+    }
+    if (k < few) {
+      std::sort(buffer.data(), buffer.data() + k);
+    } else {
+      Scratch<Entry> other(k);
+      sort_run(buffer.data(), other.data(), k, key_bits<T>);
+    }
+    for (int64_t i = 0; i < k; ++i) {
+      int64_t source = static_cast<int64_t>(position(buffer[i]));
+      to_values[i * lines.strides[0]] = from[source * lines.strides[2]];
+      to_indices[i * lines.strides[1]] = source;
+    }
+  });
+}
+
+void topk(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor &values = call.output(0), &indices = call.output(1);
+  int64_t k = call.integer(1), dim = call.integer(2);
+  bool largest = call.boolean(3);
+  dispatch<SortableTypes>(in.dtype, [&]<typename T>() {
+    if (values.numel == 0) return;
+    Lines lines(in, values, indices, dim);
+    if constexpr (short_keys<T>)
+      if (lines.length <= short_positions) return topk_lines<T, true>(in, values, indices, lines, k, largest);
+    topk_lines<T, false>(in, values, indices, lines, k, largest);
+  });
+}
+
+}  // namespace
+
+void register_sorting(KernelTable& table) {
+  table.add<sort>("sort");
+  table.add<topk>("topk");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
