@@ -74,14 +74,14 @@ void Call::broadcast(int i, std::span<const int64_t> sizes) {
   }
   const Geometry old = seen_geometry(argument);
   const int added = ndim - static_cast<int>(old.sizes.size());
-  check(added >= 0, PyExc_RuntimeError, name(), "(): a tensor of shape ", to_text(old.sizes), " cannot be expanded to shape ",
-        to_text(sizes), ", which has fewer dimensions");
+  check(added >= 0, PyExc_RuntimeError, name(), "(): a tensor of shape ", shown(old.sizes), " cannot be expanded to shape ",
+        shown(sizes), ", which has fewer dimensions");
   int64_t* strides = arena.make<int64_t>(sizes.size());
   for (int d = 0; d < ndim; ++d) {
     const int64_t size = d < added ? 1 : old.sizes[d - added];
     check(size == sizes[d] || size == 1, PyExc_RuntimeError, name(), "(): The expanded size of the tensor (", sizes[d],
-          ") must match the existing size (", size, ") at non-singleton dimension ", d, ".  Target sizes: ", to_text(sizes),
-          ".  Tensor sizes: ", to_text(old.sizes));
+          ") must match the existing size (", size, ") at non-singleton dimension ", d, ".  Target sizes: ", shown(sizes),
+          ".  Tensor sizes: ", shown(old.sizes));
     strides[d] = size != sizes[d] || d < added ? 0 : old.strides[d - added];
   }
   cb_tensor* descriptor = arena.make<cb_tensor>(1);

@@ -1,5 +1,7 @@
 #include "dims.hpp"
 
+#include <ostream>
+
 #include "errors.hpp"
 
 namespace candelabra {
@@ -13,6 +15,8 @@ std::string to_text(std::span<const int64_t> values) {
   return result += "]";
 }
 
+std::ostream& operator<<(std::ostream& stream, SizesText sizes) { return stream << to_text(sizes.values); }
+
 int64_t product(std::span<const int64_t> sizes) {
   int64_t result = 1;
   bool overflow = false;
@@ -20,7 +24,7 @@ int64_t product(std::span<const int64_t> sizes) {
     if (size == 0) return 0;  // whatever the other sizes are: an empty tensor may have sizes whose product would overflow
     overflow |= __builtin_mul_overflow(result, size, &result);
   }
-  check(!overflow, PyExc_RuntimeError, "numel: integer multiplication overflow: a tensor of shape ", to_text(sizes),
+  check(!overflow, PyExc_RuntimeError, "numel: integer multiplication overflow: a tensor of shape ", shown(sizes),
         " would have more than 2^63 - 1 elements");
   return result;
 }
@@ -38,7 +42,7 @@ Dims contiguous_strides(std::span<const int64_t> sizes) {
 
 Dims channels_last_strides(std::span<const int64_t> sizes) {
   check(sizes.size() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, but got shape ",
-        to_text(sizes));
+        shown(sizes));
   Dims strides(4, 1);
   int64_t step = 1;
   for (int i : {1, 3, 2, 0}) {

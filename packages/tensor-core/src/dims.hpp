@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
@@ -79,6 +80,13 @@ class Dims {
 
 // "[2, 3]", as messages write shapes.
 std::string to_text(std::span<const int64_t> values);
+
+// The same as a part of a message, made only where the message is: for arguments of check(), which are evaluated in any case.
+struct SizesText {
+  std::span<const int64_t> values;
+};
+inline SizesText shown(std::span<const int64_t> values) { return {values}; }
+std::ostream& operator<<(std::ostream& stream, SizesText sizes);
 
 // Product of sizes; throws RuntimeError when it overflows.
 int64_t product(std::span<const int64_t> sizes);

@@ -166,8 +166,8 @@ void prepare_output(Call& call, Output& output) {
   }
   TensorObject& given = *output.given;
   if (call.op.returns_self) {
-    check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", to_text(given.sizes),
-          " doesn't match the broadcast shape ", to_text(output.sizes));
+    check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", shown(given.sizes),
+          " doesn't match the broadcast shape ", shown(output.sizes));
   } else {
     check(given.device() == call.device, PyExc_RuntimeError, call.name(), "(): Expected all tensors to be on the same device, but out= is on ",
           to_text(given.device()), " and the arguments are on ", to_text(call.device));
@@ -336,7 +336,7 @@ void resolve_device(Call& call) {
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes) {
   if (std::ranges::equal(std::span<const int64_t>(out.sizes), sizes)) return;
   if (out.numel != 0) {
-    std::string message = text("An output with one or more elements was resized since it had shape ", to_text(out.sizes),
+    std::string message = text("An output with one or more elements was resized since it had shape ", shown(out.sizes),
                                ", which does not match the required output shape ", to_text(sizes), " of ", operator_name,
                                "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
     if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();

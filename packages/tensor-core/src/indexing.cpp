@@ -321,7 +321,7 @@ void apply(BasicView& view, Advanced& advanced, std::span<Item> items, TensorObj
 }
 
 Ref<> get(TensorObject* self, PyObject* key) {
-  const bool recording = self->requires_grad && grad_mode.enabled;
+  const bool recording = grad_mode.enabled && requires_grad(self);
   if (PyLong_CheckExact(key) && !recording) {
     if (self->ndim() == 0) index_of_scalar();
     const int64_t index = checked_index(integer_of(key), self->sizes[0], 0);
@@ -392,7 +392,7 @@ void write_basic(TensorRef place, TensorRef value, PyObject* number, bool record
     ++place->storage->version;
     return;
   }
-  value = without_leading_ones(std::move(value), place->ndim(), recording && value->requires_grad);
+  value = without_leading_ones(std::move(value), place->ndim(), recording && requires_grad(value.get()));
   check_expands(*value.get(), *place.get());
   if (recording) {
     static Operator& op = named_operator("copy_");
@@ -437,8 +437,8 @@ void write_advanced(TensorRef place, const Advanced& advanced, TensorRef value, 
 
 void set(TensorObject* self, PyObject* key, PyObject* given) {
   TensorRef value = value_tensor(self, given);
-  const bool recording_view = self->requires_grad && grad_mode.enabled;
-  const bool recording = grad_mode.enabled && (self->requires_grad || (value && value->requires_grad));
+  const bool recording_view = grad_mode.enabled && requires_grad(self);
+  const bool recording = grad_mode.enabled && (requires_grad(self) || (value && requires_grad(value.get())));
   BasicView view(self, recording_view);
   Advanced advanced;
   Items items(key, self);
@@ -476,7 +476,7 @@ PyObject* tensor_iter(PyObject* self) {
   return guarded<>(failure, [&] {
     TensorObject* tensor = as_tensor(self);
     check(tensor->ndim() > 0, PyExc_TypeError, "iteration over a 0-d tensor");
-    const bool recording = tensor->requires_grad && grad_mode.enabled;
+    const bool recording = grad_mode.enabled && requires_grad(tensor);
     const Ref<> entries = owned(PyList_New(tensor->sizes[0]));
     for (int64_t i = 0; i < tensor->sizes[0]; ++i) {
       BasicView view(tensor, recording);

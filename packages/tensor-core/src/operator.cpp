@@ -185,7 +185,7 @@ void parse_tensors(Call& call, int i, const Parameter& parameter, PyObject* valu
     PyObject* element = PySequence_Fast_GET_ITEM(value, k);
     if (is_tensor(element)) {
       tensors[k] = as_tensor(element);
-      requires_grad |= tensors[k]->requires_grad;
+      requires_grad |= candelabra::requires_grad(tensors[k]);
     } else if (element == Py_None && parameter.optional_elements) {
       tensors[k] = nullptr;
     } else {
@@ -204,7 +204,7 @@ void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value)
   switch (parameter.type) {
     case ParameterType::Scalar:
       // A tensor of one element stands for its number, as in PyTorch.
-      if (is_tensor(value) && as_tensor(value)->numel == 1 && !as_tensor(value)->requires_grad) {
+      if (is_tensor(value) && as_tensor(value)->numel == 1 && !requires_grad(as_tensor(value))) {
         argument.scalar = item(as_tensor(value));
       } else if (is_number(value)) {
         argument.scalar = scalar_from_object(value);
@@ -286,7 +286,7 @@ bool parse(Call& call, Given& given) {
       if (is_tensor(value)) [[likely]] {
         argument.kind = ArgumentKind::Tensor;
         argument.tensor = as_tensor(value);
-        requires_grad |= argument.tensor->requires_grad;
+        requires_grad |= candelabra::requires_grad(argument.tensor);
         any_tensor = true;
       } else if (value == Py_None && parameter.optional) {
         continue;
@@ -315,7 +315,7 @@ void take_out(Call& call, PyObject* out) {
   auto take = [&](size_t k, PyObject* tensor) {
     check(is_tensor(tensor), PyExc_TypeError, call.name(), "(): argument 'out' must be ", results > 1 ? "a tuple of Tensors" : "Tensor",
           ", not ", Py_TYPE(tensor)->tp_name);
-    check(!as_tensor(tensor)->requires_grad || !grad_mode.enabled, PyExc_RuntimeError, call.name(),
+    check(!requires_grad(as_tensor(tensor)) || !grad_mode.enabled, PyExc_RuntimeError, call.name(),
           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
     call.outputs[k].given = as_tensor(tensor);
   };
@@ -371,10 +371,13 @@ Ref<> call_composite(Operator& op, Given& given) {
 }
 
 Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t count) {
-  PyObject* arguments[max_arguments + 1];
+  PyObject* arguments[max_arguments + 2];
   arguments[0] = first;
   std::copy_n(given.values, count, arguments + 1);
-  return owned(PyObject_Vectorcall(recorder, arguments, count + 1, nullptr));
+  if (!given.generator) return owned(PyObject_Vectorcall(recorder, arguments, count + 1, nullptr));
+  static PyObject* const names = PyTuple_Pack(1, owned(PyUnicode_InternFromString("generator")).release());
+  arguments[count + 1] = given.generator;
+  return owned(PyObject_Vectorcall(recorder, arguments, count + 1, names));
 }
 
 void bump_versions(Call& call, const Given& given) {

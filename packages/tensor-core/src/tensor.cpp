@@ -25,6 +25,7 @@ void construct(TensorObject* tensor) {
   tensor->requires_grad = tensor->retains_grad = false;
   tensor->inference = grad_mode.inference;
   tensor->output_number = 0;
+  tensor->history = 0;
   tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs = nullptr;
 }
 
@@ -182,7 +183,7 @@ TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device) {
     strides = contiguous_strides(sizes);
     int64_t bytes;
     check(!__builtin_mul_overflow(numel, int64_t{itemsize(dtype)}, &bytes), PyExc_RuntimeError,
-          "Storage size calculation overflowed with sizes=", to_text(sizes));
+          "Storage size calculation overflowed with sizes=", shown(sizes));
   } else {
     for (int64_t size : sizes) {
       if (size == 0) numel = 0;
@@ -201,17 +202,18 @@ TensorRef empty_strided(std::span<const int64_t> sizes, std::span<const int64_t>
     }
     int64_t reach;
     check(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(elements, reach, &elements),
-          PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", to_text(sizes), " and strides=", to_text(strides));
+          PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes), " and strides=", shown(strides));
   }
   int64_t bytes;
   check(!__builtin_mul_overflow(elements, int64_t{itemsize(dtype)}, &bytes), PyExc_RuntimeError,
-        "Storage size calculation overflowed with sizes=", to_text(sizes), " and strides=", to_text(strides));
+        "Storage size calculation overflowed with sizes=", shown(sizes), " and strides=", shown(strides));
   return make_tensor(make_storage(device, static_cast<size_t>(bytes)), dtype, Dims(sizes), Dims(strides), 0);
 }
 
 TensorRef make_view(TensorObject* self, Dims sizes, Dims strides, int64_t offset) {
   TensorRef view = make_tensor(retain(self->storage), self->dtype, std::move(sizes), std::move(strides), offset);
   view->base = Py_NewRef(self->base ? self->base : as_object(self));
+  view->history = as_tensor(view->base)->history;
   view->inference = self->inference;
   track(view.get());
   return view;

@@ -25,6 +25,7 @@ struct TensorObject {
   bool retains_grad;
   bool inference;      // made in inference mode: never part of a tape
   int32_t output_number;  // which result of grad_fn this is
+  uint32_t history;       // of a base: counts changes of its history; of a view: the base's count that its own history belongs to
   PyObject* grad;         // these may be null
   PyObject* grad_fn;      // the tape entry that made this tensor
   PyObject* base;         // the tensor this is a view of, itself not a view
@@ -103,6 +104,17 @@ bool is_channels_last(const TensorObject& tensor);
 bool is_dense_and_non_overlapping(const TensorObject& tensor);
 bool may_overlap_itself(const TensorObject& tensor);                       // two indices may mean one element
 bool share_memory_partly(const TensorObject& a, const TensorObject& b);    // overlap, but not the same view
+
+// The history of a view follows from its base's. Where that has changed (an in-place operation on the base or another view was
+// recorded), candelabra.autograd works the view's out anew; throws what it raises.
+void update_history(TensorObject* view);
+inline void follow_base(TensorObject* tensor) {
+  if (tensor->base && as_tensor(tensor->base)->history != tensor->history) [[unlikely]] update_history(tensor);
+}
+inline bool requires_grad(TensorObject* tensor) {
+  follow_base(tensor);
+  return tensor->requires_grad;
+}
 
 // Grad mode and inference mode of this thread.
 struct GradMode {

@@ -12,6 +12,7 @@ namespace {
 
 PyObject* const failure = nullptr;
 PyObject* autograd_loader = nullptr;
+PyObject* view_history = nullptr;  // candelabra.autograd's function that gives a view its history
 
 PyObject* none_or(PyObject* object) { return Py_NewRef(object ? object : Py_None); }
 
@@ -21,7 +22,7 @@ int not_deletable(const char* name) {
 }
 
 void set_requires_grad(TensorObject* self, bool value) {
-  if (self->requires_grad == value) return;
+  if (requires_grad(self) == value) return;
   check(!value || is_differentiable(self->dtype), PyExc_RuntimeError,
         "only Tensors of floating point and complex dtype can require gradients, not ", name(self->dtype));
   check(value || self->is_leaf(), PyExc_RuntimeError,
@@ -176,6 +177,7 @@ PyObject* set_history(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
     if (number == -1 && PyErr_Occurred()) return nullptr;
   }
   track(tensor);
+  if (tensor->base) tensor->history = as_tensor(tensor->base)->history;
   Py_XSETREF(tensor->grad_fn, Py_NewRef(arguments[0]));
   tensor->output_number = static_cast<int32_t>(number);
   tensor->requires_grad = true;
@@ -184,6 +186,7 @@ PyObject* set_history(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
 
 PyObject* clear_history(PyObject* self, PyObject*) {
   TensorObject* tensor = as_tensor(self);
+  if (tensor->base) tensor->history = as_tensor(tensor->base)->history;
   Py_CLEAR(tensor->grad_fn);
   tensor->output_number = 0;
   tensor->requires_grad = false;
@@ -205,6 +208,53 @@ PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t
     }
     return made.release_object();
   });
+}
+
+// Where the gradient of this tensor goes: None, the tensor itself (a leaf), its node, or a pair of the node and the number of the result.
+PyObject* get_edge(PyObject* self, void*) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    TensorObject* tensor = as_tensor(self);
+    if (!requires_grad(tensor)) Py_RETURN_NONE;
+    if (!tensor->grad_fn) return Py_NewRef(self);
+    if (tensor->output_number == 0) return Py_NewRef(tensor->grad_fn);
+    return Py_BuildValue("Oi", tensor->grad_fn, tensor->output_number);
+  });
+}
+
+template <typename Read>
+PyObject* after_following(PyObject* self, Read read) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    follow_base(as_tensor(self));
+    return read(as_tensor(self));
+  });
+}
+
+PyObject* is_like(PyObject* self, PyObject* other) {
+  if (!is_tensor(other)) Py_RETURN_FALSE;
+  TensorObject *a = as_tensor(self), *b = as_tensor(other);
+  return PyBool_FromLong(a->dtype == b->dtype && a->sizes == b->sizes && a->device() == b->device());
+}
+
+bool same_layout(const TensorObject& grad, const TensorObject& leaf) {
+  if (!is_dense_and_non_overlapping(leaf)) return grad.contiguous;
+  for (int i = 0; i < leaf.ndim(); ++i) {
+    if (leaf.sizes[i] > 1 && grad.strides[i] != leaf.strides[i]) return false;
+  }
+  return true;
+}
+
+PyObject* is_exclusive(PyObject* self, PyObject* other) {
+  if (!is_tensor(other)) Py_RETURN_FALSE;
+  TensorObject *grad = as_tensor(self), *leaf = as_tensor(other);
+  // Nobody else sees the memory: neither another tensor, nor somebody who holds the base of this view.
+  bool alone = grad->storage->references == 1 || (grad->storage->references == 2 && grad->base && Py_REFCNT(grad->base) == 1);
+  return PyBool_FromLong(alone && !grad->requires_grad && Py_TYPE(self) == tensor_type && grad->dtype == leaf->dtype &&
+                         grad->sizes == leaf->sizes && grad->device() == leaf->device() && same_layout(*grad, *leaf));
+}
+
+PyObject* bump_history(PyObject* self, PyObject*) {
+  ++as_tensor(self)->history;
+  Py_RETURN_NONE;
 }
 
 PyObject* bump_version(PyObject* self, PyObject*) {
@@ -246,6 +296,11 @@ PyMethodDef own_methods[] = {
     {"_set_history", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_history)), METH_FASTCALL,
      "_set_history(node, output_number=0)\n\nFor the tape: this tensor is a result of that node."},
     {"_clear_history", clear_history, METH_NOARGS, "For the tape: this tensor is a leaf that requires no grad."},
+    {"_is_like", is_like, METH_O, "_is_like(other)\n\nWhether other is a tensor of the same sizes, dtype and device."},
+    {"_is_exclusive", is_exclusive, METH_O,
+     "_is_exclusive(leaf)\n\nFor the tape: whether this may become the gradient of leaf without a copy: nobody else sees its memory, and it is "
+     "laid out like leaf."},
+    {"_bump_history", bump_history, METH_NOARGS, "For the tape: views of this tensor have to work out their history anew."},
     {"_bump_version", bump_version, METH_NOARGS, "For the tape: count a change of the memory."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)), METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False)\n\nAn instance of a subclass on the memory of data."},
@@ -263,12 +318,22 @@ PyObject* set_inference_mode(PyObject*, PyObject* value) {
   return PyBool_FromLong(std::exchange(grad_mode.inference, truth != 0));
 }
 
+PyObject* set_view_history(PyObject*, PyObject* function) {
+  Py_XSETREF(view_history, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
 PyObject* set_autograd_loader(PyObject*, PyObject* function) {
   Py_XSETREF(autograd_loader, Py_NewRef(function));
   Py_RETURN_NONE;
 }
 
 }  // namespace
+
+void update_history(TensorObject* view) {
+  view->history = as_tensor(view->base)->history;
+  if (view_history) owned(PyObject_CallOneArg(view_history, as_object(view)));
+}
 
 void load_autograd() {
   if (!autograd_loader) return;
@@ -284,6 +349,7 @@ PyMethodDef grad_functions[] = {
     {"set_inference_mode", set_inference_mode, METH_O, "Turn inference mode of this thread on or off; returns what it was."},
     {"is_inference_mode_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.inference); }, METH_NOARGS,
      "Whether inference mode is on in this thread."},
+    {"set_view_history", set_view_history, METH_O, "Set the function that gives a view the history that follows from its base's."},
     {"set_autograd_loader", set_autograd_loader, METH_O, "Set the function called when a tensor requires grad for the first time."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -300,14 +366,15 @@ PyGetSetDef tensor_attributes[] = {
      "Bytes of one element.", nullptr},
     {"nbytes", [](PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->numel * itemsize(as_tensor(self)->dtype)); },
      nullptr, "Bytes of all elements.", nullptr},
-    {"requires_grad", [](PyObject* self, void*) { return PyBool_FromLong(as_tensor(self)->requires_grad); }, set_requires_grad_attribute,
+    {"requires_grad", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->requires_grad); }); }, set_requires_grad_attribute,
      "Whether operations on this tensor are recorded for gradients.", nullptr},
     {"grad", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad); }, set_grad, "The gradient, or None.", nullptr},
-    {"grad_fn", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad_fn); }, nullptr,
+    {"_edge", get_edge, nullptr, "For the tape: where the gradient of this tensor goes.", nullptr},
+    {"grad_fn", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return none_or(it->grad_fn); }); }, nullptr,
      "The tape entry that made this tensor; None for a leaf.", nullptr},
-    {"is_leaf", [](PyObject* self, void*) { return PyBool_FromLong(as_tensor(self)->is_leaf()); }, nullptr,
+    {"is_leaf", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->is_leaf()); }); }, nullptr,
      "Whether no recorded operation made this tensor.", nullptr},
-    {"output_nr", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->output_number); }, nullptr,
+    {"output_nr", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyLong_FromLong(it->output_number); }); }, nullptr,
      "Which result of grad_fn this is.", nullptr},
     {"retains_grad", [](PyObject* self, void*) { return PyBool_FromLong(as_tensor(self)->retains_grad); }, set_retains_grad,
      "Whether backward() keeps the gradient of this tensor though it is no leaf.", nullptr},

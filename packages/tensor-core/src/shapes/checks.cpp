@@ -187,7 +187,7 @@ void spread_list(Call& call, int i, int spatial, const char* list_name, const ch
   if (static_cast<int>(values.size()) == spatial) return;
   check(values.size() == 1, PyExc_RuntimeError, base_name(call), "(): expected ", list_name,
         " to be a single integer value or a list of ", spatial, " values to match the ", what, " dimensions, but got ", list_name,
-        "=", to_text(values));
+        "=", shown(values));
   call.set_ints(i, Dims(spatial, values[0]));
 }
 

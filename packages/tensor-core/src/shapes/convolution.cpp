@@ -22,18 +22,18 @@ std::string joined_sizes(std::span<const int64_t> sizes) {
 void check_parameters(const Convolution& conv, const char* name) {
   for (int d = 0; d < conv.spatial; ++d) {
     check(conv.padding[d] >= 0, PyExc_RuntimeError, name, "(): negative padding is not supported, but got padding=",
-          to_text(conv.padding));
+          shown(conv.padding));
     check(conv.stride[d] > 0, PyExc_RuntimeError, name, "(): non-positive stride is not supported, but got stride=",
-          to_text(conv.stride));
+          shown(conv.stride));
     check(conv.dilation[d] > 0, PyExc_RuntimeError, name, "(): non-positive dilation is not supported, but got dilation=",
-          to_text(conv.dilation));
+          shown(conv.dilation));
   }
   check(conv.groups > 0, PyExc_RuntimeError, name, "(): non-positive groups is not supported, but got groups=", conv.groups);
   check(conv.weight[0] >= conv.groups, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
-        ", expected weight to be at least ", conv.groups, " at dimension 0, but got weight of size ", to_text(conv.weight),
+        ", expected weight to be at least ", conv.groups, " at dimension 0, but got weight of size ", shown(conv.weight),
         " instead");
   check(conv.weight[0] % conv.groups == 0, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
-        ", expected weight to be divisible by ", conv.groups, " at dimension 0, but got weight of size ", to_text(conv.weight),
+        ", expected weight to be divisible by ", conv.groups, " at dimension 0, but got weight of size ", shown(conv.weight),
         " instead");
 }
 
@@ -41,7 +41,7 @@ void check_parameters(const Convolution& conv, const char* name) {
 Dims output_sizes(const Convolution& conv, const char* name) {
   check_parameters(conv, name);
   check(conv.input[1] == conv.weight[1] * conv.groups, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
-        ", weight of size ", to_text(conv.weight), ", expected input", to_text(conv.input), " to have ",
+        ", weight of size ", shown(conv.weight), ", expected input", shown(conv.input), " to have ",
         conv.weight[1] * conv.groups, " channels, but got ", conv.input[1], " channels instead");
   Dims padded, kernel, sizes{conv.input[0], conv.weight[0]};
   bool fits = true;
@@ -49,7 +49,7 @@ Dims output_sizes(const Convolution& conv, const char* name) {
     padded.push_back(conv.input[d + 2] + 2 * conv.padding[d]);
     kernel.push_back(conv.dilation[d] * (conv.weight[d + 2] - 1) + 1);
     check(conv.weight[d + 2] > 0, PyExc_RuntimeError, name, "(): expected a kernel without sizes of 0, but got weight of size ",
-          to_text(conv.weight));
+          shown(conv.weight));
     fits = fits && padded[d] >= kernel[d];
     sizes.push_back((padded[d] - kernel[d]) / conv.stride[d] + 1);
   }
@@ -92,14 +92,14 @@ void convolution(Call& call) {
                    .dilation = {}, .groups = 1};
   const std::string name = public_name(conv.spatial);
   check(conv.spatial >= 1 && input.ndim() == weight.ndim(), PyExc_RuntimeError, name, "(): Expected ", conv.spatial + 2,
-        "D (batched) input for weight of size ", to_text(weight.sizes), ", but got input of size: ", to_text(input.sizes));
+        "D (batched) input for weight of size ", shown(weight.sizes), ", but got input of size: ", shown(input.sizes));
   read_parameters(call, conv, 3);
   check_types(name.c_str(), "Input", input, "weight", weight);
   const Argument& bias = call[2];
   if (bias.given()) {
     check(bias.tensor->ndim() == 1 && bias.tensor->sizes[0] == weight.sizes[0], PyExc_RuntimeError, name,
-          "(): Given weight of size ", to_text(weight.sizes), ", expected bias to be 1-dimensional with ", weight.sizes[0],
-          " elements, but got bias of size ", to_text(bias.tensor->sizes), " instead");
+          "(): Given weight of size ", shown(weight.sizes), ", expected bias to be 1-dimensional with ", weight.sizes[0],
+          " elements, but got bias of size ", shown(bias.tensor->sizes), " instead");
     check_types(name.c_str(), "Input", input, "bias", *bias.tensor);
     call.make_contiguous(2);
   }
@@ -116,14 +116,14 @@ void convolution_input_gradient(Call& call) {
   constexpr const char* name = "convolution_input_gradient";
   check(conv.spatial >= 1 && grad.ndim() == weight.ndim() && static_cast<int>(input_size.size()) == weight.ndim(),
         PyExc_RuntimeError, name, "(): grad, weight and input_size must have the same number of dimensions, 3 at least, but got ",
-        to_text(grad.sizes), ", ", to_text(weight.sizes), " and ", to_text(input_size));
-  for (int64_t size : input_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in input_size=", to_text(input_size));
+        shown(grad.sizes), ", ", shown(weight.sizes), " and ", shown(input_size));
+  for (int64_t size : input_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in input_size=", shown(input_size));
   read_parameters(call, conv, 3);
   check_types(name, "Grad", grad, "weight", weight);
   const Dims expected = output_sizes(conv, name);
-  check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", to_text(grad.sizes),
-        " does not match the output of a convolution of ", to_text(input_size), " by ", to_text(weight.sizes), ", which has shape ",
-        to_text(expected));
+  check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", shown(grad.sizes),
+        " does not match the output of a convolution of ", shown(input_size), " by ", shown(weight.sizes), ", which has shape ",
+        shown(expected));
   Dims sizes(input_size);
   const bool channels_last = unify_layouts(call, 0, 1);
   set_layout(call.add_output(grad.dtype, std::move(sizes)), channels_last);
@@ -137,14 +137,14 @@ void convolution_weight_gradient(Call& call) {
   constexpr const char* name = "convolution_weight_gradient";
   check(conv.spatial >= 1 && grad.ndim() == input.ndim() && static_cast<int>(weight_size.size()) == input.ndim(),
         PyExc_RuntimeError, name, "(): grad, input and weight_size must have the same number of dimensions, 3 at least, but got ",
-        to_text(grad.sizes), ", ", to_text(input.sizes), " and ", to_text(weight_size));
-  for (int64_t size : weight_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in weight_size=", to_text(weight_size));
+        shown(grad.sizes), ", ", shown(input.sizes), " and ", shown(weight_size));
+  for (int64_t size : weight_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in weight_size=", shown(weight_size));
   read_parameters(call, conv, 3);
   check_types(name, "Grad", grad, "input", input);
   const Dims expected = output_sizes(conv, name);
-  check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", to_text(grad.sizes),
-        " does not match the output of a convolution of ", to_text(input.sizes), " by ", to_text(weight_size), ", which has shape ",
-        to_text(expected));
+  check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", shown(grad.sizes),
+        " does not match the output of a convolution of ", shown(input.sizes), " by ", shown(weight_size), ", which has shape ",
+        shown(expected));
   Dims sizes(weight_size);
   unify_layouts(call, 0, 1);
   call.add_output(grad.dtype, std::move(sizes));

@@ -8,13 +8,13 @@ namespace {
 
 void check_broadcasts(const TensorObject& destination, const TensorObject& source) {
   const int missing = destination.ndim() - source.ndim();
-  check(missing >= 0, PyExc_RuntimeError, "copy_(): output with shape ", to_text(destination.sizes),
-        " doesn't match the broadcast shape ", to_text(source.sizes));
+  check(missing >= 0, PyExc_RuntimeError, "copy_(): output with shape ", shown(destination.sizes),
+        " doesn't match the broadcast shape ", shown(source.sizes));
   for (int i = 0; i < source.ndim(); ++i) {
     const int64_t wanted = destination.sizes[missing + i], there = source.sizes[i];
     check(there == wanted || there == 1, PyExc_RuntimeError, "copy_(): The size of tensor a (", wanted,
           ") must match the size of tensor b (", there, ") at non-singleton dimension ", missing + i, ": shapes ",
-          to_text(destination.sizes), " and ", to_text(source.sizes));
+          shown(destination.sizes), " and ", shown(source.sizes));
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 void check_sizes(std::span<const int64_t> sizes) {
   for (int64_t size : sizes) {
-    check(size >= 0, PyExc_RuntimeError, "Trying to create tensor with negative dimension ", size, ": ", to_text(sizes));
+    check(size >= 0, PyExc_RuntimeError, "Trying to create tensor with negative dimension ", size, ": ", shown(sizes));
   }
   check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
         sizes.size());
@@ -53,7 +53,7 @@ void empty(Call& call) {
   const bool channels_last =
       call[3].kind == ArgumentKind::MemoryFormat && call[3].memory_format == MemoryFormat::ChannelsLast;
   check(!channels_last || sizes.size() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, not sizes ",
-        to_text(sizes));
+        shown(sizes));
   call.result = Ref<>((channels_last ? candelabra::empty_strided(sizes, channels_last_strides(sizes), dtype, call.device)
                                      : candelabra::empty(sizes, dtype, call.device))
                           .release_object());
@@ -62,11 +62,11 @@ void empty(Call& call) {
 void empty_strided(Call& call) {
   const std::span<const int64_t> sizes = call.ints(0), strides = call.ints(1);
   check(sizes.size() == strides.size(), PyExc_RuntimeError, "empty_strided(): mismatch in length of strides and shape: ",
-        to_text(strides), " and ", to_text(sizes));
+        shown(strides), " and ", shown(sizes));
   check_sizes(sizes);
   for (int64_t stride : strides) {
     check(stride >= 0, PyExc_RuntimeError, "empty_strided(): Negative strides are not supported at the moment, got strides: ",
-          to_text(strides));
+          shown(strides));
   }
   call.result =
       Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(2, default_dtype()), call.device).release_object());

@@ -42,10 +42,10 @@ void gather(Call& call) {
   if (index.numel != 0) {
     check(at_least_one(index.ndim()) == ndim, PyExc_RuntimeError,
           "gather(): Index tensor must have the same number of dimensions as input tensor, but index has shape ",
-          to_text(index.sizes), " and input ", to_text(self.sizes));
+          shown(index.sizes), " and input ", shown(self.sizes));
     for (int d = 0; d < ndim; ++d) {
       check(d == dim || size_at(index, d) <= size_at(self, d), PyExc_RuntimeError, "gather(): Size does not match at dimension ", d,
-            " expected index ", to_text(index.sizes), " to be no larger than self ", to_text(self.sizes),
+            " expected index ", shown(index.sizes), " to be no larger than self ", shown(self.sizes),
             " apart from dimension ", dim);
     }
   }
@@ -75,16 +75,19 @@ void scatter(Call& call) {
     return;
   }
   check(at_least_one(index.ndim()) == ndim, PyExc_RuntimeError, base_name(call),
-        "(): Index tensor must have the same number of dimensions as self tensor, but index has shape ", to_text(index.sizes),
-        " and self ", to_text(self.sizes));
-  check(!src || at_least_one(src->ndim()) == ndim, PyExc_RuntimeError, base_name(call),
-        "(): Index tensor must have the same number of dimensions as src tensor, but index has shape ", to_text(index.sizes),
-        " and src ", src ? to_text(src->sizes) : "");
+        "(): Index tensor must have the same number of dimensions as self tensor, but index has shape ", shown(index.sizes),
+        " and self ", shown(self.sizes));
+  if (src && at_least_one(src->ndim()) != ndim) {
+    raise(PyExc_RuntimeError, base_name(call), "(): Index tensor must have the same number of dimensions as src tensor, but index has shape ",
+          shown(index.sizes), " and src ", shown(src->sizes));
+  }
   for (int d = 0; d < ndim; ++d) {
     const bool fits = (d == dim || size_at(index, d) <= size_at(self, d)) && (!src || size_at(index, d) <= size_at(*src, d));
-    check(fits, PyExc_RuntimeError, base_name(call), "(): Expected index ", to_text(index.sizes), " to be no larger than self ",
-          to_text(self.sizes), " apart from dimension ", dim,
-          src ? " and to be no larger size than src " + to_text(src->sizes) : std::string());
+    if (!fits) {
+      raise(PyExc_RuntimeError, base_name(call), "(): Expected index ", shown(index.sizes), " to be no larger than self ",
+            shown(self.sizes), " apart from dimension ", dim,
+            src ? " and to be no larger size than src " + to_text(src->sizes) : std::string());
+    }
   }
   see_dimension(call, 2);
   if (src) {
@@ -100,7 +103,7 @@ void index_select(Call& call) {
   const TensorObject &self = call.tensor(0), &index = call.tensor(2);
   const int dim = call.dim(1, self.ndim());
   check(index.ndim() <= 1, PyExc_IndexError, "index_select(): Index is supposed to be a vector, but got shape ",
-        to_text(index.sizes));
+        shown(index.sizes));
   Dims sizes = self.sizes;
   if (self.ndim() == 0) {
     check(index.numel == 1, PyExc_RuntimeError, "index_select(): Index to scalar can have only 1 value, got ", index.numel,
@@ -125,7 +128,7 @@ void index_add(Call& call) {
   const TensorObject &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
   const int dim = call.dim(1, self.ndim());
   check(index.ndim() <= 1, PyExc_IndexError, name, "Index is supposed to be a vector, but got dim: ", index.ndim(),
-        " with type: ", info(index.dtype).type_name, " and size: ", to_text(index.sizes));
+        " with type: ", info(index.dtype).type_name, " and size: ", shown(index.sizes));
   check(self.dtype == source.dtype, PyExc_RuntimeError, name, "self (", info(self.dtype).type_name, ") and source (",
         info(source.dtype).type_name, ") must have the same scalar type");
   check(at_least_one(source.ndim()) == at_least_one(self.ndim()), copies ? PyExc_IndexError : PyExc_RuntimeError, name,
@@ -136,7 +139,7 @@ void index_add(Call& call) {
   for (int d = 0; d < self.ndim(); ++d) {
     check(d == dim || source.ndim() == 0 || self.sizes[d] == source.sizes[d], PyExc_RuntimeError, name,
           "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
-          to_text(self.sizes), " source.shape = ", to_text(source.sizes));
+          shown(self.sizes), " source.shape = ", shown(source.sizes));
   }
   if (!copies) check_factor(call, "alpha", call[4].scalar, self.dtype == Dtype::Bool ? Dtype::Int64 : self.dtype);
   like_self(call);
@@ -148,7 +151,7 @@ void index_fill(Call& call) {
   const TensorObject &self = call.tensor(0), &index = call.tensor(2);
   call.dim(1, self.ndim());
   check(index.ndim() <= 1, PyExc_RuntimeError, "index_fill_(): Index has to be a vector/scalar, but got shape ",
-        to_text(index.sizes));
+        shown(index.sizes));
   check(call[3].scalar.kind != CB_SCALAR_COMPLEX || is_complex(self.dtype), PyExc_RuntimeError,
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   like_self(call);
@@ -166,7 +169,7 @@ void take(Call& call) {
 void embedding(Call& call) {
   const TensorObject& weight = call.tensor(0);
   const Dtype dtype = call.tensor(1).dtype;
-  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding(): 'weight' must be 2-D, but got shape ", to_text(weight.sizes));
+  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding(): 'weight' must be 2-D, but got shape ", shown(weight.sizes));
   check(dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError,
         "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
         info(dtype).type_name, " instead (while checking arguments for embedding)");
@@ -182,8 +185,8 @@ void embedding_backward(Call& call) {
   const TensorObject& indices = call.tensor(1);
   const int ndim = indices.ndim();
   const bool matches = grad.ndim() == ndim + 1 && std::equal(indices.sizes.begin(), indices.sizes.end(), grad.sizes.begin());
-  check(matches, PyExc_RuntimeError, "embedding_backward(): grad of shape ", to_text(grad.sizes),
-        " does not belong to indices of shape ", to_text(indices.sizes));
+  check(matches, PyExc_RuntimeError, "embedding_backward(): grad of shape ", shown(grad.sizes),
+        " does not belong to indices of shape ", shown(indices.sizes));
   check(call.integer(2) >= 0, PyExc_RuntimeError, "embedding_backward(): num_weights must not be negative, but got ",
         call.integer(2));
   call.add_output(grad.dtype, Dims{call.integer(2), grad.sizes[ndim]});

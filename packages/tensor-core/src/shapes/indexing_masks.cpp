@@ -18,8 +18,8 @@ void append_mask(Call& call, TensorObject* mask, int position, TensorObject** ex
   check(count > 0, PyExc_IndexError, call.name(), "(): the mask at position ", position,
         " has no dimensions; index self.unsqueeze(0) with mask.unsqueeze(0) instead");
   for (int d = 0; d < count; ++d) {
-    check(mask->sizes[d] == self.sizes[at + d], PyExc_IndexError, "The shape of the mask ", to_text(mask->sizes), " at index ", d,
-          " does not match the shape of the indexed tensor ", to_text(self.sizes), " at index ", at + d);
+    check(mask->sizes[d] == self.sizes[at + d], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ", d,
+          " does not match the shape of the indexed tensor ", shown(self.sizes), " at index ", at + d);
   }
   static Operator* nonzero_operator = find_operator("nonzero");
   Ref<> found = call_operator(*nonzero_operator, {as_object(mask)});
@@ -151,8 +151,8 @@ void index_put(Call& call) {
     const int64_t size = sizes[sizes.size() - d];
     fits = size == 1 || size == indexed[indexed.size() - d];
   }
-  check(fits, PyExc_RuntimeError, "shape mismatch: value tensor of shape ", to_text(values.sizes),
-        " cannot be broadcast to indexing result of shape ", to_text(indexed));
+  check(fits, PyExc_RuntimeError, "shape mismatch: value tensor of shape ", shown(values.sizes),
+        " cannot be broadcast to indexing result of shape ", shown(indexed));
   if (skipped) call.set_descriptor(2, sizes, std::span<const int64_t>(values.strides).subspan(skipped));
   if (!(values.sizes == indexed)) call.broadcast(2, indexed);
   Output& output = call.add_output(self.dtype, self.sizes);

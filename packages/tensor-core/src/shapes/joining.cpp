@@ -55,7 +55,7 @@ void cat(Call& call) {
     if (is_legacy_empty(*tensor)) continue;
     if (tensor != first) {
       check(tensor->ndim() == ndim, PyExc_RuntimeError, "cat(): Tensors must have same number of dimensions: got ", ndim, " and ",
-            tensor->ndim(), " (shapes ", to_text(first->sizes), " and ", to_text(tensor->sizes), ")");
+            tensor->ndim(), " (shapes ", shown(first->sizes), " and ", shown(tensor->sizes), ")");
       for (int d = 0; d < ndim; ++d) {
         check(d == dim || tensor->sizes[d] == first->sizes[d], PyExc_RuntimeError,
               "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d],
@@ -79,7 +79,7 @@ void stack(Call& call) {
   const Dims& sizes = list.tensors[0]->sizes;
   for (int i = 1; i < list.count; ++i) {
     check(list.tensors[i]->sizes == sizes, PyExc_RuntimeError, "stack expects each tensor to be equal size, but got ",
-          to_text(sizes), " at entry 0 and ", to_text(list.tensors[i]->sizes), " at entry ", i);
+          shown(sizes), " at entry 0 and ", shown(list.tensors[i]->sizes), " at entry ", i);
   }
   Dims result = sizes;
   result.insert(call.dim(1, sizes.size() + 1), list.count);
@@ -102,7 +102,7 @@ void flip(Call& call) {
 void triangle(Call& call) {
   const TensorObject& self = call.tensor(0);
   check(self.ndim() >= 2, PyExc_RuntimeError, base_name(call), ": input tensor must have at least 2 dimensions, but got shape ",
-        to_text(self.sizes));
+        shown(self.sizes));
   call.add_output(self.dtype, self.sizes);
 }
 

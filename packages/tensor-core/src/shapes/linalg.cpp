@@ -20,8 +20,8 @@ void check_product(const Call& call, const TensorObject& a, const TensorObject& 
 // The sizes of the batches' products.
 Dims check_batches(const Call& call, int first, int second) {
   const TensorObject &a = call.tensor(first), &b = call.tensor(second);
-  check(a.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch1 must be a 3D tensor, but got shape ", to_text(a.sizes));
-  check(b.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch2 must be a 3D tensor, but got shape ", to_text(b.sizes));
+  check(a.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch1 must be a 3D tensor, but got shape ", shown(a.sizes));
+  check(b.ndim() == 3, PyExc_RuntimeError, base_name(call), "(): batch2 must be a 3D tensor, but got shape ", shown(b.sizes));
   check(a.sizes[0] == b.sizes[0] && a.sizes[2] == b.sizes[1], PyExc_RuntimeError, base_name(call),
         "(): Expected size for first two dimensions of batch2 tensor to be: [", a.sizes[0], ", ", a.sizes[2], "] but got: [",
         b.sizes[0], ", ", b.sizes[1], "].");
@@ -44,8 +44,8 @@ void add_to_product(Call& call, Dims sizes) {
 
 void mm(Call& call) {
   const TensorObject &a = call.tensor(0), &b = call.tensor(1);
-  check(a.ndim() == 2, PyExc_RuntimeError, "mm(): self must be a matrix, but got shape ", to_text(a.sizes));
-  check(b.ndim() == 2, PyExc_RuntimeError, "mm(): mat2 must be a matrix, but got shape ", to_text(b.sizes));
+  check(a.ndim() == 2, PyExc_RuntimeError, "mm(): self must be a matrix, but got shape ", shown(a.sizes));
+  check(b.ndim() == 2, PyExc_RuntimeError, "mm(): mat2 must be a matrix, but got shape ", shown(b.sizes));
   check_product(call, a, b);
   check_dtypes(call, 0, 1);
   call.add_output(a.dtype, Dims{a.sizes[0], b.sizes[1]});
@@ -73,8 +73,8 @@ void dot(Call& call) {
   check(a.dtype == b.dtype, PyExc_RuntimeError, "dot : expected both vectors to have same dtype, but found ",
         info(a.dtype).type_name, " and ", info(b.dtype).type_name, "; convert one of them, for instance with .to(candelabra.",
         name(a.dtype), ")");
-  check(a.numel == b.numel, PyExc_RuntimeError, "dot(): inconsistent tensor size, expected tensor ", to_text(a.sizes), " and src ",
-        to_text(b.sizes), " to have the same number of elements, but got ", a.numel, " and ", b.numel, " elements respectively");
+  check(a.numel == b.numel, PyExc_RuntimeError, "dot(): inconsistent tensor size, expected tensor ", shown(a.sizes), " and src ",
+        shown(b.sizes), " to have the same number of elements, but got ", a.numel, " and ", b.numel, " elements respectively");
   call.add_output(a.dtype, Dims{});
 }
 
@@ -102,7 +102,7 @@ void linear(Call& call) {
     int64_t rows = 1;
     for (int d = 0; d < last; ++d) rows *= input.sizes[d];
     raise(PyExc_RuntimeError, "linear(): mat1 and mat2 shapes cannot be multiplied (", rows, "x", input.sizes[last], " and ",
-          features, "x", outputs, "): input has shape ", to_text(input.sizes), " and weight ", to_text(weight.sizes),
+          features, "x", outputs, "): input has shape ", shown(input.sizes), " and weight ", shown(weight.sizes),
           ", so the last size of input has to be ", features);
   }
   Dims sizes = input.sizes;

@@ -21,7 +21,7 @@ void check_classes(Call& call, int self_argument, int target_argument, int weigh
   const int64_t classes = self.sizes[class_dim];
   if (self.ndim() == 1) {
     check(target.numel == 1 && target.ndim() <= 1, PyExc_ValueError, "nll_loss(): For 1D input, 1D target must have size 1, but got target of shape ",
-          to_text(target.sizes));
+          shown(target.sizes));
     call.set_descriptor(self_argument, Dims{1, classes}, Dims{0, self.strides[0]});
     see_dimension(call, target_argument);
   } else {
@@ -29,14 +29,14 @@ void check_classes(Call& call, int self_argument, int target_argument, int weigh
     expected.erase(1);
     check(target.ndim() == 0 || target.sizes[0] == self.sizes[0], PyExc_ValueError, "nll_loss(): Expected input batch_size (",
           self.sizes[0], ") to match target batch_size (", target.ndim() ? target.sizes[0] : 0, ").");
-    check(target.sizes == expected, PyExc_RuntimeError, "nll_loss(): Expected target size ", to_text(expected), ", got ",
-          to_text(target.sizes), " for input of shape ", to_text(self.sizes));
+    check(target.sizes == expected, PyExc_RuntimeError, "nll_loss(): Expected target size ", shown(expected), ", got ",
+          shown(target.sizes), " for input of shape ", shown(self.sizes));
   }
   const Argument& weight = call[weight_argument];
   if (weight.given()) {
     check(weight.tensor->ndim() == 1 && weight.tensor->numel == classes, PyExc_RuntimeError,
           "nll_loss(): weight tensor should be defined either for all ", classes,
-          " classes or no classes but got weight tensor of shape: ", to_text(weight.tensor->sizes));
+          " classes or no classes but got weight tensor of shape: ", shown(weight.tensor->sizes));
     check(weight.tensor->dtype == self.dtype, PyExc_RuntimeError, "nll_loss(): expected scalar type ", info(self.dtype).type_name,
           " but found ", info(weight.tensor->dtype).type_name, " for weight");
   }
@@ -67,17 +67,17 @@ void nll_loss_backward(Call& call) {
   call.convert(0, self.dtype);
   const TensorObject& grad = call.tensor(0);
   if (reduction == 0) {
-    check(grad.sizes == target.sizes, PyExc_RuntimeError, "nll_loss_backward(): Expected grad of shape ", to_text(target.sizes),
-          ", but got ", to_text(grad.sizes));
+    check(grad.sizes == target.sizes, PyExc_RuntimeError, "nll_loss_backward(): Expected grad of shape ", shown(target.sizes),
+          ", but got ", shown(grad.sizes));
     see_dimension(call, 0);
   } else {
     check(grad.numel == 1, PyExc_RuntimeError, "nll_loss_backward(): Expected a single element grad tensor, but got shape ",
-          to_text(grad.sizes));
+          shown(grad.sizes));
     call.set_descriptor(0, {}, {});
   }
   check(call.tensor(6).numel == 1 && call.tensor(6).dtype == self.dtype, PyExc_RuntimeError,
         "nll_loss_backward(): expected total_weight to be a single element tensor of type ", info(self.dtype).type_name,
-        ", but got shape ", to_text(call.tensor(6).sizes), " of type ", info(call.tensor(6).dtype).type_name);
+        ", but got shape ", shown(call.tensor(6).sizes), " of type ", info(call.tensor(6).dtype).type_name);
   call.add_output(self.dtype, self.sizes).inserted = self.ndim() == 1 ? 1 : 0;
 }
 

@@ -16,7 +16,7 @@ void channel_vector(Call& call, int i, const char* vector_name, int64_t channels
   if (!argument.given()) return;
   const TensorObject& tensor = *argument.tensor;
   check(tensor.numel == channels && tensor.ndim() == 1, PyExc_RuntimeError, base_name(call), "(): ", vector_name,
-        " should contain ", channels, " elements not ", tensor.numel, " (its shape is ", to_text(tensor.sizes), ")");
+        " should contain ", channels, " elements not ", tensor.numel, " (its shape is ", shown(tensor.sizes), ")");
   check(tensor.dtype == dtype || tensor.dtype == statistics_dtype(dtype), PyExc_RuntimeError, base_name(call),
         "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(dtype).type_name, ", but got ",
         info(tensor.dtype).type_name);
@@ -30,7 +30,7 @@ void check_running(const Call& call, int i, const char* vector_name, int64_t cha
   if (!argument.given()) return;
   const TensorObject& tensor = *argument.tensor;
   check(tensor.numel == channels && tensor.ndim() == 1, PyExc_RuntimeError, base_name(call), "(): ", vector_name,
-        " should contain ", channels, " elements not ", tensor.numel, " (its shape is ", to_text(tensor.sizes), ")");
+        " should contain ", channels, " elements not ", tensor.numel, " (its shape is ", shown(tensor.sizes), ")");
   check(tensor.dtype == dtype || tensor.dtype == statistics_dtype(dtype), PyExc_RuntimeError, base_name(call),
         "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(statistics_dtype(dtype)).type_name, ", but got ",
         info(tensor.dtype).type_name);
@@ -40,7 +40,7 @@ void check_running(const Call& call, int i, const char* vector_name, int64_t cha
 void statistics(Call& call, int i, const char* vector_name, std::span<const int64_t> sizes, Dtype dtype) {
   const TensorObject& tensor = call.tensor(i);
   check(std::ranges::equal(tensor.sizes, sizes), PyExc_RuntimeError, base_name(call), "(): expected ", vector_name, " of shape ",
-        to_text(sizes), ", but got ", to_text(tensor.sizes));
+        shown(sizes), ", but got ", shown(tensor.sizes));
   call.convert(i, statistics_dtype(dtype));
   call.make_contiguous(i);
 }
@@ -48,8 +48,8 @@ void statistics(Call& call, int i, const char* vector_name, std::span<const int6
 // A gradient has the input's sizes and dtype.
 void gradient_like(Call& call, const TensorObject& input) {
   const TensorObject& grad = call.tensor(0);
-  check(grad.sizes == input.sizes, PyExc_RuntimeError, base_name(call), "(): grad of shape ", to_text(grad.sizes),
-        " does not match input of shape ", to_text(input.sizes));
+  check(grad.sizes == input.sizes, PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes),
+        " does not match input of shape ", shown(input.sizes));
   call.convert(0, input.dtype);
 }
 
@@ -64,8 +64,8 @@ Dims layer_statistics(const Call& call, int input_argument, int shape_argument) 
   if (!matches) {
     std::string expected = "[*";
     for (int64_t size : shape) expected += ", " + std::to_string(size);
-    raise(PyExc_RuntimeError, base_name(call), "(): Given normalized_shape=", to_text(shape), ", expected input with shape ", expected,
-          "], but got input of size", to_text(input.sizes));
+    raise(PyExc_RuntimeError, base_name(call), "(): Given normalized_shape=", shown(shape), ", expected input with shape ", expected,
+          "], but got input of size", shown(input.sizes));
   }
   Dims sizes = input.sizes;
   std::fill(sizes.begin() + leading, sizes.end(), 1);
@@ -76,8 +76,8 @@ void layer_vector(Call& call, int i, const char* vector_name, std::span<const in
   const Argument& argument = call[i];
   if (!argument.given()) return;
   check(std::ranges::equal(argument.tensor->sizes, shape), PyExc_RuntimeError, base_name(call), "(): Expected ", vector_name,
-        " to be of same shape as normalized_shape, but got ", vector_name, " of shape ", to_text(argument.tensor->sizes),
-        " and normalized_shape = ", to_text(shape));
+        " to be of same shape as normalized_shape, but got ", vector_name, " of shape ", shown(argument.tensor->sizes),
+        " and normalized_shape = ", shown(shape));
   check(argument.tensor->dtype == dtype || argument.tensor->dtype == statistics_dtype(dtype), PyExc_RuntimeError, base_name(call),
         "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(dtype).type_name, ", but got ",
         info(argument.tensor->dtype).type_name);
@@ -90,7 +90,7 @@ int64_t check_groups(const Call& call, const TensorObject& input, int64_t groups
         input.ndim());
   check(groups > 0, PyExc_RuntimeError, base_name(call), "(): Expected num groups to be greater than 0, got ", groups);
   check(input.sizes[1] % groups == 0, PyExc_RuntimeError, base_name(call),
-        "(): Expected number of channels in input to be divisible by num_groups, but got input of shape ", to_text(input.sizes),
+        "(): Expected number of channels in input to be divisible by num_groups, but got input of shape ", shown(input.sizes),
         " and num_groups=", groups);
   return input.sizes[1];
 }
@@ -100,7 +100,7 @@ void group_vector(Call& call, int i, const char* vector_name, const TensorObject
   if (!argument.given()) return;
   check(argument.tensor->ndim() == 1 && argument.tensor->numel == input.sizes[1], PyExc_RuntimeError, base_name(call),
         "(): Expected ", vector_name, " to be a vector of size equal to the number of channels in input, but got ", vector_name,
-        " of shape ", to_text(argument.tensor->sizes), " and input of shape ", to_text(input.sizes));
+        " of shape ", shown(argument.tensor->sizes), " and input of shape ", shown(input.sizes));
   channel_vector(call, i, vector_name, input.sizes[1], input.dtype);
 }
 
@@ -115,7 +115,7 @@ void native_batch_norm(Call& call) {
   const TensorObject& input = call.tensor(0);
   check_floating(call, input);
   check(input.ndim() >= 2, PyExc_RuntimeError, "native_batch_norm(): expected input of at least 2 dimensions (N, C, ...), but got shape ",
-        to_text(input.sizes));
+        shown(input.sizes));
   const int64_t channels = input.sizes[1];
   const Dtype dtype = input.dtype;
   channel_vector(call, 1, "weight", channels, dtype);
@@ -136,7 +136,7 @@ void native_batch_norm_backward(Call& call) {
   const TensorObject& input = call.tensor(1);
   check_floating(call, input);
   check(input.ndim() >= 2, PyExc_RuntimeError, "native_batch_norm_backward(): expected input of at least 2 dimensions, but got shape ",
-        to_text(input.sizes));
+        shown(input.sizes));
   const int64_t channels = input.sizes[1];
   gradient_like(call, input);
   channel_vector(call, 2, "weight", channels, input.dtype);

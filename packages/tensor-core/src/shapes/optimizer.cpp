@@ -20,10 +20,11 @@ void optimizer(Call& call) {
           "(): expected one entry for each of ", params.count, " parameters in list ", list, ", but got ", others.count);
     for (int i = 0; i < others.count; ++i) {
       const TensorObject &param = *params.tensors[i], &other = *others.tensors[i];
-      check(other.sizes == param.sizes && other.dtype == param.dtype && other.device() == param.device(), PyExc_RuntimeError,
-            base_name(call), "(): entry ", i, " of list ", list, " is of shape ", to_text(other.sizes), ", ", name(other.dtype),
-            ", on ", to_text(other.device()), ", but its parameter of shape ", to_text(param.sizes), ", ", name(param.dtype), ", on ",
-            to_text(param.device()));
+      if (!(other.sizes == param.sizes) || other.dtype != param.dtype || other.device() != param.device()) {
+        raise(PyExc_RuntimeError, base_name(call), "(): entry ", i, " of list ", list, " is of shape ", shown(other.sizes), ", ",
+              name(other.dtype), ", on ", to_text(other.device()), ", but its parameter of shape ", shown(param.sizes), ", ",
+              name(param.dtype), ", on ", to_text(param.device()));
+      }
       // A gradient gets the order of its parameter in memory, so that kernels can step through both together.
       if (list == 1 && !(other.strides == param.strides) && is_dense_and_non_overlapping(param)) {
         TensorRef ordered = empty_strided(param.sizes, param.strides, param.dtype, param.device());

@@ -14,14 +14,14 @@ struct Pooling {
 // The number of spatial dimensions of a batch (N, C, spatial...) of this many dimensions.
 int spatial_of(const Call& call, std::span<const int64_t> sizes) {
   check(sizes.size() >= 3, PyExc_RuntimeError, base_name(call), "(): expected a batch (N, C, spatial...) of at least 3 dimensions, but got shape ",
-        to_text(sizes));
+        shown(sizes));
   return static_cast<int>(sizes.size()) - 2;
 }
 
 void check_not_empty(const Call& call, std::span<const int64_t> sizes) {
   for (size_t d = 1; d < sizes.size(); ++d) {
     check(sizes[d] != 0, PyExc_RuntimeError, base_name(call),
-          "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ", to_text(sizes),
+          "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ", shown(sizes),
           " with dimension ", d, " being empty");
   }
 }
@@ -40,11 +40,11 @@ Pooling read_parameters(Call& call, int spatial, int kernel, int stride, int pad
   for (int d = 0; d < spatial; ++d) {
     const int64_t step = pool.dilation.empty() ? 1 : pool.dilation[d];
     check(pool.kernel[d] > 0, PyExc_RuntimeError, base_name(call), "(): kernel size should be greater than zero, but got ",
-          to_text(pool.kernel));
+          shown(pool.kernel));
     check(pool.stride[d] > 0, PyExc_RuntimeError, base_name(call), "(): stride should not be zero, and greater than zero, but got ",
-          to_text(pool.stride));
+          shown(pool.stride));
     check(step > 0, PyExc_RuntimeError, base_name(call), "(): dilation should be greater than zero, but got ",
-          to_text(pool.dilation));
+          shown(pool.dilation));
     check(pool.padding[d] >= 0, PyExc_RuntimeError, base_name(call), "(): pad must be non-negative, but got pad: ",
           pool.padding[d]);
     check(pool.padding[d] <= ((pool.kernel[d] - 1) * step + 1) / 2, PyExc_RuntimeError, base_name(call),
@@ -87,7 +87,7 @@ Dims adaptive_sizes(Call& call) {
   Dims sizes{self.sizes[0], self.sizes[1]};
   for (int64_t size : call.ints(1)) {
     check(size >= 0, PyExc_RuntimeError, base_name(call), "(): elements of output_size must be greater than or equal to 0 but received ",
-          to_text(call.ints(1)));
+          shown(call.ints(1)));
     sizes.push_back(size);
   }
   return sizes;
@@ -110,10 +110,10 @@ Dims gradient_sizes(Call& call, int i) {
   const TensorObject& grad = call.tensor(0);
   const auto sizes = call.ints(i);
   check(static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] && sizes[1] == grad.sizes[1],
-        PyExc_RuntimeError, base_name(call), "(): grad of shape ", to_text(grad.sizes), " does not belong to an input of shape ",
-        to_text(sizes));
+        PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ",
+        shown(sizes));
   for (int64_t size : sizes) {
-    check(size >= 0, PyExc_RuntimeError, base_name(call), "(): negative size in input_size=", to_text(sizes));
+    check(size >= 0, PyExc_RuntimeError, base_name(call), "(): negative size in input_size=", shown(sizes));
   }
   return Dims(sizes);
 }
@@ -141,8 +141,8 @@ void adaptive_max_pool(Call& call) {
 
 void max_pool_backward(Call& call) {
   const TensorObject &grad = call.tensor(0), &indices = call.tensor(1);
-  check(grad.sizes == indices.sizes, PyExc_RuntimeError, "max_pool_backward(): grad of shape ", to_text(grad.sizes),
-        " and indices of shape ", to_text(indices.sizes), " do not match");
+  check(grad.sizes == indices.sizes, PyExc_RuntimeError, "max_pool_backward(): grad of shape ", shown(grad.sizes),
+        " and indices of shape ", shown(indices.sizes), " do not match");
   check(indices.dtype == Dtype::Int64, PyExc_RuntimeError, "max_pool_backward(): expected indices of type Long, but got ",
         info(indices.dtype).type_name);
   add_gradient(call, gradient_sizes(call, 2));
@@ -171,8 +171,8 @@ void pool_backward(Call& call) {
     const Pooling pool = read_parameters(call, spatial_of(call, sizes), 2, 3, 4, -1, 5);
     check(!call[7].given() || call.integer(7) != 0, PyExc_RuntimeError, "avg_pool_backward(): divisor must be not zero");
     const Dims expected = output_sizes(call, sizes, pool);
-    check(grad.sizes == expected, PyExc_RuntimeError, "avg_pool_backward(): grad of shape ", to_text(grad.sizes),
-          " does not match the output, which has shape ", to_text(expected));
+    check(grad.sizes == expected, PyExc_RuntimeError, "avg_pool_backward(): grad of shape ", shown(grad.sizes),
+          " does not match the output, which has shape ", shown(expected));
   }
   add_gradient(call, std::move(sizes));
 }

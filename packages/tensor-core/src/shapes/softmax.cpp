@@ -21,8 +21,8 @@ void softmax_backward(Call& call) {
   call.convert(1, dtype);
   const TensorObject &grad = call.tensor(0), &output = call.tensor(1);
   call.dim(2, output.ndim());
-  check(grad.sizes == output.sizes, PyExc_RuntimeError, base_name(call), "(): grad of shape ", to_text(grad.sizes),
-        " does not match output of shape ", to_text(output.sizes));
+  check(grad.sizes == output.sizes, PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes),
+        " does not match output of shape ", shown(output.sizes));
   call.add_output(dtype, output.sizes).inserted = inserted_dimension(output);
   see_dimension(call, 0);
   see_dimension(call, 1);

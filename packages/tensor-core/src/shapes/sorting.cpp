@@ -27,7 +27,7 @@ void topk(Call& call) {
   const int dim = call.dim(2, self.ndim());
   const int64_t k = call.integer(1), count = self.ndim() == 0 ? 1 : self.sizes[dim];
   check(k >= 0 && k <= count, PyExc_RuntimeError, "topk(): selected index k out of range: k is ", k, ", and dimension ", dim,
-        " of shape ", to_text(self.sizes), " has ", count, " elements");
+        " of shape ", shown(self.sizes), " has ", count, " elements");
   Dims sizes = self.sizes;
   if (self.ndim() == 0) {
     call.set_int(1, 1);  // a result without dimensions holds one element

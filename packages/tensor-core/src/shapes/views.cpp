@@ -34,14 +34,14 @@ Dims infer_sizes(std::span<const int64_t> asked, int64_t numel) {
       check(inferred < 0, PyExc_RuntimeError, "only one dimension can be inferred");
       inferred = i;
     } else {
-      check(sizes[i] >= 0, PyExc_RuntimeError, "invalid shape dimension ", sizes[i], " at index ", i, " of shape ", to_text(asked));
+      check(sizes[i] >= 0, PyExc_RuntimeError, "invalid shape dimension ", sizes[i], " at index ", i, " of shape ", shown(asked));
       overflow |= __builtin_mul_overflow(known, sizes[i], &known);
     }
   }
   const bool fits = !overflow && (inferred < 0 ? known == numel : known > 0 ? numel % known == 0 : numel == 0);
-  check(fits, PyExc_RuntimeError, "shape '", to_text(asked), "' is invalid for input of size ", numel);
+  check(fits, PyExc_RuntimeError, "shape '", shown(asked), "' is invalid for input of size ", numel);
   if (inferred >= 0) {
-    check(known != 0, PyExc_RuntimeError, "cannot reshape tensor of 0 elements into shape ", to_text(asked),
+    check(known != 0, PyExc_RuntimeError, "cannot reshape tensor of 0 elements into shape ", shown(asked),
           " because the unspecified dimension size -1 can be any value and is ambiguous");
     sizes[inferred] = numel / known;
   }
@@ -126,17 +126,17 @@ void as_strided(Call& call) {
   const TensorObject& self = call.tensor(0);
   const std::span<const int64_t> sizes = call.ints(1), strides = call.ints(2);
   const int64_t offset = call[3].given() ? call.integer(3) : self.offset;
-  check(sizes.size() == strides.size(), PyExc_RuntimeError, "mismatch in length of strides and shape: ", to_text(strides), " and ",
-        to_text(sizes));
+  check(sizes.size() == strides.size(), PyExc_RuntimeError, "mismatch in length of strides and shape: ", shown(strides), " and ",
+        shown(sizes));
   check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
         sizes.size());
   check(offset >= 0, PyExc_RuntimeError, "Tensor: invalid storage offset ", offset);
   int64_t reach = 0;
   bool is_empty = false, overflow = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    check(sizes[i] >= 0, PyExc_RuntimeError, "as_strided: negative size ", sizes[i], " in ", to_text(sizes));
+    check(sizes[i] >= 0, PyExc_RuntimeError, "as_strided: negative size ", sizes[i], " in ", shown(sizes));
     check(strides[i] >= 0, PyExc_RuntimeError, "as_strided: Negative strides are not supported at the moment, got strides: ",
-          to_text(strides));
+          shown(strides));
     is_empty |= sizes[i] == 0;
     int64_t step = 0;
     overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach);
@@ -144,11 +144,11 @@ void as_strided(Call& call) {
   int64_t needed = 0;
   if (!is_empty) {
     overflow |= __builtin_add_overflow(reach, offset + 1, &needed) || __builtin_mul_overflow(needed, int64_t{itemsize(self.dtype)}, &needed);
-    check(!overflow, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", to_text(sizes), " and strides=",
-          to_text(strides));
+    check(!overflow, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes), " and strides=",
+          shown(strides));
   }
-  check(static_cast<uint64_t>(needed) <= self.storage->bytes, PyExc_RuntimeError, "setStorage: sizes ", to_text(sizes), ", strides ",
-        to_text(strides), ", storage offset ", offset, ", and itemsize ", itemsize(self.dtype), " requiring a storage size of ", needed,
+  check(static_cast<uint64_t>(needed) <= self.storage->bytes, PyExc_RuntimeError, "setStorage: sizes ", shown(sizes), ", strides ",
+        shown(strides), ", storage offset ", offset, ", and itemsize ", itemsize(self.dtype), " requiring a storage size of ", needed,
         " are out of bounds for storage of size ", self.storage->bytes);
   view_result(call, {Dims(sizes), Dims(strides), is_empty ? std::min(offset, self.offset) : offset});
 }
@@ -158,8 +158,8 @@ void expand(Call& call) {
   const std::span<const int64_t> asked = call.ints(1);
   const int ndim = static_cast<int>(asked.size()), added = ndim - self.ndim();
   check(ndim <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", ndim);
-  check(added >= 0, PyExc_RuntimeError, "expand(", info(self.dtype).type_name, "Tensor{", to_text(self.sizes), "}, size=",
-        to_text(asked), "): the number of sizes provided (", ndim,
+  check(added >= 0, PyExc_RuntimeError, "expand(", info(self.dtype).type_name, "Tensor{", shown(self.sizes), "}, size=",
+        shown(asked), "): the number of sizes provided (", ndim,
         ") must be greater or equal to the number of dimensions in the tensor (", self.ndim(), ")");
   Geometry geometry{Dims(asked), Dims(ndim, 0), self.offset};
   for (int i = 0; i < ndim; ++i) {
@@ -170,15 +170,15 @@ void expand(Call& call) {
       geometry.sizes[i] = self.sizes[i - added];
     }
     check(geometry.sizes[i] >= 0, PyExc_RuntimeError, "expand(): invalid size ", geometry.sizes[i], " at dimension ", i, " of ",
-          to_text(asked));
+          shown(asked));
     if (leading) {
       geometry.strides[i] = 0;
       continue;
     }
     const int64_t size = self.sizes[i - added];
     check(size == geometry.sizes[i] || size == 1, PyExc_RuntimeError, "The expanded size of the tensor (", geometry.sizes[i],
-          ") must match the existing size (", size, ") at non-singleton dimension ", i, ".  Target sizes: ", to_text(asked),
-          ".  Tensor sizes: ", to_text(self.sizes));
+          ") must match the existing size (", size, ") at non-singleton dimension ", i, ".  Target sizes: ", shown(asked),
+          ".  Tensor sizes: ", shown(self.sizes));
     geometry.strides[i] = size == geometry.sizes[i] ? self.strides[i - added] : 0;
   }
   view_result(call, std::move(geometry));
@@ -261,7 +261,7 @@ void select(Call& call) {
   int64_t index = call.integer(2);
   const int64_t size = self.sizes[dim];
   check(index >= -size && index < size, PyExc_IndexError, "select(): index ", index, " out of range for tensor of size ",
-        to_text(self.sizes), " at dimension ", dim);
+        shown(self.sizes), " at dimension ", dim);
   if (index < 0) index += size;
   Geometry geometry(self);
   geometry.offset += index * self.strides[dim];
@@ -349,18 +349,18 @@ void unfold(Call& call) {
 void movedim(Call& call) {
   const TensorObject& self = call.tensor(0);
   const std::span<const int64_t> source = call.ints(1), destination = call.ints(2);
-  check(source.size() == destination.size(), PyExc_RuntimeError, "movedim: Invalid source or destination dims: source (", to_text(source),
-        " dims) should contain the same number of dims as destination (", to_text(destination), " dims)");
+  check(source.size() == destination.size(), PyExc_RuntimeError, "movedim: Invalid source or destination dims: source (", shown(source),
+        " dims) should contain the same number of dims as destination (", shown(destination), " dims)");
   const int ndim = self.ndim();
   int from[max_dims];
   std::fill_n(from, ndim, -1);
   uint64_t moved = 0;
   for (size_t i = 0; i < source.size(); ++i) {
     const int a = wrap_dim(source[i], ndim), b = wrap_dim(destination[i], ndim);
-    check(!(moved >> a & 1), PyExc_RuntimeError, "movedim: repeated dim in `source` (", to_text(source), ")");
+    check(!(moved >> a & 1), PyExc_RuntimeError, "movedim: repeated dim in `source` (", shown(source), ")");
     moved |= uint64_t{1} << a;
     if (ndim == 0) continue;
-    check(from[b] < 0, PyExc_RuntimeError, "movedim: repeated dim in `destination` (", to_text(destination), ")");
+    check(from[b] < 0, PyExc_RuntimeError, "movedim: repeated dim in `destination` (", shown(destination), ")");
     from[b] = a;
   }
   // The others keep their order in the places that are left.
@@ -396,7 +396,7 @@ void unflatten(Call& call) {
   }
   const int64_t length = self.sizes[dim];
   fits = fits && (inferred < 0 ? known == length : known != 0 && length % known == 0);
-  check(fits, PyExc_RuntimeError, "unflatten: Provided sizes ", to_text(asked), " don't multiply up to the size of dim ", dim, " (",
+  check(fits, PyExc_RuntimeError, "unflatten: Provided sizes ", shown(asked), " don't multiply up to the size of dim ", dim, " (",
         length, ") in the input tensor");
   check(self.ndim() - 1 + static_cast<int>(asked.size()) <= max_dims, PyExc_RuntimeError, "unflatten: a tensor has at most ", max_dims,
         " dimensions");
