@@ -1,0 +1,57 @@
+"""Candelabra: PyTorch's API, taken apart. This is the tensor core; backends, autograd, nn and optim plug in."""
+
+from __future__ import annotations
+
+from pkgutil import extend_path
+
+# The other distributions add candelabra.autograd, candelabra.nn, … from folders of their own.
+__path__ = extend_path(__path__, __name__)
+
+from . import _C
+from ._C import (
+    BackendError,
+    BackendVersionError,
+    Generator,
+    OutOfMemoryError,
+    Size,
+    Storage,
+    Tensor,
+    bfloat16,
+    channels_last,
+    complex64,
+    complex128,
+    contiguous_format,
+    device,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    memory_format,
+    preserve_format,
+    uint8,
+)
+from . import assembly, backends, defaults, linalg, return_types
+from .defaults import *
+from .grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .layout import layout, strided
+from .numeric_info import finfo, iinfo
+from .printing import set_printoptions
+from .version import __version__
+
+UntypedStorage = Storage
+inf = float("inf")
+nan = float("nan")
+pi = 3.141592653589793
+e = 2.718281828459045
+newaxis = None
+
+#: Every operator by name, those that are no functions of the package included: ``candelabra.ops.silu(x)``.
+ops = assembly.ops
+# Functions, methods and the names of the dtypes that hide Python's own: from here on `bool` and `float` are dtypes in this module.
+globals().update(assembly.assemble(Tensor))
+__getattr__ = assembly.missing_attribute
+__dir__ = assembly.directory(globals())

@@ -1,0 +1,128 @@
+"""Puts the package together: operators and composites become functions of the package and methods of Tensor."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+from candelabra import _C, printing, return_types
+from candelabra.catalogue import OPERATORS
+from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY
+
+from . import composite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+#: Dtypes under the names that hide Python's own or are PyTorch's second ones.
+DTYPE_NAMES = {
+    "bool": _C.bool, "float": _C.float32, "double": _C.float64, "half": _C.float16, "short": _C.int16, "int": _C.int32,
+    "long": _C.int64, "cfloat": _C.complex64, "cdouble": _C.complex128,
+}  # fmt: skip
+
+#: Subpackages that other distributions bring.
+SUBPACKAGES = {
+    "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
+    "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "distributions": "candelabra-distributions",
+    "torch": "candelabra-torch-compat",
+}  # fmt: skip
+#: Modules of this distribution that are imported when they are asked for.
+LAZY_MODULES = ("serialization", "testing")
+LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization"}
+
+ops = SimpleNamespace()
+
+
+def assemble(tensor: type) -> dict[str, Any]:
+    """Put the methods on Tensor and return the functions of the package."""
+    functions: dict[str, Any] = {}
+    for name, operator in OPERATORS.items():
+        setattr(ops, name, operator)
+        inplace = operator.inplace
+        if inplace is not None:
+            setattr(ops, inplace.name, inplace)
+        if operator.result_type is not None:
+            setattr(return_types, name, operator.result_type)
+        _publish(operator, operator.tags, tensor, functions)
+        if inplace is not None and not operator.tags & HIDDEN:
+            setattr(tensor, inplace.name, inplace)
+            if len(operator.parameters) == 1:
+                functions[inplace.name] = inplace
+    functions.update(composite.FUNCTIONS)
+    for name, method in composite.METHODS.items():
+        setattr(tensor, name, method)
+    for name, attribute in composite.PROPERTIES.items():
+        setattr(tensor, name, attribute)
+    for alias, name in composite.ALIASES.items():
+        for suffix in ("", "_"):
+            if name + suffix in functions:
+                functions[alias + suffix] = functions[name + suffix]
+            if hasattr(tensor, name + suffix):
+                setattr(tensor, alias + suffix, tensor.__dict__[name + suffix])
+    tensor.__repr__ = printing.tensor_text
+    tensor.__array_priority__ = 1000
+    # What pickle looks up when it meets a function or an operator.
+    for made in composite.FUNCTIONS.values():
+        made.__module__ = "candelabra"
+    functions.update(DTYPE_NAMES)
+    return functions
+
+
+def _publish(operator: Any, tags: int, tensor: type, functions: dict[str, Any]) -> None:
+    if tags & HIDDEN:
+        return
+    if not tags & METHOD_ONLY:
+        functions[operator.name] = operator
+    if not tags & FUNCTION_ONLY:
+        setattr(tensor, operator.name, operator)
+
+
+def missing_attribute(name: str) -> Any:
+    """Import what is imported on first use only; the package's ``__getattr__``."""
+    import importlib
+
+    if name in SUBPACKAGES:
+        try:
+            return importlib.import_module(f"candelabra.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"candelabra.{name}":
+                raise
+            raise AttributeError(
+                f"candelabra.{name} is not installed: pip install {SUBPACKAGES[name]}", name=name, obj=sys.modules["candelabra"]
+            ) from error
+    if name in LAZY_MODULES:
+        return importlib.import_module(f"candelabra.{name}")
+    if name in LAZY_FUNCTIONS:
+        return getattr(importlib.import_module(f"candelabra.{LAZY_FUNCTIONS[name]}"), name)
+    if name == "default_generator":
+        return _C.default_generator(_C.get_default_device())
+    raise AttributeError(f"module 'candelabra' has no attribute '{name}'", name=name, obj=sys.modules["candelabra"])
+
+
+class MissingSubpackage:
+    """Tells what to install when a subpackage of another distribution is imported and not there.
+
+    Stands last in ``sys.meta_path``: it is asked only where nothing else finds the module.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raise where `name` is a subpackage that a distribution would bring."""
+        parent, _, child = name.partition(".")
+        if parent == "candelabra" and child in SUBPACKAGES:
+            raise ModuleNotFoundError(f"candelabra.{child} is not installed: pip install {SUBPACKAGES[child]}", name=name)
+
+
+if not any(finder is MissingSubpackage for finder in sys.meta_path):
+    sys.meta_path.append(MissingSubpackage)
+
+
+def directory(namespace: dict[str, Any]) -> Callable[[], list[str]]:
+    """Return the package's ``__dir__``: also what is imported on first use."""
+
+    def names() -> list[str]:
+        return sorted({*namespace, *SUBPACKAGES, *LAZY_MODULES, *LAZY_FUNCTIONS, "default_generator"})
+
+    return names

@@ -1,0 +1,244 @@
+"""Backends: finding them, loading them by name at first use, and their memory.
+
+A backend is a distribution with an entry point in the group ``candelabra.backends``, one entry a device type. An entry is
+loaded the first time its device type is used; a broken plugin breaks only its own device. ``python -m candelabra.backends``
+lists what is installed.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+
+from candelabra import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from typing import Any
+
+    from candelabra._C import device
+
+    Device = device | str | int
+
+#: The entry-point group of backend plugins.
+GROUP = "candelabra.backends"
+#: Distributions of ours by device type, for the advice in messages.
+KNOWN_DISTRIBUTIONS = {"cpu": "candelabra-backend-cpu", "cuda": "candelabra-backend-cuda"}
+
+# Two threads may use a device for the first time at once; a plugin may use its own device while it is loaded.
+_lock = RLock()
+
+__all__ = [
+    "device_count", "device_properties", "empty_cache", "hookimpl", "installed", "is_available", "load", "memory_statistics",
+    "reset_peak_statistics", "set_memory_limit", "synchronize",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # pluggy is imported when a backend is loaded or written, not with the package.
+    if name == "hookimpl":
+        from .hookspec import hookimpl
+
+        return hookimpl
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def installed() -> dict[str, list[EntryPoint]]:
+    """Return the installed plugins by device type, without loading any.
+
+    Returns
+    -------
+    dict
+        Device type to entry points: one, or several where distributions claim the same device type.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> sorted(candelabra.backends.installed()) != []
+    True
+    """
+    from importlib.metadata import entry_points
+
+    found: dict[str, list[EntryPoint]] = {}
+    seen = set()
+    for entry in entry_points(group=GROUP):
+        # An editable install may be on the path twice; it is the same claim.
+        claim = (entry.name, entry.value, _normalized_name(entry))
+        if claim not in seen:
+            seen.add(claim)
+            found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _normalized_name(entry: EntryPoint) -> str:
+    return (entry.dist.name if entry.dist is not None else entry.module).lower().replace("_", "-")
+
+
+def distribution_text(entry: EntryPoint) -> str:
+    """Return name and version of the distribution of a plugin."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
+
+
+def load(device_type: str) -> None:
+    """Load the backend of a device type. The core calls this at the first use of the device type.
+
+    Parameters
+    ----------
+    device_type
+        For instance ``"cpu"``.
+
+    Raises
+    ------
+    BackendError
+        Where none or more than one is installed, or the plugin fails. The next use tries again.
+    BackendVersionError
+        Where the backend was built for another major version of the ABI.
+    """
+    with _lock:
+        if device_type not in _C.loaded_device_types():
+            _load_entry(_only_entry(device_type))
+
+
+def _only_entry(device_type: str) -> EntryPoint:
+    found = installed()
+    entries = found.get(device_type, [])
+    if not entries:
+        raise _C.BackendError(_missing(device_type, sorted(found)))
+    if len(entries) > 1:
+        names = sorted(_normalized_name(entry) for entry in entries)
+        raise _C.BackendError(
+            f"the device '{device_type}' is claimed by {len(entries)} distributions: {', '.join(map(distribution_text, entries))}; "
+            f"keep one and uninstall the others, for instance: pip uninstall {names[-1]}"
+        )
+    return entries[0]
+
+
+def _missing(device_type: str, others: list[str]) -> str:
+    known = KNOWN_DISTRIBUTIONS.get(device_type)
+    installed_text = f"installed device types: {', '.join(others)}" if others else "no backend is installed"
+    if known is not None:
+        return f"no backend for device '{device_type}' is installed: pip install {known} ({installed_text})"
+    return (
+        f"no backend for device '{device_type}' is installed ({installed_text}); "
+        "a backend is a distribution with an entry point of that name in the group candelabra.backends"
+    )
+
+
+def _load_entry(entry: EntryPoint) -> None:
+    from .registrar import Registrar
+
+    distribution = distribution_text(entry)
+    registrar = Registrar(entry.name, distribution)
+    try:
+        plugin = entry.load()
+        _call_hook(plugin, entry, registrar)
+        registrar.commit()
+    except _C.BackendError:
+        raise
+    except Exception as cause:
+        raise _C.BackendError(
+            f"the backend for device '{entry.name}' ({distribution}) could not be loaded: {type(cause).__name__}: {cause}"
+        ) from cause
+
+
+def _call_hook(plugin: Any, entry: EntryPoint, registrar: Any) -> None:
+    import pluggy
+
+    from . import hookspec
+
+    manager = pluggy.PluginManager("candelabra")
+    manager.add_hookspecs(hookspec)
+    manager.register(plugin, name=entry.name)
+    if not manager.hook.candelabra_register_backend.get_hookimpls():
+        raise _C.BackendError(
+            f"the plugin {entry.value} of {registrar.distribution} has no function candelabra_register_backend decorated by "
+            "candelabra.backends.hookimpl"
+        )
+    manager.hook.candelabra_register_backend(registrar=registrar)
+
+
+# ---- devices and memory, the same for every device type
+
+
+def is_available(device_type: str) -> bool:
+    """Tell whether a device type can be used: installed, loadable and with at least one device.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.backends.is_available("nowhere")
+    False
+    """
+    try:
+        return device_count(device_type) > 0
+    except _C.BackendError:
+        return False
+
+
+def device_count(device_type: str) -> int:
+    """Return how many devices of a type there are; loads its backend.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.backends.device_count("cpu")
+    1
+    """
+    load(device_type)
+    return _C.backend_info(device_type)["device_count"]
+
+
+def device_properties(device: Device = "cpu") -> dict[str, Any]:
+    """Return name, memory in bytes, number of processors and architecture of a device; 0 where unknown."""
+    return _C.device_properties(device)
+
+
+def memory_statistics(device: Device = "cpu") -> dict[str, int]:
+    """Return the memory statistics of a device.
+
+    Returns
+    -------
+    dict
+        ``allocated`` and ``reserved`` bytes (in use, and held from the system), their peaks ``allocated_peak`` and
+        ``reserved_peak``, ``allocation_count``, and ``cache_hit_count`` of these that the system was not asked for.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.backends.memory_statistics("cpu")["allocated"] >= 0
+    True
+    """
+    return _C.memory_statistics(device)
+
+
+def empty_cache(device: Device = "cpu") -> None:
+    """Give the cached memory of a device back to the system."""
+    _C.empty_cache(device)
+
+
+def reset_peak_statistics(device: Device = "cpu") -> None:
+    """Start the peaks of the memory statistics anew."""
+    _C.reset_peak_statistics(device)
+
+
+def set_memory_limit(device: Device, limit: int | None) -> None:
+    """Bound the memory of a device.
+
+    Parameters
+    ----------
+    device
+        Of a backend that can.
+    limit
+        Bytes; beyond them an allocation raises OutOfMemoryError. None removes the bound.
+    """
+    if limit is not None and limit < 0:
+        raise ValueError(f"set_memory_limit(): the limit must not be negative, but got {limit}")
+    _C.set_memory_limit(device, -1 if limit is None else limit)
+
+
+def synchronize(device: Device = "cpu") -> None:
+    """Wait until everything queued on a device is done."""
+    _C.synchronize(device)
+
+
+_C.set_backend_loader(load)

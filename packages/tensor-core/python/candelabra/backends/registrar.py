@@ -1,0 +1,95 @@
+"""The registrar: what a backend plugin is handed to register its kernels with."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from candelabra import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class Registrar:
+    """Collects what one plugin gives, and hands it to the core when the plugin is done.
+
+    Nothing reaches the core before the plugin's hook has returned, so a plugin that fails halfway leaves nothing behind.
+
+    Parameters
+    ----------
+    device_type
+        The device type that is being loaded: the name of the entry point.
+    distribution
+        Name and version of the plugin's distribution, for messages.
+    """
+
+    def __init__(self, device_type: str, distribution: str) -> None:
+        self.device_type = device_type
+        self.distribution = distribution
+        self._library: str | None = None
+        self._kernels: dict[str, Callable[..., Any]] = {}
+
+    def library(self, path: str | os.PathLike[str]) -> None:
+        """Take the kernels of a shared library that exports ``candelabra_backend`` (see backend.h).
+
+        Parameters
+        ----------
+        path
+            Of the library; one a device type.
+
+        Raises
+        ------
+        BackendError
+            Where there is no such file, or a library was given before.
+        """
+        if self._library is not None:
+            raise _C.BackendError(f"{self.distribution} registers two libraries for device '{self.device_type}': {self._library} and {path}")
+        text = os.fspath(path)
+        if not os.path.exists(text):
+            raise _C.BackendError(
+                f"the library of {self.distribution} for device '{self.device_type}' is missing: {text}; reinstall the distribution"
+            )
+        self._library = text
+
+    def kernel(self, operator_name: str, function: Callable[..., Any]) -> None:
+        """Take a Python callable as the kernel of an operator on this device.
+
+        Parameters
+        ----------
+        operator_name
+            Of the catalogue; an in-place variant uses the kernel of its operator.
+        function
+            Called as ``function(out, *arguments)``, see docs/backends.md. It takes precedence over the library's kernel.
+
+        Warns
+        -----
+        RuntimeWarning
+            Where this tensor-core has no operator of that name: the plugin may have been written for a newer one.
+        """
+        if not callable(function):
+            raise TypeError(f"registrar.kernel('{operator_name}', ...): expected a callable, but got {type(function).__name__}")
+        from candelabra.catalogue import OPERATORS
+
+        if operator_name not in OPERATORS:
+            warnings.warn(
+                f"{self.distribution} registers a kernel for '{operator_name}', which this tensor-core does not have; it is left out. "
+                "If the backend is newer: pip install --upgrade candelabra-tensor-core",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return
+        self._kernels[operator_name] = function
+
+    def commit(self) -> None:
+        """Hand everything to the core."""
+        if self._library is None and not self._kernels:
+            raise _C.BackendError(
+                f"{self.distribution} registered neither a library nor a kernel for device '{self.device_type}': "
+                "its candelabra_register_backend must call registrar.library or registrar.kernel"
+            )
+        _C.register_backend(self.device_type, self.distribution, self._library)
+        for name, function in self._kernels.items():
+            _C.register_kernel(self.device_type, name, function)

@@ -1,0 +1,227 @@
+"""Conversions between dtypes and devices, in all of PyTorch's spellings."""
+
+from __future__ import annotations
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from .registration import function
+
+_to_copy = OPERATORS["to_copy"]
+_Tensor = _C.Tensor
+_dtype = _C.dtype
+_device = _C.device
+
+
+@function(package=False)
+def to(self, *arguments, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
+    """Convert to a dtype, to a device, or to those of another tensor.
+
+    Called as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, each followed by `non_blocking` and `copy`.
+
+    Parameters
+    ----------
+    dtype : dtype, optional
+        Of the result.
+    device : device, optional
+        Of the result.
+    other : Tensor, optional
+        Whose dtype and device the result gets.
+    non_blocking : bool
+        Whether a copy between devices may go on after the call.
+    copy : bool
+        Whether to copy even where nothing is to convert.
+    memory_format : memory_format, optional
+        Of the result; that of this tensor by default.
+
+    Returns
+    -------
+    Tensor
+        This tensor itself where it is already as wanted.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tensor([1, 2]).to(candelabra.float64)
+    tensor([1., 2.], dtype=candelabra.float64)
+    """
+    if arguments:
+        first, *rest = arguments
+        if type(first) is _dtype or first in (float, int, bool, complex):
+            dtype = first
+        elif isinstance(first, _Tensor):
+            other = first
+        elif first is None or isinstance(first, (_device, str, int)):
+            device = first
+            if rest and (rest[0] is None or type(rest[0]) is _dtype or rest[0] in (float, int, complex)):
+                dtype = rest.pop(0)
+        else:
+            raise TypeError(f"to(): expected a dtype, a device or a Tensor as first argument, but got {type(first).__name__}")
+        if rest:
+            non_blocking = rest.pop(0)
+        if rest:
+            copy = rest.pop(0)
+        if rest:
+            raise TypeError(f"to(): too many positional arguments ({len(arguments)})")
+    if other is not None:
+        dtype = other.dtype if dtype is None else dtype
+        device = other.device if device is None else device
+    if not copy:
+        if device is not None:
+            if type(device) is not _device:
+                device = _device(device)
+            same = device == self.device
+        else:
+            same = True
+        if same and (dtype is None or dtype is self.dtype) and _has_format(self, memory_format):
+            return self
+    return _to_copy(self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format)
+
+
+def _has_format(self, memory_format):
+    if memory_format is None or memory_format is _C.preserve_format:
+        return True
+    return self.is_contiguous(memory_format=memory_format)
+
+
+def _conversion(name, dtype):
+    def convert(self, memory_format=None):
+        if self.dtype is dtype and memory_format is None:
+            return self
+        return to(self, dtype, memory_format=memory_format)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"""Convert to {dtype.name}; the tensor itself where it is of that dtype.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tensor([1, 0]).{name}().dtype
+    candelabra.{dtype.name}
+    """
+    function(package=False)(convert)
+
+
+for _name, _made in {
+    "bool": _C.bool, "byte": _C.uint8, "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "half": _C.float16,
+    "bfloat16": _C.bfloat16, "float": _C.float32, "double": _C.float64, "cfloat": _C.complex64, "cdouble": _C.complex128,
+}.items():  # fmt: skip
+    _conversion(_name, _made)
+
+
+@function(name="type", package=False)
+def type_(self, dtype=None, non_blocking=False):
+    """Return the name of the tensor's type, or convert to a dtype.
+
+    Parameters
+    ----------
+    dtype : dtype or str, optional
+        What to convert to.
+    non_blocking : bool
+        Accepted for PyTorch's sake.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tensor([1.0]).type()
+    'candelabra.FloatTensor'
+    """
+    if dtype is None:
+        where = "" if self.device.type == "cpu" else f"{self.device.type}."
+        return f"candelabra.{where}{_TYPE_NAMES[self.dtype]}Tensor"
+    if isinstance(dtype, str):
+        wanted = dtype.rpartition(".")[2]
+        for known, name in _TYPE_NAMES.items():
+            if wanted in (f"{name}Tensor", known.name):
+                return to(self, known)
+        raise ValueError(f"invalid type: '{dtype}'")
+    return to(self, dtype)
+
+
+_TYPE_NAMES = {
+    _C.bool: "Bool", _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int", _C.int64: "Long", _C.float16: "Half",
+    _C.bfloat16: "BFloat16", _C.float32: "Float", _C.float64: "Double", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
+}  # fmt: skip
+
+
+@function(package=False)
+def type_as(self, other):
+    """Convert to the dtype and device of another tensor."""
+    return to(self, other)
+
+
+@function(package=False)
+def cpu(self, memory_format=None):
+    """Copy to the CPU; the tensor itself where it is there."""
+    return to(self, device="cpu", memory_format=memory_format)
+
+
+@function(package=False)
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """Copy to a CUDA device, the first one by default; the tensor itself where it is there."""
+    if device is None:
+        device = "cuda"
+    elif isinstance(device, int):
+        device = f"cuda:{device}"
+    return to(self, device=device, non_blocking=non_blocking, memory_format=memory_format)
+
+
+@function(package=False)
+def detach_(self):
+    """Cut this tensor off the tape, in place."""
+    if self._is_view():
+        raise RuntimeError("Can't detach views in-place; use detach() instead.")
+    self._clear_history()
+    self.requires_grad = False
+    return self
+
+
+@function(package=False)
+def zero_(self):
+    """Set every element to zero.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    return OPERATORS["fill_"](self, 0)
+
+
+@function(name="zero_", method=False)
+def _zero_function(input):
+    """Set every element to zero; see :meth:`Tensor.zero_`."""
+    return OPERATORS["fill_"](input, 0)
+
+
+@function(package=False)
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Set the main diagonal of a matrix, or of a tensor of equal sizes, to a number.
+
+    Parameters
+    ----------
+    fill_value : number
+    wrap : bool
+        Whether the diagonal of a tall matrix starts again below, one row left out.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.zeros(2, 2).fill_diagonal_(5)
+    tensor([[5., 0.],
+            [0., 5.]])
+    """
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) != 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    strides = self.stride()
+    count = min(self.shape)
+    diagonal = OPERATORS["as_strided"](self, (count,), (sum(strides),), self.storage_offset())
+    OPERATORS["fill_"](diagonal, fill_value)
+    rows, columns = self.shape[:2]
+    if wrap and self.ndim == 2 and rows > columns + 1:
+        for first in range(columns + 1, rows, columns + 1):
+            OPERATORS["fill_"](OPERATORS["diagonal"](self[first:]), fill_value)
+    return self

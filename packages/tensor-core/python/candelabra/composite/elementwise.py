@@ -1,0 +1,582 @@
+"""Activations and their gradients as decompositions, and elementwise functions made of operators.
+
+The ``*_backward`` decompositions are written with differentiable operators: they are what second derivatives go through.
+Half precisions are computed in float32, as fused kernels do.
+"""
+
+from __future__ import annotations
+
+import math
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from .registration import decomposes, function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from candelabra._C import Tensor, dtype
+
+_HALF = (_C.float16, _C.bfloat16)
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
+_INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
+_GELU_CUBIC = 0.044715
+
+where = OPERATORS["where"]
+clamp = OPERATORS["clamp"]
+exp = OPERATORS["exp"]
+tanh = OPERATORS["tanh"]
+sigmoid = OPERATORS["sigmoid"]
+_add = OPERATORS["add"]
+_sub = OPERATORS["sub"]
+_to_copy = OPERATORS["to_copy"]
+
+
+def wide(x: Tensor) -> Tensor:
+    """Return `x` in float32 where it is of half precision, else `x` itself."""
+    return _to_copy(x, dtype=_C.float32) if x.dtype in _HALF else x
+
+
+def narrow_to(x: Tensor, dtype: dtype) -> Tensor:
+    """Return `x` in `dtype`, itself where it has it."""
+    return x if x.dtype is dtype else _to_copy(x, dtype=dtype)
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """Return the complex conjugate of `x`, which is `x` itself where it is real."""
+    return OPERATORS["conj_physical"](x) if x.dtype.is_complex else x
+
+
+@decomposes("rsub")
+def rsub(self, other, *, alpha=1):
+    return _sub(other, self, alpha=alpha) if isinstance(other, _C.Tensor) else _add(OPERATORS["mul"](self, -alpha), other)
+
+
+# ---- activations
+
+
+def _check_approximate(approximate: str) -> bool:
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"approximate argument must be either none or tanh, but got {approximate!r}.")
+    return approximate == "tanh"
+
+
+@decomposes("gelu")
+def gelu(self, *, approximate="none"):
+    x = wide(self)
+    if _check_approximate(approximate):
+        inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x * x * x)
+        return narrow_to(0.5 * x * (1 + tanh(inner)), self.dtype)
+    return narrow_to(0.5 * x * (1 + OPERATORS["erf"](x * _SQRT_HALF)), self.dtype)
+
+
+@decomposes("gelu_backward")
+def gelu_backward(grad, self, *, approximate="none"):
+    x, g = wide(self), wide(grad)
+    if _check_approximate(approximate):
+        square = x * x
+        t = tanh(_SQRT_2_OVER_PI * (x + _GELU_CUBIC * square * x))
+        slope = _SQRT_2_OVER_PI * (1 + 3 * _GELU_CUBIC * square)
+        derivative = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope
+    else:
+        cumulative = 0.5 * (1 + OPERATORS["erf"](x * _SQRT_HALF))
+        derivative = cumulative + x * (exp(-0.5 * x * x) * _INV_SQRT_2PI)
+    return narrow_to(g * derivative, self.dtype)
+
+
+@decomposes("silu")
+def silu(self):
+    x = wide(self)
+    return narrow_to(x * sigmoid(x), self.dtype)
+
+
+@decomposes("silu_backward")
+def silu_backward(grad, self):
+    x = wide(self)
+    s = sigmoid(x)
+    return narrow_to(wide(grad) * (s * (1 + x * (1 - s))), self.dtype)
+
+
+@decomposes("softplus")
+def softplus(self, beta=1, threshold=20):
+    x = wide(self)
+    scaled = x * beta
+    # Clamped, so that the branch not taken stays finite and its gradient zero instead of NaN.
+    curved = OPERATORS["log1p"](exp(clamp(scaled, max=threshold))) / beta
+    return narrow_to(where(scaled > threshold, x, curved), self.dtype)
+
+
+@decomposes("mish")
+def mish(self):
+    x = wide(self)
+    return narrow_to(x * tanh(softplus(x)), self.dtype)
+
+
+@decomposes("log_sigmoid")
+def log_sigmoid(self):
+    # Beyond 40 the curve is its asymptote to double precision.
+    return -softplus(-self, 1, 40)
+
+
+@decomposes("elu")
+def elu(self, alpha=1, scale=1, input_scale=1):
+    x = wide(self)
+    negative = OPERATORS["expm1"](clamp(x, max=0) * input_scale) * (alpha * scale)
+    return narrow_to(where(x > 0, x * scale, negative), self.dtype)
+
+
+@decomposes("leaky_relu")
+def leaky_relu(self, negative_slope=0.01):
+    return where(self > 0, self, self * negative_slope)
+
+
+@decomposes("threshold_backward")
+def threshold_backward(grad, self, threshold):
+    return where(self <= threshold, 0, grad)
+
+
+@decomposes("sigmoid_backward")
+def sigmoid_backward(grad, output):
+    if output.dtype.is_complex:
+        return grad * conjugate((1 - output) * output)
+    y = wide(output)
+    return narrow_to(wide(grad) * ((1 - y) * y), output.dtype)
+
+
+@decomposes("tanh_backward")
+def tanh_backward(grad, output):
+    if output.dtype.is_complex:
+        return grad * conjugate(1 - output * output)
+    y = wide(output)
+    return narrow_to(wide(grad) * (1 - y * y), output.dtype)
+
+
+# ---- functions
+
+
+@function()
+def true_divide(input, other, *, out=None):
+    """Divide elementwise, giving a floating-point result for integers.
+
+    Parameters
+    ----------
+    input, other : Tensor or number
+        Broadcast to one shape.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        ``input / other``, the same as :func:`candelabra.div` without a rounding mode.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.true_divide(candelabra.tensor([3, 4]), 2)
+    tensor([1.5000, 2.0000])
+    """
+    return OPERATORS["div"](input, other) if out is None else OPERATORS["div"](input, other, out=out)
+
+
+@function(package=False)
+def true_divide_(self, other):
+    """Divide in place; see :func:`candelabra.true_divide`."""
+    return OPERATORS["div"].inplace(self, other)
+
+
+@function()
+def conj(input):
+    """Return the complex conjugate; a real tensor is returned as it is.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape and dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `input`. Complex results are new tensors: there is no lazy conjugation.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.conj(candelabra.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return conjugate(input)
+
+
+@function()
+def resolve_conj(input):
+    """Return `input`: conjugation is never lazy here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.resolve_conj(candelabra.tensor([1.0]))
+    tensor([1.])
+    """
+    return input
+
+
+@function()
+def resolve_neg(input):
+    """Return `input`: negation is never lazy here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.resolve_neg(candelabra.tensor([1.0]))
+    tensor([1.])
+    """
+    return input
+
+
+@function(package=False)
+def is_conj(self):
+    """Return False: conjugation is never lazy here."""
+    return False
+
+
+@function(package=False)
+def is_neg(self):
+    """Return False: negation is never lazy here."""
+    return False
+
+
+@function()
+def clamp_min(input, min, *, out=None):
+    """Raise every element below `min` to `min`.
+
+    Parameters
+    ----------
+    input : Tensor
+    min : number or Tensor
+        The lower bound.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        ``max(input, min)``; NaN stays NaN.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.clamp_min(candelabra.tensor([-1.0, 2.0]), 0)
+    tensor([0., 2.])
+    """
+    return clamp(input, min) if out is None else clamp(input, min, out=out)
+
+
+@function()
+def clamp_max(input, max, *, out=None):
+    """Lower every element above `max` to `max`.
+
+    Parameters
+    ----------
+    input : Tensor
+    max : number or Tensor
+        The upper bound.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        ``min(input, max)``; NaN stays NaN.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.clamp_max(candelabra.tensor([-1.0, 2.0]), 0)
+    tensor([-1.,  0.])
+    """
+    return clamp(input, None, max) if out is None else clamp(input, None, max, out=out)
+
+
+@function(package=False)
+def clamp_min_(self, min):
+    """Raise in place every element below `min` to `min`."""
+    return clamp.inplace(self, min)
+
+
+@function(package=False)
+def clamp_max_(self, max):
+    """Lower in place every element above `max` to `max`."""
+    return clamp.inplace(self, None, max)
+
+
+@function()
+def logit(input, eps=None, *, out=None):
+    """Compute ``log(x / (1 - x))``, the inverse of the logistic sigmoid.
+
+    Parameters
+    ----------
+    input : Tensor
+        Probabilities.
+    eps : float, optional
+        Clamps `input` to ``[eps, 1 - eps]`` first; without it values outside of [0, 1] give NaN.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.logit(candelabra.tensor([0.5, 0.75]))
+    tensor([0.0000, 1.0986])
+    """
+    x = input if eps is None else clamp(input, eps, 1 - eps)
+    result = OPERATORS["log"](x / (1 - x))
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def sinc(input, *, out=None):
+    """Compute the normalized sine cardinal, ``sin(pi x) / (pi x)``, with 1 at 0.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.sinc(candelabra.tensor([0.0, 0.5]))
+    tensor([1.0000, 0.6366])
+    """
+    scaled = input * math.pi
+    zero = scaled == 0
+    safe = OPERATORS["masked_fill"](scaled, zero, 1.0)
+    result = OPERATORS["masked_fill"](OPERATORS["sin"](safe) / safe, zero, 1.0)
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def deg2rad(input, *, out=None):
+    """Turn degrees into radians.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.deg2rad(candelabra.tensor([180.0]))
+    tensor([3.1416])
+    """
+    result = input * (math.pi / 180)
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def rad2deg(input, *, out=None):
+    """Turn radians into degrees.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.rad2deg(candelabra.tensor([1.0]))
+    tensor([57.2958])
+    """
+    result = input * (180 / math.pi)
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def float_power(input, exponent, *, out=None):
+    """Raise to a power in double precision.
+
+    Parameters
+    ----------
+    input, exponent : Tensor or number
+        At least one tensor; broadcast to one shape.
+
+    Returns
+    -------
+    Tensor
+        Of dtype float64, or complex128 where an argument is complex.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.float_power(candelabra.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=candelabra.float64)
+    """
+    tensors = [x for x in (input, exponent) if isinstance(x, _C.Tensor)]
+    numbers = [x for x in (input, exponent) if not isinstance(x, _C.Tensor)]
+    is_complex = any(x.dtype.is_complex for x in tensors) or any(isinstance(x, complex) for x in numbers)
+    dtype = _C.complex128 if is_complex else _C.float64
+    base, power = (narrow_to(x, dtype) if isinstance(x, _C.Tensor) else x for x in (input, exponent))
+    result = OPERATORS["pow"](base, power)
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Tell elementwise whether ``|input - other| <= atol + rtol * |other|``.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of one dtype, broadcast to one shape.
+    rtol, atol : float
+        Relative and absolute tolerance.
+    equal_nan : bool
+        Whether two NaN are close.
+
+    Returns
+    -------
+    Tensor
+        Of dtype bool. Equal infinities are close.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.isclose(candelabra.tensor([1.0, 2.0]), candelabra.tensor([1.0 + 1e-9, 2.1]))
+    tensor([ True, False])
+    """
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{_dtype_name(input)} did not match {_dtype_name(other)}")
+    if rtol < 0:
+        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
+    if atol < 0:
+        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol}")
+    close = OPERATORS["eq"](input, other)
+    inexact = input.dtype.is_floating_point or input.dtype.is_complex
+    if equal_nan and inexact:
+        close = close | (OPERATORS["isnan"](input) & OPERATORS["isnan"](other))
+    if rtol == 0 and atol == 0:
+        return close
+    if not inexact:
+        input, other = (_to_copy(x, dtype=_C.float64) for x in (input, other))
+    allowed = atol + rtol * OPERATORS["abs"](other)
+    difference = OPERATORS["abs"](input - other)
+    return close | (OPERATORS["isfinite"](difference) & (difference <= allowed))
+
+
+def _dtype_name(x: Tensor) -> str:
+    return str(x.dtype).rpartition(".")[2].capitalize()
+
+
+@function()
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Tell whether all elements are close; see :func:`candelabra.isclose`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.allclose(candelabra.tensor([1.0]), candelabra.tensor([1.0 + 1e-7]))
+    True
+    """
+    return bool(OPERATORS["all"](isclose(input, other, rtol, atol, equal_nan)))
+
+
+@function()
+def equal(input, other):
+    """Tell whether two tensors have the same shape and the same elements.
+
+    Returns
+    -------
+    bool
+        False where the shapes differ, and where a NaN is among the elements.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.equal(candelabra.tensor([1, 2]), candelabra.tensor([1, 2]))
+    True
+    """
+    if not (isinstance(input, _C.Tensor) and isinstance(other, _C.Tensor)):
+        wrong = other if isinstance(input, _C.Tensor) else input
+        raise TypeError(f"equal(): expected two Tensors, got {type(wrong).__name__}")
+    if input.shape != other.shape:
+        return False
+    return bool(OPERATORS["all"](OPERATORS["eq"](input, other)))
+
+
+@function()
+def isreal(input):
+    """Tell elementwise whether the imaginary part is zero.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.isreal(candelabra.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
+    if input.dtype.is_complex:
+        return input.imag == 0
+    return OPERATORS["empty"](list(input.shape), dtype=_C.bool, device=input.device).fill_(True)
+
+
+@function()
+def is_nonzero(input):
+    """Tell whether the one element of a tensor is not zero.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_nonzero(candelabra.tensor([0.0]))
+    False
+    """
+    if input.numel() == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    if input.numel() > 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(input.item())
+
+
+@function()
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    """Tell for each element whether it is among the test elements.
+
+    Parameters
+    ----------
+    elements, test_elements : Tensor or number
+    assume_unique : bool
+        Accepted for PyTorch's sake; it changes nothing.
+    invert : bool
+        Whether to tell which are not among them.
+
+    Returns
+    -------
+    Tensor
+        Of dtype bool and the shape of `elements`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.isin(candelabra.tensor([1, 2, 3]), candelabra.tensor([2, 4]))
+    tensor([False,  True, False])
+    """
+    if not isinstance(elements, _C.Tensor):
+        elements = _C.tensor_from_data(elements, None, test_elements.device)
+    if not isinstance(test_elements, _C.Tensor):
+        found = OPERATORS["eq"](elements, test_elements)
+    else:
+        tests = test_elements.reshape(-1)
+        found = OPERATORS["any"](OPERATORS["eq"](elements.unsqueeze(-1), tests), -1)
+    return OPERATORS["logical_not"](found) if invert else found
+
+
+@function(method=False)
+def result_type(tensor1, tensor2):
+    """Return the dtype that arithmetic of the two arguments gives, by the rules of type promotion.
+
+    Parameters
+    ----------
+    tensor1, tensor2 : Tensor or number
+
+    Returns
+    -------
+    dtype
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.result_type(candelabra.tensor([1, 2]), 1.0)
+    candelabra.float32
+    """
+    return _C.result_type(tensor1, tensor2)

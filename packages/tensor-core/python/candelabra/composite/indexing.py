@@ -1,0 +1,340 @@
+"""Reading and writing at positions, in PyTorch's spellings."""
+
+from __future__ import annotations
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from .registration import decomposes, fallback, function
+from .scan import cummax
+from .views import broadcast_shape, reshape, wrap_dim
+
+_index_select = OPERATORS["index_select"]
+_gather = OPERATORS["gather"]
+_where = OPERATORS["where"]
+
+
+# ---- decompositions
+
+
+@decomposes("embedding")
+def embedding(weight, indices, padding_idx=-1):
+    if weight.ndim != 2:
+        raise RuntimeError(f"'weight' must be 2-D, but got {list(weight.shape)}")
+    rows = _index_select(weight, 0, reshape(indices, indices.numel()))
+    return OPERATORS["view"](rows, (*indices.shape, weight.shape[1]))
+
+
+@decomposes("embedding_backward")
+def embedding_backward(grad, indices, num_weights, padding_idx=-1):
+    rows = reshape(grad, (indices.numel(), grad.shape[-1]))
+    flat = reshape(indices, indices.numel())
+    if padding_idx >= 0:
+        rows = _where(OPERATORS["unsqueeze"](OPERATORS["ne"](flat, padding_idx), 1), rows, 0)
+    zeros = OPERATORS["fill_"](OPERATORS["empty"]((num_weights, grad.shape[-1]), dtype=grad.dtype, device=grad.device), 0)
+    return OPERATORS["index_add"](zeros, 0, flat, rows)
+
+
+# ---- where, nonzero
+
+
+@fallback("where")
+def _where_spellings(*arguments, **names):
+    # where(condition) alone: the positions; x.where(condition, other) comes as where(x, condition, other) from the method below.
+    if "self" in names:
+        names["input"] = names.pop("self")
+        return _where(*arguments, **names)
+    if len(arguments) == 1 and not names:
+        return nonzero_tuple(arguments[0])
+    if not arguments and names.keys() == {"condition"}:
+        return nonzero_tuple(names["condition"])
+    return NotImplemented
+
+
+@function(name="where", package=False)
+def where_method(self, condition, other):
+    """Take this tensor where the condition holds, else `other`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([-1.0, 2.0])
+    >>> x.where(x > 0, 0)
+    tensor([0., 2.])
+    """
+    return _where(condition, self, other)
+
+
+@fallback("nonzero")
+def _nonzero_spellings(self, *, as_tuple=False, out=None):
+    if as_tuple:
+        return nonzero_tuple(self)
+    return OPERATORS["nonzero"](self) if out is None else NotImplemented
+
+
+def nonzero_tuple(input):
+    """Return the positions of the elements that are not zero, one tensor a dimension."""
+    if input.ndim == 0:
+        input = reshape(input, 1)
+    positions = OPERATORS["nonzero"](input)
+    return tuple([OPERATORS["select"](positions, 1, d) for d in range(input.ndim)])
+
+
+@function()
+def argwhere(input):
+    """Return the positions of the elements that are not zero, one a row.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.argwhere(candelabra.tensor([0, 5]))
+    tensor([[1]])
+    """
+    return OPERATORS["nonzero"](input)
+
+
+# ---- gather and scatter
+
+
+@function()
+def take_along_dim(input, indices, dim=None, *, out=None):
+    """Take the elements at positions along a dimension; the others are broadcast.
+
+    Parameters
+    ----------
+    input : Tensor
+    indices : Tensor
+        Of dtype int64.
+    dim : int, optional
+        The dimension; without it, `input` and `indices` are flattened.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([[3, 1], [2, 4]])
+    >>> candelabra.take_along_dim(x, x.argsort(dim=1), dim=1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    if dim is None:
+        input, indices, axis = reshape(input, -1), reshape(indices, -1), 0
+    else:
+        if input.ndim != indices.ndim:
+            raise RuntimeError(
+                "take_along_dim(): input and indices should have the same number of dimensions, but got "
+                f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+            )
+        axis = wrap_dim(dim, input.ndim)
+        sizes = [
+            None if d == axis else broadcast_shape((a,), (b,))[0] for d, (a, b) in enumerate(zip(input.shape, indices.shape))
+        ]
+        input = OPERATORS["expand"](input, [input.shape[d] if n is None else n for d, n in enumerate(sizes)])
+        indices = OPERATORS["expand"](indices, [indices.shape[d] if n is None else n for d, n in enumerate(sizes)])
+    return _gather(input, axis, indices) if out is None else _gather(input, axis, indices, out=out)
+
+
+def _reduce_spelling(operator, in_place):
+    def respelled(self, dim, index, *arguments, src=None, value=None, reduce=None, **names):
+        if names or len(arguments) > 1 or (reduce is None and value is None):
+            return NotImplemented
+        source = arguments[0] if arguments else src if src is not None else value
+        if source is None:
+            return NotImplemented
+        if reduce is None:
+            return operator(self, dim, index, source)
+        if not isinstance(source, _C.Tensor):
+            source = OPERATORS["fill_"](OPERATORS["empty"](index.shape, dtype=self.dtype, device=self.device), source)
+        if reduce == "add":
+            added = OPERATORS["scatter_add"]
+            return (added.inplace if in_place else added)(self, dim, index, source)
+        if reduce == "multiply":
+            result = scatter_reduce(self, dim, index, source, "prod")
+            return self.copy_(result) if in_place else result
+        raise RuntimeError(f"reduce argument must be either add or multiply, but got {reduce!r}")
+
+    return respelled
+
+
+OPERATORS["scatter"].fallback = _reduce_spelling(OPERATORS["scatter"], False)
+OPERATORS["scatter"].inplace.fallback = _reduce_spelling(OPERATORS["scatter"].inplace, True)
+
+
+@function()
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+    """Combine the elements of `src` that go to one position of `input`.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+        Along which `index` counts.
+    index : Tensor
+        Of dtype int64.
+    src : Tensor
+        What goes there.
+    reduce : str
+        ``"sum"``, ``"mean"``, ``"amax"``, ``"amin"`` or ``"prod"``.
+    include_self : bool
+        Whether the element of `input` takes part.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> zeros, index = candelabra.zeros(2), candelabra.tensor([0, 0, 1])
+    >>> candelabra.scatter_reduce(zeros, 0, index, candelabra.tensor([1.0, 2.0, 3.0]), "sum")
+    tensor([3., 3.])
+    """
+    axis = wrap_dim(dim, input.ndim)
+    src = OPERATORS["as_strided"](src, index.shape, src.stride(), src.storage_offset()) if src.shape != index.shape else src
+    if reduce in ("sum", "mean"):
+        base = input if include_self else OPERATORS["scatter"](input, axis, index, 0)
+        total = OPERATORS["scatter_add"](base, axis, index, src)
+        if reduce == "sum":
+            return total
+        zeros = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=input.dtype, device=input.device), int(include_self))
+        ones = OPERATORS["fill_"](OPERATORS["empty"](index.shape, dtype=input.dtype, device=input.device), 1)
+        count = OPERATORS["clamp"](OPERATORS["scatter_add"](zeros, axis, index, ones), min=1)
+        return OPERATORS["div"](total, count, rounding_mode=None if input.dtype.is_floating_point else "floor")
+    if reduce not in ("amax", "amin", "prod"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    return _reduced_by_rank(input, axis, index, src, reduce, include_self)
+
+
+def _reduced_by_rank(input, axis, index, src, reduce, include_self):
+    """Scatter in rounds, so that no position is met twice in one: the k-th source of each position in round k."""
+    if index.numel() == 0:
+        return OPERATORS["clone"](input)
+    if index.ndim == 0:
+        return reshape(_reduced_by_rank(reshape(input, 1), 0, reshape(index, 1), reshape(src, 1), reduce, include_self), ())
+    combine = {"amax": OPERATORS["maximum"], "amin": OPERATORS["minimum"], "prod": OPERATORS["mul"]}[reduce]
+    ordered, order = OPERATORS["sort"](index, axis, False, True)
+    length = index.shape[axis]
+    places = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=index.device)
+    places = places.view([length if d == axis else 1 for d in range(index.ndim)])
+    # Rank within a run of equals: the place less the place where the run begins.
+    earlier, later = (OPERATORS["narrow"](ordered, axis, start, length - 1) for start in (0, 1))
+    starts = _where(OPERATORS["ne"](earlier, later), OPERATORS["narrow"](places, axis, 1, length - 1), 0)
+    head = starts.new_zeros([1 if d == axis else n for d, n in enumerate(index.shape)])
+    rank = places - cummax(OPERATORS["cat"]([head, starts], axis), axis).values
+    result = input
+    sources = _gather(src, axis, order)
+    touched = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=_C.bool, device=input.device), include_self)
+    for k in range(int(OPERATORS["amax"](rank)) + 1):
+        chosen = OPERATORS["eq"](rank, k)
+        here = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=input.dtype, device=input.device), 0)
+        hit = OPERATORS["scatter_add"](here, axis, ordered, chosen.to(input.dtype)) > 0
+        value = OPERATORS["scatter_add"](here, axis, ordered, _where(chosen, sources, 0))
+        result = _where(hit, _where(touched, combine(result, value), value), result)
+        touched = touched | hit
+    return result
+
+
+@function(package=False)
+def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
+    """Combine in place; see :func:`candelabra.scatter_reduce`."""
+    return self.copy_(scatter_reduce(self, dim, index, src, reduce, include_self=include_self))
+
+
+@function()
+def select_scatter(input, src, dim, index):
+    """Return a copy of `input` with `src` written at a position of a dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.select_scatter(candelabra.zeros(2, 2), candelabra.ones(2), 0, 0)
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    result = OPERATORS["clone"](input)
+    OPERATORS["select"](result, dim, index).copy_(src)
+    return result
+
+
+@function()
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """Return a copy of `input` with `src` written into a slice of a dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.slice_scatter(candelabra.zeros(3), candelabra.ones(2), 0, 1)
+    tensor([0., 1., 1.])
+    """
+    result = OPERATORS["clone"](input)
+    OPERATORS["slice"](result, dim, start, end, step).copy_(src)
+    return result
+
+
+@function()
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """Return a copy of `input` with `src` written on a diagonal.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.diagonal_scatter(candelabra.zeros(2, 2), candelabra.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    result = OPERATORS["clone"](input)
+    OPERATORS["diagonal"](result, offset, dim1, dim2).copy_(src)
+    return result
+
+
+@function(package=False)
+def put_(self, index, source, accumulate=False):
+    """Write elements at positions of the flattened tensor."""
+    if index.numel() != source.numel():
+        raise RuntimeError(
+            f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, "
+            f"index.numel() = {index.numel()}"
+        )
+    flat = reshape(self, -1)
+    changed = OPERATORS["index_put"](flat, [reshape(index, -1)], reshape(source, -1), accumulate)
+    return self.copy_(reshape(changed, self.shape))
+
+
+@function(method=False)
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+    """Return the positions of the lower triangle of a matrix: rows above, columns below.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _triangle_indices(row, col, offset, dtype, device, OPERATORS["le"])
+
+
+@function(method=False)
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+    """Return the positions of the upper triangle of a matrix: rows above, columns below.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _triangle_indices(row, col, offset, dtype, device, OPERATORS["ge"])
+
+
+def _triangle_indices(row, col, offset, dtype, device, compare):
+    if row < 0 or col < 0:
+        raise RuntimeError(f"row and col must be non-negative, got {row} and {col}")
+    rows = OPERATORS["arange"](0, row, 1, dtype=_C.int64, device=device)
+    columns = OPERATORS["arange"](0, col, 1, dtype=_C.int64, device=device)
+    inside = compare(OPERATORS["sub"](columns, offset), OPERATORS["unsqueeze"](rows, 1))
+    positions = OPERATORS["transpose"](OPERATORS["nonzero"](inside), 0, 1)
+    positions = OPERATORS["clone"](positions, memory_format=_C.contiguous_format)
+    return positions if dtype is None else positions.to(dtype)

@@ -1,0 +1,475 @@
+"""Products of any ranks, made of those of matrices with as few copies as there can be."""
+
+from __future__ import annotations
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from .elementwise import conjugate
+from .registration import decomposes, function
+from .views import broadcast_shape, reshape
+
+_mm = OPERATORS["mm"]
+_bmm = OPERATORS["bmm"]
+_mv = OPERATORS["mv"]
+_dot = OPERATORS["dot"]
+_addmm = OPERATORS["addmm"]
+_expand = OPERATORS["expand"]
+_unsqueeze = OPERATORS["unsqueeze"]
+_squeeze = OPERATORS["squeeze"]
+_transpose = OPERATORS["transpose"]
+
+
+@decomposes("mv")
+def mv(self, vec):
+    if self.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {self.ndim}, {vec.ndim}")
+    if self.shape[1] != vec.shape[0]:
+        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})")
+    return _squeeze(_mm(self, _unsqueeze(vec, 1)), 1)
+
+
+@decomposes("linear")
+def linear(input, weight, bias=None):
+    if weight.ndim != 2 or input.ndim == 0:
+        raise RuntimeError(f"linear(): expected an input of at least one dimension and a 2-D weight, got {list(input.shape)}, {list(weight.shape)}")
+    features = input.shape[-1]
+    rows = input if input.ndim == 2 else reshape(input, (input.numel() // features if features else _rows(input), features))
+    transposed = _transpose(weight, 0, 1)
+    result = _mm(rows, transposed) if bias is None else _addmm(bias, rows, transposed)
+    return result if input.ndim == 2 else reshape(result, (*input.shape[:-1], weight.shape[0]))
+
+
+def _rows(input):
+    count = 1
+    for n in input.shape[:-1]:
+        count *= n
+    return count
+
+
+@function()
+def matmul(input, other, *, out=None):
+    """Multiply matrices, vectors, or batches of matrices.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of one dtype. A vector is a row on the left and a column on the right; more than two dimensions are batches of
+        matrices, whose batch dimensions are broadcast.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        The product, without the dimensions that stood for vectors.
+
+    Raises
+    ------
+    RuntimeError
+        Where an argument has no dimension, or the inner sizes differ.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.matmul(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([1, 1]))
+    tensor([3, 7])
+    """
+    result = _matmul(input, other)
+    return result if out is None else out.copy_(result)
+
+
+def _matmul(a, b):
+    left, right = a.ndim, b.ndim
+    if left == 2 and right == 2:
+        return _mm(a, b)
+    if left == 0 or right == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
+    if right == 1:
+        if left == 1:
+            return _dot(a, b)
+        if left == 2:
+            return _mv(a, b)
+        _check_inner(a, b, a.shape[-1], b.shape[0])
+        if a.is_contiguous():
+            return reshape(_mv(reshape(a, (_rows(a), a.shape[-1])), b), a.shape[:-1])
+        return _squeeze(_matmul(a, _unsqueeze(b, 1)), -1)
+    if left == 1:
+        if right == 2:
+            _check_inner(a, b, a.shape[0], b.shape[0])
+            return _squeeze(_mm(_unsqueeze(a, 0), b), 0)
+        return _squeeze(_matmul(_unsqueeze(a, 0), b), -2)
+    _check_inner(a, b, a.shape[-1], b.shape[-2])
+    if right == 2 and (a.is_contiguous() or not b.requires_grad):
+        # One large product in place of a batch of small ones.
+        return reshape(_mm(reshape(a, (_rows(a), a.shape[-1])), b), (*a.shape[:-1], b.shape[-1]))
+    if left == 3 and right == 3 and a.shape[0] == b.shape[0]:
+        return _bmm(a, b)
+    batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    count = 1
+    for n in batch:
+        count *= n
+    a = reshape(_expand(a, (*batch, *a.shape[-2:])), (count, *a.shape[-2:]))
+    b = reshape(_expand(b, (*batch, *b.shape[-2:])), (count, *b.shape[-2:]))
+    return reshape(_bmm(a, b), (*batch, a.shape[1], b.shape[2]))
+
+
+def _check_inner(a, b, inner_a, inner_b):
+    if inner_a != inner_b:
+        if a.ndim <= 2 and b.ndim <= 2:
+            rows = "x".join(map(str, a.shape if a.ndim == 2 else (1, *a.shape)))
+            columns = "x".join(map(str, b.shape))
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows} and {columns})")
+        raise RuntimeError(
+            f"matmul(): the last dimension of the first argument must be the last but one of the second, but got shapes {list(a.shape)} "
+            f"and {list(b.shape)}"
+        )
+
+
+@function(aliases=("ger",))
+def outer(input, vec2, *, out=None):
+    """Multiply every element of a vector with every element of another.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.outer(candelabra.tensor([1, 2]), candelabra.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    for name, t in (("self", input), ("vec2", vec2)):
+        if t.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {t.ndim}-D")
+    product = OPERATORS["mul"]
+    return product(_unsqueeze(input, 1), vec2) if out is None else product(_unsqueeze(input, 1), vec2, out=out)
+
+
+@function()
+def inner(input, other, *, out=None):
+    """Sum the products over the last dimensions of two tensors; a number multiplies.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.inner(candelabra.tensor([1, 2]), candelabra.tensor([3, 4]))
+    tensor(11)
+    """
+    if input.ndim == 0 or other.ndim == 0:
+        result = input * other
+    elif input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}"
+        )
+    else:
+        result = tensordot(input, other, ([-1], [-1]))
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def vdot(input, other, *, out=None):
+    """Sum the products of two vectors, the first of them conjugated.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.vdot(candelabra.tensor([1j]), candelabra.tensor([1j]))
+    tensor(1.+0.j)
+    """
+    result = _dot(conjugate(input), other)
+    return result if out is None else out.copy_(result)
+
+
+@function(method=False)
+def tensordot(a, b, dims=2, out=None):
+    """Sum products over several dimensions of two tensors.
+
+    Parameters
+    ----------
+    a, b : Tensor
+    dims : int or pair of lists of int
+        The last `dims` dimensions of `a` with the first of `b`; or the dimensions of each.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        With the other dimensions of `a`, then those of `b`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tensordot(candelabra.ones(2, 3), candelabra.ones(3, 2), dims=1)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+    if isinstance(dims, _C.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims_a, dims_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError(f"both dimension lists should have same length, got {len(dims_a)} and {len(dims_b)}")
+    dims_a = [d + a.ndim if d < 0 else d for d in dims_a]
+    dims_b = [d + b.ndim if d < 0 else d for d in dims_b]
+    for d, e in zip(dims_a, dims_b):
+        if a.shape[d] != b.shape[e] and 1 not in (a.shape[d], b.shape[e]):
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[d]} in dim {d} and second has size {b.shape[e]} in dim {e}"
+            )
+    # A size of 1 against another: the sum over the other alone.
+    wider_a = [d for d, e in zip(dims_a, dims_b) if a.shape[d] != b.shape[e] and b.shape[e] == 1]
+    wider_b = [e for d, e in zip(dims_a, dims_b) if a.shape[d] != b.shape[e] and a.shape[d] == 1]
+    if wider_a:
+        a = OPERATORS["sum"](a, wider_a, True)
+    if wider_b:
+        b = OPERATORS["sum"](b, wider_b, True)
+    free_a = [d for d in range(a.ndim) if d not in dims_a]
+    free_b = [d for d in range(b.ndim) if d not in dims_b]
+    rows, columns, common = 1, 1, 1
+    for d in free_a:
+        rows *= a.shape[d]
+    for d in free_b:
+        columns *= b.shape[d]
+    for d in dims_a:
+        common *= a.shape[d]
+    shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
+    left = reshape(OPERATORS["permute"](a, free_a + dims_a), (rows, common))
+    right = reshape(OPERATORS["permute"](b, dims_b + free_b), (common, columns))
+    result = reshape(_mm(left, right), shape)
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+    """Compute ``beta * input + alpha * (mat @ vec)``; with ``beta=0`` `input` is not read.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.addmv(candelabra.ones(2), candelabra.eye(2), candelabra.tensor([1.0, 2.0]))
+    tensor([2., 3.])
+    """
+    product = _mv(mat, vec)
+    result = product * alpha if alpha != 1 else product
+    if beta != 0:
+        result = OPERATORS["add"](result, input if beta == 1 else input * beta)
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+    """Compute ``beta * input + alpha * outer(vec1, vec2)``; with ``beta=0`` `input` is not read.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.addr(candelabra.zeros(2, 2), candelabra.ones(2), candelabra.ones(2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    product = outer(vec1, vec2)
+    result = product * alpha if alpha != 1 else product
+    if beta != 0:
+        result = OPERATORS["add"](result, input if beta == 1 else input * beta)
+    return result if out is None else out.copy_(result)
+
+
+@function()
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """Compute ``beta * input`` plus `alpha` times the sum of the products of two batches of matrices.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.addbmm(candelabra.zeros(1, 1), candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1))
+    tensor([[6.]])
+    """
+    result = OPERATORS["sum"](_bmm(batch1, batch2), 0)
+    result = result * alpha if alpha != 1 else result
+    if beta != 0:
+        result = OPERATORS["add"](result, input if beta == 1 else input * beta)
+    return result if out is None else out.copy_(result)
+
+
+def _in_place(name, compute):
+    def in_place(self, first, second, *, beta=1, alpha=1):
+        return self.copy_(compute(self, first, second, beta=beta, alpha=alpha))
+
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = f"Compute :func:`candelabra.{compute.__name__}` in place."
+    function(package=False)(in_place)
+
+
+_in_place("addmv_", addmv)
+_in_place("addr_", addr)
+_in_place("addbmm_", addbmm)
+
+
+@function(method=False)
+def chain_matmul(*matrices):
+    """Multiply matrices in the order that needs the fewest multiplications.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.chain_matmul(candelabra.eye(2), candelabra.eye(2), candelabra.ones(2, 1))
+    tensor([[1.],
+            [1.]])
+    """
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for i, matrix in enumerate(matrices):
+        if matrix.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead. (argument {i})")
+    count = len(matrices)
+    sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
+    cost = [[0] * count for _ in range(count)]
+    cut = [[0] * count for _ in range(count)]
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            options = [
+                (cost[first][k] + cost[k + 1][last] + sizes[first] * sizes[k + 1] * sizes[last + 1], k) for k in range(first, last)
+            ]
+            cost[first][last], cut[first][last] = min(options)
+
+    def product(first, last):
+        if first == last:
+            return matrices[first]
+        k = cut[first][last]
+        return _mm(product(first, k), product(k + 1, last))
+
+    return product(0, count - 1)
+
+
+@function()
+def matrix_power(input, n):
+    """Multiply a square matrix with itself `n` times.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.matrix_power(candelabra.tensor([[1, 1], [0, 1]]), 3)
+    tensor([[1, 3],
+            [0, 1]])
+    """
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but got shape {list(input.shape)}")
+    if n < 0:
+        raise NotImplementedError("matrix_power(): a negative power needs the inverse, which no operator computes yet")
+    if n == 0:
+        identity = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=input.dtype, device=input.device), 0)
+        OPERATORS["fill_"](OPERATORS["diagonal"](identity, 0, -2, -1), 1)
+        return identity
+    result, square = None, input
+    while n:
+        if n & 1:
+            result = square if result is None else matmul(result, square)
+        n >>= 1
+        if n:
+            square = matmul(square, square)
+    return OPERATORS["clone"](result) if result is input else result
+
+
+@function()
+def kron(input, other, *, out=None):
+    """Compute the Kronecker product: every element of `input` times the whole of `other`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.kron(candelabra.tensor([1, 2]), candelabra.tensor([1, 10]))
+    tensor([ 1, 10,  2, 20])
+    """
+    ndim = max(input.ndim, other.ndim)
+    a = (1,) * (ndim - input.ndim) + tuple(input.shape)
+    b = (1,) * (ndim - other.ndim) + tuple(other.shape)
+    left = reshape(input, [n for size in a for n in (size, 1)])
+    right = reshape(other, [n for size in b for n in (1, size)])
+    result = reshape(left * right, [m * n for m, n in zip(a, b)])
+    return result if out is None else out.copy_(result)
+
+
+@function(method=False)
+def cdist(x1, x2, p=2.0, compute_mode=None):
+    """Compute the distances between each pair of rows of two batches of matrices.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Of shapes (…, P, M) and (…, R, M).
+    p : float
+        The order of the norm.
+    compute_mode : str, optional
+        Accepted for PyTorch's sake.
+
+    Returns
+    -------
+    Tensor
+        Of shape (…, P, R).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cdist(candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
+    if x1.ndim < 2 or x2.ndim < 2:
+        raise RuntimeError("cdist only supports at least 2D tensors")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    return OPERATORS["linalg_vector_norm"](_unsqueeze(x1, -2) - _unsqueeze(x2, -3), p, [-1])
+
+
+@function()
+def cross(input, other, dim=None, *, out=None):
+    """Compute the cross product of three-dimensional vectors along a dimension of size 3.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cross(candelabra.tensor([1, 0, 0]), candelabra.tensor([0, 1, 0]), dim=0)
+    tensor([0, 0, 1])
+    """
+    if dim is None:
+        threes = [d for d, n in enumerate(input.shape) if n == 3]
+        if not threes:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = threes[0]
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+        )
+    roll = _C.Tensor.roll
+    result = roll(input, -1, dim) * roll(other, -2, dim) - roll(input, -2, dim) * roll(other, -1, dim)
+    return result if out is None else out.copy_(result)
+
+
+@function(method=False)
+def cosine_similarity(x1, x2, dim=1, eps=1e-08):
+    """Compute the cosine of the angle between vectors along a dimension.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Broadcast to one shape.
+    dim : int
+        Along which the vectors lie.
+    eps : float
+        The least norm divided by.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cosine_similarity(candelabra.tensor([3.0, 4.0]), candelabra.tensor([3.0, 4.0]), dim=0)
+    tensor(1.)
+    """
+    norm = OPERATORS["linalg_vector_norm"]
+    lengths = [OPERATORS["clamp"](norm(x, 2, [dim], True), min=eps) for x in (x1, x2)]
+    return OPERATORS["sum"]((x1 / lengths[0]) * (x2 / lengths[1]), dim)

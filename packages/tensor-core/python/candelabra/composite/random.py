@@ -1,0 +1,421 @@
+"""Random tensors, on the generators of the devices."""
+
+from __future__ import annotations
+
+import math
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from .creation import _like, _made, _size_argument, check_layout, finish
+from .elementwise import narrow_to
+from .registration import decomposes, fallback, function
+from .views import broadcast_shape
+
+_uniform_ = OPERATORS["uniform_"]
+_normal_ = OPERATORS["normal_"]
+_bernoulli_ = OPERATORS["bernoulli_"]
+_random_range_ = OPERATORS["random_range_"]
+_empty = OPERATORS["empty"]
+
+
+@decomposes("native_dropout")
+def native_dropout(input, p, *, generator=None):
+    draws = _empty(input.shape, dtype=_C.float32, device=input.device)
+    mask = _uniform_(draws, generator=generator) >= p
+    scale = 1 / (1 - p) if p < 1 else 0.0
+    return OPERATORS["where"](mask, input, 0) * scale, mask
+
+
+@function()
+def dropout(input, p, train):
+    """Set elements to zero at random and scale the others, so that the expected value stays.
+
+    Parameters
+    ----------
+    input : Tensor
+    p : float
+        The probability of zero.
+    train : bool
+        Whether to do anything.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.dropout(candelabra.ones(2), 0.5, False)
+    tensor([1., 1.])
+    """
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return OPERATORS["native_dropout"](input, p)[0] if train and p > 0 else input
+
+
+# ---- new tensors
+
+
+@function(method=False)
+def rand(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+    """Draw from the uniform distribution over [0, 1).
+
+    Parameters
+    ----------
+    *size : int or sequence of int
+        The sizes.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`; the dtype is floating point.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.rand(3)
+    >>> bool(((x >= 0) & (x < 1)).all())
+    True
+    """
+    size = _size_argument(size, names, "rand")
+    made = _made(size, "rand", out, dtype, layout, device, pin_memory)
+    return finish(_uniform_(made, generator=generator), requires_grad)
+
+
+@function(method=False)
+def randn(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+    """Draw from the normal distribution of mean 0 and variance 1; the arguments are those of :func:`candelabra.rand`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randn(2, 3).shape
+    candelabra.Size([2, 3])
+    """
+    size = _size_argument(size, names, "randn")
+    made = _made(size, "randn", out, dtype, layout, device, pin_memory)
+    return finish(_normal_(made, generator=generator), requires_grad)
+
+
+@function(method=False)
+def randint(*bounds_and_size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+    """Draw whole numbers uniformly.
+
+    Called as ``randint(high, size)`` or ``randint(low, high, size)``.
+
+    Parameters
+    ----------
+    low, high : int
+        From `low` (0 by default) up to, not including, `high`.
+    size : sequence of int
+        The sizes.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`; the dtype is int64 by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.randint(1, 7, (10,))
+    >>> bool(((x >= 1) & (x <= 6)).all())
+    True
+    """
+    count = len(bounds_and_size)
+    keys = ("low", "high", "size") if count + len(names) == 3 else ("high", "size")
+    given = dict(zip([k for k in keys if k not in names], bounds_and_size))
+    if count > 3 or len(given) != count or not set(names) <= {"low", "high", "size"}:
+        raise TypeError("randint() is called as randint(high, size) or randint(low, high, size)")
+    given.update(names)
+    if "high" not in given or "size" not in given:
+        raise TypeError("randint() is called as randint(high, size) or randint(low, high, size)")
+    low, high = given.get("low", 0), given["high"]
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if out is None and dtype is None:
+        dtype = _C.int64
+    made = _made(given["size"], "randint", out, dtype, layout, device, pin_memory)
+    return finish(_random_range_(made, low, high, generator=generator), requires_grad)
+
+
+@function(method=False)
+def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Return the numbers from 0 up to, not including, `n` in random order.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randperm(4).sort()[0]
+    tensor([0, 1, 2, 3])
+    """
+    check_layout(layout, pin_memory, "randperm")
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, got {n}")
+    if out is not None:
+        return OPERATORS["randperm"](n, dtype=out.dtype, device=out.device, generator=generator, out=out)
+    return finish(
+        OPERATORS["randperm"](n, dtype=_C.int64 if dtype is None else dtype, device=device, generator=generator), requires_grad
+    )
+
+
+@function(method=False)
+def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+    """Draw uniformly from [0, 1) in the shape, dtype and device of another tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.rand_like(candelabra.ones(2)).shape
+    candelabra.Size([2])
+    """
+    made = _like(input, dtype, layout, device, pin_memory, memory_format, "rand_like")
+    return finish(_uniform_(made, generator=generator), requires_grad)
+
+
+@function(method=False)
+def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+    """Draw from the standard normal distribution in the shape, dtype and device of another tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randn_like(candelabra.ones(2)).shape
+    candelabra.Size([2])
+    """
+    made = _like(input, dtype, layout, device, pin_memory, memory_format, "randn_like")
+    return finish(_normal_(made, generator=generator), requires_grad)
+
+
+@function(method=False)
+def randint_like(
+    input, low, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+):
+    """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or (low, high).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.randint_like(candelabra.ones(2), 1)
+    tensor([0., 0.])
+    """
+    if high is None:
+        low, high = 0, low
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    made = _like(input, dtype, layout, device, pin_memory, memory_format, "randint_like")
+    return finish(_random_range_(made, low, high, generator=generator), requires_grad)
+
+
+@function(method=False)
+def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """Draw from normal distributions of given means and standard deviations.
+
+    Parameters
+    ----------
+    mean, std : float or Tensor
+        Broadcast to one shape where both are tensors.
+    size : sequence of int, optional
+        The sizes, where both are numbers.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.normal(candelabra.zeros(3), 0.0)
+    tensor([0., 0., 0.])
+    """
+    tensors = [x for x in (mean, std) if isinstance(x, _C.Tensor)]
+    if not tensors:
+        if size is None:
+            raise TypeError("normal() missing the argument 'size', which two numbers need")
+        made = _made(size, "normal", out, dtype, layout, device, False)
+        return finish(_normal_(made, mean, std, generator=generator), requires_grad)
+    if size is not None:
+        raise TypeError("normal() takes 'size' only where mean and std are numbers")
+    if isinstance(std, _C.Tensor) and std.numel() and bool((std < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    shape = broadcast_shape(*(t.shape for t in tensors))
+    draws = _normal_(_empty(shape, dtype=tensors[0].dtype, device=tensors[0].device), generator=generator)
+    result = OPERATORS["add"](draws * std, mean).detach()
+    return result if out is None else out.copy_(result)
+
+
+@fallback("bernoulli")
+def _bernoulli_spellings(self, *arguments, **names):
+    # bernoulli(input, p): a probability for all elements.
+    if arguments:
+        names["p"], *rest = arguments
+        if rest:
+            return NotImplemented
+    if not names.keys() <= {"p", "generator"} or "p" not in names:
+        return NotImplemented
+    return bernoulli_(OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names)
+
+
+@fallback("bernoulli_")
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Draw zeros and ones in place; `p` may be a tensor of probabilities."""
+    if not isinstance(p, _C.Tensor):
+        return NotImplemented if not isinstance(p, (int, float)) else _bernoulli_(self, float(p), generator=generator)
+    return self.copy_(OPERATORS["bernoulli"](OPERATORS["expand"](p, self.shape), generator=generator))
+
+
+@function(method=False)
+def poisson(input, generator=None):
+    """Draw from Poisson distributions of the given rates.
+
+    Parameters
+    ----------
+    input : Tensor
+        The rates, floating point and not negative.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+
+    Returns
+    -------
+    Tensor
+        Counts, of the dtype of `input`.
+
+    Notes
+    -----
+    Counts the arrivals of unit-rate exponential intervals before the rate is used up, all elements at once. Rates above 30 are
+    the sum of two draws of half the rate.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.poisson(candelabra.zeros(2))
+    tensor([0., 0.])
+    """
+    if input.numel() and bool((input < 0).any()):
+        raise RuntimeError("poisson(): the rates must not be negative")
+    rate = input.detach()
+    largest = float(OPERATORS["amax"](rate)) if rate.numel() else 0.0
+    if largest > 30:
+        half = rate * 0.5
+        return poisson(half, generator) + poisson(half, generator)
+    left = rate.to(_C.float64)
+    count = OPERATORS["fill_"](_empty(rate.shape, dtype=_C.float64, device=rate.device), 0)
+    while rate.numel():
+        draws = _empty(rate.shape, dtype=_C.float64, device=rate.device)
+        left = left - OPERATORS["exponential_"](draws, generator=generator)
+        arrived = left > 0
+        if not bool(OPERATORS["any"](arrived)):
+            break
+        count = count + arrived
+    return narrow_to(count, input.dtype)
+
+
+@function()
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Draw positions with probabilities in proportion to weights.
+
+    Parameters
+    ----------
+    input : Tensor
+        Weights, not negative: one row, or one row a distribution.
+    num_samples : int
+        How many positions of each row.
+    replacement : bool
+        Whether a position may be drawn again.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64, with `num_samples` columns.
+
+    Notes
+    -----
+    Without replacement: the largest of ``weight / exponential draw`` (Efraimidis and Spirakis 2006). With it: a search of
+    uniform draws in the running sums.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.multinomial(candelabra.tensor([0.0, 1.0]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {_C.Tensor.type(input)}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    weights = input.detach().to(_C.float64)
+    if bool((OPERATORS["logical_not"](OPERATORS["isfinite"](weights)) | (weights < 0)).any()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    possible = OPERATORS["sum"](weights > 0, -1)
+    if bool((possible <= 0).any()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not replacement:
+        if bool((possible < num_samples).any()):
+            raise RuntimeError("invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)")
+        draws = OPERATORS["exponential_"](_empty(weights.shape, dtype=_C.float64, device=weights.device), generator=generator)
+        result = OPERATORS["topk"](weights / draws, num_samples)[1]
+    else:
+        sums = OPERATORS["cumsum"](weights, -1)
+        total = OPERATORS["narrow"](sums, -1, sums.shape[-1] - 1, 1)
+        draws = _uniform_(_empty((*weights.shape[:-1], num_samples), dtype=_C.float64, device=weights.device), generator=generator)
+        # Of equals the first: positions of weight zero are never met, neither in front nor behind.
+        result = _C.Tensor.searchsorted(sums, draws * total, right=True)
+        result = OPERATORS["clamp"](result, max=weights.shape[-1] - 1)
+    return result if out is None else out.copy_(result)
+
+
+# ---- in place
+
+
+@function(package=False)
+def random_(self, *bounds, generator=None, **names):
+    """Draw whole numbers in place; called with nothing, (to) or (from, to).
+
+    Without bounds the numbers are all those that the dtype holds exactly from 0 on.
+    """
+    if len(bounds) == 2:
+        names["from"], names["to"] = bounds
+    elif len(bounds) == 1:
+        names["to"] = bounds[0]
+    low, high = names.pop("from", 0), names.pop("to", None)
+    if names or len(bounds) > 2:
+        raise TypeError("random_() is called as random_(), random_(to) or random_(from, to)")
+    if high is None:
+        high = _EXACT[self.dtype] + 1 if self.dtype in _EXACT else 2 ** (8 * self.dtype.itemsize - self.dtype.is_signed)
+        high = min(high, 2**63 - 1)
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return _random_range_(self, low, high, generator=generator)
+
+
+# Up to these, all whole numbers are numbers of the dtype.
+_EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
+
+
+@function(package=False)
+def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    """Fill with exponentials of normally distributed numbers of given mean and standard deviation."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    return OPERATORS["exp"].inplace(_normal_(self, mean, std, generator=generator))
+
+
+@function(package=False)
+def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    """Fill with draws from the Cauchy distribution: ``median + sigma * tan(pi * (u - 1/2))``."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    u = _uniform_(self, generator=generator)
+    return OPERATORS["add"].inplace(OPERATORS["mul"].inplace(OPERATORS["tan"].inplace(u.sub_(0.5).mul_(math.pi)), sigma), median)
+
+
+@function(package=False)
+def geometric_(self, p, *, generator=None):
+    """Fill with the number of trials up to the first success, of probability `p` each."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    draws = _uniform_(_empty(self.shape, dtype=_C.float64, device=self.device), generator=generator)
+    return self.copy_(OPERATORS["ceil"](OPERATORS["log1p"](-draws) / math.log1p(-p)).clamp(min=1))

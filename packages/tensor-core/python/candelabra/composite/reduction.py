@@ -1,0 +1,550 @@
+"""Reductions made of operators, and PyTorch's other spellings of the reductions that are operators."""
+
+from __future__ import annotations
+
+from candelabra import _C, return_types
+from candelabra.catalogue import OPERATORS
+
+from .elementwise import narrow_to, wide
+from .registration import decomposes, fallback, function
+from .views import reshape, wrap_dim
+
+_Tensor = _C.Tensor
+_sum = OPERATORS["sum"]
+_where = OPERATORS["where"]
+
+
+# ---- other spellings
+
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "input": "self", "x": "self"}
+
+
+def renamed(names):
+    """Return the keywords with NumPy's names replaced by PyTorch's, or None where there is none to replace."""
+    if not any(name in names for name in _NUMPY_NAMES):
+        return None
+    return {_NUMPY_NAMES.get(name, name): value for name, value in names.items()}
+
+
+def _unbiased_spelling(operator):
+    # var(unbiased), var(dim, unbiased, keepdim), with unbiased= in place of correction=.
+    def respelled(self, *arguments, **names):
+        names = renamed(names) or names
+        arguments = list(arguments)
+        given = {}
+        if arguments and isinstance(arguments[0], bool):
+            given["unbiased"] = arguments.pop(0)
+        else:
+            for name in ("dim", "unbiased", "keepdim"):
+                if arguments:
+                    given[name] = arguments.pop(0)
+        if arguments or given.keys() & names.keys():
+            return NotImplemented
+        given.update(names)
+        if "unbiased" not in given or "correction" in given:
+            return NotImplemented
+        given["correction"] = int(bool(given.pop("unbiased")))
+        return operator(self, **given)
+
+    return respelled
+
+
+for _name in ("var", "std"):
+    fallback(_name)(_unbiased_spelling(OPERATORS[_name]))
+
+
+@decomposes("logsumexp")
+def logsumexp(self, dim, keepdim=False):
+    x = wide(self)
+    if not x.dtype.is_floating_point:
+        x = narrow_to(x, _C.get_default_dtype())
+    if x.numel():
+        largest = OPERATORS["amax"](x, dim, True).detach()
+        largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
+        result = OPERATORS["log"](_sum(OPERATORS["exp"](x - largest), dim, True)) + largest
+        if not keepdim:
+            result = OPERATORS["squeeze"](result, dim) if _listed(dim) else reshape(result, ())
+    else:
+        result = OPERATORS["log"](_sum(OPERATORS["exp"](x), dim, keepdim))
+    return narrow_to(result, self.dtype if self.dtype.is_floating_point else x.dtype)
+
+
+def _listed(dim):
+    return isinstance(dim, int) or len(dim) > 0
+
+
+# ---- extrema
+
+
+def _extremum(name, elementwise, whole, with_indices, result_type):
+    def extremum(input, dim=None, keepdim=False, *, other=None, out=None, **names):
+        if names:
+            names = renamed(names) or names
+            dim, keepdim = names.pop("dim", dim), names.pop("keepdim", keepdim)
+            if names:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(names))}'")
+        if isinstance(dim, _Tensor) or other is not None:
+            other = dim if other is None else other
+            return elementwise(input, other) if out is None else elementwise(input, other, out=out)
+        if dim is None:
+            if input.numel() == 0:
+                raise RuntimeError(
+                    f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+                )
+            return whole(input) if out is None else whole(input, out=out)
+        result = with_indices(input, dim, keepdim)
+        if out is not None:
+            result = [given.copy_(made) for given, made in zip(out, result)]
+        return result_type(*result)
+
+    extremum.__name__ = extremum.__qualname__ = name
+    word = {"max": "largest", "min": "smallest"}[name]
+    shown = {"max": (5, 1), "min": (1, 0)}[name]
+    extremum.__doc__ = f"""Return the {word} element, the {word} along a dimension, or the {word} of two tensors.
+
+    Called as ``{name}(input)``, ``{name}(input, dim, keepdim=False)`` or ``{name}(input, other)``.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int, optional
+        The dimension that is reduced.
+    keepdim : bool
+        Whether the reduced dimension stays, with size 1.
+    other : Tensor, optional
+        Compared elementwise with `input`, as {name}imum does.
+    out : Tensor or pair of Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor or (values, indices)
+        With `dim`: the values and their positions, the first among equals. NaN counts as the {word}.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.{name}(candelabra.tensor([1, 5, 3]))
+    tensor({shown[0]})
+    >>> candelabra.{name}(candelabra.tensor([1, 5, 3]), 0).indices
+    tensor({shown[1]})
+    """
+    return function()(extremum)
+
+
+max_ = _extremum("max", OPERATORS["maximum"], OPERATORS["amax"], OPERATORS["max_with_indices"], return_types.max)
+min_ = _extremum("min", OPERATORS["minimum"], OPERATORS["amin"], OPERATORS["min_with_indices"], return_types.min)
+
+
+@function()
+def aminmax(input, *, dim=None, keepdim=False, out=None):
+    """Return the smallest and the largest element, of all or along a dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> low, high = candelabra.aminmax(candelabra.tensor([3, 1, 2]))
+    >>> low, high
+    (tensor(1), tensor(3))
+    """
+    dims = () if dim is None else dim
+    low, high = OPERATORS["amin"](input, dims, keepdim), OPERATORS["amax"](input, dims, keepdim)
+    if out is not None:
+        low, high = out[0].copy_(low), out[1].copy_(high)
+    return return_types.aminmax(low, high)
+
+
+# ---- sums and moments
+
+
+@function()
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """Sum, with NaN as zero.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int or sequence of int, optional
+        The dimensions that are reduced; all by default.
+    keepdim : bool
+        Whether they stay, with size 1.
+    dtype : dtype, optional
+        In which is computed.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nansum(candelabra.tensor([1.0, float("nan")]))
+    tensor(1.)
+    """
+    clean = OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0)
+    return _sum(clean, dim, keepdim, dtype=dtype) if out is None else _sum(clean, dim, keepdim, dtype=dtype, out=out)
+
+
+@function()
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """Average the elements that are not NaN; the arguments are those of :func:`candelabra.nansum`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nanmean(candelabra.tensor([1.0, float("nan"), 3.0]))
+    tensor(2.)
+    """
+    count = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](input)), dim, keepdim)
+    result = nansum(input, dim, keepdim, dtype=dtype) / count
+    return result if out is None else out.copy_(result)
+
+
+def _var_mean_arguments(arguments, names):
+    """Return dim, correction and keepdim of PyTorch's spellings of var_mean and std_mean."""
+    given = dict(names)
+    if arguments and isinstance(arguments[0], bool):
+        given["unbiased"], arguments = arguments[0], arguments[1:]
+    given.update(zip(("dim", "unbiased", "keepdim"), arguments))
+    given = renamed(given) or given
+    dim, keepdim = given.pop("dim", None), given.pop("keepdim", False)
+    correction = given.pop("correction", None)
+    unbiased = given.pop("unbiased", None)
+    if given:
+        raise TypeError(f"got an unexpected keyword argument '{next(iter(given))}'")
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    return dim, correction, keepdim
+
+
+@function()
+def var_mean(input, *arguments, **names):
+    """Return variance and mean, of all elements or along dimensions.
+
+    Called as ``var_mean(input, dim=None, *, correction=1, keepdim=False)``.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int or sequence of int, optional
+        The dimensions that are reduced; all by default.
+    correction : number
+        Taken off the number of elements that the sum of squares is divided by.
+    keepdim : bool
+        Whether the dimensions stay, with size 1.
+
+    Returns
+    -------
+    (Tensor, Tensor)
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.var_mean(candelabra.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    dim, correction, keepdim = _var_mean_arguments(arguments, names)
+    return OPERATORS["var"](input, dim, correction=correction, keepdim=keepdim), OPERATORS["mean"](input, dim, keepdim)
+
+
+@function()
+def std_mean(input, *arguments, **names):
+    """Return standard deviation and mean; the arguments are those of :func:`candelabra.var_mean`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.std_mean(candelabra.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    dim, correction, keepdim = _var_mean_arguments(arguments, names)
+    return OPERATORS["std"](input, dim, correction=correction, keepdim=keepdim), OPERATORS["mean"](input, dim, keepdim)
+
+
+@function()
+def count_nonzero(input, dim=None):
+    """Count the elements that are not zero, of all or along dimensions.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.count_nonzero(candelabra.tensor([0, 1, 2]))
+    tensor(2)
+    """
+    return _sum(OPERATORS["ne"](input, 0), dim)
+
+
+# ---- order statistics
+
+
+def _pick(values, indices, position, dim, keepdim, result_type):
+    """Return the sorted elements at a position (a number or a tensor of them) along a dimension."""
+    if isinstance(position, int):
+        value, index = (OPERATORS["narrow"](x, dim, position, 1) for x in (values, indices))
+    else:
+        value, index = (OPERATORS["gather"](x, dim, position) for x in (values, indices))
+    if not keepdim:
+        value, index = (OPERATORS["squeeze"](x, dim) for x in (value, index))
+    return result_type(value, index)
+
+
+def _one_dimension(input, dim, name):
+    """Return the tensor with at least one dimension, the wrapped dimension, and whether one was added."""
+    dim = wrap_dim(dim, input.ndim)
+    added = input.ndim == 0
+    if added:
+        input = reshape(input, 1)
+    if input.shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+    return input, dim, added
+
+
+def _median(input, dim, keepdim, ignore_nan, result_type):
+    x, dim, added = _one_dimension(input, dim, result_type.__name__)
+    values, indices = OPERATORS["sort"](x, dim, False, True)
+    length = x.shape[dim]
+    if x.dtype.is_floating_point:
+        # NaN is sorted to the end, so the first one stands where the numbers end.
+        numbers = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](values)), dim, True)
+        middle = OPERATORS["clamp"](OPERATORS["div"](numbers - 1, 2, rounding_mode="floor"), min=0)
+        if not ignore_nan:
+            middle = _where(numbers < length, numbers, (length - 1) // 2)
+        position = middle
+    else:
+        position = (length - 1) // 2
+    return _pick(values, indices, position, dim, keepdim and not added, result_type)
+
+
+def _median_function(name, ignore_nan, result_type, text):
+    def median_function(input, dim=None, keepdim=False, *, out=None):
+        if dim is None:
+            if input.numel() == 0:
+                return OPERATORS["fill_"](input.new_empty(()), float("nan") if input.dtype.is_floating_point else 0)
+            return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
+        result = _median(input, dim, keepdim, ignore_nan, result_type)
+        if out is not None:
+            result = result_type(*(given.copy_(made) for given, made in zip(out, result)))
+        return result
+
+    median_function.__name__ = median_function.__qualname__ = name
+    median_function.__doc__ = f"""Return the median; of an even number of elements the lower of the middle two. {text}
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int, optional
+        The dimension that is reduced; all elements without it.
+    keepdim : bool
+        Whether it stays, with size 1.
+    out : pair of Tensor, optional
+        Where values and indices are written.
+
+    Returns
+    -------
+    Tensor or (values, indices)
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.{name}(candelabra.tensor([3.0, 1.0, 2.0]))
+    tensor(2.)
+    """
+    return function()(median_function)
+
+
+median = _median_function("median", False, return_types.median, "NaN where there is one.")
+nanmedian = _median_function("nanmedian", True, return_types.nanmedian, "NaN is left out.")
+
+
+@function()
+def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
+    """Return the k-th smallest element along a dimension, counted from 1, and its position.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.kthvalue(candelabra.tensor([3, 1, 2]), 2).values
+    tensor(2)
+    """
+    x, dim, added = _one_dimension(input, dim, "kthvalue")
+    if not 1 <= k <= x.shape[dim]:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    values, indices = OPERATORS["sort"](x, dim, False, True)
+    result = _pick(values, indices, k - 1, dim, keepdim and not added, return_types.kthvalue)
+    if out is not None:
+        result = return_types.kthvalue(*(given.copy_(made) for given, made in zip(out, result)))
+    return result
+
+
+@function()
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    """Compute quantiles of all elements, or along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point.
+    q : float or Tensor
+        From 0 to 1; a one-dimensional tensor adds a dimension in front.
+    dim : int, optional
+        The dimension that is reduced; all elements without it.
+    keepdim : bool
+        Whether it stays, with size 1.
+    interpolation : str
+        ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``, between two elements.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.quantile(candelabra.tensor([0.0, 1.0, 2.0, 3.0]), 0.5)
+    tensor(1.5000)
+    """
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            f"quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if input.numel() == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
+    if points.ndim > 1:
+        raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
+    if bool(((points < 0) | (points > 1)).any()):
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
+    ndim = input.ndim
+    x = reshape(input, -1) if dim is None else input
+    axis = 0 if dim is None else wrap_dim(dim, ndim)
+    x = OPERATORS["movedim"](x, axis, -1) if x.ndim else reshape(x, 1)
+    values = OPERATORS["sort"](x, -1)[0]
+    # A NaN is sorted last, and makes every quantile of its row NaN.
+    last = OPERATORS["narrow"](values, -1, values.shape[-1] - 1, 1)
+    rank = reshape(points, -1) * (values.shape[-1] - 1)
+    if interpolation == "nearest":
+        rank = OPERATORS["round"](rank)
+    low, high = OPERATORS["floor"](rank), OPERATORS["ceil"](rank)
+    below = OPERATORS["index_select"](values, -1, low.to(_C.int64))
+    above = OPERATORS["index_select"](values, -1, high.to(_C.int64))
+    if interpolation == "higher":
+        found = above
+    elif interpolation in ("lower", "nearest"):
+        found = below
+    elif interpolation == "midpoint":
+        found = OPERATORS["lerp"](below, above, 0.5)
+    else:
+        found = OPERATORS["lerp"](below, above, OPERATORS["expand"](rank - low, below.shape))
+    found = _where(OPERATORS["isnan"](last), last, found)
+    found = OPERATORS["movedim"](found, -1, 0)
+    if keepdim:
+        sizes = [1] * ndim if dim is None else [1 if i == axis else n for i, n in enumerate(input.shape)]
+        found = reshape(found, (found.shape[0], *sizes))
+    if points.ndim == 0:
+        found = OPERATORS["select"](found, 0, 0)
+    return found if out is None else out.copy_(found)
+
+
+@function()
+def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None, out=None):
+    """Compute a vector norm of all elements, or along dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point or complex.
+    p : number or str
+        The order; ``"fro"`` is 2.
+    dim : int or sequence of int, optional
+        The dimensions that are reduced; all by default.
+    keepdim : bool
+        Whether they stay, with size 1.
+    dtype : dtype, optional
+        In which is computed.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        ``(sum |x|^p)^(1/p)``, with infinity and 0 as limits.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.norm(candelabra.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    if p in ("fro", None):
+        p = 2
+    elif isinstance(p, str):
+        if p == "nuc":
+            raise NotImplementedError("norm(): the nuclear norm needs singular values, which no operator computes yet")
+        try:
+            p = float(p)
+        except ValueError:
+            raise ValueError(f"norm(): p must be a number, 'fro' or 'nuc', but got '{p}'") from None
+    vector_norm = OPERATORS["linalg_vector_norm"]
+    return vector_norm(input, p, dim, keepdim, dtype=dtype) if out is None else vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+
+
+@function()
+def dist(input, other, p=2):
+    """Compute the norm of the difference of two tensors.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.dist(candelabra.tensor([0.0, 0.0]), candelabra.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    return OPERATORS["linalg_vector_norm"](input - other, p)
+
+
+@function()
+def renorm(input, p, dim, maxnorm, *, out=None):
+    """Scale the slices along a dimension whose norm is larger than `maxnorm` down to it.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.renorm(candelabra.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    axis = wrap_dim(dim, input.ndim)
+    norms = OPERATORS["linalg_vector_norm"](input, p, [d for d in range(input.ndim) if d != axis], True)
+    # As PyTorch does, with a little kept off so that the result is not above the limit after rounding.
+    result = input * _where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return result if out is None else out.copy_(result)
+
+
+@function(method=False)
+def cov(input, *, correction=1):
+    """Estimate the covariance matrix of variables (rows) from observations (columns).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cov(candelabra.tensor([[0.0, 2.0], [1.0, 3.0]]))
+    tensor([[2., 2.],
+            [2., 2.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions")
+    x = input if input.ndim == 2 else reshape(input, 1, -1)
+    centered = x - OPERATORS["mean"](x, 1, True)
+    freedom = x.shape[1] - correction
+    products = OPERATORS["mm"](centered, OPERATORS["transpose"](centered, 0, 1).conj()) / (freedom if freedom > 0 else 0)
+    return products if input.ndim == 2 else reshape(products, ())
+
+
+@function()
+def logcumsumexp(input, dim):
+    """Compute the logarithm of the running sums of exponentials along a dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.logcumsumexp(candelabra.zeros(3), 0)
+    tensor([0.0000, 0.6931, 1.0986])
+    """
+    if input.numel() == 0:
+        return OPERATORS["clone"](input)
+    largest = OPERATORS["amax"](input, dim, True).detach()
+    largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
+    return OPERATORS["log"](OPERATORS["cumsum"](OPERATORS["exp"](input - largest), dim)) + largest

@@ -1,0 +1,91 @@
+"""How the modules of this package give their functions to the catalogue, to the package `candelabra` and to `Tensor`."""
+
+from __future__ import annotations
+
+from candelabra.catalogue import OPERATORS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: Functions of the package by name.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+#: Methods of Tensor by name.
+METHODS: dict[str, Callable[..., Any]] = {}
+#: Read-only and settable attributes of Tensor by name.
+PROPERTIES: dict[str, property] = {}
+
+
+def decomposes(name: str) -> Callable[[Function], Function]:
+    """Make the decorated function the decomposition of the composite operator `name`.
+
+    The core takes care of the in-place variant and of ``out=``.
+    """
+
+    def register(decomposition: Function) -> Function:
+        OPERATORS[name].composite = decomposition
+        return decomposition
+
+    return register
+
+
+def fallback(*names: str) -> Callable[[Function], Function]:
+    """Make the decorated function what the operators `names` call with arguments that do not fit their schema.
+
+    It answers to the other spellings that PyTorch has for the operator, and returns NotImplemented for all else; then the
+    error about the schema is raised.
+    """
+
+    def register(other_spellings: Function) -> Function:
+        for name in names:
+            OPERATORS[name].fallback = other_spellings
+        return other_spellings
+
+    return register
+
+
+def function(
+    name: str | None = None, *, method: bool = True, package: bool = True, aliases: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
+    """Publish the decorated function as ``candelabra.name``, as a method of Tensor, or as both.
+
+    Parameters
+    ----------
+    name
+        The public name; that of the function when not given.
+    method
+        Whether it is a method; its first parameter is then the tensor.
+    package
+        Whether it is a function of the package.
+    aliases
+        Further names for the same.
+    """
+
+    def register(implementation: Function) -> Function:
+        for public in (name or implementation.__name__, *aliases):
+            if package:
+                FUNCTIONS[public] = implementation
+            if method:
+                METHODS[public] = implementation
+        return implementation
+
+    return register
+
+
+def tensor_property(implementation: Callable[[Any], Any]) -> property:
+    """Publish the decorated function as a read-only attribute of Tensor."""
+    made = property(implementation, doc=implementation.__doc__)
+    PROPERTIES[implementation.__name__] = made
+    return made
+
+
+#: Other names that PyTorch has for operators: the alias and the operator, in-place variants included.
+ALIASES: dict[str, str] = {
+    "absolute": "abs", "negative": "neg", "subtract": "sub", "multiply": "mul", "divide": "div", "clip": "clamp", "fix": "trunc",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "arctan2": "atan2", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
+    "concat": "cat", "concatenate": "cat",
+}  # fmt: skip

@@ -1,0 +1,147 @@
+"""Running extrema and differences along a dimension."""
+
+from __future__ import annotations
+
+from candelabra import _C, return_types
+from candelabra.catalogue import OPERATORS
+
+from .registration import function
+from .views import wrap_dim
+
+
+def _running(name, larger, result_type):
+    compare = OPERATORS["ge" if larger else "le"]
+
+    def running(input, dim, *, out=None):
+        axis = wrap_dim(dim, input.ndim)
+        if input.ndim == 0:
+            result = (OPERATORS["clone"](input), input.new_zeros((), dtype=_C.int64))
+        else:
+            result = _scan(input, axis)
+        if out is not None:
+            result = [given.copy_(made) for given, made in zip(out, result)]
+        return result_type(*result)
+
+    def _scan(input, axis):
+        # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements that end at it.
+        length = input.shape[axis]
+        shape = [1] * input.ndim
+        shape[axis] = length
+        positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=input.device)
+        indices = OPERATORS["expand"](positions.view(shape), input.shape)
+        values = input.detach()
+        is_nan = OPERATORS["isnan"]
+        step = 1
+        while step < length:
+            now, before = (OPERATORS["narrow"](values, axis, start, length - step) for start in (step, 0))
+            now_at, before_at = (OPERATORS["narrow"](indices, axis, start, length - step) for start in (step, 0))
+            keep = (compare(now, before) & OPERATORS["logical_not"](is_nan(before))) | is_nan(now)
+            head, head_at = OPERATORS["narrow"](values, axis, 0, step), OPERATORS["narrow"](indices, axis, 0, step)
+            values = OPERATORS["cat"]([head, OPERATORS["where"](keep, now, before)], axis)
+            indices = OPERATORS["cat"]([head_at, OPERATORS["where"](keep, now_at, before_at)], axis)
+            step *= 2
+        indices = OPERATORS["clone"](indices)
+        return OPERATORS["gather"](input, axis, indices), indices
+
+    running.__name__ = running.__qualname__ = name
+    word = "largest" if larger else "smallest"
+    values, indices = ("1, 3, 3", "0, 1, 1") if larger else ("1, 1, 1", "0, 0, 0")
+    shown = [1, 3, 2]
+    running.__doc__ = f"""Return the {word} element so far along a dimension, and its position; the last among equals.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+        Along which is gone.
+    out : pair of Tensor, optional
+        Where values and indices are written.
+
+    Returns
+    -------
+    (values, indices)
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> values, indices = candelabra.{name}(candelabra.tensor({shown}), 0)
+    >>> values, indices
+    (tensor([{values}]), tensor([{indices}]))
+    """
+    return function()(running)
+
+
+cummax = _running("cummax", True, return_types.cummax)
+cummin = _running("cummin", False, return_types.cummin)
+
+
+@function()
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+    """Subtract from each element the one before it along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    n : int
+        How many times.
+    dim : int
+        Along which dimension.
+    prepend, append : Tensor, optional
+        Joined to the ends first.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.diff(candelabra.tensor([1, 4, 9]))
+    tensor([3, 5])
+    """
+    if input.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    axis = wrap_dim(dim, input.ndim)
+    parts = [part for part in (prepend, input, append) if part is not None]
+    result = OPERATORS["cat"](parts, axis) if len(parts) > 1 else OPERATORS["clone"](input) if n == 0 else input
+    for _ in range(n):
+        length = result.shape[axis]
+        if length <= 1:
+            result = OPERATORS["narrow"](result, axis, 0, 0)
+            continue
+        after, before = (OPERATORS["narrow"](result, axis, start, length - 1) for start in (1, 0))
+        result = OPERATORS["ne"](after, before) if result.dtype.name == "bool" else after - before
+    return result if out is None else out.copy_(result)
+
+
+@function(aliases=("trapz",))
+def trapezoid(y, x=None, *, dx=1.0, dim=-1):
+    """Integrate along a dimension by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : Tensor
+        The values.
+    x : Tensor, optional
+        Where they were taken; without it `dx` apart.
+    dx : float
+        The distance between values.
+    dim : int
+        Along which dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.trapezoid(candelabra.tensor([1.0, 2.0, 3.0]))
+    tensor(4.)
+    """
+    axis = wrap_dim(dim, y.ndim)
+    length = y.shape[axis]
+    after, before = (OPERATORS["narrow"](y, axis, start, length - 1) for start in (1, 0))
+    heights = (after + before) * 0.5
+    if x is None:
+        return OPERATORS["sum"](heights, axis) * dx
+    widths = diff(x, dim=axis if x.ndim == y.ndim else -1)
+    if x.ndim == 1 and y.ndim > 1:
+        widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
+    return OPERATORS["sum"](heights * widths, axis)

@@ -1,0 +1,279 @@
+"""Sorted order, made of the sort operator."""
+
+from __future__ import annotations
+
+from candelabra import _C, return_types
+from candelabra.catalogue import OPERATORS
+
+from .registration import function
+from .scan import cummax
+from .views import reshape, wrap_dim
+
+
+@function()
+def argsort(input, dim=-1, descending=False, stable=False):
+    """Return the positions that sort a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+        The dimension that is sorted.
+    descending : bool
+        Whether the largest comes first.
+    stable : bool
+        Whether equal elements keep their order.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64 and the shape of `input`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.argsort(candelabra.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
+    return OPERATORS["sort"](input, dim, descending, stable)[1]
+
+
+@function()
+def msort(input):
+    """Sort along dimension 0.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.msort(candelabra.tensor([3, 1, 2]))
+    tensor([1, 2, 3])
+    """
+    return OPERATORS["sort"](input, 0)[0]
+
+
+@function()
+def mode(input, dim=-1, keepdim=False):
+    """Return the most frequent element along a dimension, the smallest among equals, and a position of it.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.mode(candelabra.tensor([2, 1, 2])).values
+    tensor(2)
+    """
+    axis = wrap_dim(dim, input.ndim)
+    x = reshape(input, 1) if input.ndim == 0 else input
+    if x.shape[axis] == 0:
+        raise IndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
+    values, indices = OPERATORS["sort"](x, axis, False, True)
+    values_last, length = OPERATORS["movedim"](values.detach(), axis, -1), x.shape[axis]
+    # How many of the elements up to each one equal it: within a run of equals 1, 2, 3, …
+    positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=x.device)
+    before, after = OPERATORS["narrow"](values_last, -1, 0, length - 1), OPERATORS["narrow"](values_last, -1, 1, length - 1)
+    starts = OPERATORS["where"](OPERATORS["ne"](before, after), OPERATORS["narrow"](positions, 0, 1, length - 1), 0)
+    starts = OPERATORS["cat"]([starts.new_zeros((*starts.shape[:-1], 1)), starts], -1)
+    run_start = cummax(starts, -1).values
+    longest = OPERATORS["argmax"](positions - run_start, -1, True)
+    longest = OPERATORS["movedim"](longest, -1, axis)
+    value, index = (OPERATORS["gather"](part, axis, longest) for part in (values, indices))
+    if not keepdim or input.ndim == 0:
+        value, index = (OPERATORS["squeeze"](part, axis) for part in (value, index))
+    return return_types.mode(value, index)
+
+
+def _unique_sorted(flat):
+    """Return the sorted elements, where each run of equals begins, the order, and the number of runs so far."""
+    values, order = OPERATORS["sort"](flat, 0, False, True)
+    length = flat.numel()
+    if length == 0:
+        first = OPERATORS["empty"]((0,), dtype=_C.bool, device=flat.device)
+    else:
+        changed = OPERATORS["ne"](OPERATORS["narrow"](values, 0, 1, length - 1), OPERATORS["narrow"](values, 0, 0, length - 1))
+        head = OPERATORS["fill_"](OPERATORS["empty"]((1,), dtype=_C.bool, device=flat.device), True)
+        first = OPERATORS["cat"]([head, changed])
+    return values, first, order
+
+
+@function()
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """Return the distinct elements, in ascending order.
+
+    Parameters
+    ----------
+    input : Tensor
+    sorted : bool
+        Accepted for PyTorch's sake: the result is always sorted.
+    return_inverse : bool
+        Whether to return also where in the result each element of `input` is.
+    return_counts : bool
+        Whether to return also how often each occurs.
+    dim : int, optional
+        Not supported: only elements are compared, not slices.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.unique(candelabra.tensor([2, 1, 2]))
+    tensor([1, 2])
+    """
+    if dim is not None and not (input.ndim == 1 and dim in (0, -1)):
+        raise NotImplementedError("unique(): dim= is only supported for one-dimensional tensors")
+    flat = reshape(input.detach(), -1)
+    values, first, order = _unique_sorted(flat)
+    result = OPERATORS["masked_select"](values, first)
+    if not return_inverse and not return_counts:
+        return result
+    parts = [result]
+    runs = OPERATORS["cumsum"](first, 0) - 1
+    if return_inverse:
+        inverse = OPERATORS["scatter"](runs.new_zeros(flat.numel()), 0, order, runs)
+        parts.append(reshape(inverse, input.shape))
+    if return_counts:
+        parts.append(OPERATORS["scatter_add"](runs.new_zeros(result.numel()), 0, runs, runs.new_ones(flat.numel())))
+    return tuple(parts)
+
+
+@function()
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """Return the first element of each run of equal elements.
+
+    Parameters
+    ----------
+    input : Tensor
+        Taken flat.
+    return_inverse : bool
+        Whether to return also the number of the run of each element.
+    return_counts : bool
+        Whether to return also the length of each run.
+    dim : int, optional
+        Not supported but for one-dimensional tensors.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.unique_consecutive(candelabra.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    if dim is not None and not (input.ndim == 1 and dim in (0, -1)):
+        raise NotImplementedError("unique_consecutive(): dim= is only supported for one-dimensional tensors")
+    flat = reshape(input.detach(), -1)
+    length = flat.numel()
+    first = OPERATORS["fill_"](OPERATORS["empty"]((length,), dtype=_C.bool, device=flat.device), True)
+    if length > 1:
+        changed = OPERATORS["ne"](OPERATORS["narrow"](flat, 0, 1, length - 1), OPERATORS["narrow"](flat, 0, 0, length - 1))
+        first = OPERATORS["cat"]([OPERATORS["narrow"](first, 0, 0, 1), changed])
+    result = OPERATORS["masked_select"](flat, first)
+    parts = [result]
+    if return_inverse or return_counts:
+        runs = OPERATORS["cumsum"](first, 0) - 1
+        if return_inverse:
+            parts.append(reshape(runs, input.shape))
+        if return_counts:
+            parts.append(OPERATORS["scatter_add"](runs.new_zeros(result.numel()), 0, runs, runs.new_ones(length)))
+    return tuple(parts) if len(parts) > 1 else result
+
+
+@function()
+def searchsorted(sorted_sequence, values, *, out_int32=False, right=False, side=None):
+    """Return where values belong in sorted sequences so that they stay sorted.
+
+    Parameters
+    ----------
+    sorted_sequence : Tensor
+        Ascending along its last dimension; of one dimension, or of as many as `values`.
+    values : Tensor or number
+        What is looked for.
+    out_int32 : bool
+        Whether the positions are of dtype int32 instead of int64.
+    right : bool
+        Whether a value goes after its equals.
+    side : str, optional
+        ``"left"`` or ``"right"``, in place of `right`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.searchsorted(candelabra.tensor([1, 3, 5]), candelabra.tensor([3, 6]))
+    tensor([1, 3])
+    """
+    if side is not None:
+        if side not in ("left", "right"):
+            raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
+        right = side == "right"
+    number = not isinstance(values, _C.Tensor)
+    if number:
+        values = _C.tensor_from_data(values, None, sorted_sequence.device)
+    compare = OPERATORS["le"] if right else OPERATORS["lt"]
+    if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+            f"tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and input value tensor {list(values.shape)}"
+        )
+    # Bisection in all places at once: about log2(n) steps of a gather.
+    length = sorted_sequence.shape[-1]
+    flat_values = reshape(values, -1) if sorted_sequence.ndim == 1 else values
+    low = OPERATORS["fill_"](OPERATORS["empty"](flat_values.shape, dtype=_C.int64, device=values.device), 0)
+    high = low + length
+    for _ in range(length.bit_length()):
+        middle = OPERATORS["bitwise_right_shift"](low + high, 1)
+        probe = OPERATORS["gather"](sorted_sequence, -1, OPERATORS["clamp"](middle, max=length - 1))
+        after = compare(probe, flat_values) & (middle < high)
+        low = OPERATORS["where"](after, middle + 1, low)
+        high = OPERATORS["where"](after, high, OPERATORS["minimum"](middle, high))
+    result = reshape(low, values.shape)
+    return result.to(_C.int32) if out_int32 else result
+
+
+@function()
+def bucketize(input, boundaries, *, out_int32=False, right=False):
+    """Return the number of the bucket each value is in; see :func:`candelabra.searchsorted`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.bucketize(candelabra.tensor([0, 2, 9]), candelabra.tensor([1, 5]))
+    tensor([0, 1, 2])
+    """
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+@function()
+def bincount(input, weights=None, minlength=0):
+    """Count how often each number occurs in a tensor of whole numbers from 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        One-dimensional, of an integer dtype.
+    weights : Tensor, optional
+        Added up in place of ones.
+    minlength : int
+        The least length of the result.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.bincount(candelabra.tensor([0, 2, 2]))
+    tensor([1, 0, 2])
+    """
+    if input.ndim != 1 or input.dtype.is_floating_point or input.dtype.is_complex:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    length = minlength
+    if input.numel():
+        if int(OPERATORS["amin"](input)) < 0:
+            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        length = max(minlength, int(OPERATORS["amax"](input)) + 1)
+    positions = input.to(_C.int64)
+    if weights is None:
+        added = positions.new_ones(positions.shape)
+    else:
+        added = weights if weights.dtype is _C.float32 else weights.to(_C.float64)
+    return OPERATORS["scatter_add"](added.new_zeros(length), 0, positions, added)

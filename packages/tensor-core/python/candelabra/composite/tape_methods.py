@@ -1,0 +1,48 @@
+"""The methods of Tensor that candelabra.autograd brings: until it is imported, these import it, or say what to install."""
+
+from __future__ import annotations
+
+from candelabra import _C
+
+from .registration import function
+
+_Tensor = _C.Tensor
+_DISTRIBUTION = "candelabra-autograd"
+
+
+def load_autograd() -> bool:
+    """Import candelabra.autograd; return whether it is installed."""
+    import importlib
+
+    try:
+        importlib.import_module("candelabra.autograd")
+    except ModuleNotFoundError as error:
+        if error.name != "candelabra.autograd":
+            raise
+        return False
+    return True
+
+
+def _tape_method(name, summary):
+    def method(self, *arguments, **keywords):
+        if not load_autograd():
+            raise ModuleNotFoundError(
+                f"Tensor.{name}() needs the tape, and {_DISTRIBUTION} is not installed: pip install {_DISTRIBUTION}",
+                name="candelabra.autograd",
+            )
+        real = getattr(_Tensor, name)
+        if real is method:
+            raise RuntimeError(f"Tensor.{name}(): the installed {_DISTRIBUTION} does not have it: pip install --upgrade {_DISTRIBUTION}")
+        return real(self, *arguments, **keywords)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{summary} Done by candelabra.autograd, which is imported at the first call."
+    function(package=False)(method)
+
+
+_tape_method("backward", "Compute the gradients of this tensor with regard to the leaves it was made from.")
+_tape_method("register_hook", "Call a function with the gradient of this tensor when it is computed.")
+_tape_method("register_post_accumulate_grad_hook", "Call a function after the gradient of this leaf was accumulated.")
+_tape_method("retain_grad", "Keep the gradient of this tensor though it is no leaf.")
+
+_C.set_autograd_loader(load_autograd)

@@ -1,0 +1,391 @@
+"""What makes a Tensor a good Python object: copying, pickling, formatting, attributes, and questions about it."""
+
+from __future__ import annotations
+
+import copy
+import operator as python_operator
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+from candelabra.layout import strided
+
+from .creation import sizes_of
+from .registration import function, tensor_property
+
+_Tensor = _C.Tensor
+_as_strided = OPERATORS["as_strided"]
+_view_dtype = OPERATORS["view_dtype"]
+
+
+# ---- the storage as one flat tensor of bytes
+
+
+def storage_bytes(tensor):
+    """Return a one-dimensional uint8 tensor on the whole storage of a tensor."""
+    count = tensor.untyped_storage().nbytes() // tensor.dtype.itemsize
+    whole = _as_strided(tensor.detach(), (count,), (1,), 0)
+    return whole if whole.dtype is _C.uint8 else _view_dtype(whole, _C.uint8)
+
+
+def tensor_on(flat, dtype, size, stride, offset):
+    """Return a tensor of this geometry on the memory of a flat uint8 tensor; it is not a view of it to the tape."""
+    usable = flat.numel() // dtype.itemsize * dtype.itemsize
+    if usable != flat.numel():
+        flat = OPERATORS["narrow"](flat, 0, 0, usable)
+    typed = flat if dtype is _C.uint8 else _view_dtype(flat, dtype)
+    return _as_strided(typed, size, stride, offset).detach()
+
+
+def bytes_tensor(data, device):
+    """Return a uint8 tensor with a copy of `data` (any buffer) on a device."""
+    count = memoryview(data).nbytes
+    try:
+        flat = OPERATORS["empty"]((count,), dtype=_C.uint8, device=device)
+        if count:
+            memoryview(flat).cast("B")[:] = memoryview(data).cast("B")
+        return flat
+    except BufferError:
+        # Memory that the host cannot write: by way of one that it can.
+        return OPERATORS["to_copy"](bytes_tensor(data, "cpu"), device=device)
+
+
+# ---- copying
+
+
+@function(name="__deepcopy__", package=False)
+def deepcopy(self, memo):
+    """Copy the memory; tensors that share a storage share the copy of it."""
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "Copy x.detach() instead, or x.clone() to stay on the tape."
+        )
+    storage = self.untyped_storage()
+    key = ("candelabra storage", id(storage))
+    if key not in memo:
+        # The storage is kept in the memo too, so that its id is not given to another meanwhile.
+        memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)))
+    made = tensor_on(memo[key][1], self.dtype, self.shape, self.stride(), self.storage_offset())
+    made = as_class(type(self), made, self.requires_grad)
+    memo[id(self)] = made
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    for name, value in self.__dict__.items():
+        made.__dict__[name] = copy.deepcopy(value, memo)
+    return made
+
+
+def as_class(cls, tensor, requires_grad):
+    """Return the tensor as an instance of a class, with requires_grad set."""
+    if cls is not _Tensor:
+        return _Tensor._make_subclass(cls, tensor, requires_grad)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
+
+
+# ---- pickling
+
+
+def _reduce_storage(storage, protocol):
+    return _restored_storage, (storage.tobytes(), str(storage.device))
+
+
+def _restored_storage(data, device):
+    return bytes_tensor(data, device)
+
+
+_C.Storage.__reduce_ex__ = _reduce_storage
+
+
+@function(name="__reduce_ex__", package=False)
+def reduce_tensor(self, protocol):
+    """Pickle by way of the storage, so that tensors that share memory still do when they are read."""
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only leaf tensors can be pickled: this one has a grad_fn, which is not saved. Pickle x.detach() instead."
+        )
+    geometry = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
+    state = dict(self.__dict__) or None
+    return restored_tensor, (type(self), self.untyped_storage(), *geometry, self.requires_grad, self.grad, state)
+
+
+def restored_tensor(cls, flat, dtype, size, stride, offset, requires_grad, grad, state):
+    """Make a tensor out of what was pickled."""
+    made = as_class(cls, tensor_on(flat, dtype, size, stride, offset), requires_grad)
+    if grad is not None:
+        made.grad = grad
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+# ---- Python
+
+
+@function(name="__format__", package=False)
+def format_tensor(self, specification):
+    """Format the value of a tensor without dimensions as a Python number."""
+    if self.ndim == 0 and type(self) is _Tensor and not self.requires_grad:
+        return format(self.item(), specification)
+    return object.__format__(self, specification)
+
+
+@function(name="__reversed__", package=False)
+def reversed_tensor(self):
+    """Return the tensor with its first dimension in reverse order."""
+    return OPERATORS["flip"](self, (0,)) if self.ndim else self
+
+
+@function(package=False)
+def apply_(self, callable):
+    """Replace each element by what a Python function makes of it; slow, for tensors in host memory."""
+    return _apply(self, lambda value: callable(value))
+
+
+@function(package=False)
+def map_(self, tensor, callable):
+    """Replace each element by what a Python function makes of it and of that of another tensor; slow."""
+    return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
+
+
+def _apply(self, call, *others):
+    if self.requires_grad:
+        raise TypeError("apply_() and map_() can't be called on a tensor that requires grad; use them on x.detach()")
+
+    def walk(*values):
+        return [walk(*parts) for parts in zip(*values)] if isinstance(values[0], list) else call(*values)
+
+    made = walk(self.tolist(), *(other.tolist() for other in others))
+    return self.copy_(_C.tensor_from_data(made, self.dtype, self.device).view(self.shape))
+
+
+@function(package=False)
+def resize_(self, *sizes, memory_format=None):
+    """Change the sizes; the elements in memory stay, new ones are not set."""
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    size = tuple(python_operator.index(n) for n in sizes_of(sizes))
+    strides, step = [0] * len(size), 1
+    for d in reversed(range(len(size))):
+        strides[d] = step
+        step *= max(size[d], 1)
+    needed = 0 if 0 in size else step
+    held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
+    if needed > held:
+        grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)
+        if held > 0:
+            grown[:held].copy_(_as_strided(self.detach(), (held,), (1,), self.storage_offset()))
+        self.data = grown.view(size)
+    else:
+        self.data = _as_strided(self.detach(), size, strides, self.storage_offset())
+    return self
+
+
+@function(package=False)
+def resize_as_(self, other):
+    """Change the sizes to those of another tensor."""
+    return resize_(self, other.shape)
+
+
+@function(package=False)
+def share_memory_(self):
+    """Move the memory to where other processes see it; candelabra-multiprocessing does this."""
+    raise NotImplementedError(
+        "share_memory_() is done by candelabra.multiprocessing, which this version of candelabra-multiprocessing does not offer yet"
+    )
+
+
+@function(package=False)
+def is_shared(self):
+    """Tell whether the memory is shared between processes."""
+    return False
+
+
+@function(package=False)
+def is_pinned(self, device=None):
+    """Tell whether the memory is pinned to be copied to a device fast."""
+    return False
+
+
+@function(package=False)
+def pin_memory(self, device=None):
+    """Copy to pinned memory; no backend offers it yet."""
+    raise NotImplementedError("pin_memory(): no installed backend offers pinned memory; use the tensor as it is")
+
+
+# ---- questions
+
+
+@function(package=False)
+def nelement(self):
+    """Return the number of elements."""
+    return self.numel()
+
+
+@function(package=False)
+def ndimension(self):
+    """Return the number of dimensions."""
+    return self.ndim
+
+
+@function(package=False)
+def get_device(self):
+    """Return the number of the device within its type; -1 for the host."""
+    index = self.device.index
+    return -1 if index is None else index
+
+
+@function(package=False)
+def storage(self):
+    """Return the storage that this tensor views; the same as ``untyped_storage()``."""
+    return self.untyped_storage()
+
+
+@function(package=False)
+def is_same_size(self, other):
+    """Tell whether another tensor has the same sizes."""
+    return self.shape == other.shape
+
+
+@function(package=False)
+def is_set_to(self, tensor):
+    """Tell whether another tensor is the same view of the same memory."""
+    return (
+        self.untyped_storage() is tensor.untyped_storage()
+        and self.storage_offset() == tensor.storage_offset()
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )
+
+
+@function(method=False)
+def is_tensor(obj):
+    """Tell whether an object is a Tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_tensor([1])
+    False
+    """
+    return isinstance(obj, _Tensor)
+
+
+@function(method=False)
+def is_storage(obj):
+    """Tell whether an object is a Storage.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_storage(candelabra.ones(1).untyped_storage())
+    True
+    """
+    return isinstance(obj, _C.Storage)
+
+
+@function(method=False)
+def is_floating_point(input):
+    """Tell whether the dtype is a real floating-point one.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_floating_point(candelabra.tensor([1]))
+    False
+    """
+    return input.dtype.is_floating_point
+
+
+@function(method=False)
+def is_complex(input):
+    """Tell whether the dtype is complex.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_complex(candelabra.tensor([1j]))
+    True
+    """
+    return input.dtype.is_complex
+
+
+@function(method=False)
+def is_inference(input):
+    """Tell whether a tensor was made in inference mode.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_inference(candelabra.ones(1))
+    False
+    """
+    return input.is_inference()
+
+
+@function(method=False)
+def promote_types(type1, type2):
+    """Return the smallest dtype that both dtypes can be converted to.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.promote_types(candelabra.int64, candelabra.float32)
+    candelabra.float32
+    """
+    return _C.promote_types(type1, type2)
+
+
+@function(method=False)
+def can_cast(from_, to):
+    """Tell whether a result of one dtype may be stored as another.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.can_cast(candelabra.float32, candelabra.int64)
+    False
+    """
+    return _C.can_cast(from_, to)
+
+
+# ---- attributes
+
+
+@tensor_property
+def layout(self):
+    """How the elements are kept: ``candelabra.strided``."""
+    return strided
+
+
+@tensor_property
+def is_cpu(self):
+    """Whether the tensor is on the device type ``cpu``."""
+    return self.device.type == "cpu"
+
+
+@tensor_property
+def is_cuda(self):
+    """Whether the tensor is on the device type ``cuda``."""
+    return self.device.type == "cuda"
+
+
+@tensor_property
+def is_sparse(self):
+    """False: tensors are strided."""
+    return False
+
+
+@tensor_property
+def is_quantized(self):
+    """False: tensors are not quantized."""
+    return False
+
+
+@tensor_property
+def is_meta(self):
+    """Whether the tensor has no memory; always False."""
+    return False

@@ -1,0 +1,196 @@
+"""Defaults of the process: dtype, device, threads, seeds."""
+
+from __future__ import annotations
+
+from candelabra import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from candelabra._C import Generator, Tensor, device, dtype
+
+    Device = device | str | int | None
+
+__all__ = [
+    "get_default_device", "get_default_dtype", "get_num_threads", "get_rng_state", "initial_seed", "manual_seed", "seed",
+    "set_default_device", "set_default_dtype", "set_num_threads", "set_rng_state",
+]  # fmt: skip
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype of floating-point tensors made without one.
+
+    Parameters
+    ----------
+    d
+        A floating-point dtype; complex tensors get the complex one of the same precision.
+
+    Raises
+    ------
+    TypeError
+        Where `d` is not a floating-point dtype.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.set_default_dtype(candelabra.float64)
+    >>> candelabra.tensor([1.5])
+    tensor([1.5000])
+    >>> candelabra.set_default_dtype(candelabra.float32)
+    """
+    _C.set_default_dtype(d)
+
+
+def get_default_dtype() -> dtype:
+    """Return the dtype of floating-point tensors made without one.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.get_default_dtype()
+    candelabra.float32
+    """
+    return _C.get_default_dtype()
+
+
+def set_default_device(device: Device) -> None:
+    """Set the device of tensors made without one.
+
+    Parameters
+    ----------
+    device
+        None sets the CPU.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.set_default_device("cpu")
+    """
+    _C.set_default_device(device)
+
+
+def get_default_device() -> device:
+    """Return the device of tensors made without one.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.get_default_device()
+    device(type='cpu')
+    """
+    return _C.get_default_device()
+
+
+_entered: list[device] = []
+
+
+def _enter_device(self: device) -> device:
+    _entered.append(_C.get_default_device())
+    _C.set_default_device(self)
+    return self
+
+
+def _leave_device(self: device, kind: object, error: object, trace: object) -> None:
+    _C.set_default_device(_entered.pop())
+
+
+# ``with candelabra.device("cpu"):`` sets the default device for a while.
+_C.device.__enter__ = _enter_device
+_C.device.__exit__ = _leave_device
+
+
+def get_num_threads(device: Device = "cpu") -> int:
+    """Return how many threads a backend computes with.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.get_num_threads() >= 1
+    True
+    """
+    return _C.get_num_threads(device)
+
+
+def set_num_threads(number: int, device: Device = "cpu") -> None:
+    """Set how many threads a backend computes with. Results do not depend on it.
+
+    Parameters
+    ----------
+    number
+        At least 1.
+    device
+        Of the backend.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.set_num_threads(candelabra.get_num_threads())
+    """
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"set_num_threads expects an int, but got {type(number).__name__}")
+    _C.set_num_threads(device, number)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the generators of all devices; the same seed gives the same numbers on every device.
+
+    Parameters
+    ----------
+    seed
+        A whole number of 64 bits; negative ones count from the end.
+
+    Returns
+    -------
+    Generator
+        That of the default device.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> _ = candelabra.manual_seed(1)
+    >>> a = candelabra.rand(2)
+    >>> _ = candelabra.manual_seed(1)
+    >>> bool((candelabra.rand(2) == a).all())
+    True
+    """
+    _C.manual_seed(seed)
+    return _C.default_generator(_C.get_default_device())
+
+
+def seed() -> int:
+    """Seed the generators of all devices with a number that the system picks, and return it."""
+    picked = _C.default_generator(_C.get_default_device()).seed()
+    _C.manual_seed(picked)
+    return picked
+
+
+def initial_seed() -> int:
+    """Return the seed that the default device's generator began with.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> _ = candelabra.manual_seed(7)
+    >>> candelabra.initial_seed()
+    7
+    """
+    return _C.default_generator(_C.get_default_device()).initial_seed()
+
+
+def get_rng_state(device: Device = None) -> Tensor:
+    """Return the state of a device's generator, that of the default device's where none is given.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> state = candelabra.get_rng_state()
+    >>> a = candelabra.rand(1)
+    >>> candelabra.set_rng_state(state)
+    >>> bool(candelabra.rand(1) == a)
+    True
+    """
+    return _C.default_generator(_C.get_default_device() if device is None else device).get_state()
+
+
+def set_rng_state(new_state: Tensor, device: Device = None) -> None:
+    """Set the state of a device's generator to one that :func:`candelabra.get_rng_state` returned."""
+    _C.default_generator(_C.get_default_device() if device is None else device).set_state(new_state)

@@ -1,0 +1,107 @@
+"""The ranges of dtypes: finfo and iinfo."""
+
+from __future__ import annotations
+
+from candelabra import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from candelabra._C import dtype
+
+# bits of the significand (the hidden one included), largest exponent, smallest normal exponent, decimal digits of resolution
+_FORMATS = {
+    _C.float16: (11, 16, -14, 3),
+    _C.bfloat16: (8, 128, -126, 2),
+    _C.float32: (24, 128, -126, 6),
+    _C.float64: (53, 1024, -1022, 15),
+}
+
+
+class finfo:
+    """The range and precision of a floating-point dtype; of its parts for a complex one.
+
+    Attributes
+    ----------
+    bits : int
+        Bits of one number.
+    eps : float
+        Distance from 1 to the next larger number.
+    max, min : float
+        The largest and the lowest number.
+    tiny, smallest_normal : float
+        The smallest positive normal number.
+    resolution : float
+        The decimal resolution, ``10 ** -digits``.
+    dtype : str
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.finfo(candelabra.float32).eps
+    1.1920928955078125e-07
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        described = _C.get_default_dtype() if type is None else type
+        if described.is_complex:
+            described = described.to_real()
+        if described not in _FORMATS:
+            raise TypeError(f"candelabra.finfo() requires a floating point input type, not {described}. Use candelabra.iinfo to handle it")
+        digits, largest, smallest, decimals = _FORMATS[described]
+        self.bits = described.itemsize * 8
+        self.eps = 2.0 ** (1 - digits)
+        self.max = (2.0 - 2.0 ** (1 - digits)) * 2.0 ** (largest - 1)
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0**smallest
+        self.resolution = 10.0**-decimals
+        self.dtype = described.name
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(("finfo", self.dtype))
+
+
+class iinfo:
+    """The range of an integer dtype.
+
+    Attributes
+    ----------
+    bits : int
+        Bits of one number.
+    max, min : int
+        The largest and the lowest number.
+    dtype : str
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.iinfo(candelabra.int8).min
+    -128
+    """
+
+    def __init__(self, type: dtype) -> None:
+        if type.is_floating_point or type.is_complex:
+            raise TypeError(f"candelabra.iinfo() requires an integer input type, not {type}. Use candelabra.finfo to handle it")
+        if type is _C.bool:
+            raise TypeError("candelabra.iinfo() requires an integer input type; candelabra.bool has no range")
+        self.bits = type.itemsize * 8
+        self.max = 2 ** (self.bits - type.is_signed) - 1
+        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
+        self.dtype = type.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(("iinfo", self.dtype))

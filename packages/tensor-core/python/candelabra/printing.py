@@ -1,0 +1,243 @@
+"""How tensors are printed: as PyTorch prints them.
+
+Only the elements that are shown are ever read: a huge tensor is cut down to its edges before its elements come to the host.
+"""
+
+from __future__ import annotations
+
+import math
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from candelabra._C import Tensor
+
+_select = OPERATORS["select"]
+_narrow = OPERATORS["narrow"]
+_detach = OPERATORS["detach"]
+
+PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+
+
+class _Options:
+    precision = 4
+    threshold: float = 1000
+    edgeitems = 3
+    linewidth = 80
+    sci_mode: bool | None = None
+
+
+options = _Options()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed.
+
+    Parameters
+    ----------
+    precision
+        Digits after the decimal point; 4 at first.
+    threshold
+        More elements than this are cut down to the edges; 1000 at first.
+    edgeitems
+        How many are shown at each edge; 3 at first.
+    linewidth
+        Characters a line; 80 at first.
+    profile
+        ``"default"``, ``"short"`` or ``"full"``: values for all of these, which the others then change.
+    sci_mode
+        Whether numbers are printed in scientific notation; None, as after every call without it, decides by their range.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such profile.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.set_printoptions(precision=2)
+    >>> candelabra.tensor([1.23456])
+    tensor([1.23])
+    >>> candelabra.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in PROFILES:
+            raise ValueError(f"set_printoptions(): unknown profile {profile!r}; there are {', '.join(PROFILES)}")
+        for name, value in PROFILES[profile].items():
+            setattr(options, name, value)
+    for name, value in {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}.items():
+        if value is not None:
+            setattr(options, name, value)
+    options.sci_mode = sci_mode
+
+
+# ---- what is shown
+
+
+def _shown(t: Tensor, summarize: bool) -> Any:
+    """Return nested lists of the elements that are shown, with Ellipsis where some were left out."""
+    if t.ndim == 0 or not summarize:
+        return t.tolist()
+    length, edge = t.shape[0], options.edgeitems
+    if length <= 2 * edge:
+        return t.tolist() if t.ndim == 1 else [_shown(_select(t, 0, i), True) for i in range(length)]
+    if t.ndim == 1:
+        first, last = (_narrow(t, 0, start, edge).tolist() for start in (0, length - edge))
+    else:
+        first, last = ([_shown(_select(t, 0, i), True) for i in part] for part in (range(edge), range(length - edge, length)))
+    return [*first, Ellipsis, *last]
+
+
+def _flat(shown: Any) -> Iterator[Any]:
+    if isinstance(shown, list):
+        for part in shown:
+            yield from _flat(part)
+    elif shown is not Ellipsis:
+        yield shown
+
+
+# ---- numbers
+
+
+class _Whole:
+    """Formats integers and bools: all as wide as the widest."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.width = max((len(str(value)) for value in values), default=1)
+
+    def format(self, value: Any) -> str:
+        return str(value).rjust(self.width)
+
+
+class _Real:
+    """Formats floating-point numbers: without decimals where all are whole, in scientific notation where they range far."""
+
+    def __init__(self, values: list[float]) -> None:
+        finite = [value for value in values if value != 0 and math.isfinite(value)]
+        self.scientific = False
+        self.whole = all(value == math.ceil(value) for value in finite)
+        self.width = 1
+        if not finite:
+            return
+        magnitudes = [abs(value) for value in finite]
+        smallest, largest = min(magnitudes), max(magnitudes)
+        if options.sci_mode is None:
+            self.scientific = largest / smallest > 1000 or largest > 1e8 or smallest < 1e-4
+        else:
+            self.scientific = options.sci_mode
+        self.width = max(len(self._text(value)) for value in finite)
+
+    def _text(self, value: float) -> str:
+        if self.scientific:
+            return f"{value:.{options.precision}e}"
+        if self.whole:
+            return f"{value:.0f}." if math.isfinite(value) else f"{value:.0f}"
+        return f"{value:.{options.precision}f}"
+
+    def format(self, value: float) -> str:
+        return self._text(value).rjust(self.width)
+
+
+class _Complex:
+    """Formats complex numbers: real and imaginary parts each by a format of their own."""
+
+    def __init__(self, values: list[complex]) -> None:
+        self.real = _Real([value.real for value in values])
+        self.imag = _Real([value.imag for value in values])
+        self.width = self.real.width + self.imag.width + 1
+
+    def format(self, value: complex) -> str:
+        imag = self.imag.format(value.imag).lstrip()
+        sign = "" if imag[0] in "+-" else "+"
+        return f"{self.real.format(value.real)}{sign}{imag}j"
+
+
+def _formatter(dtype: _C.dtype, values: list[Any]) -> _Whole | _Real | _Complex:
+    if dtype.is_complex:
+        return _Complex(values)
+    return _Real(values) if dtype.is_floating_point else _Whole(values)
+
+
+# ---- lines
+
+
+def _vector_text(values: list[Any], indent: int, formatter: Any) -> str:
+    each_line = max(1, (options.linewidth - indent) // (formatter.width + 2))
+    texts = [" ..." if value is Ellipsis else formatter.format(value) for value in values]
+    lines = [", ".join(texts[i : i + each_line]) for i in range(0, len(texts), each_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _array_text(shown: Any, ndim: int, indent: int, formatter: Any) -> str:
+    if ndim == 0:
+        return formatter.format(shown)
+    if ndim == 1:
+        return _vector_text(shown, indent, formatter)
+    parts = ["..." if part is Ellipsis else _array_text(part, ndim - 1, indent + 1, formatter) for part in shown]
+    return "[" + ("," + "\n" * (ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _is_usual(dtype: _C.dtype, empty: bool) -> bool:
+    """Tell whether the dtype is what the printed elements would give again."""
+    default = _C.get_default_dtype()
+    if dtype is default:
+        return True
+    return not empty and (dtype in (_C.int64, _C.bool) or dtype is default.to_complex())
+
+
+def _suffixes(t: Tensor) -> Iterator[str]:
+    if t.device != _C.get_default_device():
+        yield f"device='{t.device}'"
+    empty = t.numel() == 0
+    if empty and t.ndim != 1:
+        yield f"size={tuple(t.shape)}"
+    if not _is_usual(t.dtype, empty):
+        yield f"dtype={t.dtype}"
+    if t.grad_fn is not None:
+        yield f"grad_fn=<{_node_name(t.grad_fn)}>"
+    elif t.requires_grad:
+        yield "requires_grad=True"
+
+
+def _node_name(node: Any) -> str:
+    name = getattr(node, "name", None)
+    return name() if callable(name) else type(node).__name__
+
+
+def tensor_text(self: Tensor) -> str:
+    """Return the tensor as it is printed."""
+    plain = type(self) is _C.Tensor or getattr(type(self), "_prints_as_tensor", False)
+    prefix = "tensor(" if plain else f"{type(self).__name__}("
+    indent = len(prefix)
+    if self.numel() == 0:
+        text = "[]"
+    else:
+        shown = _shown(_detach(self), self.numel() > options.threshold)
+        text = _array_text(shown, self.ndim, indent, _formatter(self.dtype, list(_flat(shown))))
+    pieces = [prefix, text]
+    used = len(prefix + text) - (prefix + text).rfind("\n") + 1
+    for suffix in _suffixes(self):
+        if used + len(suffix) + 2 > options.linewidth:
+            pieces.append(",\n" + " " * indent + suffix)
+            used = indent + len(suffix)
+        else:
+            pieces.append(", " + suffix)
+            used += len(suffix) + 2
+    return "".join(pieces) + ")"

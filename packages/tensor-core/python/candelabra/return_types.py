@@ -1,0 +1,31 @@
+"""Named results: tuples such as ``candelabra.return_types.max(values=..., indices=...)``."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _result_type(name: str, *fields: str) -> Any:
+    made = namedtuple(name, fields, module=__name__)
+
+    def represent(self):
+        return f"candelabra.return_types.{name}(\n" + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self)) + ")"
+
+    made.__repr__ = represent
+    made.__doc__ = f"The results of candelabra.{name}: {' and '.join(fields)}."
+    return made
+
+
+max = _result_type("max", "values", "indices")
+min = _result_type("min", "values", "indices")
+median = _result_type("median", "values", "indices")
+nanmedian = _result_type("nanmedian", "values", "indices")
+mode = _result_type("mode", "values", "indices")
+kthvalue = _result_type("kthvalue", "values", "indices")
+cummax = _result_type("cummax", "values", "indices")
+cummin = _result_type("cummin", "values", "indices")
+aminmax = _result_type("aminmax", "min", "max")
