@@ -673,7 +673,7 @@ def t_(self):
     return _become(self, OPERATORS["t"](self.detach()), "t")
 
 
-@function()
+@function(method=False)
 def numel(input):
     """Return the number of elements.
 
