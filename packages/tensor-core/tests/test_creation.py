@@ -1,0 +1,283 @@
+"""Tensors from Python data, from nothing and back to lists, against NumPy and PyTorch's rules of dtypes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+INFERENCE = [
+    (True, "bool"),
+    (1, "int64"),
+    (1.0, "float32"),
+    (1j, "complex64"),
+    ([], "float32"),
+    ([[], []], "float32"),
+    ([True, False], "bool"),
+    ([True, 2], "int64"),
+    ([1, 2.0], "float32"),
+    ([1, 2.0, 3j], "complex64"),
+    ([True, 2.5], "float32"),
+    ((1, 2), "int64"),
+    (range(3), "int64"),
+    ([range(3), (4, 5, 6)], "int64"),
+    (np.float64(1), "float64"),
+    ([np.float32(1), np.int64(3)], "float32"),
+    ([np.float64(1), 2], "float64"),
+    (np.int32(1), "int32"),
+    ([np.int8(1), np.int8(2)], "int8"),
+    (np.bool_(True), "bool"),
+    (np.complex64(1j), "complex64"),
+    (np.arange(3, dtype=np.int16), "int16"),
+    ([np.arange(3, dtype=np.float16)], "float16"),
+]
+
+
+@pytest.mark.parametrize(("data", "name"), INFERENCE, ids=[f"{d!r}" for d, _ in INFERENCE])
+def test_inferred_dtype_and_values(data: Any, name: str) -> None:
+    tensor = candelabra.tensor(data)
+    assert tensor.dtype == getattr(candelabra, name)
+    expected = np.asarray(data)
+    assert tuple(tensor.shape) == expected.shape
+    np.testing.assert_array_equal(np.array(tensor.tolist()).reshape(expected.shape), expected.astype(name))
+
+
+def test_tensors_within_lists() -> None:
+    assert candelabra.tensor([candelabra.tensor(1.5, dtype=candelabra.float64), 2]).dtype == candelabra.float64
+    assert candelabra.tensor([candelabra.tensor(1), candelabra.tensor(2)]).tolist() == [1, 2]
+    rows = [candelabra.arange(3), candelabra.arange(6)[::2]]
+    assert candelabra.tensor(rows).tolist() == [[0, 1, 2], [0, 2, 4]]
+    assert candelabra.tensor([[1, 2, 3], candelabra.arange(3)]).tolist() == [[1, 2, 3], [0, 1, 2]]
+
+
+def test_default_dtype_is_what_floats_become() -> None:
+    before = candelabra.get_default_dtype()
+    candelabra.set_default_dtype(candelabra.float64)
+    try:
+        assert candelabra.tensor([1.0]).dtype == candelabra.float64
+        assert candelabra.tensor(1j).dtype == candelabra.complex128
+        assert candelabra.tensor([1]).dtype == candelabra.int64
+        assert candelabra.zeros(2).dtype == candelabra.float64
+    finally:
+        candelabra.set_default_dtype(before)
+
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_given_dtype(name: str) -> None:
+    data = [[0, 1, 2], [3, True, 100]]
+    tensor = candelabra.tensor(data, dtype=getattr(candelabra, name))
+    np.testing.assert_array_equal(tensor.numpy(), np.array(data).astype(name))
+    assert tensor.tolist() == np.array(data).astype(name).tolist()
+    assert candelabra.tensor(3, dtype=getattr(candelabra, name)).item() == np.array(3).astype(name).item()
+
+
+def test_large_integers_are_exact() -> None:
+    for value in (2**63 - 1, -(2**63), 2**53 + 1):
+        assert candelabra.tensor([value]).tolist() == [value]
+        assert candelabra.tensor([value, True]).tolist() == [value, 1]
+        assert candelabra.tensor(value).item() == value
+        assert candelabra.tensor([value, 1.5], dtype=candelabra.int64).tolist() == [value, 1]
+    assert candelabra.tensor(2**24 + 1).to(candelabra.float32).item() == 2**24
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(width=64), min_size=1, max_size=8))
+def test_floats_become_the_nearest(values: list[float]) -> None:
+    with np.errstate(over="ignore"):
+        for name in ("float16", "float32", "float64"):
+            expected = np.array(values).astype(name)
+            np.testing.assert_array_equal(candelabra.tensor(values, dtype=getattr(candelabra, name)).numpy(), expected)
+        singles = np.array(values).astype(np.float32)
+    bits = candelabra.tensor([float(v) for v in singles], dtype=candelabra.bfloat16).view(candelabra.int16).numpy().view(np.uint16)
+    raw = singles.view(np.uint32).astype(np.uint64)
+    rounded = ((raw + 0x7FFF + (raw >> 16 & 1)) >> 16).astype(np.uint16)
+    finite = ~np.isnan(singles)
+    np.testing.assert_array_equal(bits[finite], rounded[finite])
+    assert all(math.isnan(v) for v in candelabra.tensor([math.nan], dtype=candelabra.bfloat16).tolist())
+
+
+def test_every_float16_and_bfloat16_is_read_exactly() -> None:
+    bits = np.arange(65536, dtype=np.uint16)
+    halves = candelabra.from_numpy(bits.view(np.int16)).view(candelabra.float16)
+    np.testing.assert_array_equal(np.array(halves.tolist()), bits.view(np.float16).astype(np.float64))
+    brains = candelabra.from_numpy(bits.view(np.int16)).view(candelabra.bfloat16)
+    expected = (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    np.testing.assert_array_equal(np.array(brains.tolist()), expected)
+
+
+ERRORS = [
+    ([[1, 2, 3], [1, 2]], ValueError, r"expected sequence of length 3 at dim 1 \(got 2\)"),
+    ([[1, 2, 3], 1], TypeError, "not a sequence"),
+    ([1, [1]], TypeError, "cannot be interpreted"),
+    ([[], [1]], ValueError, r"expected sequence of length 0 at dim 1 \(got 1\)"),
+    ([[], 1], TypeError, "not a sequence"),
+    ("abc", TypeError, "invalid data type 'str'"),
+    (b"abc", TypeError, "invalid data type 'bytes'"),
+    (["abc"], ValueError, "too many dimensions 'str'"),
+    (None, RuntimeError, "Could not infer dtype of NoneType"),
+    ([None], RuntimeError, "Could not infer dtype of NoneType"),
+    ({1: 2}, RuntimeError, "Could not infer dtype of dict"),
+    (object(), RuntimeError, "Could not infer dtype of object"),
+    (2**63, ValueError, "Overflow"),
+    ([2**70], ValueError, "Overflow"),
+    (np.array(["a"]), TypeError, "can't convert np.ndarray of type numpy.str_"),
+    (np.arange(3, dtype=np.uint32), TypeError, "numpy.uint32"),
+]
+
+
+@pytest.mark.parametrize(("data", "kind", "message"), ERRORS, ids=[repr(e[0])[:30] for e in ERRORS])
+def test_bad_data(data: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        candelabra.tensor(data)
+
+
+def test_data_that_does_not_fit_the_dtype() -> None:
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int8 without overflow"):
+        candelabra.tensor([300], dtype=candelabra.int8)
+    with pytest.raises(RuntimeError, match="uint8 without overflow"):
+        candelabra.tensor([-1], dtype=candelabra.uint8)
+    with pytest.raises(TypeError, match="must be real number, not complex"):
+        candelabra.tensor([1j], dtype=candelabra.float32)
+    with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
+        candelabra.tensor([math.nan], dtype=candelabra.int32)
+    assert candelabra.tensor([1.9, -1.9], dtype=candelabra.int8).tolist() == [1, -1]
+
+
+def test_a_list_that_holds_itself() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="too many dimensions"):
+        candelabra.tensor(endless)
+
+
+def test_a_list_that_changes_while_it_is_read() -> None:
+    data: list[Any] = [1.0, 2.0, 3.0]
+
+    class Shrinks:
+        def __float__(self) -> float:
+            data.clear()
+            return 1.0
+
+        def __len__(self) -> int:
+            data.clear()
+            return 1
+
+        def __getitem__(self, i: int) -> float:
+            if i:
+                raise IndexError
+            return 0.0
+
+    data[:] = [[1.0], Shrinks(), [3.0]]
+    with pytest.raises((ValueError, TypeError)):
+        candelabra.tensor(data)
+
+
+def test_tensor_always_copies() -> None:
+    array = np.arange(3.0)
+    tensor = candelabra.tensor(array)
+    array[0] = 9
+    assert tensor.tolist() == [0, 1, 2]
+    other = candelabra.tensor(tensor)
+    other[1] = 9
+    assert tensor.tolist() == [0, 1, 2]
+    assert candelabra.tensor(np.arange(6).reshape(2, 3)[::-1, ::2]).tolist() == [[3, 5], [0, 2]]
+    assert candelabra.tensor(np.arange(6).reshape(2, 3).T).tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert candelabra.tensor(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_as_tensor_shares() -> None:
+    array = np.arange(3.0)
+    tensor = candelabra.as_tensor(array)
+    array[0] = 9
+    assert tensor.tolist() == [9, 1, 2]
+    assert candelabra.as_tensor(tensor) is tensor
+    assert candelabra.as_tensor(tensor, dtype=candelabra.int64).tolist() == [9, 1, 2]
+
+
+def test_tolist() -> None:
+    assert candelabra.tensor(5).tolist() == 5
+    assert candelabra.empty(2, 0).tolist() == [[], []]
+    assert candelabra.tensor([[True], [False]]).tolist() == [[True], [False]]
+    assert candelabra.tensor([1 + 2j]).tolist() == [1 + 2j]
+    assert candelabra.arange(6).reshape(2, 3).t()[1:].tolist() == [[1, 4], [2, 5]]
+
+
+# ---- from nothing
+
+
+def test_empty() -> None:
+    x = candelabra.empty(2, 3, dtype=candelabra.int16)
+    assert (x.shape, x.dtype, x.stride()) == ((2, 3), candelabra.int16, (3, 1))
+    assert candelabra.empty(()).shape == ()
+    assert candelabra.empty((0, 4)).numel() == 0
+    y = candelabra.empty(2, 3, 4, 5, memory_format=candelabra.channels_last)
+    assert y.stride() == (60, 1, 15, 3)
+    assert y.is_contiguous(memory_format=candelabra.channels_last)
+    assert not y.is_contiguous()
+    z = candelabra.empty_strided((2, 3), (1, 2))
+    assert z.stride() == (1, 2)
+    with pytest.raises(RuntimeError, match=r"Trying to create tensor with negative dimension -1: \[-1\]"):
+        candelabra.empty(-1)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        candelabra.empty(3, memory_format=candelabra.channels_last)
+    with pytest.raises(RuntimeError, match="mismatch in length of strides and shape"):
+        candelabra.empty_strided((2, 3), (1,))
+    with pytest.raises(RuntimeError, match="Negative strides"):
+        candelabra.empty_strided((2, 3), (1, -1))
+    with pytest.raises(RuntimeError, match="overflow"):
+        candelabra.empty(2**40, 2**40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-7, 7).filter(bool))
+def test_arange_of_ints(start: int, end: int, step: int) -> None:
+    if (end - start) * step < 0:
+        with pytest.raises(RuntimeError, match="upper bound and lower bound inconsistent with step sign"):
+            candelabra.arange(start, end, step)
+    else:
+        made = candelabra.arange(start, end, step)
+        assert made.dtype == candelabra.int64
+        np.testing.assert_array_equal(made.numpy(), np.arange(start, end, step))
+
+
+def test_arange() -> None:
+    np.testing.assert_allclose(candelabra.arange(0, 1, 0.1, dtype=candelabra.float64).numpy(), np.arange(0, 1, 0.1), rtol=1e-15)
+    assert candelabra.arange(2.5).tolist() == [0, 1, 2]
+    assert candelabra.arange(2.5).dtype == candelabra.float32
+    assert candelabra.arange(3, dtype=candelabra.int8).dtype == candelabra.int8
+    assert candelabra.arange(2**62, 2**62 + 3).tolist() == [2**62, 2**62 + 1, 2**62 + 2]
+    assert candelabra.arange(0).shape == (0,)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        candelabra.arange(0, 5, 0)
+    with pytest.raises(RuntimeError, match="unsupported range: 0 -> nan"):
+        candelabra.arange(0, math.nan)
+    with pytest.raises(RuntimeError, match="unsupported range"):
+        candelabra.arange(0, math.inf)
+
+
+def test_linspace() -> None:
+    np.testing.assert_allclose(candelabra.linspace(-1, 2, 7).numpy(), np.linspace(-1, 2, 7), rtol=1e-6)
+    np.testing.assert_allclose(candelabra.linspace(3, -3, 10, dtype=candelabra.float64).numpy(), np.linspace(3, -3, 10), rtol=1e-14)
+    assert candelabra.linspace(0, 1, 1).tolist() == [0]
+    assert candelabra.linspace(0, 1, 0).shape == (0,)
+    with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
+        candelabra.linspace(0, 1, -1)
+
+
+def test_constants() -> None:
+    assert candelabra.zeros(2, 2).tolist() == [[0, 0], [0, 0]]
+    assert candelabra.ones((2,), dtype=candelabra.bool).tolist() == [True, True]
+    assert candelabra.full((2,), 7).tolist() == [7, 7]
+    assert candelabra.full((2,), 7).dtype == candelabra.int64
+    assert candelabra.full((1,), 2**53 + 1).item() == 2**53 + 1
+    assert candelabra.zeros_like(candelabra.ones(2, 3)).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type"):
+        candelabra.ones(2).fill_(1j)
