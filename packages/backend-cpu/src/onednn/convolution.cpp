@@ -142,12 +142,11 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
     made->primitive = primitive(description.get());
   };
   try {
-    // Gradients ask for the forward primitive as a hint; the scratchpad is the caller's in both.
+    // Gradients take the forward primitive as a hint. forward_inference would prefer channels-last, which costs more to reorder.
     auto forward = [&](const memory::desc& with_bias) {
-      auto prop = kind == ConvolutionKind::forward ? prop_kind::forward_inference : prop_kind::forward_training;
-      return has_bias ? convolution_forward::primitive_desc(onednn_engine(), prop, algorithm::convolution_direct, input, weight, with_bias,
+      return has_bias ? convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct, input, weight, with_bias,
                                                             output, g.stride, g.dilation, g.before, g.after, attributes)
-                      : convolution_forward::primitive_desc(onednn_engine(), prop, algorithm::convolution_direct, input, weight, output,
+                      : convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct, input, weight, output,
                                                             g.stride, g.dilation, g.before, g.after, attributes);
     };
     auto hint = forward(bias);

@@ -1,0 +1,497 @@
+// Maximum and average pooling over one or two spatial dimensions. One spatial dimension is seen as two with a height of 1.
+//
+// Two ways through memory: plane by plane (a plane that is not contiguous, or of a half precision, is first gathered as a contiguous
+// one of the type to compute in), and, where channels lie next to each other, all channels of a pixel at once.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "allocator.hpp"
+#include "dtypes.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// Sizes and strides of (N, C, H, W), without the element type.
+struct Layout {
+  std::array<int64_t, 4> sizes, strides;
+
+  explicit Layout(const cb_tensor& t) {
+    if (t.ndim == 3) {
+      sizes = {t.sizes[0], t.sizes[1], 1, t.sizes[2]};
+      strides = {t.strides[0], t.strides[1], t.sizes[2] * t.strides[2], t.strides[2]};
+    } else {
+      std::copy_n(t.sizes, 4, sizes.begin());
+      std::copy_n(t.strides, 4, strides.begin());
+    }
+  }
+  int64_t planes() const { return sizes[0] * sizes[1]; }
+  int64_t plane_size() const { return sizes[2] * sizes[3]; }
+  int64_t plane(int64_t i) const { return i / sizes[1] * strides[0] + i % sizes[1] * strides[1]; }
+  bool has_contiguous_planes() const { return (strides[3] == 1 || sizes[3] == 1) && (strides[2] == sizes[3] || sizes[2] == 1); }
+  // Channels next to each other, and more of them than would fill less than a vector.
+  bool has_neighbouring_channels() const { return strides[1] == 1 && sizes[1] >= 8 && strides[3] != 1; }
+};
+
+// What one output index takes of one dimension: `count` elements from `first` on, and how many with the padding.
+struct Window {
+  int64_t first, count, padded;
+};
+
+struct Axis {
+  int64_t inputs;
+  int64_t step;  // between the elements of a window
+  std::vector<Window> windows;
+  // Windows at equal distances; otherwise adaptive.
+  bool regular;
+  int64_t kernel, stride, padding;
+
+  int64_t outputs() const { return static_cast<int64_t>(windows.size()); }
+};
+
+Axis regular_axis(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  Axis axis{inputs, dilation, {}, true, kernel, stride, padding};
+  axis.windows.reserve(static_cast<size_t>(outputs));
+  for (int64_t o = 0; o < outputs; ++o) {
+    int64_t start = o * stride - padding;
+    int64_t skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    int64_t first = start + skipped * dilation;
+    int64_t reached = first >= inputs ? 0 : (inputs - 1 - first) / dilation + 1;
+    // A window may reach beyond the padding where ceil_mode added one; that part counts for nothing.
+    int64_t padded = std::min(start + kernel, inputs + padding) - start;
+    axis.windows.push_back({first, std::clamp<int64_t>(kernel - skipped, 0, reached), padded});
+  }
+  return axis;
+}
+
+Axis adaptive_axis(int64_t inputs, int64_t outputs) {
+  Axis axis{inputs, 1, {}, false, 0, 0, 0};
+  axis.windows.reserve(static_cast<size_t>(outputs));
+  for (int64_t o = 0; o < outputs; ++o) {
+    int64_t first = o * inputs / outputs, end = ((o + 1) * inputs + outputs - 1) / outputs;
+    axis.windows.push_back({first, end - first, end - first});
+  }
+  return axis;
+}
+
+struct Axes {
+  Axis rows, columns;
+
+  // The work for one plane, in elements.
+  int64_t work() const {
+    int64_t kernel = 1;
+    for (const Axis* axis : {&rows, &columns}) {
+      int64_t largest = 1;
+      for (const Window& window : axis->windows) largest = std::max(largest, window.count);
+      kernel *= largest;
+    }
+    return rows.outputs() * columns.outputs() * kernel + rows.inputs * columns.inputs;
+  }
+};
+
+// kernel, stride, padding, dilation as the operator has them: one entry means that there is no height.
+Axes regular_axes(const Layout& input, const Layout& output, std::span<const int64_t> kernel, std::span<const int64_t> stride,
+                  std::span<const int64_t> padding, std::span<const int64_t> dilation) {
+  bool flat = kernel.size() == 1;
+  size_t last = flat ? 0 : 1;
+  auto at = [](std::span<const int64_t> values, size_t i) { return values.empty() ? int64_t{1} : values[i]; };
+  Axis rows = flat ? regular_axis(1, 1, 1, 1, 0, 1)
+                   : regular_axis(input.sizes[2], output.sizes[2], kernel[0], stride[0], padding[0], at(dilation, 0));
+  return {rows, regular_axis(input.sizes[3], output.sizes[3], kernel[last], stride[last], padding[last], at(dilation, last))};
+}
+
+Axes adaptive_axes(const Layout& input, const Layout& output) {
+  return {adaptive_axis(input.sizes[2], output.sizes[2]), adaptive_axis(input.sizes[3], output.sizes[3])};
+}
+
+// ---- planes
+
+// A plane of the input as contiguous elements of the type to compute in.
+template <typename T>
+const compute_t<T>* load_plane(const T* plane, const Layout& layout, compute_t<T>* room) {
+  int64_t height = layout.sizes[2], width = layout.sizes[3];
+  if constexpr (!is_half_v<T>)
+    if (layout.has_contiguous_planes()) return plane;
+  for (int64_t y = 0; y < height; ++y) {
+    const T* row = plane + y * layout.strides[2];
+    if constexpr (is_half_v<T>)
+      if (layout.strides[3] == 1) {
+        to_float(row, room + y * width, width);
+        continue;
+      }
+    for (int64_t x = 0; x < width; ++x) room[y * width + x] = static_cast<compute_t<T>>(row[x * layout.strides[3]]);
+  }
+  return room;
+}
+
+// Elements that load_plane needs room for.
+template <typename T>
+int64_t plane_room(const Layout& layout) {
+  return is_half_v<T> || !layout.has_contiguous_planes() ? layout.plane_size() : 0;
+}
+
+// A plane of zeros to add to: the result's own memory where that is contiguous and of the right type, else room that is stored after.
+template <typename T>
+compute_t<T>* open_plane(T* plane, const Layout& layout, compute_t<T>* room) {
+  compute_t<T>* sums = room;
+  if constexpr (!is_half_v<T>)
+    if (layout.has_contiguous_planes()) sums = plane;
+  std::fill_n(sums, layout.plane_size(), compute_t<T>{0});
+  return sums;
+}
+template <typename T>
+void close_plane(const compute_t<T>* sums, T* plane, const Layout& layout) {
+  if (static_cast<const void*>(sums) == static_cast<const void*>(plane)) return;
+  int64_t width = layout.sizes[3];
+  for (int64_t y = 0; y < layout.sizes[2]; ++y)
+    for (int64_t x = 0; x < width; ++x) plane[y * layout.strides[2] + x * layout.strides[3]] = T(sums[y * width + x]);
+}
+
+// ---- maximum
+
+// Whether a value takes the place of the largest one until now: NaN wins, and stays.
+template <typename C>
+[[gnu::always_inline]] inline bool takes(C value, C best) { return value > best || value != value; }
+
+template <typename C>
+constexpr C lowest() {
+  return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+}
+
+// One line of the input against a row of windows, for one place in their width. Stride is a constant for the usual ones, so that
+// the compiler loads whole vectors.
+template <int64_t Stride, typename C>
+void compare_line(const C* line, int64_t stride, int64_t n, int32_t index, C* best, int32_t* indices) {
+  int64_t step = Stride ? Stride : stride;
+#pragma omp simd
+  for (int64_t x = 0; x < n; ++x) {
+    C value = line[x * step];
+    bool better = takes(value, best[x]);
+    best[x] = better ? value : best[x];
+    indices[x] = better ? index + static_cast<int32_t>(x * step) : indices[x];
+  }
+}
+
+// A row of outputs of one plane, windows at equal distances.
+template <typename C>
+void max_row(const C* plane, const Axes& axes, const Window& rows, C* best, int32_t* indices) {
+  const Axis& columns = axes.columns;
+  int64_t width = columns.inputs;
+  for (int64_t x = 0; x < columns.outputs(); ++x) {
+    const Window& window = columns.windows[x];
+    best[x] = lowest<C>();
+    indices[x] = window.count && rows.count ? static_cast<int32_t>(rows.first * width + window.first) : -1;
+  }
+  for (int64_t i = 0; i < rows.count; ++i) {
+    int64_t y = rows.first + i * axes.rows.step;
+    if (!columns.regular) {
+      for (int64_t x = 0; x < columns.outputs(); ++x) {
+        const Window& window = columns.windows[x];
+        for (int64_t at = window.first; at < window.first + window.count; ++at)
+          if (takes(plane[y * width + at], best[x])) {
+            best[x] = plane[y * width + at];
+            indices[x] = static_cast<int32_t>(y * width + at);
+          }
+      }
+      continue;
+    }
+    for (int64_t k = 0; k < columns.kernel; ++k) {
+      int64_t offset = k * columns.step - columns.padding, stride = columns.stride;
+      int64_t begin = offset < 0 ? std::min((-offset + stride - 1) / stride, columns.outputs()) : 0;
+      int64_t end = offset >= width ? begin : std::clamp((width - 1 - offset) / stride + 1, begin, columns.outputs());
+      int64_t first = y * width + begin * stride + offset;
+      auto compare = stride == 1 ? compare_line<1, C> : stride == 2 ? compare_line<2, C> : compare_line<0, C>;
+      compare(plane + first, stride, end - begin, static_cast<int32_t>(first), best + begin, indices + begin);
+    }
+  }
+}
+
+template <typename T>
+void max_by_planes(const T* in, const Layout& input, const Axes& axes, T* out, const Layout& output, int64_t* positions, const Layout& indices) {
+  using C = compute_t<T>;
+  int64_t width = axes.columns.outputs();
+  parallel_for(input.planes(), grain_for(2 * axes.work()), [&](int64_t begin, int64_t end) {
+    Scratch<C> room(plane_room<T>(input)), best(width);
+    Scratch<int32_t> at(width);
+    for (int64_t p = begin; p < end; ++p) {
+      const C* plane = load_plane<T>(in + input.plane(p), input, room.data());
+      for (int64_t y = 0; y < axes.rows.outputs(); ++y) {
+        max_row<C>(plane, axes, axes.rows.windows[y], best.data(), at.data());
+        T* values = out + output.plane(p) + y * output.strides[2];
+        int64_t* places = positions + indices.plane(p) + y * indices.strides[2];
+        for (int64_t x = 0; x < width; ++x) values[x * output.strides[3]] = T(best[x]);
+        for (int64_t x = 0; x < width; ++x) places[x * indices.strides[3]] = at[x];
+      }
+    }
+  });
+}
+
+// Elements of one pixel, as the type to compute in.
+template <typename T>
+const compute_t<T>* load_channels(const T* pixel, int64_t channels, compute_t<T>* room) {
+  if constexpr (is_half_v<T>) {
+    to_float(pixel, room, channels);
+    return room;
+  } else {
+    return pixel;
+  }
+}
+
+template <typename T>
+void max_by_channels(const T* in, const Layout& input, const Axes& axes, T* out, const Layout& output, int64_t* positions, const Layout& indices) {
+  using C = compute_t<T>;
+  int64_t channels = input.sizes[1], height = axes.rows.outputs(), width = axes.columns.outputs();
+  parallel_for(input.sizes[0] * height, grain_for(2 * axes.work() / std::max<int64_t>(1, height) * channels), [&](int64_t begin, int64_t end) {
+    Scratch<C> best(channels), room(is_half_v<T> ? channels : 0);
+    Scratch<int32_t> at(channels);
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t sample = row / height, y = row % height;
+      const Window& rows = axes.rows.windows[y];
+      for (int64_t x = 0; x < width; ++x) {
+        const Window& columns = axes.columns.windows[x];
+        bool empty = rows.count == 0 || columns.count == 0;
+        std::fill_n(best.data(), channels, lowest<C>());
+        std::fill_n(at.data(), channels, empty ? -1 : static_cast<int32_t>(rows.first * axes.columns.inputs + columns.first));
+        for (int64_t i = 0; i < rows.count; ++i)
+          for (int64_t j = 0; j < columns.count; ++j) {
+            int64_t iy = rows.first + i * axes.rows.step, ix = columns.first + j * axes.columns.step;
+            const C* pixel = load_channels<T>(in + sample * input.strides[0] + iy * input.strides[2] + ix * input.strides[3], channels, room.data());
+            int32_t place = static_cast<int32_t>(iy * axes.columns.inputs + ix);
+            C* largest = best.data();
+            int32_t* where = at.data();
+#pragma omp simd
+            for (int64_t c = 0; c < channels; ++c) {
+              bool better = takes(pixel[c], largest[c]);
+              largest[c] = better ? pixel[c] : largest[c];
+              where[c] = better ? place : where[c];
+            }
+          }
+        T* values = out + sample * output.strides[0] + y * output.strides[2] + x * output.strides[3];
+        int64_t* places = positions + sample * indices.strides[0] + y * indices.strides[2] + x * indices.strides[3];
+        for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = T(best[c]);
+        for (int64_t c = 0; c < channels; ++c) places[c * indices.strides[1]] = at[c];
+      }
+    }
+  });
+}
+
+template <typename Types>
+void max_of(Call& call, const Layout& input, const Layout& output, const Axes& axes) {
+  if (input.plane_size() > std::numeric_limits<int32_t>::max())
+    throw failure(CB_RUNTIME_ERROR, "%s: a plane of %lld x %lld elements is too large", call.raw()->operator_name,
+                  static_cast<long long>(input.sizes[2]), static_cast<long long>(input.sizes[3]));
+  cb_tensor &out = call.output(0), &indices = call.output(1);
+  dispatch<Types>(out.dtype, [&]<typename T>() {
+    auto run = input.has_neighbouring_channels() ? max_by_channels<T> : max_by_planes<T>;
+    run(data<T>(call.tensor(0)), input, axes, mutable_data<T>(out), output, mutable_data<int64_t>(indices), Layout(indices));
+  });
+}
+
+void max_pool(Call& call) {
+  Layout input(call.tensor(0)), output(call.output(0));
+  max_of<RealTypes>(call, input, output, regular_axes(input, output, call.ints(1), call.ints(2), call.ints(3), call.ints(4)));
+}
+
+void adaptive_max_pool(Call& call) {
+  Layout input(call.tensor(0)), output(call.output(0));
+  max_of<FloatTypes>(call, input, output, adaptive_axes(input, output));
+}
+
+void max_pool_backward(Call& call) {
+  const cb_tensor &grad = call.tensor(0), &indices = call.tensor(1);
+  cb_tensor& out = call.output();
+  Layout from(grad), places(indices), to(out);
+  int64_t outputs = from.plane_size(), inputs = to.plane_size(), width = from.sizes[3];
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    parallel_for(to.planes(), grain_for(inputs + 4 * outputs), [&](int64_t begin, int64_t end) {
+      Scratch<C> room(plane_room<T>(to));
+      for (int64_t p = begin; p < end; ++p) {
+        T* plane = mutable_data<T>(out) + to.plane(p);
+        C* sums = open_plane<T>(plane, to, room.data());
+        const T* values = data<T>(grad) + from.plane(p);
+        const int64_t* at = data<int64_t>(indices) + places.plane(p);
+        for (int64_t y = 0; y < from.sizes[2]; ++y)
+          for (int64_t x = 0; x < width; ++x) {
+            int64_t index = at[y * places.strides[2] + x * places.strides[3]];
+            if (index == -1) continue;  // of a window that lies in the padding as a whole
+            if (index < 0 || index >= inputs) [[unlikely]]
+              throw failure(CB_INDEX_ERROR, "max_pool_backward(): index %lld is out of bounds for a plane of %lld elements",
+                            static_cast<long long>(index), static_cast<long long>(inputs));
+            sums[index] += static_cast<C>(values[y * from.strides[2] + x * from.strides[3]]);
+          }
+        close_plane<T>(sums, plane, to);
+      }
+    });
+  });
+}
+
+// ---- average
+
+// What the sum over a window is divided by.
+struct Divisor {
+  bool count_padding;
+  int64_t fixed;  // 0: none
+
+  int64_t of(const Window& rows, const Window& columns) const {
+    if (fixed) return fixed;
+    return count_padding ? rows.padded * columns.padded : rows.count * columns.count;
+  }
+};
+
+template <typename T>
+void average_by_planes(const T* in, const Layout& input, const Axes& axes, const Divisor& divisor, T* out, const Layout& output) {
+  using C = compute_t<T>;
+  int64_t width = axes.columns.inputs;
+  parallel_for(input.planes(), grain_for(axes.work()), [&](int64_t begin, int64_t end) {
+    Scratch<C> room(plane_room<T>(input)), sums(width);
+    for (int64_t p = begin; p < end; ++p) {
+      const C* plane = load_plane<T>(in + input.plane(p), input, room.data());
+      for (int64_t y = 0; y < axes.rows.outputs(); ++y) {
+        // Down first: whole lines are added at once.
+        const Window& rows = axes.rows.windows[y];
+        std::fill_n(sums.data(), width, C{0});
+        for (int64_t i = 0; i < rows.count; ++i) {
+          const C* line = plane + (rows.first + i) * width;
+          C* total = sums.data();
+#pragma omp simd
+          for (int64_t x = 0; x < width; ++x) total[x] += line[x];
+        }
+        T* values = out + output.plane(p) + y * output.strides[2];
+        for (int64_t x = 0; x < axes.columns.outputs(); ++x) {
+          const Window& columns = axes.columns.windows[x];
+          C sum{0};
+          for (int64_t j = 0; j < columns.count; ++j) sum += sums[columns.first + j];
+          bool empty = rows.count == 0 || columns.count == 0;
+          values[x * output.strides[3]] = T(empty ? C{0} : sum / static_cast<C>(divisor.of(rows, columns)));
+        }
+      }
+    }
+  });
+}
+
+template <typename T>
+void average_by_channels(const T* in, const Layout& input, const Axes& axes, const Divisor& divisor, T* out, const Layout& output) {
+  using C = compute_t<T>;
+  int64_t channels = input.sizes[1], height = axes.rows.outputs(), width = axes.columns.outputs();
+  parallel_for(input.sizes[0] * height, grain_for(axes.work() / std::max<int64_t>(1, height) * channels), [&](int64_t begin, int64_t end) {
+    Scratch<C> sums(channels), room(is_half_v<T> ? channels : 0);
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t sample = row / height, y = row % height;
+      const Window& rows = axes.rows.windows[y];
+      for (int64_t x = 0; x < width; ++x) {
+        const Window& columns = axes.columns.windows[x];
+        std::fill_n(sums.data(), channels, C{0});
+        for (int64_t iy = rows.first; iy < rows.first + rows.count; ++iy)
+          for (int64_t ix = columns.first; ix < columns.first + columns.count; ++ix) {
+            const C* pixel = load_channels<T>(in + sample * input.strides[0] + iy * input.strides[2] + ix * input.strides[3], channels, room.data());
+            C* total = sums.data();
+#pragma omp simd
+            for (int64_t c = 0; c < channels; ++c) total[c] += pixel[c];
+          }
+        bool empty = rows.count == 0 || columns.count == 0;
+        C by = empty ? C{1} : static_cast<C>(divisor.of(rows, columns));
+        T* values = out + sample * output.strides[0] + y * output.strides[2] + x * output.strides[3];
+        for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = T(sums[c] / by);
+      }
+    }
+  });
+}
+
+// Every element of a window gets an equal part of its gradient.
+template <typename T>
+void average_backward_by_planes(const T* grad, const Layout& from, const Axes& axes, const Divisor& divisor, T* out, const Layout& to) {
+  using C = compute_t<T>;
+  int64_t width = axes.columns.inputs;
+  parallel_for(to.planes(), grain_for(axes.work()), [&](int64_t begin, int64_t end) {
+    Scratch<C> room(plane_room<T>(to)), parts(width);
+    for (int64_t p = begin; p < end; ++p) {
+      T* plane = out + to.plane(p);
+      C* sums = open_plane<T>(plane, to, room.data());
+      for (int64_t y = 0; y < axes.rows.outputs(); ++y) {
+        const Window& rows = axes.rows.windows[y];
+        if (rows.count == 0) continue;
+        std::fill_n(parts.data(), width, C{0});
+        const T* values = grad + from.plane(p) + y * from.strides[2];
+        for (int64_t x = 0; x < axes.columns.outputs(); ++x) {
+          const Window& columns = axes.columns.windows[x];
+          if (columns.count == 0) continue;
+          C part = static_cast<C>(values[x * from.strides[3]]) / static_cast<C>(divisor.of(rows, columns));
+          for (int64_t j = 0; j < columns.count; ++j) parts[columns.first + j] += part;
+        }
+        for (int64_t i = 0; i < rows.count; ++i) {
+          C* line = sums + (rows.first + i) * width;
+          const C* added = parts.data();
+#pragma omp simd
+          for (int64_t x = 0; x < width; ++x) line[x] += added[x];
+        }
+      }
+      close_plane<T>(sums, plane, to);
+    }
+  });
+}
+
+template <typename Types>
+void average_of(Call& call, const Layout& input, const Layout& output, const Axes& axes, const Divisor& divisor) {
+  cb_tensor& out = call.output();
+  dispatch<Types>(out.dtype, [&]<typename T>() {
+    auto run = input.has_neighbouring_channels() ? average_by_channels<T> : average_by_planes<T>;
+    run(data<T>(call.tensor(0)), input, axes, divisor, mutable_data<T>(out), output);
+  });
+}
+
+template <typename Types>
+void average_backward_of(Call& call, const Layout& grad, const Layout& input, const Axes& axes, const Divisor& divisor) {
+  cb_tensor& out = call.output();
+  dispatch<Types>(out.dtype,
+                  [&]<typename T>() { average_backward_by_planes<T>(data<T>(call.tensor(0)), grad, axes, divisor, mutable_data<T>(out), input); });
+}
+
+using AverageTypes = decltype(FloatTypes{} + Types<int64_t>{});
+
+// `first` is the position of count_include_pad; divisor_override follows.
+Divisor divisor_of(Call& call, int first) {
+  Divisor divisor{call.boolean(first), call.given(first + 1) ? call.integer(first + 1) : 0};
+  if (call.given(first + 1) && divisor.fixed == 0) throw failure(CB_RUNTIME_ERROR, "divisor must be not zero");
+  return divisor;
+}
+
+void avg_pool(Call& call) {
+  Layout input(call.tensor(0)), output(call.output());
+  Divisor divisor = divisor_of(call, 5);
+  average_of<AverageTypes>(call, input, output, regular_axes(input, output, call.ints(1), call.ints(2), call.ints(3), {}), divisor);
+}
+
+void avg_pool_backward(Call& call) {
+  Layout grad(call.tensor(0)), input(call.output());
+  Divisor divisor = divisor_of(call, 6);
+  average_backward_of<AverageTypes>(call, grad, input, regular_axes(input, grad, call.ints(2), call.ints(3), call.ints(4), {}), divisor);
+}
+
+void adaptive_avg_pool(Call& call) {
+  Layout input(call.tensor(0)), output(call.output());
+  average_of<FloatTypes>(call, input, output, adaptive_axes(input, output), {false, 0});
+}
+
+void adaptive_avg_pool_backward(Call& call) {
+  Layout grad(call.tensor(0)), input(call.output());
+  average_backward_of<FloatTypes>(call, grad, input, adaptive_axes(input, grad), {false, 0});
+}
+
+}  // namespace
+
+void register_pooling(KernelTable& table) {
+  table.add<max_pool>("max_pool");
+  table.add<adaptive_max_pool>("adaptive_max_pool");
+  table.add<max_pool_backward>("max_pool_backward");
+  table.add<avg_pool>("avg_pool");
+  table.add<avg_pool_backward>("avg_pool_backward");
+  table.add<adaptive_avg_pool>("adaptive_avg_pool");
+  table.add<adaptive_avg_pool_backward>("adaptive_avg_pool_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
