@@ -1,0 +1,286 @@
+// Random numbers. Element i of a call depends on the seed, the call's first block and i alone (docs/architecture.md), so threads
+// and strides do not matter. Values are made in blocks: words, then numbers, then they are stored.
+#include <cmath>
+
+#include "allocator.hpp"
+#include "candelabra/math.hpp"
+#include "candelabra/random.hpp"
+#include "dtypes.hpp"
+#include "iterate.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
+#include "philox.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+constexpr int64_t chunk = 1024;  // elements at a time; even, and a multiple of what a block serves
+
+enum class Draws { Words32, Words64 };
+
+template <typename T>
+constexpr Draws draws_of = std::is_same_v<T, double> || std::is_same_v<T, int64_t> ? Draws::Words64 : Draws::Words32;
+
+// The words for elements [first, first + n), first a multiple of 4.
+struct Words {
+  alignas(64) uint32_t at[2 * chunk];
+  void fill(const Call& call, Draws draws, int64_t first, int64_t n) {
+    int64_t per_block = draws == Draws::Words32 ? 4 : 2;
+    philox_words(call.seed(), call.offset() + static_cast<uint64_t>(first / per_block), (n + per_block - 1) / per_block, at);
+  }
+  uint64_t word64(int64_t i) const { return at[2 * i] | static_cast<uint64_t>(at[2 * i + 1]) << 32; }
+};
+
+// Calls f(first, n) for chunks of [0, numel) on all threads.
+template <typename F>
+void for_chunks(int64_t numel, F&& f) {
+  int64_t chunks = (numel + chunk - 1) / chunk;
+  parallel_for(chunks, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) f(c * chunk, std::min(chunk, numel - c * chunk));
+  });
+}
+
+// Stores chunk values of the computing type into any strides.
+template <typename T>
+class Destination {
+ public:
+  explicit Destination(cb_tensor& out) : g_(geometry<1>({&out}, Order::RowMajor)), base_(data<T>(out)) {}
+  int64_t numel() const { return g_.numel; }
+  void store(int64_t first, int64_t n, const compute_t<T>* values) const {
+    if (g_.contiguous()) return store_contiguous(base_ + first, values, n);
+    for_each_run(g_, first, first + n, [&](const int64_t* offsets, int64_t m) {
+      for (int64_t i = 0; i < m; ++i) base_[offsets[0] + i * g_.strides[0][0]] = T(*values++);
+    });
+  }
+
+ private:
+  static void store_contiguous(T* out, const compute_t<T>* values, int64_t n) {
+    if constexpr (is_half_v<T>)
+      from_float(values, out, n);
+    else
+      std::memcpy(out, values, n * sizeof(T));
+  }
+  Geometry<1> g_;
+  T* base_;
+};
+
+// make(words, n, values): n numbers from the words of as many elements.
+template <typename T, typename F>
+void generate(Call& call, Draws draws, F&& make) {
+  Destination<T> destination(call.output());
+  for_chunks(destination.numel(), [&](int64_t first, int64_t n) {
+    Words words;
+    alignas(64) compute_t<T> values[chunk];
+    words.fill(call, draws, first, (n + 1) & ~int64_t{1});
+    make(words, n, values);
+    destination.store(first, n, values);
+  });
+}
+
+template <typename T>
+void uniform_numbers(const Words& words, int64_t n, compute_t<T>* values) {
+  if constexpr (std::is_same_v<T, double>) {
+    for (int64_t i = 0; i < n; ++i) values[i] = uniform_float64(words.word64(i));
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (std::is_same_v<T, Half>) values[i] = uniform_float16(words.at[i]);
+      else if constexpr (std::is_same_v<T, BFloat16>) values[i] = uniform_bfloat16(words.at[i]);
+      else values[i] = static_cast<float>(static_cast<int32_t>(words.at[i] >> 8)) * 0x1p-24f;
+    }
+  }
+}
+
+void uniform_(Call& call) {
+  double from = call.real(1), to = call.real(2);
+  if (!(from <= to)) throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    auto low = static_cast<C>(from), range = static_cast<C>(to - from);
+    generate<T>(call, draws_of<T>, [=](const Words& words, int64_t n, C* values) {
+      uniform_numbers<T>(words, n, values);
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) values[i] = low + values[i] * range;
+    });
+  });
+}
+
+// cos and sin of 2 pi u for u of [0, 1]: quarters of a turn are taken off exactly.
+template <typename C>
+struct Direction {
+  C cos, sin;
+};
+template <typename C>
+[[gnu::always_inline]] inline Direction<C> direction(C u) {
+  using F = math::detail::Format<C>;
+  C quarters = C(4) * u;
+  C shifted = quarters + F::round_magic;
+  auto n = math::detail::bits_of(shifted);
+  C r = (quarters - (shifted - F::round_magic)) * static_cast<C>(1.57079632679489661923);
+  C s = math::detail::sin_series(r), c = math::detail::cos_series(r);
+  C sine = n & 1 ? c : s, cosine = n & 1 ? s : c;
+  return {(n + 1) & 2 ? -cosine : cosine, n & 2 ? -sine : sine};
+}
+
+void normal_(Call& call) {
+  double mean = call.real(1), deviation = call.real(2);
+  if (!(deviation >= 0)) throw failure(CB_RUNTIME_ERROR, "normal expects std >= 0.0, but found std %g", deviation);
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    using Uniform = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    auto middle = static_cast<C>(mean), width = static_cast<C>(deviation);
+    generate<T>(call, draws_of<T>, [=](const Words& words, int64_t n, C* values) {
+      n = (n + 1) & ~int64_t{1};  // pairs; `values` has room
+      uniform_numbers<Uniform>(words, n, values);
+#pragma omp simd
+      for (int64_t k = 0; k < n / 2; ++k) {
+        C radius = math::sqrt(C(-2) * math::log(C(1) - values[2 * k]));
+        auto [cosine, sine] = direction(values[2 * k + 1]);
+        values[2 * k] = middle + width * (radius * cosine);
+        values[2 * k + 1] = middle + width * (radius * sine);
+      }
+    });
+  });
+}
+
+void exponential_(Call& call) {
+  double lambda = call.real(1);
+  if (!(lambda > 0)) throw failure(CB_RUNTIME_ERROR, "exponential_ expects lambda > 0.0, but found lambda=%g", lambda);
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    auto rate = static_cast<C>(lambda);
+    generate<T>(call, draws_of<T>, [=](const Words& words, int64_t n, C* values) {
+      uniform_numbers<T>(words, n, values);
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) values[i] = -math::log1p(-values[i]) / rate;
+    });
+  });
+}
+
+// uniform32 < p, exactly, as a comparison of whole numbers: (word >> 8) < ceil(p 2^24).
+int32_t probability_threshold(double p) { return static_cast<int32_t>(std::ceil(p * 0x1p24)); }
+
+void bernoulli_(Call& call) {
+  double p = call.real(1);
+  if (!(p >= 0 && p <= 1)) throw failure(CB_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
+  int32_t threshold = probability_threshold(p);
+  dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    generate<T>(call, Draws::Words32, [=](const Words& words, int64_t n, C* values) {
+      for (int64_t i = 0; i < n; ++i) values[i] = static_cast<int32_t>(words.at[i] >> 8) < threshold ? C(1) : C(0);
+    });
+  });
+}
+
+// One probability an element.
+void bernoulli(Call& call) {
+  cb_tensor& out = call.output();
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
+    Geometry<2> g = geometry<2>({&out, &call.tensor(0)}, Order::RowMajor);
+    T* to = data<T>(out);
+    const T* from = data<T>(call.tensor(0));
+    std::atomic<bool> outside{false};
+    for_chunks(g.numel, [&](int64_t first, int64_t n) {
+      Words words;
+      words.fill(call, Draws::Words32, first, n);
+      const uint32_t* word = words.at;
+      bool bad = false;
+      for_each_run(g, first, first + n, [&](const int64_t* offsets, int64_t m) {
+        for (int64_t i = 0; i < m; ++i) {
+          auto p = static_cast<double>(static_cast<compute_t<T>>(from[offsets[1] + i * g.strides[1][0]]));
+          bad |= !(p >= 0 && p <= 1);
+          to[offsets[0] + i * g.strides[0][0]] = T(uniform_float32(*word++) < p ? 1.0f : 0.0f);
+        }
+      });
+      if (bad) outside = true;
+    });
+    if (outside) throw failure(CB_RUNTIME_ERROR, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+  });
+}
+
+void random_range_(Call& call) {
+  int64_t low = call.integer(1), high = call.integer(2);
+  if (low >= high)
+    throw failure(CB_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<long long>(low),
+                  static_cast<long long>(high));
+  auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  dispatch<decltype(BoolType{} + RealTypes{})>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    generate<T>(call, Draws::Words64, [=](const Words& words, int64_t n, C* values) {
+      for (int64_t i = 0; i < n; ++i)
+        values[i] = static_cast<C>(static_cast<int64_t>(static_cast<uint64_t>(low) + words.word64(i) % range));
+    });
+  });
+}
+
+void native_dropout(Call& call) {
+  cb_tensor &out = call.output(0), &mask = call.output(1);
+  const cb_tensor& in = call.tensor(0);
+  double p = call.real(1);
+  int32_t threshold = probability_threshold(p);
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    auto scale = static_cast<real_t<C>>(p < 1 ? 1 / (1 - p) : 0);
+    Geometry<3> g = geometry<3>({&out, &mask, &in}, Order::RowMajor);
+    T* to = data<T>(out);
+    bool* kept = data<bool>(mask);
+    const T* from = data<T>(in);
+    for_chunks(g.numel, [&](int64_t first, int64_t n) {
+      Words words;
+      words.fill(call, Draws::Words32, first, n);
+      const uint32_t* word = words.at;
+      if (g.contiguous()) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) {
+          bool keep = static_cast<int32_t>(word[i] >> 8) >= threshold;
+          kept[first + i] = keep;
+          to[first + i] = keep ? T(C(from[first + i]) * scale) : T(C(0));
+        }
+        return;
+      }
+      for_each_run(g, first, first + n, [&](const int64_t* offsets, int64_t m) {
+        for (int64_t i = 0; i < m; ++i) {
+          bool keep = static_cast<int32_t>(*word++ >> 8) >= threshold;
+          kept[offsets[1] + i * g.strides[1][0]] = keep;
+          to[offsets[0] + i * g.strides[0][0]] = keep ? T(C(from[offsets[2] + i * g.strides[2][0]]) * scale) : T(C(0));
+        }
+      });
+    });
+  });
+}
+
+// Fisher and Yates, from the end.
+void randperm(Call& call) {
+  cb_tensor& out = call.output();
+  int64_t n = out.numel;
+  if (n == 0) return;
+  dispatch<RealTypes>(out.dtype, [&]<typename T>() {
+    Scratch<int64_t> order(n);
+    for (int64_t i = 0; i < n; ++i) order[i] = i;
+    Words words;
+    for (int64_t start = (n - 1) / chunk * chunk; start >= 0; start -= chunk) {
+      int64_t count = std::min(chunk, n - start);
+      words.fill(call, Draws::Words64, start, count);
+      for (int64_t i = start + count - 1; i >= std::max<int64_t>(start, 1); --i)
+        std::swap(order[i], order[static_cast<int64_t>(words.word64(i - start) % static_cast<uint64_t>(i + 1))]);
+    }
+    Geometry<1> g = geometry<1>({&out}, Order::RowMajor);
+    T* base = data<T>(out);
+    for (int64_t i = 0; i < n; ++i) base[i * g.strides[0][0]] = T(static_cast<compute_t<T>>(order[i]));
+  });
+}
+
+}  // namespace
+
+void register_random(KernelTable& table) {
+  table.add<uniform_>("uniform_");
+  table.add<normal_>("normal_");
+  table.add<exponential_>("exponential_");
+  table.add<bernoulli_>("bernoulli_");
+  table.add<bernoulli>("bernoulli");
+  table.add<random_range_>("random_range_");
+  table.add<native_dropout>("native_dropout");
+  table.add<randperm>("randperm");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
