@@ -1,0 +1,30 @@
+"""Gradients: the tape, the engine that walks it back, and the formulas of every operator.
+
+The core imports this package the first time a tensor requires grad. That gives every operator its recorder, and tensors their methods
+``backward``, ``register_hook``, ``retain_grad`` and the like.
+"""
+
+from candelabra import Tensor
+
+from . import derivatives, functional, graph, hooks, inplace, recording
+from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
+from .engine import backward, backward_of_tensor, grad
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .node import Node
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Function", "GradcheckError", "Node", "backward", "derivatives", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
+    "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
+    "is_inference_mode_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+]  # fmt: skip
+
+Tensor.backward = backward_of_tensor
+Tensor.register_hook = hooks.register_hook
+Tensor.register_post_accumulate_grad_hook = hooks.register_post_accumulate_grad_hook
+Tensor.retain_grad = hooks.retain_grad
+recording.install()
+inplace.install()

@@ -1,0 +1,174 @@
+"""Anomaly detection: which line of the forward pass made the node whose gradient fails or becomes NaN."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from candelabra import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .node import Node
+
+
+class _State(threading.local):
+    enabled = False
+    check_nan = True
+
+
+_state = _State()
+_users = 0
+_lock = threading.Lock()
+
+
+def is_anomaly_enabled() -> bool:
+    """Tell whether anomaly detection is on in this thread.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_anomaly_enabled()
+    False
+    """
+    return _state.enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Tell whether anomaly detection looks for NaN.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_anomaly_check_nan_enabled()
+    True
+    """
+    return _state.check_nan
+
+
+def _switch(enabled: bool, check_nan: bool) -> None:
+    """Turn detection on or off in this thread; recorders note traces as long as any thread wants them."""
+    global _users
+    from .recording import enter_mode, leave_mode
+
+    with _lock:
+        if enabled and not _state.enabled:
+            _users += 1
+            if _users == 1:
+                enter_mode(_tracing)
+        elif _state.enabled and not enabled:
+            _users -= 1
+            if _users == 0:
+                leave_mode(_tracing)
+        _state.enabled, _state.check_nan = enabled, check_nan
+
+
+def _tracing(record: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a recorder: the node it makes notes where it was made."""
+
+    def traced(result: Any, *arguments: Any) -> Any:
+        recorded = record(result, *arguments)
+        if _state.enabled:
+            first = recorded[0] if isinstance(recorded, tuple) else recorded
+            if first.grad_fn is not None:
+                annotate(first.grad_fn)
+        return recorded
+
+    return traced
+
+
+def annotate(node: Node) -> None:
+    """Note the present line of the user's program on a node."""
+    node.metadata["traceback_"] = traceback.format_stack()[:-2]
+
+
+class set_detect_anomaly:
+    """Turn anomaly detection on or off, until the end of the ``with`` block where it is used in one.
+
+    Parameters
+    ----------
+    mode
+        Whether detection is on.
+    check_nan
+        Whether a gradient with NaN is an error.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> with candelabra.autograd.set_detect_anomaly(False):
+    ...     candelabra.is_anomaly_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.before = (_state.enabled, _state.check_nan)
+        _switch(bool(mode), bool(check_nan))
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        _switch(*self.before)
+
+
+class detect_anomaly:
+    """Within the block, a failing gradient names the line of the forward pass it belongs to, and NaN in a gradient is an error.
+
+    Both passes have to be in the block. This makes every operation slower.
+
+    Parameters
+    ----------
+    check_nan
+        Whether a gradient with NaN is an error.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.zeros(1, requires_grad=True)
+    >>> with candelabra.autograd.detect_anomaly():
+    ...     y = (x * 0).sqrt() * 0
+    ...     y.backward()
+    Traceback (most recent call last):
+    ...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.check_nan = check_nan
+        self.before = (_state.enabled, _state.check_nan)
+
+    def __enter__(self) -> None:
+        self.before = (_state.enabled, _state.check_nan)
+        _switch(True, self.check_nan)
+
+    def __exit__(self, *error: object) -> None:
+        _switch(*self.before)
+
+
+def report_failure(node: Node) -> None:
+    """Warn with the line that made the node whose gradient failed."""
+    lines = node.metadata.get("traceback_")
+    if lines is None:
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass for "
+            "more information.",
+            stacklevel=4,
+        )
+    else:
+        warnings.warn(
+            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(lines)}",
+            stacklevel=4,
+        )
+
+
+def check_gradients(node: Node, gradients: Iterable[Any]) -> None:
+    """Raise an error where a gradient has NaN in it."""
+    if not _state.check_nan:
+        return
+    for number, gradient in enumerate(gradients):
+        if isinstance(gradient, Tensor) and (gradient != gradient).any().item():
+            report_failure(node)
+            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {number}th output.")

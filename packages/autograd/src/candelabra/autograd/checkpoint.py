@@ -1,0 +1,278 @@
+"""Checkpointing: what the gradient needs is computed again instead of kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from .engine import backward
+from .function import Function
+from .graph import saved_tensors_hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class CheckpointError(RuntimeError):
+    """Raised where the second computation differs from the first.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> issubclass(candelabra.autograd.checkpoint.CheckpointError, RuntimeError)
+    True
+    """
+
+
+class _StopComputing(Exception):
+    """Everything that was asked for has been computed again."""
+
+
+class _RandomState:
+    """The states of the generators that a computation may draw from."""
+
+    def __init__(self, arguments: Sequence[Any]) -> None:
+        devices = {argument.device for argument in arguments if isinstance(argument, Tensor)}
+        devices.add(candelabra.device("cpu"))
+        self.states = [(generator, generator.get_state()) for generator in map(_generator_of, devices) if generator is not None]
+
+    def __enter__(self) -> None:
+        self.outer = [(generator, generator.get_state()) for generator, _ in self.states]
+        for generator, state in self.states:
+            generator.set_state(state)
+
+    def __exit__(self, *error: object) -> None:
+        for generator, state in self.outer:
+            generator.set_state(state)
+
+
+def _generator_of(device: Any) -> Any:
+    return candelabra._C.default_generator(device)
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call `function` without keeping what its gradient needs; the backward pass calls it again.
+
+    Parameters
+    ----------
+    function
+        Whatever is to be computed twice. It should do the same both times.
+    args, kwargs
+        Its arguments.
+    use_reentrant
+        Whether to walk the second computation's tape from within the first walk, with all its limits: at least one of `args` has to
+        require grad. False by default.
+    context_fn
+        Returns two context managers, for the first and for the second computation.
+    determinism_check
+        ``"default"`` compares sizes, dtypes and devices of what is computed again; ``"none"`` nothing.
+    debug
+        Accepted for compatibility.
+    preserve_rng_state
+        Whether the second computation draws the same random numbers.
+
+    Returns
+    -------
+    object
+        What `function` returns.
+
+    Raises
+    ------
+    CheckpointError
+        If the second computation keeps other tensors than the first.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd.checkpoint import checkpoint
+    >>> x = candelabra.tensor([1.0, 2.0], requires_grad=True)
+    >>> checkpoint(lambda t: t.sin().exp(), x, use_reentrant=False).sum().backward()
+    >>> x.grad.shape
+    candelabra.Size([2])
+    """
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of 'default', 'none' but got {determinism_check!r}")
+    if not candelabra.is_grad_enabled():
+        return function(*args, **kwargs)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}; use_reentrant=True takes none")
+        if context_fn is not None or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return _Reentrant.apply(function, preserve_rng_state, *args)
+    return _by_hooks(function, args, kwargs, context_fn, determinism_check == "default", preserve_rng_state)
+
+
+class _Reentrant(Function):
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *arguments: Any) -> Any:
+        ctx.function = function
+        ctx.state = _RandomState(arguments) if preserve else None
+        ctx.layout_of_arguments = [None if isinstance(argument, Tensor) else argument for argument in arguments]
+        ctx.tensor_positions = [at for at, argument in enumerate(arguments) if isinstance(argument, Tensor)]
+        ctx.save_for_backward(*(arguments[at] for at in ctx.tensor_positions))
+        return function(*arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        arguments = list(ctx.layout_of_arguments)
+        for at, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
+            arguments[at] = tensor.detach().requires_grad_(tensor.requires_grad)
+        with candelabra.enable_grad():
+            if ctx.state is None:
+                outputs = ctx.function(*arguments)
+            else:
+                with ctx.state:
+                    outputs = ctx.function(*arguments)
+        several = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        pairs = [
+            (output, gradient)
+            for output, gradient in zip(several, gradients, strict=True)
+            if isinstance(output, Tensor) and output.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([output for output, _ in pairs], [gradient for _, gradient in pairs])
+        return (None, None, *(argument.grad if isinstance(argument, Tensor) else None for argument in arguments))
+
+
+class _Frame:
+    """One checkpointed call: the tensors it would have kept, numbered, and how to compute them again."""
+
+    def __init__(self, recompute: Callable[[], Any], check: bool) -> None:
+        self.recompute = recompute
+        self.check = check
+        self.described: list[tuple[Any, Any, Any]] = []
+        self.computed: list[Tensor | None] = []
+
+    def pack(self, tensor: Tensor) -> int:
+        self.described.append((tuple(tensor.shape), tensor.dtype, tensor.device))
+        return len(self.described) - 1
+
+    def unpack(self, number: int) -> Tensor:
+        if number >= len(self.computed) or self.computed[number] is None:
+            self.compute_again()
+        tensor = self.computed[number]
+        if tensor is None:
+            raise CheckpointError("checkpoint: a tensor that was computed again has been used already; retain_graph=True was not given")
+        self.computed[number] = None
+        return tensor
+
+    def compute_again(self) -> None:
+        self.computed = []
+
+        def keep(tensor: Tensor) -> int:
+            number = len(self.computed)
+            if number >= len(self.described):
+                raise CheckpointError(
+                    "checkpoint: trying to save more tensors during recomputation than during the original forward pass. "
+                    f"Number of tensors saved during forward: {len(self.described)}"
+                )
+            found = (tuple(tensor.shape), tensor.dtype, tensor.device)
+            if self.check and found != self.described[number]:
+                raise CheckpointError(
+                    "checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass: tensor "
+                    f"at position {number}: saved metadata: {self.described[number]}, recomputed metadata: {found}"
+                )
+            self.computed.append(tensor)
+            return number
+
+        def refuse(number: int) -> Tensor:
+            raise CheckpointError("checkpoint: the second computation was walked back by itself; this is not supported")
+
+        with candelabra.enable_grad(), saved_tensors_hooks(keep, refuse):
+            self.recompute()
+        if len(self.computed) != len(self.described):
+            raise CheckpointError(
+                "checkpoint: A different number of tensors was saved during the original forward and recomputation. Number of tensors saved "
+                f"during forward: {len(self.described)}. Number of tensors saved during recomputation: {len(self.computed)}"
+            )
+
+
+def _by_hooks(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], context_fn: Any, check: bool, preserve: bool
+) -> Any:
+    state = _RandomState([*args, *kwargs.values()]) if preserve else None
+    first, second = context_fn() if context_fn is not None else (None, None)
+
+    def recompute() -> None:
+        # Off the caller's tape, so that the second computation does not hang on to the first.
+        arguments = [value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in args]
+        named = {
+            name: value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+            for name, value in kwargs.items()
+        }
+        if state is None:
+            _within(second, function, arguments, named)
+        else:
+            with state:
+                _within(second, function, arguments, named)
+
+    frame = _Frame(recompute, check)
+    with saved_tensors_hooks(frame.pack, frame.unpack):
+        return _within(first, function, args, kwargs)
+
+
+def _within(context: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if context is None:
+        return function(*args, **kwargs)
+    with context:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """Checkpoint a chain of functions in segments; the last segment is computed as usual.
+
+    Parameters
+    ----------
+    functions
+        The functions (or layers, or a module with children), applied in turn.
+    segments
+        How many parts the chain is cut into.
+    input
+        What the first function gets.
+    use_reentrant, kwargs
+        As in :func:`checkpoint`.
+
+    Returns
+    -------
+    object
+        What the last function returns.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd.checkpoint import checkpoint_sequential
+    >>> x = candelabra.ones(2, requires_grad=True)
+    >>> checkpoint_sequential([candelabra.sin, candelabra.exp, candelabra.cos], 2, x).shape
+    candelabra.Size([2])
+    """
+    chain = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    if not 1 <= segments <= len(chain):
+        raise ValueError(f"checkpoint_sequential: segments has to be between 1 and {len(chain)}, not {segments}")
+
+    def run(start: int, end: int) -> Callable[[Any], Any]:
+        def forward(value: Any) -> Any:
+            for step in chain[start:end]:
+                value = step(value)
+            return value
+
+        return forward
+
+    size = len(chain) // segments
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(run(start, end), input, use_reentrant=use_reentrant, **kwargs)
+    return run(end, len(chain))(input)

@@ -1,0 +1,82 @@
+"""Gradients of joining and rearranging."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..node import MultiNode, next_sequence
+from ..table import derivative, recorder
+from .parts import to_dtype
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+
+class CatBackward0(MultiNode):
+    """A concatenation: each input gets its part."""
+
+    __slots__ = ("dim", "dtypes", "sizes")
+
+    dim: int
+    dtypes: list[Any]
+    sizes: list[int]
+
+    def backward(self, grad: Tensor, edges: tuple[Any, ...]) -> list[Tensor | None]:
+        start = 0
+        parts: list[Tensor | None] = []
+        for edge, size, dtype in zip(edges, self.sizes, self.dtypes, strict=True):
+            if edge is None:
+                parts.append(None)
+            elif size < 0:
+                # One of the empty one-dimensional tensors that cat() leaves out.
+                parts.append(grad.new_zeros((0,)))
+            else:
+                parts.append(to_dtype(grad.narrow(self.dim, start, size), dtype))
+            start += max(size, 0)
+        return parts
+
+
+@recorder("cat")
+def record_cat(result: Tensor, tensors: Any, dim: int) -> Tensor:
+    """Record a concatenation."""
+    node = CatBackward0()
+    node.sequence, node.hooks = next_sequence(), None
+    ndim = result.ndim
+    node.dim = dim = dim % ndim
+    node.edges = tuple(tensor._edge for tensor in tensors)
+    node.sizes = [tensor.shape[dim] if tensor.ndim == ndim and (ndim > 1 or tensor.numel()) else -1 for tensor in tensors]
+    node.dtypes = [tensor.dtype for tensor in tensors]
+    result._set_history(node)
+    return result
+
+
+class StackBackward0(MultiNode):
+    """A stack: each input gets its slice."""
+
+    __slots__ = ("dim", "dtypes")
+
+    dim: int
+    dtypes: list[Any]
+
+    def backward(self, grad: Tensor, edges: tuple[Any, ...]) -> list[Tensor | None]:
+        return [
+            None if edge is None else to_dtype(grad.select(self.dim, number), dtype)
+            for number, (edge, dtype) in enumerate(zip(edges, self.dtypes, strict=True))
+        ]
+
+
+@recorder("stack")
+def record_stack(result: Tensor, tensors: Any, dim: int) -> Tensor:
+    """Record a stack."""
+    node = StackBackward0()
+    node.sequence, node.hooks = next_sequence(), None
+    node.dim = dim % result.ndim
+    node.edges = tuple(tensor._edge for tensor in tensors)
+    node.dtypes = [tensor.dtype for tensor in tensors]
+    result._set_history(node)
+    return result
+
+
+derivative("flip", self=lambda grad, dims: grad.flip(dims))
+derivative("tril", self=lambda grad, diagonal: grad.tril(diagonal))
+derivative("triu", self=lambda grad, diagonal: grad.triu(diagonal))

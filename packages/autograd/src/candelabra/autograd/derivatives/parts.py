@@ -1,0 +1,81 @@
+"""What several formulas are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import ops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from candelabra import Tensor
+
+
+def conj(value: Any) -> Any:
+    """Conjugate a tensor or number; a real one is returned as it is."""
+    kind = value.__class__
+    if kind is float or kind is int or kind is bool:
+        return value
+    if kind is complex:
+        return value.conjugate()
+    return ops.conj_physical(value) if value.is_complex() else value
+
+
+def zeros_like(grad: Tensor) -> Tensor:
+    """Make the gradient of what the result does not depend on continuously."""
+    return candelabra.zeros_like(grad)
+
+
+def zeros(shape: tuple[int, ...], grad: Tensor) -> Tensor:
+    """Make zeros of a shape, with dtype and device of `grad`."""
+    return candelabra.zeros(shape, dtype=grad.dtype, device=grad.device)
+
+
+def placed(grad: Tensor, shape: tuple[int, ...], view: Callable[[Tensor], Tensor]) -> Tensor:
+    """Make zeros of a shape, with `grad` where `view` looks."""
+    whole = zeros(shape, grad)
+    view(whole).copy_(grad)
+    return whole
+
+
+def listed(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Give the dimensions that an argument `dim` means: all of them for None or an empty list, counted from the front."""
+    if dim is None:
+        return tuple(range(ndim))
+    if isinstance(dim, int):
+        dim = (dim,)
+    if not dim:
+        return tuple(range(ndim))
+    return tuple(entry + ndim if entry < 0 else entry for entry in dim) if ndim else ()
+
+
+def kept_dims(value: Tensor, dim: Any, keepdim: bool, shape: tuple[int, ...]) -> Tensor:
+    """Give the result of a reduction the reduced dimensions back, of size 1."""
+    if keepdim or not shape:
+        return value
+    reduced = set(listed(dim, len(shape)))
+    return value.reshape(tuple(1 if at in reduced else size for at, size in enumerate(shape)))
+
+
+def count_of(shape: tuple[int, ...], dim: Any) -> int:
+    """Give the number of elements that a reduction makes one of."""
+    count = 1
+    for at in listed(dim, len(shape)):
+        count *= shape[at]
+    return count
+
+
+def to_dtype(grad: Tensor, dtype: Any) -> Tensor:
+    """Convert a gradient to the dtype of its input."""
+    if grad.dtype is dtype:
+        return grad
+    if grad.is_complex() and not dtype.is_complex:
+        grad = grad.real
+    return grad.to(dtype)
+
+
+def masked(grad: Tensor, mask: Tensor) -> Tensor:
+    """Keep a gradient where `mask` is true."""
+    return candelabra.where(mask, grad, 0)

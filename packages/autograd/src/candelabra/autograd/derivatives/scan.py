@@ -1,0 +1,51 @@
+"""Gradients of running sums and products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+
+from ..table import derivative
+from .parts import conj, to_dtype
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+
+def summed_from_the_end(grad: Tensor, dim: int) -> Tensor:
+    """Sum, for each element, it and all that follow along `dim`."""
+    return grad if grad.ndim == 0 else grad.flip([dim]).cumsum(dim).flip([dim])
+
+
+def _cumprod(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    x = to_dtype(self, grad.dtype)
+    if x.ndim == 0 or x.numel() == 0:
+        return to_dtype(grad, self.dtype)
+    if (x == 0).any().item():
+        made = _cumprod_with_zeros(grad, x, dim)
+    else:
+        made = summed_from_the_end(grad * conj(result), dim) / conj(x)
+    return to_dtype(made, self.dtype)
+
+
+def _cumprod_with_zeros(grad: Tensor, x: Tensor, dim: int) -> Tensor:
+    """Compute element k: the product of all before k, times the sum over j of grad[j] times the product of those between k and j."""
+    size = x.shape[dim]
+    ones = candelabra.ones_like(x.narrow(dim, 0, 1))
+    before = ones
+    columns = []
+    for k in range(size):
+        following = ones if k + 1 == size else candelabra.cat([ones, x.narrow(dim, k + 1, size - k - 1)], dim).cumprod(dim)
+        total = (grad.narrow(dim, k, size - k) * conj(following)).sum([dim], True)
+        columns.append(conj(before) * total)
+        before = before * x.narrow(dim, k, 1)
+    return candelabra.cat(columns, dim)
+
+
+def _cumsum(grad: Tensor, dim: int, self_dtype: Any) -> Tensor:
+    return to_dtype(summed_from_the_end(grad, dim), self_dtype)
+
+
+derivative("cumsum", self=_cumsum)
+derivative("cumprod", self=_cumprod)

@@ -1,0 +1,410 @@
+"""Custom functions: operations of the user's own, with their own gradients."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import candelabra
+from candelabra import Tensor
+
+from .anomaly import annotate, is_anomaly_enabled
+from .fitting import fit, like
+from .graph import pack, unpack
+from .inplace import rebase
+from .node import FREED, MultiNode, next_sequence, own_result, raise_modified
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class FunctionNode(MultiNode):
+    """What an applied custom function left behind; it is also the ``ctx`` of its methods.
+
+    Every class made from :class:`Function` has a subclass of this one. Instances take any attribute.
+    """
+
+    __slots__ = (
+        "__dict__", "dirty", "inputs_like", "layout", "materialize_grads", "needs_input_grad", "non_differentiable", "outputs", "outputs_like",
+        "to_save",
+    )  # fmt: skip
+
+    function: type[Function]
+    outputs: int
+    needs_input_grad: tuple[bool, ...]
+    to_save: tuple[Any, ...]
+    dirty: tuple[Tensor, ...]
+    non_differentiable: tuple[Tensor, ...]
+
+    def __init__(self) -> None:
+        self.hooks = None
+        self.saved = ()
+        self.to_save = self.dirty = self.non_differentiable = ()
+        self.materialize_grads = True
+        self.outputs = 1
+        self.edges = ()
+
+    # ---- what forward and setup_context call
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors (inputs or results, or None) for the gradient; they come back as :attr:`saved_tensors`."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {tensors.index(tensor)} is of type {type(tensor).__name__}"
+                )
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Accepted for compatibility; forward-mode differentiation does not exist here."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"save_for_forward expected all arguments to be tensors or None, but got {type(tensor).__name__}")
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs were changed in place; they have to be among the results."""
+        self.dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which results have no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether ``backward`` gets zeros (the default) or None for results that got no gradient."""
+        self.materialize_grads = value
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors of :meth:`save_for_backward`, checked for changes in place since."""
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        restored = []
+        for kind, value, version in self.saved:
+            if kind == "packed":
+                restored.append(unpack(value))
+                continue
+            if value is not None and version is not None and value._version != version:
+                raise_modified(self, value, version, kind != "input")
+            if isinstance(kind, int) and candelabra.is_grad_enabled():
+                value = own_result(value, self, kind)
+            restored.append(value)
+        return tuple(restored)
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """An old name of :attr:`saved_tensors`."""
+        return self.saved_tensors
+
+    def name(self) -> str:
+        """Name of the function with ``Backward``."""
+        return type(self).__name__
+
+    # ---- the walk back
+
+    def backward(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+        gradients = grad if self.outputs > 1 else [grad]
+        if self.materialize_grads:
+            gradients = [
+                candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None else part
+                for part, of in zip(gradients, self.outputs_like, strict=True)
+            ]
+        made = _backward_of(self.function)(self, *gradients)
+        if not isinstance(made, tuple):
+            made = tuple(made) if isinstance(made, list) else (made,)
+        expected = len(self.layout)
+        if len(made) > expected and all(part is None for part in made[expected:]):
+            made = made[:expected]
+        if len(made) != expected:
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(made)})")
+        results: list[Any] = []
+        for number, (part, of) in enumerate(zip(made, self.layout, strict=True)):
+            if of is None:
+                if part is not None:
+                    raise RuntimeError(
+                        f"function {self.name()} returned a gradient different from None at position {number + 1}, but the corresponding "
+                        "forward input was not a Variable"
+                    )
+                continue
+            if part is not None and not isinstance(part, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(part).__name__})")
+            results.append(None if part is None or edges[len(results)] is None else self.checked(number, part, of))
+        return tuple(results)
+
+    def checked(self, number: int, grad: Tensor, of: Any) -> Tensor:
+        """Bring a gradient to the sizes of its input, or refuse it."""
+        if grad.shape == of[0] and grad.dtype is of[1] and grad.device == of[2]:
+            return grad
+        if not _sums_to(grad.shape, of[0]):
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {number} - got {list(grad.shape)} but expected shape "
+                f"compatible with {list(of[0])}"
+            )
+        return fit(grad, of)
+
+
+def _sums_to(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether `to` may have been broadcast to `shape`."""
+    return len(shape) >= len(to) and all(b in (1, a) for a, b in zip(shape[len(shape) - len(to) :], to, strict=True))
+
+
+class _Meta(type):
+    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+        super().__init__(name, bases, members)
+        cls._backward_cls = type(f"{name}Backward", (FunctionNode,), {"__slots__": (), "function": cls, "__module__": cls.__module__})
+
+
+class Function(metaclass=_Meta):
+    """An operation with its own gradient.
+
+    A subclass defines static methods ``forward(ctx, *inputs)`` and ``backward(ctx, *grad_outputs)``; or ``forward(*inputs)`` with
+    ``setup_context(ctx, inputs, output)``. It is used by ``apply``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> class Double(candelabra.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return grad * 2
+    >>> x = candelabra.ones(2, requires_grad=True)
+    >>> Double.apply(x).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    _backward_cls: type[FunctionNode]
+    #: Whether ``backward`` may be differentiated; cleared by :func:`once_differentiable`.
+    generate_vmap_rule = False
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        raise RuntimeError(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
+            "class itself."
+        )
+
+    @staticmethod
+    def forward(*arguments: Any, **keywords: Any) -> Any:
+        """Compute the results; to be overridden."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Note on `ctx` what the gradient needs; to be overridden where ``forward`` takes no ``ctx``."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Compute the gradients of the inputs, one a positional argument of ``forward``; to be overridden."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Forward-mode differentiation does not exist here."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @classmethod
+    def apply(cls, *arguments: Any, **keywords: Any) -> Any:
+        """Run ``forward`` and put the function on the tape.
+
+        Parameters
+        ----------
+        arguments
+            Passed to ``forward``. Tensors among them may get gradients; those inside of lists and the like do not.
+
+        Returns
+        -------
+        Tensor or tuple of Tensor
+            What ``forward`` returned.
+        """
+        return _apply(cls, arguments, keywords)
+
+
+def _backward_of(function: type[Function]) -> Callable[..., Any]:
+    if function.backward is Function.backward and function.vjp is not Function.vjp:
+        return function.vjp
+    return function.backward
+
+
+def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    node = function._backward_cls()
+    node.needs_input_grad = tuple(isinstance(argument, Tensor) and argument.requires_grad for argument in arguments)
+    recording = candelabra.is_grad_enabled() and any(node.needs_input_grad)
+    if recording:
+        node.layout = tuple(like(argument) if isinstance(argument, Tensor) else None for argument in arguments)
+        node.edges = tuple(argument._edge for argument in arguments if isinstance(argument, Tensor))
+    before = candelabra._C.set_grad_enabled(False)
+    try:
+        if function.setup_context is Function.setup_context:
+            output = function.forward(node, *arguments, **keywords)
+        else:
+            output = function.forward(*arguments, **keywords)
+            function.setup_context(node, arguments, output)
+    finally:
+        candelabra._C.set_grad_enabled(before)
+    several = isinstance(output, (tuple, list))
+    results = list(output) if several else [output]
+    for position, result in enumerate(results):
+        if not isinstance(result, Tensor) and result is not None and not several:
+            raise TypeError(f"{function.__name__}.forward: expected Tensor or tuple of Tensor (got {type(result).__name__}) for return value")
+        results[position] = result
+    for changed in node.dirty:
+        if not any(changed is result for result in results):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+                "inplace must all be outputs of the Function."
+            )
+    if recording:
+        _record(node, arguments, results)
+    else:
+        # A tensor that is handed through is another tensor outside, as it is with recording.
+        results = [_handed_through(result, arguments, node) for result in results]
+    return type(output)(results) if several and not hasattr(output, "_fields") else (type(output)(*results) if several else results[0])
+
+
+def _handed_through(result: Any, arguments: tuple[Any, ...], node: FunctionNode) -> Any:
+    if isinstance(result, Tensor) and not _among(result, node.dirty) and _among(result, arguments):
+        return result.view_as(result)
+    return result
+
+
+def _among(tensor: Any, tensors: tuple[Any, ...]) -> bool:
+    return any(tensor is other for other in tensors)
+
+
+def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) -> None:
+    """Put an applied function on the tape: the history of its results, and what it keeps."""
+    node.sequence = next_sequence()
+    node.outputs = len(results)
+    node.outputs_like = [like(result) if isinstance(result, Tensor) else None for result in results]
+    inside = list(results)
+    changed: list[tuple[Tensor, int]] = []
+    for number, result in enumerate(results):
+        if not isinstance(result, Tensor):
+            continue
+        differentiable = (result.is_floating_point() or result.is_complex()) and not _among(result, node.non_differentiable)
+        if _among(result, node.dirty):
+            if result.requires_grad and result.grad_fn is None:
+                raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+            if differentiable:
+                changed.append((result, number))
+            continue
+        if _among(result, arguments):
+            # Handed through: the caller's tensor keeps its history, the result is another tensor on its memory.
+            with candelabra.no_grad():
+                result = results[number] = result.view_as(result) if differentiable else result.detach()
+        if differentiable:
+            result._set_history(node, number)
+    node.saved = _kept(node, arguments, inside, results)
+    for result, number in changed:
+        base = result._base
+        if base is None:
+            result._set_history(node, number)
+            result._bump_history()
+        else:
+            value = result.detach()
+            value._set_history(node, number)
+            rebase(base, result, value)
+    node.to_save = node.dirty = node.non_differentiable = ()
+    if is_anomaly_enabled():
+        annotate(node)
+    if node.outputs > 1 or node.materialize_grads:
+        node.outputs_like = [of if of is not None else ((), candelabra.float32, candelabra.device("cpu")) for of in node.outputs_like]
+
+
+def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:
+    """Keep the tensors of save_for_backward: results apart from the tape, for they refer to the node."""
+    kept: list[tuple[Any, Any, Any]] = []
+    for tensor in node.to_save:
+        number = next((at for at, result in enumerate(inside) if result is tensor), None) if tensor is not None else None
+        if tensor is None:
+            kept.append(("input", None, None))
+            continue
+        packed = pack(tensor)
+        if packed is not None:
+            kept.append(("packed", packed, None))
+        elif number is not None and (results[number].grad_fn is node or _among(tensor, node.dirty)):
+            kept.append((number, tensor.detach(), tensor._version))
+        else:
+            kept.append(("input", tensor, tensor._version))
+    return tuple(kept)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a ``backward`` that must not be differentiated: its gradients are computed off the tape.
+
+    A second differentiation then raises a RuntimeError.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> class Square(candelabra.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     @candelabra.autograd.function.once_differentiable
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 2 * x
+    >>> x = candelabra.ones(1, requires_grad=True)
+    >>> (first,) = candelabra.autograd.grad(Square.apply(x), x, create_graph=True)
+    >>> first.backward()
+    Traceback (most recent call last):
+    ...
+    RuntimeError: trying to differentiate twice a function that was marked with @once_differentiable
+    """
+
+    @functools.wraps(backward)
+    def once(ctx: Any, *gradients: Any) -> Any:
+        with candelabra.no_grad():
+            made = backward(ctx, *gradients)
+        if not candelabra.is_grad_enabled():
+            return made
+        if not any(isinstance(part, Tensor) and part.requires_grad for part in gradients):
+            tensors = [part for part in gradients if isinstance(part, Tensor)]
+            if not any(edge is not None for edge in ctx.edges) or not tensors:
+                return made
+        several = made if isinstance(made, tuple) else (made,)
+        refused = [_refuse(part, gradients, ctx) for part in several]
+        return tuple(refused) if isinstance(made, tuple) else refused[0]
+
+    return once
+
+
+class _Refusal(MultiNode):
+    """The history of a gradient that must not be differentiated."""
+
+    __slots__ = ()
+
+    def backward(self, grad: Any, edges: tuple[Any, ...]) -> NoReturn:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def _refuse(part: Any, gradients: tuple[Any, ...], ctx: FunctionNode) -> Any:
+    if not isinstance(part, Tensor) or not (part.is_floating_point() or part.is_complex()):
+        return part
+    node = _Refusal()
+    node.sequence, node.hooks = next_sequence(), None
+    node.edges = (*(part._edge for part in gradients if isinstance(part, Tensor)), *ctx.edges)
+    result = part.detach()
+    result._set_history(node)
+    return result
+
+
+class InplaceFunction(Function):
+    """A function whose ``apply`` takes ``inplace`` as its last argument by convention; kept for old code.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> issubclass(candelabra.autograd.function.InplaceFunction, candelabra.autograd.Function)
+    True
+    """

@@ -1,0 +1,343 @@
+"""Derivatives of functions: products with Jacobians and Hessians, and these matrices themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from .engine import grad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _tuple(values: Any, argument: str, function: str) -> tuple[bool, tuple[Tensor, ...]]:
+    """Give a tensor or a sequence of them as a tuple, and whether it was one."""
+    several = not isinstance(values, Tensor)
+    made = tuple(values) if several else (values,)
+    for number, value in enumerate(made):
+        if not isinstance(value, Tensor):
+            where = f"element {number} of {argument}" if several else f"the {argument}"
+            raise TypeError(f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but {where} has type {type(value)}.")
+    return several, made
+
+
+def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
+    """Make the tensors that are differentiated with respect to: on the caller's tape where the derivatives are to be."""
+    if create_graph:
+        return tuple(value.view_as(value) if value.requires_grad else value.detach().requires_grad_() for value in inputs)
+    return tuple(value.detach().requires_grad_() for value in inputs)
+
+
+def _vectors(v: Any, like: tuple[Tensor, ...], what: str, function: str) -> tuple[Tensor, ...]:
+    """Check the vector of a product; ones stand for none where there is one element."""
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(
+                f"The vector v can only be None if the {what} is a single Tensor with a single element, or if the user-provided function "
+                "returns one."
+            )
+        return (candelabra.ones_like(like[0].detach()),)
+    _, made = _tuple(v, "v", function)
+    if len(made) != len(like):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(made)}.")
+    for number, (vector, value) in enumerate(zip(made, like, strict=True)):
+        if vector.shape != value.shape:
+            raise RuntimeError(f"v has invalid size: entry {number} should be {value.shape} but got {vector.shape}.")
+    return made
+
+
+def _check_depends(outputs: tuple[Tensor, ...], strict: bool) -> None:
+    if strict:
+        for number, output in enumerate(outputs):
+            if not output.requires_grad:
+                raise RuntimeError(
+                    f"Output {number} of the user-provided function does not require gradients. The outputs must be computed in a "
+                    "differentiable manner from the input when running in strict mode."
+                )
+
+
+def _gradients(
+    outputs: tuple[Tensor, ...], inputs: tuple[Tensor, ...], vectors: tuple[Tensor, ...], create_graph: bool, strict: bool,
+    retain_graph: bool | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Compute gradients; zeros where an input is not used."""
+    pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
+    if not pairs:
+        made: tuple[Tensor | None, ...] = (None,) * len(inputs)
+    else:
+        made = grad(
+            [output for output, _ in pairs], inputs, [vector for _, vector in pairs], retain_graph=retain_graph, create_graph=create_graph,
+            allow_unused=True,
+        )  # fmt: skip
+    full = []
+    for number, (part, value) in enumerate(zip(made, inputs, strict=True)):
+        if part is None:
+            if strict:
+                raise RuntimeError(
+                    f"The output of the user-provided function is independent of input {number}. This is not allowed in strict mode."
+                )
+            part = candelabra.zeros_like(value.detach())
+        full.append(part)
+    return tuple(full)
+
+
+def _finished(values: tuple[Tensor, ...], create_graph: bool, several: bool) -> Any:
+    made = values if create_graph else tuple(value.detach() for value in values)
+    return made if several else made[0]
+
+
+def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """Compute the product of a vector and the Jacobian of `func`.
+
+    Parameters
+    ----------
+    func
+        Takes tensors and returns a tensor or a tuple of them.
+    inputs
+        A tensor or a tuple of them.
+    v
+        The vector: of the sizes of the outputs. May be left out where there is one output of one element.
+    create_graph
+        Whether the results are on the tape.
+    strict
+        Whether an output that does not depend on an input is an error; else its derivative is zeros.
+
+    Returns
+    -------
+    tuple
+        The outputs of `func`, and the product, of the sizes of `inputs`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.autograd.functional.vjp(lambda x: x**2, candelabra.tensor([1.0, 2.0]), candelabra.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    with candelabra.enable_grad():
+        several, given = _tuple(inputs, "inputs", "vjp")
+        given = _prepared(given, create_graph)
+        several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "vjp")
+        _check_depends(outputs, strict)
+        vectors = _vectors(v, outputs, "output", "vjp")
+        made = _gradients(outputs, given, vectors, create_graph, strict)
+    return _finished(outputs, create_graph, several_outputs), _finished(made, create_graph, several)
+
+
+def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """Compute the product of the Jacobian of `func` and a vector.
+
+    The product is linear in the vector of :func:`vjp`: it is computed as the derivative with respect to that.
+
+    Parameters
+    ----------
+    func, inputs, create_graph, strict
+        As in :func:`vjp`.
+    v
+        The vector: of the sizes of `inputs`. May be left out where there is one input of one element.
+
+    Returns
+    -------
+    tuple
+        The outputs of `func`, and the product, of the sizes of the outputs.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.autograd.functional.jvp(lambda x: x**2, candelabra.tensor([1.0, 2.0]), candelabra.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    with candelabra.enable_grad():
+        _, given = _tuple(inputs, "inputs", "jvp")
+        vectors = _vectors(v, given, "input", "jvp")
+        given = _prepared(given, create_graph)
+        several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "jvp")
+        _check_depends(outputs, strict)
+        dual = tuple(candelabra.zeros_like(output.detach()).requires_grad_() for output in outputs)
+        first = _gradients(outputs, given, dual, True, strict)
+        made = _gradients(first, dual, vectors, create_graph, False)
+    return _finished(outputs, create_graph, several_outputs), _finished(made, create_graph, several_outputs)
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """Compute the Jacobian of `func`.
+
+    Parameters
+    ----------
+    func, inputs, create_graph, strict
+        As in :func:`vjp`.
+    vectorize
+        Accepted for compatibility; rows are computed one after the other.
+    strategy
+        Has to be ``"reverse-mode"``.
+
+    Returns
+    -------
+    Tensor or tuple
+        For one output and one input a tensor of the sizes of the output followed by those of the input; else (nested) tuples of such, by
+        outputs first.
+
+    Raises
+    ------
+    NotImplementedError
+        For another strategy.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.autograd.functional.jacobian(lambda x: x**2, candelabra.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    if strategy != "reverse-mode":
+        raise NotImplementedError(f"jacobian: the strategy {strategy!r} needs forward-mode differentiation, which does not exist here")
+    with candelabra.enable_grad():
+        several, given = _tuple(inputs, "inputs", "jacobian")
+        given = _prepared(given, create_graph)
+        several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "jacobian")
+        _check_depends(outputs, strict)
+        blocks = [_jacobian_of(output, given, create_graph, strict) for output in outputs]
+    made = tuple(_finished(block, create_graph, several) for block in blocks)
+    return made if several_outputs else made[0]
+
+
+def _jacobian_of(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
+    rows = []
+    for position in range(output.numel()):
+        vector = candelabra.zeros(output.numel(), dtype=output.dtype, device=output.device)
+        vector[position] = 1
+        rows.append(_gradients((output,), inputs, (vector.reshape(output.shape),), create_graph, strict, True))
+    if not rows:
+        return tuple(value.new_zeros((*output.shape, *value.shape)) for value in inputs)
+    return tuple(
+        candelabra.stack(column).reshape((*output.shape, *value.shape)) for column, value in zip(zip(*rows, strict=True), inputs, strict=True)
+    )
+
+
+def _scalar(func: Callable[..., Any], function: str) -> Callable[..., Tensor]:
+    """Wrap a function that has to return a single element."""
+
+    def checked(*arguments: Tensor) -> Tensor:
+        output = func(*arguments)
+        if isinstance(output, tuple) and len(output) == 1:
+            output = output[0]
+        if not isinstance(output, Tensor):
+            raise RuntimeError(f"The function given to {function} should return a single Tensor")
+        if output.numel() != 1:
+            raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+        return output.reshape(())
+
+    return checked
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """Compute the Hessian of a function with one result of one element.
+
+    Parameters
+    ----------
+    func, inputs, create_graph, strict, vectorize
+        As in :func:`jacobian`.
+    outer_jacobian_strategy
+        Has to be ``"reverse-mode"``.
+
+    Returns
+    -------
+    Tensor or tuple
+        For one input a tensor of its sizes twice; for several a tuple of tuples of tensors.
+
+    Raises
+    ------
+    RuntimeError
+        If the function's result is not a single element.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.autograd.functional.hessian(lambda x: (x**3).sum(), candelabra.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    several = not isinstance(inputs, Tensor)
+    checked = _scalar(func, "hessian")
+
+    def gradient(*arguments: Tensor) -> Any:
+        made = jacobian(checked, arguments, create_graph=True, strict=strict)
+        return made if several else made[0]
+
+    return jacobian(gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy)
+
+
+def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """Compute the product of a vector and the Hessian of `func`.
+
+    Parameters
+    ----------
+    func
+        Returns one tensor of one element.
+    inputs, create_graph, strict
+        As in :func:`vjp`.
+    v
+        The vector: of the sizes of `inputs`.
+
+    Returns
+    -------
+    tuple
+        The output of `func`, and the product, of the sizes of `inputs`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.autograd.functional.vhp(lambda x: (x**3).sum(), candelabra.tensor([1.0, 2.0]), candelabra.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with candelabra.enable_grad():
+        several, given = _tuple(inputs, "inputs", "vhp")
+        vectors = _vectors(v, given, "input", "vhp")
+        given = _prepared(given, create_graph)
+        output = _scalar(func, "vhp")(*given)
+        _check_depends((output,), strict)
+        first = _gradients((output,), given, (candelabra.ones_like(output.detach()),), True, strict)
+        made = _gradients(first, given, vectors, create_graph, strict)
+    return _finished((output,), create_graph, False), _finished(made, create_graph, several)
+
+
+def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """Compute the product of the Hessian of `func` and a vector.
+
+    The Hessian is symmetric, so that this is :func:`vhp` wherever the second derivatives are continuous; it is computed as the derivative of
+    the gradient in the vector's direction. Parameters and result are those of :func:`vhp`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.autograd.functional.hvp(lambda x: (x**3).sum(), candelabra.tensor([1.0, 2.0]), candelabra.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with candelabra.enable_grad():
+        several, given = _tuple(inputs, "inputs", "hvp")
+        vectors = _vectors(v, given, "input", "hvp")
+        given = _prepared(given, create_graph)
+        output = _scalar(func, "hvp")(*given)
+        _check_depends((output,), strict)
+        dual = candelabra.ones_like(output.detach()).requires_grad_()
+        first = _gradients((output,), given, (dual,), True, strict)
+        shadows = tuple(candelabra.zeros_like(part.detach()).requires_grad_() for part in first)
+        second = _gradients(first, given, shadows, True, strict)
+        made = _gradients(second, shadows, vectors, create_graph, False)
+    return _finished((output,), create_graph, False), _finished(made, create_graph, several)

@@ -1,0 +1,384 @@
+"""Comparing gradients with finite differences."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from .engine import grad as compute_grad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class GradcheckError(RuntimeError):
+    """Raised by :func:`gradcheck` and :func:`gradgradcheck` where they find a fault.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> issubclass(candelabra.autograd.GradcheckError, RuntimeError)
+    True
+    """
+
+
+def _differentiable(value: Any) -> bool:
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _inputs(inputs: Any) -> tuple[Any, ...]:
+    return (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+
+
+def _outputs(value: Any) -> tuple[Tensor, ...]:
+    values = (value,) if isinstance(value, Tensor) else tuple(value)
+    return tuple(one for one in values if _differentiable(one) and one.requires_grad)
+
+
+def _all_outputs(value: Any) -> tuple[Tensor, ...]:
+    values = (value,) if isinstance(value, Tensor) else tuple(value)
+    return tuple(one for one in values if _differentiable(one))
+
+
+def _check_inputs(inputs: tuple[Any, ...]) -> None:
+    if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+    for number, value in enumerate(inputs):
+        if not (isinstance(value, Tensor) and value.requires_grad):
+            continue
+        if value.dtype not in (candelabra.float64, candelabra.complex128):
+            warnings.warn(
+                f"Input #{number} requires gradient and is not a double precision floating point or complex. This check will likely fail "
+                "if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape, strict=True)):
+            raise RuntimeError(
+                f"The {number}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to "
+                "compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+            )
+
+
+def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: Tensor, eps: float) -> list[Tensor]:
+    """Compute the Jacobian of every output with respect to `target` (one of `inputs`, changed and restored) by central differences.
+
+    Returns
+    -------
+    list of Tensor
+        By output: rows are elements of `target`, columns those of the output. For complex `target`: the derivative of the output in
+        direction of the real part, plus i times the one in direction of the imaginary part.
+    """
+    memory = target.data.as_strided(target.shape, target.stride(), target.storage_offset())
+    columns: list[list[Tensor]] = []
+    directions = [1.0, 1j] if target.is_complex() else [1.0]
+    for index in _positions(target.shape):
+        element = memory[index]
+        old = element.clone()
+        made = []
+        for direction in directions:
+            element.copy_(old + eps * direction)
+            above = [value.detach().clone() for value in _all_outputs(fn(*inputs))]
+            element.copy_(old - eps * direction)
+            below = [value.detach().clone() for value in _all_outputs(fn(*inputs))]
+            element.copy_(old)
+            made.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(above, below, strict=True)])
+        columns.append(made[0] if len(made) == 1 else [_pair(real, imag) for real, imag in zip(*made, strict=True)])
+    if not columns:
+        return []
+    return [candelabra.stack([column[number] for column in columns]) for number in range(len(columns[0]))]
+
+
+def _pair(real: Tensor, imag: Tensor) -> Tensor:
+    """Keep the derivatives in both directions: for real outputs as one complex number, for complex ones side by side."""
+    return candelabra.stack([real, imag])
+
+
+def _positions(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    positions: list[tuple[int, ...]] = [()]
+    for size in shape:
+        positions = [(*position, at) for position in positions for at in range(size)]
+    return positions
+
+
+def _numerical_products(jacobian: Tensor, vector: Tensor, target: Tensor) -> Tensor:
+    """Compute the gradient that a given gradient of the output leads to, from numerical derivatives.
+
+    For a real loss of which `vector` is the gradient with respect to the output w, its derivative in a direction is
+    Re(conj(vector) · dw).
+    """
+    if target.is_complex():
+        real = (vector.conj() * jacobian[:, 0]).sum(-1)
+        imag = (vector.conj() * jacobian[:, 1]).sum(-1)
+        real = real.real if real.is_complex() else real
+        imag = imag.real if imag.is_complex() else imag
+        return candelabra.complex(real, imag)
+    made = (vector.conj() * jacobian).sum(-1)
+    return made.real if made.is_complex() else made
+
+
+def analytical_jacobian(output: Tensor, target: Tensor, vectors: list[Tensor], retain: bool = True) -> list[Tensor]:
+    """Compute the gradients of `target` for several gradients of `output`, flattened; zeros where it is not used."""
+    made = []
+    for vector in vectors:
+        (gradient,) = compute_grad(output, (target,), vector.reshape(output.shape), retain_graph=retain, allow_unused=True)
+        if gradient is None:
+            gradient = candelabra.zeros_like(target.detach())
+        if gradient.shape != target.shape or gradient.dtype is not target.dtype:
+            raise GradcheckError(
+                f"grad is of shape {list(gradient.shape)} and dtype {gradient.dtype}, but the input of shape {list(target.shape)} and "
+                f"dtype {target.dtype}"
+            )
+        made.append(gradient.detach().reshape(-1))
+    return made
+
+
+def _unit_vectors(output: Tensor) -> list[Tensor]:
+    vectors = []
+    for factor in [1.0, 1j] if output.is_complex() else [1.0]:
+        for position in range(output.numel()):
+            vector = candelabra.zeros(output.numel(), dtype=output.dtype, device=output.device)
+            vector[position] = factor
+            vectors.append(vector)
+    return vectors
+
+
+_NOT_REENTRANT = (
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, although "
+    "analytical gradient matches numerical gradient.The tolerance for nondeterminism was {}."
+)
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compare the gradients of `func` with central differences.
+
+    Parameters
+    ----------
+    func
+        Takes `inputs`, returns a tensor or a tuple of them.
+    inputs
+        A tensor or a tuple. Those that require grad are checked; they should be float64 or complex128, and no two elements may share
+        memory.
+    eps
+        The step of the differences.
+    atol, rtol
+        Allowed difference: ``|a - n| <= atol + rtol * |n|``.
+    raise_exception
+        Whether a fault raises an error, or makes the function return False.
+    nondet_tol
+        Allowed difference between two computations of the same gradient.
+    check_undefined_grad
+        Whether to check that the backward pass works where only some outputs have gradients.
+    check_grad_dtypes
+        Whether gradients must be of the dtype of the inputs; they always are here.
+    check_batched_grad
+        Whether to check ``is_grads_batched`` as well.
+    check_backward_ad
+        Has to be True: there is no other way.
+    fast_mode
+        Whether to compare one random direction instead of all of them.
+    masked
+        Accepted for compatibility.
+
+    Returns
+    -------
+    bool
+        True where no fault was found.
+
+    Raises
+    ------
+    GradcheckError
+        With the two Jacobians, where they differ.
+    ValueError
+        If no input requires grad.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([0.5, 1.0], dtype=candelabra.float64, requires_grad=True)
+    >>> candelabra.autograd.gradcheck(candelabra.sin, (x,))
+    True
+    """
+    if not check_backward_ad:
+        raise ValueError("gradcheck has only backward-mode differentiation to check: check_backward_ad=False leaves nothing")
+    given = _inputs(inputs)
+    _check_inputs(given)
+    try:
+        _gradcheck(func, given, eps, atol, rtol, nondet_tol, fast_mode)
+        if check_undefined_grad:
+            _check_undefined(func, given)
+        if check_batched_grad:
+            _check_batched(func, given, atol, rtol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _gradcheck(
+    func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet_tol: float, fast_mode: bool
+) -> None:
+    made = func(*inputs)
+    every, outputs = _all_outputs(made), _outputs(made)
+    targets = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
+    for at, target in enumerate(targets):
+        with candelabra.no_grad():
+            jacobians = numerical_jacobian(func, inputs, target, eps) if target.numel() else []
+        if not outputs:
+            if any(bool((jacobian != 0).any().item()) for jacobian in jacobians):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+            continue
+        for number, output in enumerate(every):
+            if not output.requires_grad or not output.numel() or not target.numel():
+                continue
+            _compare(number, at, output, target, jacobians[number], atol, rtol, nondet_tol, fast_mode)
+
+
+def _compare(
+    number: int, at: int, output: Tensor, target: Tensor, jacobian: Tensor, atol: float, rtol: float, nondet_tol: float, fast_mode: bool
+) -> None:
+    vectors = _unit_vectors(output)
+    if fast_mode:
+        vectors = [sum((vector * (0.3 + 0.7 * ((7 * k + 3) % 11) / 11) for k, vector in enumerate(vectors[1:])), vectors[0])]
+    analytical = candelabra.stack(analytical_jacobian(output, target, vectors), 1)
+    numerical = candelabra.stack([_numerical_products(jacobian, vector, target) for vector in vectors], 1).to(analytical.dtype)
+    if not candelabra.allclose(analytical, numerical, rtol, atol, equal_nan=True):
+        kind = "for real outputs and complex inputs " if target.is_complex() and not output.is_complex() else ""
+        difference = (analytical - numerical).abs().max().item()
+        raise GradcheckError(
+            f"{kind}Jacobian mismatch for output {number} with respect to input {at},\nnumerical:{numerical}\nanalytical:{analytical}\n"
+            f"The largest difference is {difference}."
+        )
+    again = candelabra.stack(analytical_jacobian(output, target, vectors), 1)
+    unequal = (analytical != again) & ~(analytical.isnan() & again.isnan()) if not analytical.is_complex() else analytical != again
+    if unequal.any().item() and (analytical - again).abs().max().item() > nondet_tol:
+        raise GradcheckError(_NOT_REENTRANT.format(nondet_tol))
+
+
+def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    """Check that each output can be differentiated alone: the others then have no gradient."""
+    outputs = _outputs(func(*inputs))
+    targets = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
+    if len(outputs) < 2:
+        return
+    for number, output in enumerate(outputs):
+        try:
+            compute_grad(output, targets, candelabra.ones_like(output.detach()), retain_graph=True, allow_unused=True)
+        except RuntimeError as error:
+            raise GradcheckError(
+                f"Expected backward function to handle undefined output grads. Only output {number} had a gradient, and it failed: {error}"
+            ) from error
+
+
+def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: float, rtol: float) -> None:
+    targets = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
+    for output in _outputs(func(*inputs)):
+        batch = candelabra.stack([candelabra.full_like(output.detach(), factor) for factor in (0.5, 1.5)])
+        together = compute_grad(output, targets, batch, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        for row in range(2):
+            alone = compute_grad(output, targets, batch[row], retain_graph=True, allow_unused=True)
+            for a, b in zip(together, alone, strict=True):
+                if (a is None) != (b is None) or (a is not None and not candelabra.allclose(a[row], b, rtol, atol)):
+                    raise GradcheckError("Batched gradients differ from gradients computed one by one")
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Compare the gradients of the gradients of `func` with central differences of its gradients.
+
+    Parameters
+    ----------
+    func, inputs
+        As in :func:`gradcheck`.
+    grad_outputs
+        Gradients of the outputs; random numbers by default. They are checked, too.
+    gen_non_contig_grad_outputs
+        Whether those random ones have gaps in memory.
+    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode, masked
+        As in :func:`gradcheck`.
+
+    Returns
+    -------
+    bool
+        True where no fault was found.
+
+    Raises
+    ------
+    GradcheckError
+        As :func:`gradcheck`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([0.5, 1.0], dtype=candelabra.float64, requires_grad=True)
+    >>> candelabra.autograd.gradgradcheck(candelabra.sin, (x,))
+    True
+    """
+    given = _inputs(inputs)
+    outputs = _outputs(func(*given))
+    if grad_outputs is None:
+        generator = candelabra.Generator()
+        generator.manual_seed(0)
+        gradients = tuple(_random_like(output, gen_non_contig_grad_outputs, generator) for output in outputs)
+    else:
+        gradients = _inputs(grad_outputs)
+    count = len(gradients)
+
+    def gradient_function(*arguments: Any) -> Any:
+        values, vectors = arguments[:-count], arguments[-count:]
+        values = tuple(value.view_as(value) if isinstance(value, Tensor) and value.requires_grad else value for value in values)
+        targets = [value for value in values if isinstance(value, Tensor) and value.requires_grad]
+        made = compute_grad(_outputs(func(*values)), targets, vectors, create_graph=True, allow_unused=True)
+        return tuple(part for part in made if part is not None)
+
+    if not count:
+        return True
+    return gradcheck(
+        gradient_function, given + gradients, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode, masked=masked,
+    )  # fmt: skip
+
+
+def _random_like(output: Tensor, gaps: bool, generator: Any) -> Tensor:
+    shape = (*output.shape, 2) if gaps else tuple(output.shape)
+    made = candelabra.empty(shape, dtype=output.dtype, device=output.device)
+    # Between 0.1 and 1: neither zero nor so large that the differences lose digits.
+    parts = candelabra.view_as_real(made) if made.is_complex() else made
+    parts.uniform_(0.1, 1.0, generator=generator)
+    if gaps:
+        made = made.select(-1, 0)
+    return made.detach().requires_grad_()

@@ -1,0 +1,327 @@
+"""Looking at the tape, and hooks on the tensors it keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import candelabra
+from candelabra import Tensor
+
+from .hooks import RemovableHandle, node_hooks, register_hook
+from .node import Node, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+class GradientEdge(NamedTuple):
+    """A place on the tape: a node and the number of its result."""
+
+    node: Any
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Give the place on the tape where the gradient of a tensor arrives.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.ones(1, requires_grad=True)
+    >>> candelabra.autograd.graph.get_gradient_edge(x * 2).node.name()
+    'MulBackward0'
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    return GradientEdge(*resolve(tensor._edge))
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Count a change of a tensor's memory that the library did not see, so that saved tensors notice it.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.ones(1)
+    >>> candelabra.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        one._bump_version()
+
+
+class _Packing(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]] = []
+        self.refusal: str | None = None
+
+
+_packing = _Packing()
+_users = 0
+_lock = threading.Lock()
+
+
+class _Packed(NamedTuple):
+    value: Any
+    unpack: Callable[[Any], Tensor]
+
+
+def pack(tensor: Tensor) -> _Packed | None:
+    """Pass a tensor that is to be kept through the innermost hook, or give None where there is none."""
+    if not _packing.stack:
+        return None
+    if _packing.refusal is not None:
+        raise RuntimeError(_packing.refusal)
+    pack_hook, unpack_hook = _packing.stack[-1]
+    with candelabra.no_grad():
+        return _Packed(pack_hook(tensor.detach() if tensor.grad_fn is not None else tensor), unpack_hook)
+
+
+def unpack(packed: _Packed) -> Tensor:
+    """Get a kept tensor back from its hook."""
+    tensor = packed.unpack(packed.value)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}")
+    return tensor
+
+
+def _recorder_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a recorder: what its node keeps goes through the hooks, and back when the node is walked over."""
+
+    def packing(result: Any, *arguments: Any) -> Any:
+        recorded = record(result, *arguments)
+        if _packing.stack:
+            first = recorded[0] if isinstance(recorded, tuple) else recorded
+            if first.grad_fn is not None:
+                _pack_node(first.grad_fn)
+        return recorded
+
+    return packing
+
+
+def _pack_node(node: Node) -> None:
+    saved = getattr(node, "saved", None)
+    if not isinstance(saved, tuple) or not any(isinstance(entry, Tensor) for entry in saved):
+        return
+    edges = {id(edge): edge for edge in node.all_edges() if isinstance(edge, Tensor)}
+    entries: list[Any] = []
+    for entry in saved:
+        entries.append(pack(entry) if isinstance(entry, Tensor) else entry)
+    histories = [
+        (entry.grad_fn, entry.output_nr) if isinstance(entry, Tensor) and entry.grad_fn is not None else edges.get(id(entry))
+        for entry in saved
+    ]
+    node.saved = tuple(entries)
+
+    def prepare() -> None:
+        packed = node.saved
+        if packed is None:
+            return
+        restored: list[Any] = list(packed)
+        for position, entry in enumerate(packed):
+            if isinstance(entry, _Packed):
+                tensor = unpack(entry)
+                history = histories[position]
+                if isinstance(history, Tensor):
+                    if candelabra.is_grad_enabled():
+                        tensor = tensor if tensor is history else _ConnectedTensor(tensor, history)
+                elif history is not None and candelabra.is_grad_enabled():
+                    tensor = tensor.detach()
+                    tensor._set_history(*history)
+                restored[position] = tensor
+                # The version is that of the tensor that came back: the hook answers for its contents.
+                if position + 1 < len(restored) and restored[position + 1] is not None:
+                    restored[position + 1] = tensor._version
+        node.saved = tuple(restored)
+
+    node_hooks(node).prepare = prepare
+
+
+def _ConnectedTensor(tensor: Tensor, leaf: Tensor) -> Tensor:
+    """Give a restored tensor the place of the leaf that it is the value of."""
+    from .node import SingleNode, next_sequence
+
+    class Restored(SingleNode):
+        __slots__ = ()
+
+        def backward(self, grad: Tensor) -> Tensor:
+            return grad
+
+    node = Restored()
+    node.sequence, node.hooks, node.edge = next_sequence(), None, leaf
+    tensor = tensor.detach()
+    tensor._set_history(node)
+    return tensor
+
+
+class saved_tensors_hooks:
+    """Within the block, tensors that the tape keeps go through `pack_hook`, and come back through `unpack_hook`.
+
+    Parameters
+    ----------
+    pack_hook
+        Gets a tensor and returns anything; that is kept in the tensor's place.
+    unpack_hook
+        Gets what `pack_hook` returned, and returns a tensor of the same contents.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([2.0], requires_grad=True)
+    >>> with candelabra.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), lambda values: candelabra.tensor(values)):
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor([4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.hooks = (pack_hook, unpack_hook)
+
+    def __enter__(self) -> None:
+        global _users
+        from .recording import enter_mode
+
+        if _packing.refusal is not None:
+            raise RuntimeError(_packing.refusal)
+        with _lock:
+            _users += 1
+            if _users == 1:
+                enter_mode(_recorder_with_packing)
+        _packing.stack.append(self.hooks)
+
+    def __exit__(self, *error: object) -> None:
+        global _users
+        from .recording import leave_mode
+
+        _packing.stack.pop()
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                leave_mode(_recorder_with_packing)
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within the block, tensors that the tape keeps are kept on the CPU.
+
+    Parameters
+    ----------
+    pin_memory
+        Whether the copies are made in pinned memory, where the device has such.
+    device_type
+        Accepted for compatibility.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([3.0], requires_grad=True)
+    >>> with candelabra.autograd.graph.save_on_cpu():
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor([6.])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack_to_cpu(tensor: Tensor) -> tuple[Any, Tensor]:
+            copy = tensor.to("cpu")
+            return tensor.device, copy.pin_memory() if pin_memory else copy
+
+        def unpack_from_cpu(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack_to_cpu, unpack_from_cpu)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within the block, :class:`saved_tensors_hooks` raises a RuntimeError with this message.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> with candelabra.autograd.graph.disable_saved_tensors_hooks("not here"):
+    ...     with candelabra.autograd.graph.save_on_cpu():
+    ...         pass
+    Traceback (most recent call last):
+    ...
+    RuntimeError: not here
+    """
+    if _packing.stack:
+        raise RuntimeError(error_message)
+    before, _packing.refusal = _packing.refusal, error_message
+    try:
+        yield
+    finally:
+        _packing.refusal = before
+
+
+class _Handles(RemovableHandle):
+    """Removes several hooks at once."""
+
+    __slots__ = ("handles",)
+
+    def __init__(self, handles: list[RemovableHandle]) -> None:
+        super().__init__({})
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all") -> RemovableHandle:
+    """Have `fn` called once a backward pass has gradients of all of `tensors` (or of any of them).
+
+    Parameters
+    ----------
+    tensors
+        Tensors that require grad.
+    fn
+        Gets the list of gradients; in mode ``"any"`` the first gradient that is computed.
+    mode
+        ``"all"`` or ``"any"``.
+
+    Raises
+    ------
+    ValueError
+        If the mode is another.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x, y = candelabra.ones(1, requires_grad=True), candelabra.ones(1, requires_grad=True)
+    >>> handle = candelabra.autograd.graph.register_multi_grad_hook((x, y), print)
+    >>> (x * 2 + y).backward()
+    [tensor([2.]), tensor([1.])]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of 'all', 'any' but got {mode!r}")
+    gradients: list[Tensor | None] = [None] * len(tensors)
+    called = False
+
+    def make(position: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            nonlocal called
+            if mode == "any":
+                if not called:
+                    called = True
+                    fn(grad)
+                return
+            gradients[position] = grad
+            if all(part is not None for part in gradients):
+                arrived, gradients[:] = list(gradients), [None] * len(tensors)
+                fn(arrived)
+
+        return hook
+
+    return _Handles([register_hook(tensor, make(position)) for position, tensor in enumerate(tensors)])

@@ -1,0 +1,356 @@
+"""Recorders: what the core calls after an operation that has to be on the tape.
+
+Each row of the table becomes one flat function and one to three node classes, written out as Python source the first time the operator
+is recorded (``linecache`` shows it in tracebacks). Nothing is looped over or looked up when they run: which inputs exist, what is
+kept and whether it has a version is settled when the source is written.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import candelabra
+from candelabra import Tensor
+from candelabra.catalogue import OPERATORS
+
+from . import node as nodes
+from .fitting import fit, like
+from .table import ROWS, WRITTEN, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Recorder = Callable[..., Any]
+
+_NUMBERS = 16  # the tag NUMBERS of the catalogue
+_SUFFIXES = {"_shape": "{}.shape", "_dtype": "{}.dtype", "_strides": "{}.stride()", "_offset": "{}.storage_offset()", "_like": "like({})"}
+
+#: Recorders in use, by operator: with the modes (anomaly detection, hooks on saved tensors) around them.
+RECORDERS: dict[str, Recorder] = {}
+_plain: dict[str, Recorder] = {}
+_modes: list[Callable[[Recorder], Recorder]] = []
+
+
+class Parameter(NamedTuple):
+    """One parameter of a schema."""
+
+    name: str
+    type: str
+
+
+class Signature(NamedTuple):
+    """What a recorder has to know of an operator's schema."""
+
+    parameters: tuple[Parameter, ...]
+    results: int
+
+
+def signature(schema: str) -> Signature:
+    """Take a schema apart: ``add(Tensor self, ...) -> Tensor``."""
+    opening = schema.index("(")
+    arrow = schema.rindex("->")
+    inside = schema[opening + 1 : schema.rindex(")", 0, arrow)]
+    parameters = []
+    depth = start = 0
+    for position, character in enumerate(inside + ","):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            part = inside[start:position].strip().partition("=")[0]
+            start = position + 1
+            if part and part != "*":
+                kind, _, name = part.rpartition(" ")
+                parameters.append(Parameter(_legal(name), kind))
+    results = schema[arrow + 2 :].strip()
+    return Signature(tuple(parameters), results.count(",") + 1 if results.startswith("(") and results != "()" else 1)
+
+
+def _legal(name: str) -> str:
+    return "from_" if name == "from" else name
+
+
+class _Kept(NamedTuple):
+    """One thing that a node keeps."""
+
+    name: str  # as the formulas call it
+    kind: str  # "tensor", "maybe" (a tensor, a number or None), "result" or "value"
+    expression: str  # what it is when the operation is recorded
+
+
+class _Writer:
+    """Writes the source of one operator's recorder and node classes."""
+
+    def __init__(self, row: Row, operator_signature: Signature, numbers: bool) -> None:
+        self.row = row
+        self.parameters = {parameter.name: parameter.type for parameter in operator_signature.parameters}
+        self.results = operator_signature.results
+        self.numbers = numbers
+        unknown = [name for name in row.inputs if name not in self.parameters]
+        if unknown:
+            raise ValueError(f"derivative of {row.name!r}: the operator has no argument {unknown[0]!r}, only {', '.join(self.parameters)}")
+        self.namespace: dict[str, Any] = {
+            "Tensor": Tensor, "SingleNode": nodes.SingleNode, "MultiNode": nodes.MultiNode, "next_sequence": nodes.next_sequence,
+            "raise_freed": nodes.raise_freed, "raise_modified": nodes.raise_modified, "own_result": nodes.own_result,
+            "is_grad_enabled": candelabra.is_grad_enabled, "fit": fit, "like": like,
+        }  # fmt: skip
+        self.lines: list[str] = []
+
+    def may_be_other(self, name: str) -> bool:
+        """Whether a tensor argument may be a number or None."""
+        return self.numbers or self.parameters[name].endswith("?")
+
+    def kept_by(self, formula: Callable[..., Any]) -> list[_Kept]:
+        """Read from a formula's parameters what it needs."""
+        code = formula.__code__
+        return [self.kept(name) for name in code.co_varnames[1 : code.co_argcount] if name != "needs"]
+
+    def kept(self, name: str) -> _Kept:
+        """Say what a parameter of a formula stands for."""
+        if name == "result":
+            return _Kept(name, "result", "result[0]" if self.results > 1 else "result")
+        if name.startswith("result") and name[6:].isdigit():
+            return _Kept(name, "result" if name == "result0" else "tensor", f"result[{name[6:]}]")
+        kind = self.parameters.get(name)
+        if kind is not None:
+            if kind.startswith("Tensor") and not kind.endswith(("[]", "[]?")):
+                return _Kept(name, "maybe" if self.may_be_other(name) else "tensor", name)
+            return _Kept(name, "value", f"tuple({name}) if {name}.__class__ is list else {name}" if "[" in kind else name)
+        for suffix, expression in _SUFFIXES.items():
+            argument = name.removesuffix(suffix)
+            if argument != name and argument in self.parameters:
+                expression = expression.format(argument)
+                if self.may_be_other(argument):
+                    expression += f" if isinstance({argument}, Tensor) else None"
+                return _Kept(name, "value", expression)
+        raise ValueError(f"derivative of {self.row.name!r}: nothing is known of the parameter {name!r}")
+
+    def formulas_of(self, inputs: tuple[str, ...]) -> list[tuple[str, Callable[..., Any]]]:
+        """Give the formulas that the gradients of these inputs take."""
+        if self.row.joint is not None:
+            return [("joint", self.row.joint)]
+        return [(name, self.row.formulas[name]) for name in inputs]
+
+    def write_class(self, class_name: str, inputs: tuple[str, ...]) -> None:
+        """Write the node class for the case that (at most) these inputs need gradients."""
+        single = len(inputs) == 1 and self.row.joint is None
+        kept: dict[str, _Kept] = {}
+        for name, formula in self.formulas_of(inputs):
+            self.namespace[f"formula_{name}"] = formula
+            kept |= {entry.name: entry for entry in self.kept_by(formula)}
+        tensors = [entry for entry in kept.values() if entry.kind != "value"]
+        values = [entry for entry in kept.values() if entry.kind == "value"]
+        slots = [f"value_{entry.name}" for entry in values]
+        if self.row.broadcast:
+            slots += [f"like_{name}" for name in inputs]
+        write = self.lines.append
+        write(f"class {class_name}({'SingleNode' if single else 'MultiNode'}):")
+        write(f"    __slots__ = {tuple(slots)!r}")
+        write("    def backward(node, grad):" if single else "    def backward(node, grad, edges):")
+        if not single:
+            write(f"        {', '.join(f'edge_{name}' for name in inputs)}, = edges")
+        if tensors:
+            write("        saved = node.saved")
+            write("        if saved is None: raise_freed(node)")
+            write(f"        {', '.join(f'{entry.name}, {entry.name}_version' for entry in tensors)}, = saved")
+        optional = not single and len(inputs) != 2
+        for entry in tensors:
+            guard = f"{entry.name}_version is not None and " if entry.kind == "maybe" or optional else ""
+            write(f"        if {guard}{entry.name}._version != {entry.name}_version:")
+            own = ", True" if entry.kind == "result" else ""
+            write(f"            raise_modified(node, {entry.name}, {entry.name}_version{own})")
+        for entry in tensors:
+            if entry.kind == "result":
+                write(f"        if is_grad_enabled(){f' and {entry.name} is not None' if optional else ''}:")
+                write(f"            {entry.name} = own_result({entry.name}, node)")
+        if self.row.joint is not None:
+            self.write_joint(inputs)
+        else:
+            for name, formula in self.formulas_of(inputs):
+                self.write_gradient(name, formula, single)
+        write(f"        return grad_{inputs[0]}" if single else f"        return ({', '.join(f'grad_{name}' for name in inputs)},)")
+
+    def arguments_of(self, formula: Callable[..., Any]) -> str:
+        """Write the arguments of a formula's call."""
+        code = formula.__code__
+        names = ["grad"]
+        for name in code.co_varnames[1 : code.co_argcount]:
+            names.append(name if name == "needs" or self.kept(name).kind != "value" else f"node.value_{name}")
+        return ", ".join(names)
+
+    def write_gradient(self, name: str, formula: Callable[..., Any], single: bool) -> None:
+        write = self.lines.append
+        indent = "        "
+        if not single:
+            write(f"        if edge_{name} is None:")
+            write(f"            grad_{name} = None")
+            write("        else:")
+            indent += "    "
+        write(f"{indent}grad_{name} = formula_{name}({self.arguments_of(formula)})")
+        if self.row.broadcast:
+            write(f"{indent}if node.like_{name} is not None: grad_{name} = fit(grad_{name}, node.like_{name})")
+
+    def write_joint(self, inputs: tuple[str, ...]) -> None:
+        write = self.lines.append
+        assert self.row.joint is not None
+        write(f"        needs = ({', '.join(f'edge_{name} is not None' for name in inputs)},)")
+        write(f"        {', '.join(f'grad_{name}' for name in inputs)}, = formula_joint({self.arguments_of(self.row.joint)})")
+        if self.row.broadcast:
+            for name in inputs:
+                write(f"        if grad_{name} is not None and node.like_{name} is not None:")
+                write(f"            grad_{name} = fit(grad_{name}, node.like_{name})")
+
+    def write_node(self, class_name: str, inputs: tuple[str, ...], indent: str) -> None:
+        """Write the part of the recorder that makes a node of this class."""
+        single = len(inputs) == 1 and self.row.joint is None
+        some = len(inputs) > 2 or self.row.joint is not None  # not all of the inputs need a gradient
+        write = self.lines.append
+        write(f"{indent}node = {class_name}()")
+        write(f"{indent}node.sequence = next_sequence()")
+        write(f"{indent}node.hooks = None")
+        if single:
+            write(f"{indent}node.edge = edge_{inputs[0]}")
+        else:
+            write(f"{indent}node.edges = ({', '.join(f'edge_{name}' for name in inputs)},)")
+        if self.row.broadcast:
+            for name in inputs:
+                absent = f"edge_{name} is None or " if some else ""
+                write(f"{indent}node.like_{name} = None if {absent}{name}._is_like(result) else like({name})")
+        wanted: dict[str, tuple[_Kept, list[str]]] = {}
+        for name, formula in self.formulas_of(inputs):
+            for entry in self.kept_by(formula):
+                wanted.setdefault(entry.name, (entry, []))[1].append(name)
+        saved = []
+        for entry, wanting in wanted.values():
+            if entry.kind == "value":
+                write(f"{indent}node.value_{entry.name} = {entry.expression}")
+                continue
+            conditional = some and self.row.joint is None and len(wanting) < len(inputs)
+            condition = " or ".join(f"edge_{name} is not None" for name in wanting)
+            if entry.kind == "result":
+                source, version = f"{entry.expression}.detach()", f"{entry.expression}._version"
+            else:
+                source, version = entry.expression, f"{entry.expression}._version"
+                if entry.kind == "maybe":
+                    condition_version = f"isinstance({entry.expression}, Tensor)"
+                    version = f"{version} if {condition_version} else None"
+            if conditional:
+                source, version = f"{source} if {condition} else None", f"({version}) if {condition} else None"
+            saved += [f"({source})" if conditional else source, f"({version})"]
+        if saved:
+            write(f"{indent}node.saved = ({', '.join(saved)},)")
+
+    def source(self) -> str:
+        """Write everything: the node classes, and the function ``record``."""
+        inputs = self.row.inputs
+        cases: list[tuple[str, tuple[str, ...]]] = [("Node", inputs)]
+        if len(inputs) == 2 and self.row.joint is None:
+            cases = [("First", inputs[:1]), ("Second", inputs[1:]), ("Node", inputs)]
+        for class_name, case in cases:
+            self.write_class(class_name, case)
+        write = self.lines.append
+        write(f"def record(result, {', '.join(self.parameters)}):")
+        target = "result[0]" if self.results > 1 else "result"
+        if any(kind.startswith("dtype") for kind in self.parameters.values()):
+            write(f"    if not ({target}.is_floating_point() or {target}.is_complex()): return result")
+        for name in inputs:
+            write(f"    edge_{name} = {name}._edge" + (f" if isinstance({name}, Tensor) else None" if self.may_be_other(name) else ""))
+        if len(cases) == 3:
+            write(f"    if edge_{inputs[1]} is None:")
+            self.write_node("First", inputs[:1], "        ")
+            write(f"    elif edge_{inputs[0]} is None:")
+            self.write_node("Second", inputs[1:], "        ")
+            write("    else:")
+            self.write_node("Node", inputs, "        ")
+        else:
+            self.write_node("Node", inputs, "    ")
+        write(f"    {target}._set_history(node)")
+        write("    return result")
+        return "\n".join(self.lines) + "\n"
+
+    def build(self) -> Recorder:
+        """Compile the source."""
+        source = self.source()
+        filename = f"<candelabra.autograd recorder of {self.row.name}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        exec(compile(source, filename, "exec"), self.namespace)
+        for class_name in ("Node", "First", "Second"):
+            made = self.namespace.get(class_name)
+            if made is not None:
+                made.__name__ = made.__qualname__ = f"{self.row.title}Backward0"
+                made.__module__ = "candelabra.autograd"
+        return self.namespace["record"]
+
+
+def write_recorder(name: str) -> _Writer:
+    """Prepare the writer of operator `name`'s recorder."""
+    operator = OPERATORS[name]
+    return _Writer(ROWS[name], signature(operator.schema), bool(operator.tags & _NUMBERS))
+
+
+def inputs_that_need_self(name: str) -> tuple[int, ...]:
+    """Positions of the arguments whose gradients take the value that the first argument had: in-place operations keep a copy for them."""
+    row = ROWS[name]
+    parameters = [parameter.name for parameter in signature(OPERATORS[name].schema).parameters]
+
+    def needs_self(formula: Callable[..., Any]) -> bool:
+        return parameters[0] in formula.__code__.co_varnames[1 : formula.__code__.co_argcount]
+
+    if row.joint is not None:
+        return tuple(map(parameters.index, row.inputs)) if needs_self(row.joint) else ()
+    return tuple(parameters.index(argument) for argument, formula in row.formulas.items() if needs_self(formula))
+
+
+def _use(name: str, record: Recorder) -> Recorder:
+    """Put the modes around a recorder and have it used."""
+    for mode in _modes:
+        record = mode(record)
+    RECORDERS[name] = record
+    operator = OPERATORS[name]
+    if not operator.changes_arguments or name in _MIXED:
+        operator.recorder = record
+    return record
+
+
+#: Operators that change an argument (running statistics) beside computing results of their own.
+_MIXED = ("native_batch_norm",)
+
+
+def _lazy(name: str) -> Recorder:
+    def first_time(*arguments: Any) -> Any:
+        _plain[name] = WRITTEN[name] if name in WRITTEN else write_recorder(name).build()
+        return _use(name, _plain[name])(*arguments)
+
+    return first_time
+
+
+def enter_mode(mode: Callable[[Recorder], Recorder]) -> None:
+    """Wrap all recorders, from now until :func:`leave_mode`."""
+    _modes.append(mode)
+    _use_all()
+
+
+def leave_mode(mode: Callable[[Recorder], Recorder]) -> None:
+    """Take a wrapper off all recorders."""
+    _modes.remove(mode)
+    _use_all()
+
+
+def _use_all() -> None:
+    for name, record in _plain.items():
+        _use(name, record)
+
+
+def install() -> None:
+    """Give every differentiable operator of the catalogue its recorder."""
+    from .inplace import inplace_recorder
+
+    for name in (*ROWS, *WRITTEN):
+        operator = OPERATORS.get(name)
+        if operator is None:
+            raise RuntimeError(f"candelabra-autograd has a formula for {name!r}, which this candelabra-tensor-core does not know")
+        _plain[name] = _lazy(name)
+        _use(name, _plain[name])
+        if operator.changes_arguments and name not in _MIXED:
+            operator.inplace_recorder = inplace_recorder(name)
+        elif operator.inplace is not None:
+            operator.inplace.inplace_recorder = inplace_recorder(name)

@@ -1,0 +1,88 @@
+"""The table of formulas: one row an operator.
+
+``derivative("mul", broadcast=True, self=lambda grad, other: grad * conj(other), ...)`` gives, for each input that has a gradient, a
+function from the gradient of the result to the gradient of that input. The names of its parameters say what the tape keeps:
+
+========================  ===================================================================
+``grad``                  the gradient of the (first) result; always the first parameter
+an argument of the        its value: tensors are kept with their version, other values as they are
+operator, by name
+``result``, ``result1``   the result, or one of several
+``self_shape``            sizes of tensor argument ``self``; likewise ``_dtype``, ``_strides``,
+                          ``_offset`` and ``_like`` (all that :func:`~.fitting.fit` needs)
+``needs``                 in a joint formula: which of the inputs need a gradient, a tuple of bools
+========================  ===================================================================
+
+What a formula does not name is not kept alive. Formulas use ordinary operators, so that they can be differentiated again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Formula = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The formulas of one operator."""
+
+    name: str
+    formulas: dict[str, Formula]
+    #: One function for all inputs in ``joint_inputs``; it returns a tuple.
+    joint: Formula | None = None
+    joint_inputs: tuple[str, ...] = ()
+    #: Gradients are summed to the sizes of the inputs, and converted to their dtype.
+    broadcast: bool = False
+    title: str = ""
+    inputs: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", self.joint_inputs or tuple(self.formulas))
+
+
+#: Rows by the name of the operator.
+ROWS: dict[str, Row] = {}
+#: Recorders written by hand, by the name of the operator: ``recorder(result, *arguments) -> result``.
+WRITTEN: dict[str, Callable[..., Any]] = {}
+
+
+def derivative(name: str, /, *, broadcast: bool = False, title: str = "", **formulas: Formula) -> None:
+    """Enter the formulas of operator `name`.
+
+    Parameters
+    ----------
+    name
+        The operator, as in the catalogue.
+    broadcast
+        Whether inputs may have been broadcast or promoted: their gradients are then brought back to their sizes and dtypes.
+    title
+        Name of the node without ``Backward0``; the operator's in camel case by default.
+    formulas
+        By input: the function that gives its gradient.
+    """
+    ROWS[name] = Row(name, formulas, broadcast=broadcast, title=title or title_of(name))
+
+
+def joint_derivative(name: str, inputs: tuple[str, ...], formula: Formula, *, broadcast: bool = False, title: str = "") -> None:
+    """Enter one formula that gives the gradients of several inputs of operator `name` at once, as a tuple."""
+    ROWS[name] = Row(name, {}, formula, inputs, broadcast, title or title_of(name))
+
+
+def recorder(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make the decorated function the recorder of operator `name`: for those whose inputs are lists."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        WRITTEN[name] = function
+        return function
+
+    return enter
+
+
+def title_of(name: str) -> str:
+    """Give an operator's name in camel case: ``log_softmax`` becomes ``LogSoftmax``."""
+    return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
