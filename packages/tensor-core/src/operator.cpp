@@ -145,6 +145,8 @@ int64_t parse_integer(const Operator& op, int i, PyObject* value) {
 void parse_integers(Call& call, int i, const Parameter& parameter, PyObject* value) {
   Argument& argument = call[i];
   argument.kind = ArgumentKind::Ints;
+  // var(True) does not mean dimension 1.
+  if (PyBool_Check(value) && parameter.type == ParameterType::Ints) wrong_type(call.op, i, "int or a list of ints", value);
   if (is_integer(value)) {  // one number for a list: of its fixed length, or of one
     int count = std::max(parameter.fixed_length, 1);
     int64_t* integers = call.arena.make<int64_t>(count);
@@ -441,7 +443,11 @@ PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
   try {
     return call_operator(op, arguments, count, names, record).release();
   } catch (const SchemaMismatch&) {
-    if (op.fallback) return PyObject_Vectorcall(op.fallback, arguments, count, names);
+    if (op.fallback) {
+      PyObject* result = PyObject_Vectorcall(op.fallback, arguments, count, names);
+      if (result != Py_NotImplemented) return result;
+      Py_DECREF(result);  // no other spelling fits either: what is wrong is what the schema says
+    }
     set_python_error();
   } catch (...) {
     set_python_error();

@@ -45,6 +45,7 @@ def assemble(tensor: type) -> dict[str, Any]:
             setattr(ops, inplace.name, inplace)
         if operator.result_type is not None:
             setattr(return_types, name, operator.result_type)
+            return_types.print_as(operator.result_type, name, operator.result_type.__match_args__)
         _publish(operator, operator.tags, tensor, functions)
         if inplace is not None and not operator.tags & HIDDEN:
             setattr(tensor, inplace.name, inplace)

@@ -9,13 +9,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _result_type(name: str, *fields: str) -> Any:
-    made = namedtuple(name, fields, module=__name__)
+def print_as(result_type: Any, name: str, fields: tuple[str, ...]) -> None:
+    """Make results of this type print one field a line, under their public name."""
 
     def represent(self):
         return f"candelabra.return_types.{name}(\n" + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self)) + ")"
 
-    made.__repr__ = represent
+    result_type.__repr__ = represent
+
+
+def _result_type(name: str, *fields: str) -> Any:
+    made = namedtuple(name, fields, module=__name__)
+    print_as(made, name, fields)
     made.__doc__ = f"The results of candelabra.{name}: {' and '.join(fields)}."
     return made
 

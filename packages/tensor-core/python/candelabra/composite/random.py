@@ -251,11 +251,19 @@ def _bernoulli_spellings(self, *arguments, **names):
     return bernoulli_(OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names)
 
 
-@fallback("bernoulli_")
+@function(package=False)
 def bernoulli_(self, p=0.5, *, generator=None):
-    """Draw zeros and ones in place; `p` may be a tensor of probabilities."""
+    """Draw zeros and ones in place.
+
+    Parameters
+    ----------
+    p : float or Tensor
+        The probability of one, for all elements or for each.
+    generator : Generator, optional
+        What is drawn from; by default that of the device.
+    """
     if not isinstance(p, _C.Tensor):
-        return NotImplemented if not isinstance(p, (int, float)) else _bernoulli_(self, float(p), generator=generator)
+        return _bernoulli_(self, p, generator=generator)
     return self.copy_(OPERATORS["bernoulli"](OPERATORS["expand"](p, self.shape), generator=generator))
 
 

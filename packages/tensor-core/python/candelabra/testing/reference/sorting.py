@@ -1,0 +1,71 @@
+"""References of sorting and selection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from candelabra.testing.sampling import FLOATS, REAL, Input, Reference, Sample, layouts
+
+Array = np.ndarray
+
+
+def _inputs(rng: np.random.Generator, dtype: str) -> Iterator[Input]:
+    yield from layouts(rng, dtype)
+    yield Input(rng.integers(0, 5, (3, 70)), dtype)
+    if dtype in FLOATS:
+        yield Input(np.array([1.0, np.nan, -np.inf, 0.0, np.inf, -1.0, np.nan]), dtype)
+
+
+def _sorts(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for a in _inputs(rng, dtype):
+        if a.values.ndim == 0:
+            continue
+        for descending in (False, True):
+            yield Sample((a, -1), {"descending": descending, "stable": True})
+        yield Sample((a, 0), {"stable": True})
+
+
+def _order(a: Array, dim: int, descending: bool) -> Array:
+    if not descending:
+        return np.argsort(a, axis=dim, kind="stable")
+    return a.shape[dim] - 1 - np.flip(np.argsort(np.flip(a, dim), axis=dim, kind="stable"), dim)
+
+
+def sort(a: Array, dim: int, descending: bool = False, stable: bool = False) -> tuple[Array, Array]:
+    order = _order(a, dim, descending)
+    return np.take_along_axis(a, order, dim), order
+
+
+def _selections(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for a in _inputs(rng, dtype):
+        if a.values.ndim == 0 or a.values.shape[-1] == 0:
+            continue
+        for k in {0, 1, a.values.shape[-1] // 2, a.values.shape[-1]}:
+            for largest in (True, False):
+                yield Sample((a, k, -1, largest))
+
+
+def check_topk(results: tuple[Array, Array], a: Array, k: int, dim: int, largest: bool) -> str | None:
+    """Among equal elements any may be chosen: the values must be the right ones, and the indices must point at them."""
+    values, indices = results
+    expected = np.take(sort(a, dim, largest)[0], np.arange(k), axis=dim)
+    if not np.array_equal(values, expected, equal_nan=True):
+        return f"values {values} instead of {expected}"
+    if not np.array_equal(np.take_along_axis(a, indices, dim), values, equal_nan=True):
+        return f"indices {indices} do not point at the values {values}"
+    if any(len(set(row)) != k for row in np.moveaxis(indices, dim, -1).reshape(-1, k) if k):
+        return f"an index stands twice in {indices}"
+    return None
+
+
+def _nothing(*arguments: Any, **keywords: Any) -> None:
+    return None
+
+
+REFERENCES: dict[str, Reference] = {
+    "sort": Reference(sort, _sorts, ("bool", *REAL)),
+    "topk": Reference(_nothing, _selections, REAL, compare=check_topk),
+}
