@@ -80,7 +80,8 @@ struct Softmax {
   }
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
-    V largest[tile], sum[tile] = {};
+    V largest[tile], scale[tile];
+    double sum[tile] = {};
     largest_of_rows(in[0], pitch[0], n, columns, largest);
     for (int64_t r = 0; r < n; ++r) {
       const V* x = in[0] + r * pitch[0];
@@ -89,14 +90,14 @@ struct Softmax {
       for (int64_t j = 0; j < columns; ++j) {
         V e = math::exp(x[j] - largest[j]);
         y[j] = e;
-        sum[j] += e;
+        sum[j] += static_cast<double>(e);
       }
     }
-    for (int64_t j = 0; j < columns; ++j) sum[j] = 1 / sum[j];
+    for (int64_t j = 0; j < columns; ++j) scale[j] = static_cast<V>(1 / sum[j]);
     for (int64_t r = 0; r < n; ++r) {
       V* y = out + r * out_pitch;
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) y[j] *= sum[j];
+      for (int64_t j = 0; j < columns; ++j) y[j] *= scale[j];
     }
   }
 };
@@ -113,19 +114,20 @@ struct LogSoftmax {
   }
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
-    V largest[tile], sum[tile] = {};
+    V largest[tile], logarithm[tile];
+    double sum[tile] = {};
     largest_of_rows(in[0], pitch[0], n, columns, largest);
     for (int64_t r = 0; r < n; ++r) {
       const V* x = in[0] + r * pitch[0];
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) sum[j] += math::exp(x[j] - largest[j]);
+      for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(math::exp(x[j] - largest[j]));
     }
-    for (int64_t j = 0; j < columns; ++j) sum[j] = std::log(sum[j]);
+    for (int64_t j = 0; j < columns; ++j) logarithm[j] = static_cast<V>(std::log(sum[j]));
     for (int64_t r = 0; r < n; ++r) {
       const V* x = in[0] + r * pitch[0];
       V* y = out + r * out_pitch;
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) y[j] = (x[j] - largest[j]) - sum[j];
+      for (int64_t j = 0; j < columns; ++j) y[j] = (x[j] - largest[j]) - logarithm[j];
     }
   }
 };
@@ -145,12 +147,14 @@ struct SoftmaxBackward {
   }
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
-    V sum[tile] = {};
+    double total[tile] = {};
     for (int64_t r = 0; r < n; ++r) {
       const V *grad = in[0] + r * pitch[0], *y = in[1] + r * pitch[1];
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) sum[j] += grad[j] * y[j];
+      for (int64_t j = 0; j < columns; ++j) total[j] += static_cast<double>(grad[j] * y[j]);
     }
+    V sum[tile];
+    for (int64_t j = 0; j < columns; ++j) sum[j] = static_cast<V>(total[j]);
     for (int64_t r = 0; r < n; ++r) {
       const V *grad = in[0] + r * pitch[0], *y = in[1] + r * pitch[1];
       V* to = out + r * out_pitch;
@@ -172,12 +176,14 @@ struct LogSoftmaxBackward {
   }
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
-    V sum[tile] = {};
+    double total[tile] = {};
     for (int64_t r = 0; r < n; ++r) {
       const V* grad = in[0] + r * pitch[0];
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) sum[j] += grad[j];
+      for (int64_t j = 0; j < columns; ++j) total[j] += static_cast<double>(grad[j]);
     }
+    V sum[tile];
+    for (int64_t j = 0; j < columns; ++j) sum[j] = static_cast<V>(total[j]);
     for (int64_t r = 0; r < n; ++r) {
       const V *grad = in[0] + r * pitch[0], *y = in[1] + r * pitch[1];
       V* to = out + r * out_pitch;

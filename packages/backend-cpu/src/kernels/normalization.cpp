@@ -1,0 +1,267 @@
+// Layer and group normalization with their gradients: statistics for each row of contiguous input, and parameters that run along the
+// row (layer norm) or belong to its channels (group norm).
+#include <cmath>
+
+#include "normalize.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using reduce::Moments;
+
+template <typename T>
+Moments moments_of(const T* row, int64_t n) {
+  using V = compute_t<T>;
+  Moments result;
+  alignas(64) V buffer[is_half_v<T> ? reduce::block_length : 1];
+  for (int64_t i = 0; i < n; i += reduce::block_length) {
+    int64_t count = std::min(reduce::block_length, n - i);
+    if constexpr (is_half_v<T>) {
+      to_float(row + i, buffer, count);
+      reduce::Variance<V>::block(result, buffer, count, i);
+    } else {
+      reduce::Variance<V>::block(result, row + i, count, i);
+    }
+  }
+  return result;
+}
+
+template <typename T>
+void write_moments(const Moments& moments, int64_t n, double eps, int64_t row, cb_tensor& mean, cb_tensor& rstd) {
+  using V = compute_t<T>;  // statistics of half precision are float32
+  data<V>(mean)[row] = static_cast<V>(moments.mean);
+  data<V>(rstd)[row] = static_cast<V>(1 / std::sqrt(moments.squares / static_cast<double>(n) + eps));
+}
+
+void need_gapless(const cb_tensor& tensor, const char* what) {
+  if (!is_contiguous(tensor)) throw failure(CB_RUNTIME_ERROR, "%s must be contiguous", what);
+}
+
+int64_t row_length(std::span<const int64_t> normalized_shape) {
+  int64_t n = 1;
+  for (int64_t size : normalized_shape) n *= size;
+  return n;
+}
+
+// ---- layer norm
+
+template <typename T>
+void layer_norm_of(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor& input = call.tensor(0);
+  cb_tensor &out = call.output(0), &mean = call.output(1), &rstd = call.output(2);
+  double eps = call.real(4);
+  int64_t n = row_length(call.ints(1));
+  int64_t rows = mean.numel;
+  if (rows == 0) return;
+  Vector<V> weight(call.optional_tensor(2), n, V(1)), bias(call.optional_tensor(3), n, V(0));
+  parallel_for(rows, grain_for(4 * n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = data<T>(input) + r * n;
+      write_moments<T>(moments_of(x, n), n, eps, r, mean, rstd);
+      V center = data<V>(mean)[r], scale = data<V>(rstd)[r];
+      transform(
+          n,
+          [&](const V* from, V* to, int64_t first, int64_t count) {
+            const V *w = weight.data() + first, *b = bias.data() + first;
+#pragma omp simd
+            for (int64_t i = 0; i < count; ++i) to[i] = (from[i] - center) * scale * w[i] + b[i];
+          },
+          data<T>(out) + r * n, x);
+    }
+  });
+}
+
+// The gradients of the parameters are summed over chunks of rows, at most so many of them, whatever the number of threads.
+constexpr int64_t most_chunks = 64;
+constexpr int64_t least_rows = 8;
+
+// grad_input = rstd (h - mean(h) - xhat mean(h xhat)), h = grad weight; grad_weight = sum over rows of grad xhat.
+template <typename T>
+void layer_norm_backward_of(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor &grad = call.tensor(0), &input = call.tensor(1), &mean = call.tensor(3), &rstd = call.tensor(4);
+  cb_tensor &out = call.output(0), &grad_weight = call.output(1), &grad_bias = call.output(2);
+  need_gapless(grad, "native_layer_norm_backward: grad");
+  need_gapless(input, "native_layer_norm_backward: input");
+  int64_t n = row_length(call.ints(2)), rows = mean.numel;
+  bool parameters = grad_weight.numel != 0 || grad_bias.numel != 0;
+  Vector<V> weight(call.optional_tensor(5), n, V(1));
+  Vector<double> centers(&mean, rows, 0), scales(&rstd, rows, 1);
+  int64_t chunk = std::max(least_rows, (rows + most_chunks - 1) / most_chunks);
+  int64_t chunks = (rows + chunk - 1) / chunk;
+  Scratch<double> partial(parameters ? chunks * 2 * n : 0);
+  int64_t grain = std::max<int64_t>(1, grain_for(8 * n) / chunk);
+  parallel_for(chunks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      double* to_weight = partial.data() + (parameters ? c * 2 * n : 0);
+      double* to_bias = to_weight + n;
+      if (parameters) std::fill_n(to_weight, 2 * n, 0.0);
+      for (int64_t r = c * chunk; r < std::min((c + 1) * chunk, rows); ++r) {
+        const T *x = data<T>(input) + r * n, *dy = data<T>(grad) + r * n;
+        double center = centers[r], scale = scales[r], sum = 0, product = 0;
+        consume(
+            n,
+            [&](const V* d, const V* v, int64_t first, int64_t count) {
+              const V* w = weight.data() + first;
+              double a = 0, b = 0;
+#pragma omp simd reduction(+ : a, b)
+              for (int64_t i = 0; i < count; ++i) {
+                double h = static_cast<double>(d[i] * w[i]);
+                a += h;
+                b += h * (static_cast<double>(v[i]) - center);
+              }
+              sum += a;
+              product += b;
+              if (!parameters) return;
+              double *gw = to_weight + first, *gb = to_bias + first;
+#pragma omp simd
+              for (int64_t i = 0; i < count; ++i) {
+                double gradient = static_cast<double>(d[i]);
+                gw[i] += gradient * ((static_cast<double>(v[i]) - center) * scale);
+                gb[i] += gradient;
+              }
+            },
+            dy, x);
+        V shift = static_cast<V>(sum / static_cast<double>(n));
+        V slope = static_cast<V>(product * scale * scale / static_cast<double>(n));
+        V m = static_cast<V>(center), s = static_cast<V>(scale);
+        transform(
+            n,
+            [&](const V* d, const V* v, V* to, int64_t first, int64_t count) {
+              const V* w = weight.data() + first;
+#pragma omp simd
+              for (int64_t i = 0; i < count; ++i) to[i] = s * ((d[i] * w[i] - shift) - (v[i] - m) * slope);
+            },
+            data<T>(out) + r * n, dy, x);
+      }
+    }
+  });
+  auto summed = [&](int64_t at) {
+    double sum = 0;
+    for (int64_t c = 0; c < chunks; ++c) sum += partial[c * 2 * n + at];
+    return sum;
+  };
+  write_vector(grad_weight, [&](int64_t i) { return summed(i); });
+  write_vector(grad_bias, [&](int64_t i) { return summed(n + i); });
+}
+
+// ---- group norm
+
+struct Groups {
+  int64_t batch, channels, groups, plane;  // plane: elements of one channel of one sample
+  Groups(const cb_tensor& input, int64_t groups) : batch(input.sizes[0]), channels(input.sizes[1]), groups(groups), plane(1) {
+    for (int d = 2; d < input.ndim; ++d) plane *= input.sizes[d];
+  }
+  int64_t width() const { return channels / groups; }         // channels of a group
+  int64_t length() const { return width() * plane; }          // elements of a group
+};
+
+template <typename T>
+void group_norm_of(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor& input = call.tensor(0);
+  cb_tensor &out = call.output(0), &mean = call.output(1), &rstd = call.output(2);
+  Groups shape(input, call.integer(3));
+  double eps = call.real(4);
+  need_gapless(input, "native_group_norm: input");
+  Vector<V> weight(call.optional_tensor(1), shape.channels, V(1)), bias(call.optional_tensor(2), shape.channels, V(0));
+  parallel_for(shape.batch * shape.groups, grain_for(4 * shape.length()), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* x = data<T>(input) + row * shape.length();
+      T* y = data<T>(out) + row * shape.length();
+      write_moments<T>(moments_of(x, shape.length()), shape.length(), eps, row, mean, rstd);
+      V center = data<V>(mean)[row], scale = data<V>(rstd)[row];
+      for (int64_t k = 0; k < shape.width(); ++k) {
+        int64_t channel = row % shape.groups * shape.width() + k;
+        V factor = scale * weight[channel], shift = bias[channel];
+        transform(
+            shape.plane,
+            [=](const V* from, V* to, int64_t, int64_t count) {
+#pragma omp simd
+              for (int64_t i = 0; i < count; ++i) to[i] = (from[i] - center) * factor + shift;
+            },
+            y + k * shape.plane, x + k * shape.plane);
+      }
+    }
+  });
+}
+
+template <typename T>
+void group_norm_backward_of(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor &grad = call.tensor(0), &input = call.tensor(1), &mean = call.tensor(2), &rstd = call.tensor(3);
+  cb_tensor &out = call.output(0), &grad_weight = call.output(1), &grad_bias = call.output(2);
+  Groups shape(input, call.integer(5));
+  need_gapless(grad, "native_group_norm_backward: grad");
+  need_gapless(input, "native_group_norm_backward: input");
+  int64_t rows = shape.batch * shape.groups;
+  Vector<V> weight(call.optional_tensor(4), shape.channels, V(1));
+  Vector<double> centers(&mean, rows, 0), scales(&rstd, rows, 1);
+  Scratch<GradientSums> sums(shape.batch * shape.channels);  // of each channel of each sample
+  parallel_for(rows, grain_for(8 * shape.length()), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T *x = data<T>(input) + row * shape.length(), *dy = data<T>(grad) + row * shape.length();
+      T* dx = data<T>(out) + row * shape.length();
+      double center = centers[row], scale = scales[row], sum = 0, product = 0;
+      for (int64_t k = 0; k < shape.width(); ++k) {
+        GradientSums here;
+        consume(shape.plane, [&](const V* d, const V* v, int64_t, int64_t count) { here.add(d, v, center, count); }, dy + k * shape.plane,
+                x + k * shape.plane);
+        double w = static_cast<double>(weight[row % shape.groups * shape.width() + k]);
+        sum += w * here.grad;
+        product += w * here.product;
+        sums[row * shape.width() + k] = here;
+      }
+      double length = static_cast<double>(shape.length());
+      V m = static_cast<V>(center), s = static_cast<V>(scale), shift = static_cast<V>(sum / length);
+      V slope = static_cast<V>(product * scale * scale / length);
+      for (int64_t k = 0; k < shape.width(); ++k) {
+        V w = weight[row % shape.groups * shape.width() + k];
+        transform(
+            shape.plane,
+            [=](const V* d, const V* v, V* to, int64_t, int64_t count) {
+#pragma omp simd
+              for (int64_t i = 0; i < count; ++i) to[i] = s * ((d[i] * w - shift) - (v[i] - m) * slope);
+            },
+            dx + k * shape.plane, dy + k * shape.plane, x + k * shape.plane);
+      }
+    }
+  });
+  write_vector(grad_weight, [&](int64_t channel) {
+    double total = 0;
+    for (int64_t b = 0; b < shape.batch; ++b)
+      total += sums[b * shape.channels + channel].product * scales[b * shape.groups + channel / shape.width()];
+    return total;
+  });
+  write_vector(grad_bias, [&](int64_t channel) {
+    double total = 0;
+    for (int64_t b = 0; b < shape.batch; ++b) total += sums[b * shape.channels + channel].grad;
+    return total;
+  });
+}
+
+void layer_norm(Call& call) {
+  need_gapless(call.tensor(0), "native_layer_norm: input");
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { layer_norm_of<T>(call); });
+}
+void layer_norm_backward(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { layer_norm_backward_of<T>(call); });
+}
+void group_norm(Call& call) {
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { group_norm_of<T>(call); });
+}
+void group_norm_backward(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { group_norm_backward_of<T>(call); });
+}
+
+}  // namespace
+
+void register_normalization(KernelTable& table) {
+  table.add<layer_norm>("native_layer_norm");
+  table.add<layer_norm_backward>("native_layer_norm_backward");
+  table.add<group_norm>("native_group_norm");
+  table.add<group_norm_backward>("native_group_norm_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
