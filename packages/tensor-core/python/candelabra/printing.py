@@ -206,7 +206,7 @@ def _suffixes(t: Tensor) -> Iterator[str]:
     if t.device != _C.get_default_device():
         yield f"device='{t.device}'"
     empty = t.numel() == 0
-    if empty and t.ndim != 1:
+    if (empty and t.ndim != 1) or (not empty and not options.edgeitems):
         yield f"size={tuple(t.shape)}"
     if not _is_usual(t.dtype, empty):
         yield f"dtype={t.dtype}"
