@@ -56,7 +56,7 @@ def check_topk(results: tuple[Array, Array], a: Array, k: int, dim: int, largest
         return f"values {values} instead of {expected}"
     if not np.array_equal(np.take_along_axis(a, indices, dim), values, equal_nan=True):
         return f"indices {indices} do not point at the values {values}"
-    if any(len(set(row)) != k for row in np.moveaxis(indices, dim, -1).reshape(-1, k) if k):
+    if k and any(len(set(row)) != k for row in np.moveaxis(indices, dim, -1).reshape(-1, k)):
         return f"an index stands twice in {indices}"
     return None
 

@@ -1,0 +1,5 @@
+"""Testing: comparing tensors, and the conformance suite for backends (`candelabra.testing.conformance`)."""
+
+from .comparison import assert_close, make_tensor
+
+__all__ = ["assert_close", "make_tensor"]

@@ -1,0 +1,223 @@
+"""The conformance suite: every operator of the catalogue on one device, against NumPy and SciPy.
+
+``python -m candelabra.backends --verify DEVICE`` runs it. Every backend passes the same suite, Candelabra's own included. NumPy and SciPy
+must be installed; nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import candelabra
+from candelabra.catalogue import FAMILIES, OPERATORS
+from candelabra.catalogue.declaration import CORE, VIEW
+from candelabra.testing.reference import references
+from candelabra.testing.reference.random import SEED
+from candelabra.testing.sampling import TOLERANCES, Input, Reference, Sample, values_of
+
+
+@dataclass
+class Outcome:
+    """What became of one operator on one device."""
+
+    operator: str
+    kernel: bool  #: whether the backend has a kernel for it
+    passed: int = 0
+    failures: list[str] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)  #: dtypes without an implementation
+    missing: str = ""  #: why it could not be run at all
+
+    @property
+    def state(self) -> str:
+        if self.failures:
+            return "FAILED"
+        if self.missing:
+            return "missing"
+        return "passed" if self.passed else "untested"
+
+
+def _materialize(value: Any, device: str) -> tuple[Any, Any]:
+    """An argument for the call, and the same for the reference: with the values that the dtype really holds."""
+    if isinstance(value, Input):
+        tensor = value.tensor(device)
+        return tensor, values_of(tensor)
+    if isinstance(value, list):
+        pairs = [_materialize(element, device) for element in value]
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return value, value
+
+
+def _flatten(results: Any) -> Iterator[Any]:
+    if isinstance(results, (list, tuple)):
+        for result in results:
+            yield from _flatten(result)
+    else:
+        yield results
+
+
+def _difference(result: candelabra.Tensor, expected: Any, tolerance: float) -> str | None:
+    """Why the result is not what was expected, or None."""
+    wanted = np.asarray(expected)
+    if tuple(result.shape) != wanted.shape:
+        return f"shape {tuple(result.shape)} instead of {wanted.shape}"
+    got = values_of(result)
+    if wanted.dtype.kind in "fc" and got.dtype.kind in "biu":
+        wanted = np.where(np.isfinite(wanted), wanted, 0)
+    if got.dtype.kind in "biu":
+        # A result of fewer bits wraps around, as in NumPy.
+        bits = result.element_size() * 8
+        wanted = wanted.astype(np.int64) if result.dtype is not candelabra.bool else wanted.astype(bool)
+        if result.dtype is not candelabra.bool and bits < 64:
+            wanted = wanted & ((1 << bits) - 1)
+            if result.dtype.is_signed:
+                wanted = np.where(wanted >> (bits - 1) & 1, wanted - (1 << bits), wanted)
+        return None if np.array_equal(got, wanted) else f"{got!r} instead of {wanted!r}"
+    with np.errstate(all="ignore"):
+        limit = candelabra.finfo(result.dtype).max
+        wanted = np.where(np.abs(wanted) > limit, np.sign(wanted.real) * np.inf, wanted) if wanted.dtype.kind == "f" else wanted
+        close = np.isclose(got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if close.all():
+        return None
+    place = tuple(int(i) for i in np.argwhere(~close)[0])
+    return f"{got[place]} instead of {wanted[place]} at {list(place)}"
+
+
+def _run_sample(operator: Any, reference: Reference, sample: Sample, dtype: str, device: str) -> str | None:
+    pairs = [_materialize(argument, device) for argument in sample.arguments]
+    arguments, arrays = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    keywords = dict(sample.keywords)
+    on_device = {"device": device} if "device" in operator.parameters else {}
+    versions = [a._version for a in arguments if isinstance(a, candelabra.Tensor)]
+    candelabra.manual_seed(SEED)
+    results = operator(*arguments, **keywords, **on_device)
+    with np.errstate(all="ignore"):
+        expected = reference.expected(*arrays, **keywords)
+    if results is None:  # an operator that changes its lists
+        results = [argument for argument in arguments if isinstance(argument, list)]
+    elif versions and "!)" not in operator.schema and versions != [a._version for a in arguments if isinstance(a, candelabra.Tensor)]:
+        return "an argument was changed"
+    if reference.compare is not None:
+        return reference.compare(tuple(values_of(result) for result in _flatten(results)), *arrays, **keywords)
+    for number, (result, wanted) in enumerate(zip(_flatten(results), _flatten(expected), strict=True)):
+        if wanted is None:
+            continue
+        name = str(result.dtype).rpartition(".")[2]
+        tolerance = TOLERANCES.get(dtype, TOLERANCES.get(name, 0)) * reference.tolerance
+        if difference := _difference(result, wanted, tolerance):
+            return f"result {number}: {difference}" if number else difference
+    return None
+
+
+def _stable(name: str) -> int:
+    """A seed that depends on nothing but the name."""
+    return int.from_bytes(name.encode()[:8].ljust(8, b"."), "little") % 2**32
+
+
+def check_operator(name: str, device: str, reference: Reference) -> Outcome:
+    """Run one operator over its samples.
+
+    Parameters
+    ----------
+    name
+        Of the catalogue.
+    device
+        For instance ``"cpu"``.
+    reference
+        What it should compute, and the samples.
+
+    Returns
+    -------
+    Outcome
+        How many calls were right, and what was wrong with the others.
+    """
+    operator = OPERATORS[name]
+    outcome = Outcome(name, operator.has_kernel(device))
+    for dtype in reference.dtypes:
+        rng = np.random.default_rng(_stable(name + dtype))
+        for sample in reference.samples(rng, dtype):
+            try:
+                failure = _run_sample(operator, reference, sample, dtype, device)
+            except NotImplementedError as error:
+                if not outcome.kernel:
+                    outcome.missing = str(error)
+                    return outcome
+                outcome.refused.add(dtype)
+                break
+            except Exception as error:
+                failure = f"{type(error).__name__}: {error}"
+            if failure:
+                outcome.failures.append(f"{name}({sample}): {failure}")
+            else:
+                outcome.passed += 1
+    if not outcome.passed and not outcome.failures:
+        outcome.missing = f"no dtype of {', '.join(reference.dtypes)} is implemented"
+    return outcome
+
+
+def applicable() -> list[str]:
+    """The operators that backends are responsible for: all but views and those that the core does for every device."""
+    return [name for name, operator in OPERATORS.items() if not operator.tags & (CORE | VIEW)]
+
+
+def run(device: str, operators: Iterable[str] | None = None) -> list[Outcome]:
+    """Run the suite on a device.
+
+    Parameters
+    ----------
+    device
+        For instance ``"cpu"``.
+    operators
+        Names; all that backends are responsible for when None.
+
+    Returns
+    -------
+    list of Outcome
+        One for each operator, in the order of the catalogue.
+
+    Raises
+    ------
+    LookupError
+        An operator has no reference.
+
+    Examples
+    --------
+    >>> from candelabra.testing import conformance
+    >>> [outcome.state for outcome in conformance.run("cpu", ["add", "exp"])]
+    ['passed', 'passed']
+    """
+    known = references()
+    names = list(applicable() if operators is None else operators)
+    for name in names:
+        if name not in known:
+            raise LookupError(f"the operator {name} has no reference in candelabra.testing.reference")
+    return [check_operator(name, device, known[name]) for name in names]
+
+
+def main(device: str, operators: Iterable[str] | None = None) -> int:
+    """Run the suite, print a line for each operator, and return 1 if anything differs, else 0.
+
+    Operators without a kernel and without a decomposition that runs are listed as missing; they do not fail the suite.
+    """
+    outcomes = {outcome.operator: outcome for outcome in run(device, operators)}
+    for family, names in FAMILIES.items():
+        lines = [outcomes[name] for name in names if name in outcomes]
+        if not lines:
+            continue
+        print(family)
+        for outcome in lines:
+            kind = "kernel" if outcome.kernel else "composite" if outcome.passed else ""
+            refused = f"  not for {', '.join(sorted(outcome.refused))}" if outcome.refused and outcome.passed else ""
+            print(f"  {outcome.operator:32} {outcome.state:8} {outcome.passed:5} calls  {kind}{refused}")
+            for failure in outcome.failures[:5]:
+                print(f"      {failure}", file=sys.stderr)
+            if len(outcome.failures) > 5:
+                print(f"      and {len(outcome.failures) - 5} more", file=sys.stderr)
+    failed = sum(bool(outcome.failures) for outcome in outcomes.values())
+    missing = sum(outcome.state == "missing" for outcome in outcomes.values())
+    print(f"{device}: {len(outcomes) - failed - missing} operators right, {failed} wrong, {missing} not there")
+    return int(failed > 0)

@@ -1,0 +1,23 @@
+"""One training step with what is installed: run by ``nox -s wheels`` in an environment that holds nothing but the wheels."""
+
+import candelabra
+from candelabra import nn, optim
+
+candelabra.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+x = candelabra.randn(16, 4)
+y = x.sum(1, keepdim=True)
+
+
+def step() -> float:
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return float(loss.item())
+
+
+first, second = step(), step()
+assert second < first, f"the loss did not fall: {first} to {second}"
+print(f"smoke test: candelabra {candelabra.__version__}, loss {first:.4f} -> {second:.4f}")
