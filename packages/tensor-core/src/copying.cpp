@@ -82,7 +82,7 @@ Dims strides_for(const TensorObject& like, MemoryFormat format) {
   if (format == MemoryFormat::Preserve) return preserved_strides(like);
   if (format == MemoryFormat::Contiguous) return contiguous_strides(like.sizes);
   check(like.ndim() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, this one has shape ",
-        to_text(like.sizes));
+        shown(like.sizes));
   return channels_last_strides(like.sizes);
 }
 

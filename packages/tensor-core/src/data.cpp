@@ -135,6 +135,7 @@ class Reader {
   void find_sizes(PyObject* data) {
     Ref<> current = Ref<>::borrow(data);
     while (true) {
+      if (PyFloat_CheckExact(current.get()) || PyLong_CheckExact(current.get())) return;
       if (is_tensor(current.get())) {
         for (int64_t size : as_tensor(current.get())->sizes) add_size(size);
         return;
@@ -173,6 +174,7 @@ class Reader {
   }
 
   void read(PyObject* data, int dim) {
+    if (dim == sizes_.size() && (PyFloat_CheckExact(data) || PyLong_CheckExact(data))) return read_number(data);
     if (is_tensor(data)) return read_block(block_of_tensor(as_tensor(data)), dim);
     if (is_numpy_array(data)) return read_block(block_of_array(data), dim);
     if (dim == sizes_.size()) return read_number(data);
@@ -185,14 +187,28 @@ class Reader {
       // Looked up anew: reading a number may run Python code, which may change the list.
       check_length(PySequence_Fast_GET_SIZE(items.get()), dim);
       PyObject* entry = PySequence_Fast_GET_ITEM(items.get(), i);
-      if (innermost && kind_ == Kind::Float && PyFloat_CheckExact(entry)) {
-        floats_[position_++] = PyFloat_AS_DOUBLE(entry);
-        seen_ |= 1u << static_cast<int>(default_dtype());
-        continue;
-      }
+      if (innermost && read_plain(entry)) continue;
       const Ref<> kept = Ref<>::borrow(entry);
       read(entry, dim + 1);
     }
+  }
+
+  // The usual numbers, where they need no conversion.
+  bool read_plain(PyObject* entry) {
+    if (kind_ == Kind::Float && PyFloat_CheckExact(entry)) {
+      floats_[position_++] = PyFloat_AS_DOUBLE(entry);
+      seen_ |= 1u << static_cast<int>(default_dtype());
+      return true;
+    }
+    if (kind_ == Kind::Int && !wanted_ && PyLong_CheckExact(entry)) {
+      int overflow = 0;
+      const long long value = PyLong_AsLongLongAndOverflow(entry, &overflow);
+      if (overflow) return false;  // read_number() says so
+      integers_[position_++] = value;
+      seen_ |= 1u << static_cast<int>(Dtype::Int64);
+      return true;
+    }
+    return false;
   }
 
   void read_number(PyObject* data) {
@@ -269,12 +285,28 @@ TensorRef on(TensorRef tensor, std::optional<Dtype> dtype, Device device) {
   return to_device(tensor.get(), device);
 }
 
-PyObject* list_of(const HostBlock& block, int dim, const char* data) {
-  if (dim == block.sizes.size()) {
-    PyObject* number = scalar_object(load_scalar(block.dtype, data));
-    if (!number) throw PythonError();
-    return number;
+template <typename T>
+T element_at(const char* data) {
+  T value;
+  std::memcpy(&value, data, sizeof(T));
+  return value;
+}
+
+PyObject* number_object(Dtype dtype, const char* data) {
+  PyObject* number;
+  switch (dtype) {  // without the detour by cb_scalar where there are many of them
+    case Dtype::Float32: number = PyFloat_FromDouble(element_at<float>(data)); break;
+    case Dtype::Float64: number = PyFloat_FromDouble(element_at<double>(data)); break;
+    case Dtype::Int64: number = PyLong_FromLongLong(element_at<int64_t>(data)); break;
+    case Dtype::Int32: number = PyLong_FromLong(element_at<int32_t>(data)); break;
+    default: number = scalar_object(load_scalar(dtype, data)); break;
   }
+  if (!number) throw PythonError();
+  return number;
+}
+
+PyObject* list_of(const HostBlock& block, int dim, const char* data) {
+  if (dim == block.sizes.size()) return number_object(block.dtype, data);
   Ref<> list = owned(PyList_New(block.sizes[dim]));
   for (int64_t i = 0; i < block.sizes[dim]; ++i) {
     PyList_SET_ITEM(list.get(), i, list_of(block, dim + 1, data + i * block.strides[dim]));

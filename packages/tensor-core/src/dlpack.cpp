@@ -278,8 +278,9 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
         copied = true;
       }
     }
-    check(!on_host || stream == Py_None, PyExc_BufferError, "__dlpack__(): stream must be None, since ", to_text(tensor->device()),
-          " has no streams");
+    if (on_host && stream != Py_None) {
+      raise(PyExc_BufferError, "__dlpack__(): stream must be None, since ", to_text(tensor->device()), " has no streams");
+    }
     if (copy == Py_True && !copied) {
       source = clone(tensor, MemoryFormat::Preserve);
       copied = true;

@@ -139,9 +139,10 @@ void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
     return;
   }
   if (tensor->device() != self->device()) {
-    check(device_type(tensor->device()).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError,
-          "indices should be either in host memory or on the same device as the indexed tensor (", to_text(self->device()), "), not on ",
-          to_text(tensor->device()));
+    if (!device_type(tensor->device()).has(CB_CAP_HOST_MEMORY)) {
+      raise(PyExc_RuntimeError, "indices should be either in host memory or on the same device as the indexed tensor (",
+            to_text(self->device()), "), not on ", to_text(tensor->device()));
+    }
     tensor = to_device(tensor.get(), self->device());
   }
   item.part = Part::Tensor;
@@ -358,14 +359,14 @@ TensorRef without_leading_ones(TensorRef value, int ndim, bool recording) {
 
 void check_expands(const TensorObject& value, const TensorObject& place) {
   const int added = place.ndim() - value.ndim();
-  check(added >= 0, PyExc_RuntimeError, "expand(", info(value.dtype).type_name, "Tensor{", to_text(value.sizes), "}, size=",
-        to_text(place.sizes), "): the number of sizes provided (", place.ndim(),
+  check(added >= 0, PyExc_RuntimeError, "expand(", info(value.dtype).type_name, "Tensor{", shown(value.sizes), "}, size=",
+        shown(place.sizes), "): the number of sizes provided (", place.ndim(),
         ") must be greater or equal to the number of dimensions in the tensor (", value.ndim(), ")");
   for (int i = 0; i < value.ndim(); ++i) {
     const int64_t wanted = place.sizes[added + i];
     check(value.sizes[i] == wanted || value.sizes[i] == 1, PyExc_RuntimeError, "The expanded size of the tensor (", wanted,
           ") must match the existing size (", value.sizes[i], ") at non-singleton dimension ", added + i, ".  Target sizes: ",
-          to_text(place.sizes), ".  Tensor sizes: ", to_text(value.sizes));
+          shown(place.sizes), ".  Tensor sizes: ", shown(value.sizes));
   }
 }
 
@@ -407,8 +408,8 @@ void write_basic(TensorRef place, TensorRef value, PyObject* number, bool record
 TensorRef mask_for(const TensorObject& place, TensorObject* mask, int position) {
   Dims sizes = mask->sizes, strides = mask->strides;
   for (int i = 0; i < mask->ndim(); ++i) {
-    check(sizes[i] == place.sizes[position + i], PyExc_IndexError, "The shape of the mask ", to_text(mask->sizes), " at index ", i,
-          " does not match the shape of the indexed tensor ", to_text(place.sizes), " at index ", position + i);
+    check(sizes[i] == place.sizes[position + i], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ", i,
+          " does not match the shape of the indexed tensor ", shown(place.sizes), " at index ", position + i);
   }
   for (int i = position + mask->ndim(); i < place.ndim(); ++i) {
     sizes.push_back(1);

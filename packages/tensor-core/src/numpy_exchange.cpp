@@ -82,8 +82,10 @@ bool is_fortran_contiguous(const TensorObject& tensor) {
 
 void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
   const DeviceType& type = device_type(tensor->device());
-  check(type.has(CB_CAP_HOST_MEMORY), PyExc_BufferError, "the memory of device ", to_text(tensor->device()),
-        " is not host memory. Use Tensor.cpu() to copy the tensor to host memory first.");
+  if (!type.has(CB_CAP_HOST_MEMORY)) {
+    raise(PyExc_BufferError, "the memory of device ", to_text(tensor->device()),
+          " is not host memory. Use Tensor.cpu() to copy the tensor to host memory first.");
+  }
   check(!tensor->requires_grad, PyExc_BufferError,
         "Can't export a buffer of Tensor that requires grad. Use tensor.detach() first.");
   const char* format = buffer_format(tensor->dtype);
@@ -117,9 +119,10 @@ void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
   view->obj = Py_NewRef(as_object(tensor));
 }
 
-Ref<> numpy_module() {
-  PyObject* module = PyImport_ImportModule("numpy");
-  if (module) return Ref<>(module);
+// A function of NumPy, which is imported now, if it is not yet.
+Ref<> numpy_function(const char* function_name) {
+  const Ref<> module(PyImport_ImportModule("numpy"));
+  if (module) return owned(PyObject_GetAttrString(module.get(), function_name));
   check(PyErr_ExceptionMatches(PyExc_ImportError), PyExc_RuntimeError, "importing NumPy failed");
   PyErr_Clear();
   raise(PyExc_RuntimeError, "Numpy is not available: pip install numpy");
@@ -127,9 +130,9 @@ Ref<> numpy_module() {
 
 // An array on the tensor's own memory; the checks are done.
 Ref<> array_on(TensorObject* tensor) {
-  const Ref<> numpy = numpy_module();
+  static PyObject* const asarray = numpy_function("asarray").release();
   const Ref<> memory = owned(PyMemoryView_FromObject(as_object(tensor)));
-  return owned(PyObject_CallMethod(numpy.get(), "asarray", "O", memory.get()));
+  return owned(PyObject_CallOneArg(asarray, memory.get()));
 }
 
 void check_numpy_dtype(const TensorObject& tensor) {
@@ -141,8 +144,10 @@ Ref<> shared_array(TensorObject* tensor) {
   check(!tensor->requires_grad, PyExc_RuntimeError,
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   const DeviceType& type = device_type(tensor->device());
-  check(type.has(CB_CAP_HOST_MEMORY), PyExc_TypeError, "can't convert ", to_text(tensor->device()),
-        " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  if (!type.has(CB_CAP_HOST_MEMORY)) {
+    raise(PyExc_TypeError, "can't convert ", to_text(tensor->device()),
+          " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  }
   check_numpy_dtype(*tensor);
   return array_on(tensor);
 }
@@ -151,10 +156,10 @@ Ref<> shared_array(TensorObject* tensor) {
 Ref<> copied_array(TensorObject* tensor) {
   check_numpy_dtype(*tensor);
   const HostBlock block = block_of_tensor(tensor);
-  const Ref<> numpy = numpy_module();
+  const Ref<> new_array = numpy_function("empty");
   const Ref<> shape = owned(size_object(tensor->sizes));
   const std::string typestr = text('=', info(tensor->dtype).dlpack_or_numpy);
-  Ref<> array = owned(PyObject_CallMethod(numpy.get(), "empty", "Os", shape.get(), typestr.c_str()));
+  Ref<> array = owned(PyObject_CallFunction(new_array.get(), "Os", shape.get(), typestr.c_str()));
   Py_buffer view;
   if (PyObject_GetBuffer(array.get(), &view, PyBUF_CONTIG) < 0) throw PythonError();
   gather(block, view.buf);
@@ -191,8 +196,10 @@ HostBlock block_of_array(PyObject* array) {
   if (!interface) throw PythonError();
   check(interface->two == 2, PyExc_TypeError, "__array_struct__ of '", Py_TYPE(array)->tp_name, "' is not valid");
   const std::optional<Dtype> dtype = dtype_of_kind(interface->typekind, interface->itemsize);
-  check(dtype.has_value(), PyExc_TypeError, "can't convert np.ndarray of type ", dtype_text(array), ". The only supported types are: ",
-        supported_types, ".");
+  if (!dtype) {
+    raise(PyExc_TypeError, "can't convert np.ndarray of type ", dtype_text(array), ". The only supported types are: ", supported_types,
+          ".");
+  }
   check(interface->itemsize == 1 || (interface->flags & flag_not_swapped), PyExc_ValueError,
         "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not "
         "supported.");

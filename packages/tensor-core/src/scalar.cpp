@@ -174,7 +174,7 @@ namespace {
 cb_scalar single_value(PyObject* self) {
   TensorObject* tensor = as_tensor(self);
   check(tensor->numel == 1, PyExc_ValueError, "only one element tensors can be converted to Python scalars, this one has shape ",
-        to_text(tensor->sizes));
+        shown(tensor->sizes));
   return item(tensor);
 }
 

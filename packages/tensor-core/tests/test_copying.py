@@ -48,9 +48,9 @@ def test_copy_between_any_strides(data: st.DataObject, sizes: list[int]) -> None
         whole = [n * s for n, s in zip(sizes, steps, strict=True)]
         shape = [whole[d] for d in order]
         back = [order.index(d) for d in range(len(sizes))]
-        array = data.draw(st.just(np.random.default_rng(0).normal(size=shape).astype(np.float32)))
+        array = np.asarray(np.random.default_rng(0).normal(size=shape), np.float32)
         key = tuple(slice(None, None, s) for s in steps)
-        return candelabra.tensor(array).permute(back)[key], array.transpose(back)[key]
+        return candelabra.tensor(array).permute(back)[key], array.transpose(back)[(*key, Ellipsis)]
 
     (target, target_array), (source, source_array) = strided(), strided()
     target.copy_(source)
@@ -123,10 +123,11 @@ def test_clone_keeps_or_makes_a_layout() -> None:
 def test_clones_are_apart() -> None:
     x = candelabra.zeros(3)
     y = x.clone()
+    before = x._version
     y += 1
     assert x.tolist() == [0, 0, 0]
     assert y._version == 1
-    assert x._version == 0
+    assert x._version == before
     assert not y._is_view()
 
 
@@ -139,7 +140,7 @@ def test_to() -> None:
 
 
 def test_a_copy_counts_as_a_change() -> None:
-    x = candelabra.zeros(3)
+    x = candelabra.empty(3)
     x.copy_(candelabra.ones(3))
     assert x._version == 1
     x.fill_(4)
