@@ -24,6 +24,8 @@ CASES: dict[str, tuple[tuple[int, ...], list[int], list[int], list[int], list[in
     "ceil drops a window in the padding": ((1, 2, 5, 5), [2, 2], [3, 3], [1, 1], [1, 1], True),
     "all": ((2, 3, 5, 6), [5, 6], [5, 6], [0, 0], [1, 1], False),
     "many channels": ((2, 20, 6, 7), [2, 3], [2, 2], [1, 1], [1, 1], False),
+    "whole lines": ((2, 3, 9, 7), [3, 7], [2, 7], [0, 0], [1, 1], False),
+    "too many channels for one block": ((2, 70, 5, 4), [3, 3], [2, 1], [1, 1], [1, 1], False),
     "1d": ((2, 3, 21), [3], [2], [1], [1], False),
     "1d, dilation, ceil": ((2, 3, 22), [3], [2], [1], [2], True),
     "no samples": ((0, 3, 6, 6), [2, 2], [2, 2], [0, 0], [1, 1], False),

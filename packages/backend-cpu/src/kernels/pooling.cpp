@@ -31,8 +31,12 @@ struct Layout {
   }
   int64_t planes() const { return sizes[0] * sizes[1]; }
   int64_t plane_size() const { return sizes[2] * sizes[3]; }
-  int64_t plane(int64_t i) const { return i / sizes[1] * strides[0] + i % sizes[1] * strides[1]; }
+  int64_t plane(int64_t i) const {
+    if (strides[0] == sizes[1] * strides[1]) return i * strides[1];
+    return i / sizes[1] * strides[0] + i % sizes[1] * strides[1];
+  }
   bool has_contiguous_planes() const { return (strides[3] == 1 || sizes[3] == 1) && (strides[2] == sizes[3] || sizes[2] == 1); }
+  bool has_joined_planes() const { return strides[2] == sizes[3] * strides[3] || sizes[2] == 1; }
   // Channels next to each other, and more of them than would fill less than a vector.
   bool has_neighbouring_channels() const { return strides[1] == 1 && sizes[1] >= 8 && strides[3] != 1; }
 };
@@ -301,6 +305,50 @@ void adaptive_max_pool(Call& call) {
   max_of<FloatTypes>(call, input, output, adaptive_axes(input, output));
 }
 
+constexpr int64_t channel_block = 64;
+
+// Calls body(sample, first, end) for blocks of neighbouring channels: nothing is added to one element by two threads.
+template <typename F>
+void for_channel_blocks(const Layout& layout, int64_t work, F&& body) {
+  constexpr int64_t block = channel_block;
+  int64_t channels = layout.sizes[1], blocks = (channels + block - 1) / block;
+  parallel_for(layout.sizes[0] * blocks, grain_for(work * std::min(block, channels)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i / blocks, i % blocks * block, std::min(channels, (i % blocks + 1) * block));
+  });
+}
+
+template <typename T>
+void clear_channels(T* sample, const Layout& layout, int64_t first, int64_t end) {
+  for (int64_t y = 0; y < layout.sizes[2]; ++y)
+    for (int64_t x = 0; x < layout.sizes[3]; ++x)
+      std::fill_n(sample + y * layout.strides[2] + x * layout.strides[3] + first, end - first, T{0});
+}
+
+[[noreturn]] [[gnu::cold]] void refuse_index(int64_t index, int64_t inputs) {
+  throw failure(CB_INDEX_ERROR, "max_pool_backward(): index %lld is out of bounds for a plane of %lld elements",
+                static_cast<long long>(index), static_cast<long long>(inputs));
+}
+
+template <typename T>
+void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* indices, const Layout& places, T* out, const Layout& to) {
+  int64_t inputs = to.plane_size();
+  for_channel_blocks(to, inputs + 4 * from.plane_size(), [&](int64_t sample, int64_t first, int64_t end) {
+    T* plane = out + sample * to.strides[0];
+    clear_channels(plane, to, first, end);
+    for (int64_t y = 0; y < from.sizes[2]; ++y)
+      for (int64_t x = 0; x < from.sizes[3]; ++x) {
+        const T* values = grad + sample * from.strides[0] + y * from.strides[2] + x * from.strides[3];
+        const int64_t* at = indices + sample * places.strides[0] + y * places.strides[2] + x * places.strides[3];
+        for (int64_t c = first; c < end; ++c) {
+          int64_t index = at[c * places.strides[1]];
+          if (index == -1) continue;
+          if (index < 0 || index >= inputs) [[unlikely]] refuse_index(index, inputs);
+          plane[index * to.strides[3] + c] += values[c * from.strides[1]];
+        }
+      }
+  });
+}
+
 void max_pool_backward(Call& call) {
   const cb_tensor &grad = call.tensor(0), &indices = call.tensor(1);
   cb_tensor& out = call.output();
@@ -308,6 +356,9 @@ void max_pool_backward(Call& call) {
   int64_t outputs = from.plane_size(), inputs = to.plane_size(), width = from.sizes[3];
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
+    if constexpr (!is_half_v<T>)  // which add up in float32, in room of their own
+      if (to.has_neighbouring_channels() && to.has_joined_planes())
+        return max_backward_by_channels<T>(data<T>(grad), from, data<int64_t>(indices), places, mutable_data<T>(out), to);
     parallel_for(to.planes(), grain_for(inputs + 4 * outputs), [&](int64_t begin, int64_t end) {
       Scratch<C> room(plane_room<T>(to));
       for (int64_t p = begin; p < end; ++p) {
@@ -319,9 +370,7 @@ void max_pool_backward(Call& call) {
           for (int64_t x = 0; x < width; ++x) {
             int64_t index = at[y * places.strides[2] + x * places.strides[3]];
             if (index == -1) continue;  // of a window that lies in the padding as a whole
-            if (index < 0 || index >= inputs) [[unlikely]]
-              throw failure(CB_INDEX_ERROR, "max_pool_backward(): index %lld is out of bounds for a plane of %lld elements",
-                            static_cast<long long>(index), static_cast<long long>(inputs));
+            if (index < 0 || index >= inputs) [[unlikely]] refuse_index(index, inputs);
             sums[index] += static_cast<C>(values[y * from.strides[2] + x * from.strides[3]]);
           }
         close_plane<T>(sums, plane, to);
@@ -343,17 +392,41 @@ struct Divisor {
   }
 };
 
+// The sum of elements without gaps, in lanes that become vectors.
+template <int64_t Lanes, typename C>
+C sum_in_lanes(const C* values, int64_t n) {
+  std::array<C, Lanes> sums{};
+  int64_t i = 0;
+  for (; i + Lanes <= n; i += Lanes)
+    for (int64_t lane = 0; lane < Lanes; ++lane) sums[lane] += values[i + lane];
+  C rest{0};
+  for (; i < n; ++i) rest += values[i];
+  for (int64_t half = Lanes / 2; half > 0; half /= 2)
+    for (int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  return sums[0] + rest;
+}
+template <typename C>
+C sum_block(const C* values, int64_t n) {
+  return n < 256 ? sum_in_lanes<8>(values, n) : sum_in_lanes<64>(values, n);
+}
+
 template <typename T>
 void average_by_planes(const T* in, const Layout& input, const Axes& axes, const Divisor& divisor, T* out, const Layout& output) {
   using C = compute_t<T>;
   int64_t width = axes.columns.inputs;
+  bool whole_lines = axes.columns.outputs() == 1 && axes.columns.windows[0].count == width && width > 0;
   parallel_for(input.planes(), grain_for(axes.work()), [&](int64_t begin, int64_t end) {
     Scratch<C> room(plane_room<T>(input)), sums(width);
     for (int64_t p = begin; p < end; ++p) {
       const C* plane = load_plane<T>(in + input.plane(p), input, room.data());
       for (int64_t y = 0; y < axes.rows.outputs(); ++y) {
-        // Down first: whole lines are added at once.
         const Window& rows = axes.rows.windows[y];
+        if (whole_lines && rows.count) {
+          C sum = sum_block<C>(plane + rows.first * width, rows.count * width);
+          out[output.plane(p) + y * output.strides[2]] = T(sum / static_cast<C>(divisor.of(rows, axes.columns.windows[0])));
+          continue;
+        }
+        // Down first: whole lines are added at once.
         std::fill_n(sums.data(), width, C{0});
         for (int64_t i = 0; i < rows.count; ++i) {
           const C* line = plane + (rows.first + i) * width;
@@ -435,6 +508,29 @@ void average_backward_by_planes(const T* grad, const Layout& from, const Axes& a
   });
 }
 
+template <typename T>
+void average_backward_by_channels(const T* grad, const Layout& from, const Axes& axes, const Divisor& divisor, T* out, const Layout& to) {
+  for_channel_blocks(to, axes.work(), [&](int64_t sample, int64_t first, int64_t end) {
+    std::array<T, channel_block> parts;
+    T* plane = out + sample * to.strides[0];
+    clear_channels(plane, to, first, end);
+    for (int64_t y = 0; y < axes.rows.outputs(); ++y)
+      for (int64_t x = 0; x < axes.columns.outputs(); ++x) {
+        const Window &rows = axes.rows.windows[y], &columns = axes.columns.windows[x];
+        if (rows.count == 0 || columns.count == 0) continue;
+        const T* values = grad + sample * from.strides[0] + y * from.strides[2] + x * from.strides[3];
+        T by = static_cast<T>(divisor.of(rows, columns));
+        for (int64_t c = first; c < end; ++c) parts[c - first] = values[c * from.strides[1]] / by;
+        for (int64_t iy = rows.first; iy < rows.first + rows.count; ++iy)
+          for (int64_t ix = columns.first; ix < columns.first + columns.count; ++ix) {
+            T* pixel = plane + iy * to.strides[2] + ix * to.strides[3] + first;
+#pragma omp simd
+            for (int64_t c = 0; c < end - first; ++c) pixel[c] += parts[c];
+          }
+      }
+  });
+}
+
 template <typename Types>
 void average_of(Call& call, const Layout& input, const Layout& output, const Axes& axes, const Divisor& divisor) {
   cb_tensor& out = call.output();
@@ -447,8 +543,12 @@ void average_of(Call& call, const Layout& input, const Layout& output, const Axe
 template <typename Types>
 void average_backward_of(Call& call, const Layout& grad, const Layout& input, const Axes& axes, const Divisor& divisor) {
   cb_tensor& out = call.output();
-  dispatch<Types>(out.dtype,
-                  [&]<typename T>() { average_backward_by_planes<T>(data<T>(call.tensor(0)), grad, axes, divisor, mutable_data<T>(out), input); });
+  dispatch<Types>(out.dtype, [&]<typename T>() {
+    auto run = average_backward_by_planes<T>;
+    if constexpr (!is_half_v<T>)
+      if (input.has_neighbouring_channels()) run = average_backward_by_channels<T>;
+    run(data<T>(call.tensor(0)), grad, axes, divisor, mutable_data<T>(out), input);
+  });
 }
 
 using AverageTypes = decltype(FloatTypes{} + Types<int64_t>{});
