@@ -26,7 +26,7 @@
 typedef struct block {
   size_t bytes; /* of the data */
   bool used;
-  char padding[47];
+  char padding[55];
 } block;
 
 static unsigned char *arena;

@@ -22,7 +22,7 @@ for _name, _function in {
     "signbit": np.signbit, "logical_not": np.logical_not, "bitwise_not": np.invert, "mul": np.multiply,
     "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin, "atan2": np.arctan2, "hypot": np.hypot,
     "copysign": np.copysign, "logaddexp": np.logaddexp, "logaddexp2": np.logaddexp2, "nextafter": np.nextafter,
-    "heaviside": np.heaviside, "fmod": np.fmod, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
+    "fmod": np.fmod, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
     "where": np.where,
@@ -73,14 +73,21 @@ def nan_to_num(a: Array, nan: float | None, posinf: float | None, neginf: float 
     return np.nan_to_num(a, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
+@kernel("heaviside")
+def heaviside(a: Array, at_zero: Array) -> Array:
+    return np.where(a == 0, at_zero, a > 0)
+
+
 @kernel("complex")
 def complex_(real: Array, imag: Array) -> Array:
-    return real + 1j * imag
+    result = np.empty(real.shape, np.result_type(real, np.complex64))
+    result.real, result.imag = real, imag  # real + 1j * imag would make NaN of an infinite part
+    return result
 
 
 @kernel("polar")
 def polar(size: Array, angle: Array) -> Array:
-    return size * np.cos(angle) + 1j * (size * np.sin(angle))
+    return complex_(size * np.cos(angle), size * np.sin(angle))
 
 
 @kernel("add")

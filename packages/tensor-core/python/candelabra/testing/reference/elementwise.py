@@ -108,8 +108,16 @@ for _name, _function in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", 
 for _name, _function in (("isposinf", np.isposinf), ("isneginf", np.isneginf), ("signbit", np.signbit)):
     unary(_name, _function, FLOATS)
 unary("logical_not", np.logical_not, ALL)
-REFERENCES["complex"] = Reference(lambda a, b: a + 1j * b, two(number=None), ("float32", "float64"))
-REFERENCES["polar"] = Reference(lambda r, a: r * np.cos(a) + 1j * r * np.sin(a), two(number=None, low=0.5), ("float32", "float64"), 5)
+
+
+def complex_(real: Array, imag: Array) -> Array:
+    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex128)
+    result.real, result.imag = real, imag  # real + 1j * imag would make NaN of an infinite part
+    return result
+
+
+REFERENCES["complex"] = Reference(complex_, two(number=None), ("float32", "float64"))
+REFERENCES["polar"] = Reference(lambda r, a: complex_(r * np.cos(a), r * np.sin(a)), two(number=None, low=0.5), ("float32", "float64"), 5)
 
 # ---- two arguments
 
@@ -161,7 +169,7 @@ for _name, _function in (
     binary(_name, _function, ("float32", "float64"), 10, number=None)
 binary("xlogy", lambda a, b: np.where(np.isnan(b), np.nan, special.xlogy(a, b)), ("float32", "float64"), 10, number=None, low=0.1)
 binary("nextafter", np.nextafter, ("float64",), number=None)
-binary("heaviside", np.heaviside, FLOATS, number=None)
+binary("heaviside", lambda a, b: np.where(a == 0, b, a > 0), FLOATS, number=None)
 
 _BITS = (*BOOLEAN, *INTEGERS)
 for _name, _function in (("bitwise_and", np.bitwise_and), ("bitwise_or", np.bitwise_or), ("bitwise_xor", np.bitwise_xor)):
