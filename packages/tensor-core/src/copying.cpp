@@ -190,7 +190,9 @@ TensorRef clone(TensorObject* self, MemoryFormat format) {
   return result;
 }
 
-TensorRef contiguous(TensorObject* self) { return self->contiguous ? TensorRef::borrow(self) : clone(self, MemoryFormat::Contiguous); }
+TensorRef contiguous(TensorObject* self) {
+  return self->contiguous ? TensorRef::borrow(self) : clone(self, MemoryFormat::Contiguous);
+}
 
 void fill(TensorObject* self, const cb_scalar& value) {
   if (self->numel == 0) return;

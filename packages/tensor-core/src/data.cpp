@@ -28,23 +28,33 @@ Dtype dtype_of_numpy_scalar(PyObject* object, const cb_scalar& value) {
     if (std::strcmp(dtype_infos[i].name, dot + 1) == 0) return static_cast<Dtype>(i);
   }
   switch (value.kind) {
-    case CB_SCALAR_BOOL: return Dtype::Bool;
-    case CB_SCALAR_INT: return Dtype::Int64;
-    case CB_SCALAR_FLOAT: return Dtype::Float64;
-    default: return Dtype::Complex128;
+    case CB_SCALAR_BOOL:
+      return Dtype::Bool;
+    case CB_SCALAR_INT:
+      return Dtype::Int64;
+    case CB_SCALAR_FLOAT:
+      return Dtype::Float64;
+    default:
+      return Dtype::Complex128;
   }
 }
 
 Dtype dtype_of_number(const cb_scalar& value) {
   switch (value.kind) {
-    case CB_SCALAR_BOOL: return Dtype::Bool;
-    case CB_SCALAR_INT: return Dtype::Int64;
-    case CB_SCALAR_FLOAT: return default_dtype();
-    default: return complex_of(default_dtype());
+    case CB_SCALAR_BOOL:
+      return Dtype::Bool;
+    case CB_SCALAR_INT:
+      return Dtype::Int64;
+    case CB_SCALAR_FLOAT:
+      return default_dtype();
+    default:
+      return complex_of(default_dtype());
   }
 }
 
-bool is_text(PyObject* object) { return PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object); }
+bool is_text(PyObject* object) {
+  return PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object);
+}
 bool is_sequence(PyObject* object) {
   return PyList_Check(object) || PyTuple_Check(object) || (PySequence_Check(object) && !is_text(object) && !PyDict_Check(object));
 }
@@ -57,8 +67,10 @@ class Reader {
     const int64_t count = product(sizes_);
     check(count < (int64_t{1} << 40), PyExc_RuntimeError, "tensor(): too many elements: ", count);
     resize(static_cast<size_t>(count));
-    if (count > 0) read(data, 0);
-    else check_empty(data, 0);
+    if (count > 0)
+      read(data, 0);
+    else
+      check_empty(data, 0);
   }
 
   const Dims& sizes() const { return sizes_; }
@@ -93,19 +105,27 @@ class Reader {
  private:
   cb_scalar value(size_t i) const {
     switch (kind_) {
-      case Kind::Bool: return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0};
-      case Kind::Int: return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0};
-      case Kind::Float: return {CB_SCALAR_FLOAT, 0, 0, floats_[i], 0};
-      default: return {CB_SCALAR_COMPLEX, 0, 0, floats_[2 * i], floats_[2 * i + 1]};
+      case Kind::Bool:
+        return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0};
+      case Kind::Int:
+        return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0};
+      case Kind::Float:
+        return {CB_SCALAR_FLOAT, 0, 0, floats_[i], 0};
+      default:
+        return {CB_SCALAR_COMPLEX, 0, 0, floats_[2 * i], floats_[2 * i + 1]};
     }
   }
 
   void resize(size_t count) {
     switch (kind_) {
-      case Kind::Bool: return booleans_.resize(count);
-      case Kind::Int: return integers_.resize(count);
-      case Kind::Float: return floats_.resize(count);
-      default: return floats_.resize(2 * count);
+      case Kind::Bool:
+        return booleans_.resize(count);
+      case Kind::Int:
+        return integers_.resize(count);
+      case Kind::Float:
+        return floats_.resize(count);
+      default:
+        return floats_.resize(2 * count);
     }
   }
 
@@ -159,7 +179,8 @@ class Reader {
   }
 
   void check_length(int64_t length, int dim) const {
-    check(length == sizes_[dim], PyExc_ValueError, "expected sequence of length ", sizes_[dim], " at dim ", dim, " (got ", length, ")");
+    check(length == sizes_[dim], PyExc_ValueError, "expected sequence of length ", sizes_[dim], " at dim ", dim, " (got ", length,
+          ")");
   }
 
   // Below a dimension of size 0 nothing is read, yet siblings must be empty, too.
@@ -225,7 +246,8 @@ class Reader {
 
   void read_block(const HostBlock& block, int dim) {
     check(dim + block.sizes.size() == sizes_.size(), PyExc_ValueError,
-          "only one element tensors can be converted to Python scalars: the entries of the sequence have different numbers of dimensions");
+          "only one element tensors can be converted to Python scalars: the entries of the sequence have different numbers of "
+          "dimensions");
     for (int i = 0; i < block.sizes.size(); ++i) check_length(block.sizes[i], dim + i);
     for_each_element(block, [&](const char* element) { add(load_scalar(block.dtype, element), block.dtype); });
   }
@@ -236,8 +258,12 @@ class Reader {
     const size_t i = position_++;
     const bool whole = value.kind <= CB_SCALAR_INT;
     switch (kind_) {
-      case Kind::Bool: booleans_[i] = whole ? value.i != 0 : value.re != 0 || value.im != 0; return;
-      case Kind::Int: integers_[i] = whole ? value.i : truncated(value); break;
+      case Kind::Bool:
+        booleans_[i] = whole ? value.i != 0 : value.re != 0 || value.im != 0;
+        return;
+      case Kind::Int:
+        integers_[i] = whole ? value.i : truncated(value);
+        break;
       case Kind::Float:
         check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", name(*wanted_));
         floats_[i] = value.re;
@@ -261,11 +287,20 @@ class Reader {
   void check_fits(int64_t value) const {
     bool fits = true;
     switch (*wanted_) {
-      case Dtype::UInt8: fits = value >= 0 && value <= 255; break;
-      case Dtype::Int8: fits = value >= -128 && value <= 127; break;
-      case Dtype::Int16: fits = value >= INT16_MIN && value <= INT16_MAX; break;
-      case Dtype::Int32: fits = value >= INT32_MIN && value <= INT32_MAX; break;
-      default: break;
+      case Dtype::UInt8:
+        fits = value >= 0 && value <= 255;
+        break;
+      case Dtype::Int8:
+        fits = value >= -128 && value <= 127;
+        break;
+      case Dtype::Int16:
+        fits = value >= INT16_MIN && value <= INT16_MAX;
+        break;
+      case Dtype::Int32:
+        fits = value >= INT32_MIN && value <= INT32_MAX;
+        break;
+      default:
+        break;
     }
     check(fits, PyExc_RuntimeError, "value cannot be converted to type ", name(*wanted_), " without overflow: ", value);
   }
@@ -295,11 +330,21 @@ T element_at(const char* data) {
 PyObject* number_object(Dtype dtype, const char* data) {
   PyObject* number;
   switch (dtype) {  // without the detour by cb_scalar where there are many of them
-    case Dtype::Float32: number = PyFloat_FromDouble(element_at<float>(data)); break;
-    case Dtype::Float64: number = PyFloat_FromDouble(element_at<double>(data)); break;
-    case Dtype::Int64: number = PyLong_FromLongLong(element_at<int64_t>(data)); break;
-    case Dtype::Int32: number = PyLong_FromLong(element_at<int32_t>(data)); break;
-    default: number = scalar_object(load_scalar(dtype, data)); break;
+    case Dtype::Float32:
+      number = PyFloat_FromDouble(element_at<float>(data));
+      break;
+    case Dtype::Float64:
+      number = PyFloat_FromDouble(element_at<double>(data));
+      break;
+    case Dtype::Int64:
+      number = PyLong_FromLongLong(element_at<int64_t>(data));
+      break;
+    case Dtype::Int32:
+      number = PyLong_FromLong(element_at<int32_t>(data));
+      break;
+    default:
+      number = scalar_object(load_scalar(dtype, data));
+      break;
   }
   if (!number) throw PythonError();
   return number;
@@ -400,17 +445,20 @@ HostBlock block_of_tensor(TensorObject* tensor) {
 
 PyMethodDef data_functions[] = {
     {"tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_from_data_function)), METH_FASTCALL,
-     "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor of numbers, nested sequences, an array or a tensor."},
+     "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor of numbers, nested sequences, an array or a "
+     "tensor."},
     {"tolist", tolist_function, METH_O, "tolist(tensor)\n\nNested lists of Python numbers."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyMethodDef interop_methods[] = {
     {"item", tensor_item, METH_NOARGS, "item()\n\nThe value of a tensor of one element, as a Python number."},
-    {"tolist", tensor_tolist, METH_NOARGS, "tolist()\n\nNested lists of Python numbers; one number for a tensor without dimensions."},
+    {"tolist", tensor_tolist, METH_NOARGS,
+     "tolist()\n\nNested lists of Python numbers; one number for a tensor without dimensions."},
     {"numpy", with_keywords(tensor_numpy), METH_VARARGS | METH_KEYWORDS,
      "numpy(*, force=False)\n\nA NumPy array on the same memory; with force=True a copy where it cannot be."},
-    {"__array__", with_keywords(tensor_array), METH_VARARGS | METH_KEYWORDS, "__array__(dtype=None, copy=None)\n\nFor numpy.asarray."},
+    {"__array__", with_keywords(tensor_array), METH_VARARGS | METH_KEYWORDS,
+     "__array__(dtype=None, copy=None)\n\nFor numpy.asarray."},
     {"__complex__", tensor_complex, METH_NOARGS, "The value of a tensor of one element, as a complex."},
     {"__dlpack__", with_keywords(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nThe memory as a DLPack capsule."},

@@ -119,14 +119,12 @@ PyObject* export_capsule(TensorRef tensor, bool versioned, bool copied) {
     exported->versioned = {dlpack::our_version, exported.get(),
                            [](dlpack::ManagedTensorVersioned* managed) { free_exported(managed->context); },
                            copied ? uint64_t{dlpack::flag_copied} : 0, described};
-    capsule = PyCapsule_New(&exported->versioned, versioned_name, [](PyObject* object) {
-      destroy_capsule<dlpack::ManagedTensorVersioned>(object, versioned_name);
-    });
+    capsule = PyCapsule_New(&exported->versioned, versioned_name,
+                            [](PyObject* object) { destroy_capsule<dlpack::ManagedTensorVersioned>(object, versioned_name); });
   } else {
     exported->plain = {described, exported.get(), [](dlpack::ManagedTensor* managed) { free_exported(managed->context); }};
-    capsule = PyCapsule_New(&exported->plain, plain_name, [](PyObject* object) {
-      destroy_capsule<dlpack::ManagedTensor>(object, plain_name);
-    });
+    capsule = PyCapsule_New(&exported->plain, plain_name,
+                            [](PyObject* object) { destroy_capsule<dlpack::ManagedTensor>(object, plain_name); });
   }
   if (!capsule) throw PythonError();
   exported->storage = retain(tensor->storage);
@@ -164,8 +162,7 @@ TensorRef take_over(PyObject* capsule, const char* capsule_name, const char* use
   check(source.ndim >= 0 && source.ndim <= max_dims, PyExc_BufferError, "from_dlpack(): ", source.ndim, " dimensions");
   const size_t ndim = static_cast<size_t>(source.ndim);
   const Dims sizes(std::span<const int64_t>(source.shape, ndim));
-  const Dims strides =
-      source.strides ? Dims(std::span<const int64_t>(source.strides, ndim)) : contiguous_strides(sizes);
+  const Dims strides = source.strides ? Dims(std::span<const int64_t>(source.strides, ndim)) : contiguous_strides(sizes);
   int64_t extent = 1;
   bool is_empty = false;
   for (int i = 0; i < source.ndim; ++i) {
@@ -190,10 +187,11 @@ TensorRef import_capsule(PyObject* capsule) {
     check(managed->version.major <= dlpack::our_version.major, PyExc_BufferError, "from_dlpack(): the capsule is of DLPack ",
           managed->version.major, ".", managed->version.minor, ", this reads ", dlpack::our_version.major, ".x");
     if (managed->flags & dlpack::flag_read_only) {
-      const int failed = PyErr_WarnEx(PyExc_UserWarning,
-                                      "The memory given by DLPack is not writable, and Candelabra does not support non-writable tensors. "
-                                      "Writing to this tensor is undefined behavior.",
-                                      1);
+      const int failed =
+          PyErr_WarnEx(PyExc_UserWarning,
+                       "The memory given by DLPack is not writable, and Candelabra does not support non-writable tensors. "
+                       "Writing to this tensor is undefined behavior.",
+                       1);
       if (failed) throw PythonError();
     }
     return take_over<dlpack::ManagedTensorVersioned>(capsule, versioned_name, versioned_used_name);
@@ -228,7 +226,8 @@ TensorRef tensor_from_dlpack(PyObject* object, PyObject* device, PyObject* copy)
   TensorRef result = import_capsule(capsule.get());
   const Device target = device == Py_None ? result->device() : device_from_object(device);
   if (target != result->device()) {
-    check(copy != Py_False, PyExc_BufferError, "from_dlpack(): a copy to ", to_text(target), " is needed, and copy=False forbids it");
+    check(copy != Py_False, PyExc_BufferError, "from_dlpack(): a copy to ", to_text(target),
+          " is needed, and copy=False forbids it");
     return to_device(result.get(), target);
   }
   return copy == Py_True ? clone(result.get(), MemoryFormat::Preserve) : result;
@@ -240,7 +239,8 @@ PyObject* from_dlpack(PyObject*, PyObject* arguments, PyObject* keywords) {
     PyObject* object;
     PyObject* device = Py_None;
     PyObject* copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OO:from_dlpack", const_cast<char**>(names), &object, &device, &copy)) {
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OO:from_dlpack", const_cast<char**>(names), &object, &device,
+                                     &copy)) {
       return nullptr;
     }
     return tensor_from_dlpack(object, device, copy).release_object();

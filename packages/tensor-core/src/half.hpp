@@ -39,7 +39,9 @@ inline uint16_t float16_from_double(double value) {
   return static_cast<uint16_t>(sign | result);
 }
 
-inline float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+inline float bfloat16_to_float(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 inline uint16_t bfloat16_from_double(double value) {
   const uint64_t bits = std::bit_cast<uint64_t>(value);

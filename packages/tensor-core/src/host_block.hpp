@@ -9,9 +9,9 @@ struct HostBlock {
   const char* data = nullptr;
   Dtype dtype = Dtype::Float32;
   Dims sizes;
-  Dims strides;          // in bytes; may be negative
+  Dims strides;  // in bytes; may be negative
   bool writable = true;
-  Ref<> owner;           // keeps the memory
+  Ref<> owner;  // keeps the memory
   bool has_negative_stride() const {
     for (int i = 0; i < sizes.size(); ++i) {
       if (strides[i] < 0 && sizes[i] > 1) return true;

@@ -117,7 +117,9 @@ struct Item {
   TensorRef tensor;           // integers or a mask, with at least one dimension
 };
 
-bool is_mask(const TensorObject& tensor) { return tensor.dtype == Dtype::Bool || tensor.dtype == Dtype::UInt8; }
+bool is_mask(const TensorObject& tensor) {
+  return tensor.dtype == Dtype::Bool || tensor.dtype == Dtype::UInt8;
+}
 
 int64_t integer_of(PyObject* object) {
   const Ref<> index = PyLong_Check(object) ? Ref<>::borrow(object) : owned(PyNumber_Index(object));
@@ -150,9 +152,8 @@ void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
 }
 
 [[noreturn]] void invalid_index(PyObject* object) {
-  raise(PyExc_IndexError,
-        "only integers, slices (`:`), ellipsis (`...`), None and long or bool tensors are valid indices (got ", Py_TYPE(object)->tp_name,
-        ")");
+  raise(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or bool tensors are valid indices (got ",
+        Py_TYPE(object)->tp_name, ")");
 }
 
 void classify(Item& item, PyObject* object, TensorObject* self) {
@@ -223,18 +224,21 @@ class Items {
 int dims_taken(const Item& item) {
   switch (item.part) {
     case Part::Int:
-    case Part::Slice: return 1;
-    case Part::Tensor: return is_mask(*item.tensor.get()) ? item.tensor->ndim() : 1;
-    default: return 0;
+    case Part::Slice:
+      return 1;
+    case Part::Tensor:
+      return is_mask(*item.tensor.get()) ? item.tensor->ndim() : 1;
+    default:
+      return 0;
   }
 }
 
 // What is left for index and index_put_ after the view: one entry a dimension, a mask of k dimensions standing for k of them.
 struct Advanced {
   std::vector<TensorRef> entries;
-  int dims = 0;            // that the entries stand for
-  int given = 0;           // entries that are not null
-  int last_position = 0;   // the dimension at which the last given one stands
+  int dims = 0;           // that the entries stand for
+  int given = 0;          // entries that are not null
+  int last_position = 0;  // the dimension at which the last given one stands
 
   void add(TensorRef tensor, int dim) {
     for (; dims < dim; ++dims) entries.emplace_back();
@@ -262,7 +266,8 @@ TensorRef truth_index(bool truth, Device device) {
 }
 
 int64_t checked_index(int64_t index, int64_t size, int dim) {
-  check(index >= -size && index < size, PyExc_IndexError, "index ", index, " is out of bounds for dimension ", dim, " with size ", size);
+  check(index >= -size && index < size, PyExc_IndexError, "index ", index, " is out of bounds for dimension ", dim, " with size ",
+        size);
   return index < 0 ? index + size : index;
 }
 
@@ -327,7 +332,8 @@ Ref<> get(TensorObject* self, PyObject* key) {
     if (self->ndim() == 0) index_of_scalar();
     const int64_t index = checked_index(integer_of(key), self->sizes[0], 0);
     const std::span<const int64_t> sizes = self->sizes, strides = self->strides;
-    return Ref<>(make_view(self, Dims(sizes.subspan(1)), Dims(strides.subspan(1)), self->offset + index * strides[0]).release_object());
+    return Ref<>(
+        make_view(self, Dims(sizes.subspan(1)), Dims(strides.subspan(1)), self->offset + index * strides[0]).release_object());
   }
   BasicView view(self, recording);
   Advanced advanced;
@@ -359,14 +365,14 @@ TensorRef without_leading_ones(TensorRef value, int ndim, bool recording) {
 
 void check_expands(const TensorObject& value, const TensorObject& place) {
   const int added = place.ndim() - value.ndim();
-  check(added >= 0, PyExc_RuntimeError, "expand(", info(value.dtype).type_name, "Tensor{", shown(value.sizes), "}, size=",
-        shown(place.sizes), "): the number of sizes provided (", place.ndim(),
+  check(added >= 0, PyExc_RuntimeError, "expand(", info(value.dtype).type_name, "Tensor{", shown(value.sizes),
+        "}, size=", shown(place.sizes), "): the number of sizes provided (", place.ndim(),
         ") must be greater or equal to the number of dimensions in the tensor (", value.ndim(), ")");
   for (int i = 0; i < value.ndim(); ++i) {
     const int64_t wanted = place.sizes[added + i];
     check(value.sizes[i] == wanted || value.sizes[i] == 1, PyExc_RuntimeError, "The expanded size of the tensor (", wanted,
-          ") must match the existing size (", value.sizes[i], ") at non-singleton dimension ", added + i, ".  Target sizes: ",
-          shown(place.sizes), ".  Tensor sizes: ", shown(value.sizes));
+          ") must match the existing size (", value.sizes[i], ") at non-singleton dimension ", added + i,
+          ".  Target sizes: ", shown(place.sizes), ".  Tensor sizes: ", shown(value.sizes));
   }
 }
 
@@ -375,7 +381,8 @@ TensorRef value_tensor(TensorObject* self, PyObject* value) {
   if (is_tensor(value)) return TensorRef::borrow(as_tensor(value));
   if (is_number(value)) return {};
   const bool data = is_numpy_array(value) || (PySequence_Check(value) && !PyUnicode_Check(value) && !PyBytes_Check(value));
-  check(data, PyExc_TypeError, "can't assign a ", Py_TYPE(value)->tp_name, " to a candelabra.", info(self->dtype).type_name, "Tensor");
+  check(data, PyExc_TypeError, "can't assign a ", Py_TYPE(value)->tp_name, " to a candelabra.", info(self->dtype).type_name,
+        "Tensor");
   return tensor_from_data(value, self->dtype, self->device());
 }
 

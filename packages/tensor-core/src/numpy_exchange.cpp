@@ -48,18 +48,30 @@ std::string dtype_text(PyObject* array) {
 // PEP 3118's format of a dtype; null where it has none. NumPy's int64 is a long where a long has 64 bits.
 const char* buffer_format(Dtype dtype) {
   switch (dtype) {
-    case Dtype::Bool: return "?";
-    case Dtype::UInt8: return "B";
-    case Dtype::Int8: return "b";
-    case Dtype::Int16: return "h";
-    case Dtype::Int32: return "i";
-    case Dtype::Int64: return sizeof(long) == 8 ? "l" : "q";
-    case Dtype::Float16: return "e";
-    case Dtype::Float32: return "f";
-    case Dtype::Float64: return "d";
-    case Dtype::Complex64: return "Zf";
-    case Dtype::Complex128: return "Zd";
-    case Dtype::BFloat16: return nullptr;
+    case Dtype::Bool:
+      return "?";
+    case Dtype::UInt8:
+      return "B";
+    case Dtype::Int8:
+      return "b";
+    case Dtype::Int16:
+      return "h";
+    case Dtype::Int32:
+      return "i";
+    case Dtype::Int64:
+      return sizeof(long) == 8 ? "l" : "q";
+    case Dtype::Float16:
+      return "e";
+    case Dtype::Float32:
+      return "f";
+    case Dtype::Float64:
+      return "d";
+    case Dtype::Complex64:
+      return "Zf";
+    case Dtype::Complex128:
+      return "Zd";
+    case Dtype::BFloat16:
+      return nullptr;
   }
   return nullptr;
 }
@@ -167,7 +179,9 @@ Ref<> copied_array(TensorObject* tensor) {
   return array;
 }
 
-void release_array(Storage& storage) { Py_DECREF(static_cast<PyObject*>(storage.owner)); }
+void release_array(Storage& storage) {
+  Py_DECREF(static_cast<PyObject*>(storage.owner));
+}
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] { return tensor_from_numpy(array).release_object(); });
@@ -197,13 +211,14 @@ HostBlock block_of_array(PyObject* array) {
   check(interface->two == 2, PyExc_TypeError, "__array_struct__ of '", Py_TYPE(array)->tp_name, "' is not valid");
   const std::optional<Dtype> dtype = dtype_of_kind(interface->typekind, interface->itemsize);
   if (!dtype) {
-    raise(PyExc_TypeError, "can't convert np.ndarray of type ", dtype_text(array), ". The only supported types are: ", supported_types,
-          ".");
+    raise(PyExc_TypeError, "can't convert np.ndarray of type ", dtype_text(array),
+          ". The only supported types are: ", supported_types, ".");
   }
   check(interface->itemsize == 1 || (interface->flags & flag_not_swapped), PyExc_ValueError,
         "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not "
         "supported.");
-  check(interface->nd <= max_dims, PyExc_ValueError, "a tensor has at most ", max_dims, " dimensions, the array has ", interface->nd);
+  check(interface->nd <= max_dims, PyExc_ValueError, "a tensor has at most ", max_dims, " dimensions, the array has ",
+        interface->nd);
   block.data = static_cast<const char*>(interface->data);
   block.dtype = *dtype;
   for (int i = 0; i < interface->nd; ++i) {
@@ -237,11 +252,16 @@ void gather(const HostBlock& block, void* destination) {
     uint64_t parts[2];
   };
   switch (size) {
-    case 1: return copy_as(uint8_t{});
-    case 2: return copy_as(uint16_t{});
-    case 4: return copy_as(uint32_t{});
-    case 8: return copy_as(uint64_t{});
-    default: return copy_as(Wide{});
+    case 1:
+      return copy_as(uint8_t{});
+    case 2:
+      return copy_as(uint16_t{});
+    case 4:
+      return copy_as(uint32_t{});
+    case 8:
+      return copy_as(uint64_t{});
+    default:
+      return copy_as(Wide{});
   }
 }
 
@@ -263,7 +283,8 @@ TensorRef tensor_from_numpy(PyObject* array) {
     const int failed = PyErr_WarnEx(
         PyExc_UserWarning,
         "The given NumPy array is not writable, and Candelabra does not support non-writable tensors. Writing to this tensor is "
-        "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor.",
+        "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a "
+        "tensor.",
         1);
     if (failed) throw PythonError();
   }
@@ -274,9 +295,10 @@ TensorRef tensor_from_numpy(PyObject* array) {
   for (int i = 0; i < block.sizes.size(); ++i) {
     // A dimension of one entry is never stepped along, so its stride says nothing.
     const int64_t stride = block.sizes[i] > 1 ? block.strides[i] : std::max<int64_t>(block.strides[i] / size, 0) * size;
-    check(stride >= 0, PyExc_ValueError,
-          "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
-          "(You can probably work around this by making a copy of your array  with array.copy().)");
+    check(
+        stride >= 0, PyExc_ValueError,
+        "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+        "(You can probably work around this by making a copy of your array  with array.copy().)");
     check(stride % size == 0, PyExc_ValueError,
           "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
     strides.push_back(stride / size);
@@ -321,7 +343,8 @@ PyObject* tensor_array(PyObject* self, PyObject* arguments, PyObject* keywords) 
     static const char* names[] = {"dtype", "copy", nullptr};
     PyObject* dtype = Py_None;
     PyObject* copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO:__array__", const_cast<char**>(names), &dtype, &copy)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO:__array__", const_cast<char**>(names), &dtype, &copy))
+      return nullptr;
     Ref<> array = shared_array(as_tensor(self));
     if (dtype != Py_None) {
       // numpy.asarray refuses by itself what copy=False forbids; older NumPy knows no copy=None.

@@ -14,8 +14,7 @@ namespace candelabra {
 namespace {
 
 struct GeneratorObject {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
   GeneratorState state;
 };
 
@@ -25,7 +24,9 @@ std::vector<GeneratorObject*> defaults[max_device_types];
 // What manual_seed said last; devices used for the first time later start from it, too.
 std::optional<uint64_t> chosen_seed;
 
-GeneratorObject* as_generator(PyObject* object) { return reinterpret_cast<GeneratorObject*>(object); }
+GeneratorObject* as_generator(PyObject* object) {
+  return reinterpret_cast<GeneratorObject*>(object);
+}
 
 uint64_t random_seed() {
   std::random_device source;
@@ -39,7 +40,8 @@ uint64_t seed_from_object(PyObject* object) {
   const int negative = PyObject_RichCompareBool(integer.get(), zero.get(), Py_LT);
   if (negative < 0) throw PythonError();
   // Negative seeds count back from 2^64 - 1, as two's complement has them.
-  const uint64_t seed = negative ? static_cast<uint64_t>(PyLong_AsLongLong(integer.get())) : PyLong_AsUnsignedLongLong(integer.get());
+  const uint64_t seed =
+      negative ? static_cast<uint64_t>(PyLong_AsLongLong(integer.get())) : PyLong_AsUnsignedLongLong(integer.get());
   if (PyErr_Occurred()) {
     PyErr_Clear();
     raise(PyExc_ValueError, "Overflow when unpacking long long: a seed is between -2**63 and 2**64 - 1");
@@ -95,7 +97,9 @@ PyObject* generator_seed(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* generator_initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(as_generator(self)->state.seed); }
+PyObject* generator_initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(as_generator(self)->state.seed);
+}
 
 constexpr int64_t state_bytes = 2 * sizeof(uint64_t);
 
@@ -135,7 +139,9 @@ PyObject* generator_clone_state(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* generator_device(PyObject* self, void*) { return device_object(as_generator(self)->device); }
+PyObject* generator_device(PyObject* self, void*) {
+  return device_object(as_generator(self)->device);
+}
 
 PyObject* generator_repr(PyObject* self) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
@@ -146,12 +152,14 @@ PyObject* generator_repr(PyObject* self) {
 }
 
 PyMethodDef generator_methods[] = {
-    {"manual_seed", generator_manual_seed, METH_O, "manual_seed(seed) -> Generator\n\nStart the stream of this seed from its beginning."},
+    {"manual_seed", generator_manual_seed, METH_O,
+     "manual_seed(seed) -> Generator\n\nStart the stream of this seed from its beginning."},
     {"seed", generator_seed, METH_NOARGS, "seed() -> int\n\nStart from a seed that the system picks, and return it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed the stream began with."},
     {"get_state", generator_get_state, METH_NOARGS, "get_state() -> Tensor\n\nSeed and position in the stream, as a uint8 tensor."},
     {"set_state", generator_set_state, METH_O, "set_state(state)\n\nGo to the seed and position that get_state() gave."},
-    {"clone_state", generator_clone_state, METH_NOARGS, "clone_state() -> Generator\n\nA generator that goes on from the same place."},
+    {"clone_state", generator_clone_state, METH_NOARGS,
+     "clone_state() -> Generator\n\nA generator that goes on from the same place."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -200,7 +208,9 @@ PyMethodDef random_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-bool is_generator(PyObject* object) { return Py_TYPE(object) == generator_type; }
+bool is_generator(PyObject* object) {
+  return Py_TYPE(object) == generator_type;
+}
 
 GeneratorState& generator_state(PyObject* generator, Device device) {
   if (!generator || generator == Py_None) return default_generator(device)->state;

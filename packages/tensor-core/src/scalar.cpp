@@ -11,10 +11,18 @@ namespace candelabra {
 
 namespace {
 
-cb_scalar bool_scalar(bool value) { return {CB_SCALAR_BOOL, 0, value, value ? 1.0 : 0.0, 0}; }
-cb_scalar int_scalar(int64_t value) { return {CB_SCALAR_INT, 0, value, static_cast<double>(value), 0}; }
-cb_scalar float_scalar(double value) { return {CB_SCALAR_FLOAT, 0, 0, value, 0}; }
-cb_scalar complex_scalar(double re, double im) { return {CB_SCALAR_COMPLEX, 0, 0, re, im}; }
+cb_scalar bool_scalar(bool value) {
+  return {CB_SCALAR_BOOL, 0, value, value ? 1.0 : 0.0, 0};
+}
+cb_scalar int_scalar(int64_t value) {
+  return {CB_SCALAR_INT, 0, value, static_cast<double>(value), 0};
+}
+cb_scalar float_scalar(double value) {
+  return {CB_SCALAR_FLOAT, 0, 0, value, 0};
+}
+cb_scalar complex_scalar(double re, double im) {
+  return {CB_SCALAR_COMPLEX, 0, 0, re, im};
+}
 
 cb_scalar scalar_from_long(PyObject* object) {
   int overflow = 0;
@@ -42,16 +50,22 @@ T load(const void* element) {
   return value;
 }
 
-bool whole(const cb_scalar& scalar) { return scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT; }
+bool whole(const cb_scalar& scalar) {
+  return scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT;
+}
 
 }  // namespace
 
 PyObject* scalar_object(const cb_scalar& scalar) {
   switch (scalar.kind) {
-    case CB_SCALAR_BOOL: return PyBool_FromLong(scalar.i != 0);
-    case CB_SCALAR_INT: return PyLong_FromLongLong(scalar.i);
-    case CB_SCALAR_FLOAT: return PyFloat_FromDouble(scalar.re);
-    default: return PyComplex_FromDoubles(scalar.re, scalar.im);
+    case CB_SCALAR_BOOL:
+      return PyBool_FromLong(scalar.i != 0);
+    case CB_SCALAR_INT:
+      return PyLong_FromLongLong(scalar.i);
+    case CB_SCALAR_FLOAT:
+      return PyFloat_FromDouble(scalar.re);
+    default:
+      return PyComplex_FromDoubles(scalar.re, scalar.im);
   }
 }
 
@@ -102,17 +116,27 @@ cb_scalar scalar_from_object(PyObject* object) {
 void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element) {
   const int64_t integer = whole(scalar) || is_floating(dtype) || is_complex(dtype) ? scalar.i : truncate(scalar.re);
   switch (dtype) {
-    case Dtype::Bool: return store<uint8_t>(whole(scalar) ? scalar.i != 0 : scalar.re != 0 || scalar.im != 0, element);
-    case Dtype::UInt8: return store(static_cast<uint8_t>(integer), element);
-    case Dtype::Int8: return store(static_cast<int8_t>(integer), element);
-    case Dtype::Int16: return store(static_cast<int16_t>(integer), element);
-    case Dtype::Int32: return store(static_cast<int32_t>(integer), element);
-    case Dtype::Int64: return store(integer, element);
-    case Dtype::Float16: return store(float16_from_double(scalar.re), element);
-    case Dtype::BFloat16: return store(bfloat16_from_double(scalar.re), element);
+    case Dtype::Bool:
+      return store<uint8_t>(whole(scalar) ? scalar.i != 0 : scalar.re != 0 || scalar.im != 0, element);
+    case Dtype::UInt8:
+      return store(static_cast<uint8_t>(integer), element);
+    case Dtype::Int8:
+      return store(static_cast<int8_t>(integer), element);
+    case Dtype::Int16:
+      return store(static_cast<int16_t>(integer), element);
+    case Dtype::Int32:
+      return store(static_cast<int32_t>(integer), element);
+    case Dtype::Int64:
+      return store(integer, element);
+    case Dtype::Float16:
+      return store(float16_from_double(scalar.re), element);
+    case Dtype::BFloat16:
+      return store(bfloat16_from_double(scalar.re), element);
     // From the integer where there is one, so that it is rounded once.
-    case Dtype::Float32: return store(whole(scalar) ? static_cast<float>(scalar.i) : static_cast<float>(scalar.re), element);
-    case Dtype::Float64: return store(scalar.re, element);
+    case Dtype::Float32:
+      return store(whole(scalar) ? static_cast<float>(scalar.i) : static_cast<float>(scalar.re), element);
+    case Dtype::Float64:
+      return store(scalar.re, element);
     case Dtype::Complex64: {
       const float parts[2] = {whole(scalar) ? static_cast<float>(scalar.i) : static_cast<float>(scalar.re),
                               static_cast<float>(scalar.im)};
@@ -129,16 +153,26 @@ void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element) {
 
 cb_scalar load_scalar(Dtype dtype, const void* element) {
   switch (dtype) {
-    case Dtype::Bool: return bool_scalar(load<uint8_t>(element) != 0);
-    case Dtype::UInt8: return int_scalar(load<uint8_t>(element));
-    case Dtype::Int8: return int_scalar(load<int8_t>(element));
-    case Dtype::Int16: return int_scalar(load<int16_t>(element));
-    case Dtype::Int32: return int_scalar(load<int32_t>(element));
-    case Dtype::Int64: return int_scalar(load<int64_t>(element));
-    case Dtype::Float16: return float_scalar(float16_to_float(load<uint16_t>(element)));
-    case Dtype::BFloat16: return float_scalar(bfloat16_to_float(load<uint16_t>(element)));
-    case Dtype::Float32: return float_scalar(load<float>(element));
-    case Dtype::Float64: return float_scalar(load<double>(element));
+    case Dtype::Bool:
+      return bool_scalar(load<uint8_t>(element) != 0);
+    case Dtype::UInt8:
+      return int_scalar(load<uint8_t>(element));
+    case Dtype::Int8:
+      return int_scalar(load<int8_t>(element));
+    case Dtype::Int16:
+      return int_scalar(load<int16_t>(element));
+    case Dtype::Int32:
+      return int_scalar(load<int32_t>(element));
+    case Dtype::Int64:
+      return int_scalar(load<int64_t>(element));
+    case Dtype::Float16:
+      return float_scalar(float16_to_float(load<uint16_t>(element)));
+    case Dtype::BFloat16:
+      return float_scalar(bfloat16_to_float(load<uint16_t>(element)));
+    case Dtype::Float32:
+      return float_scalar(load<float>(element));
+    case Dtype::Float64:
+      return float_scalar(load<double>(element));
     case Dtype::Complex64:
       return complex_scalar(load<float>(element), load<float>(static_cast<const char*>(element) + sizeof(float)));
     case Dtype::Complex128:

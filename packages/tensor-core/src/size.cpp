@@ -29,7 +29,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) 
     PyObject* integer = PyIndex_Check(entry) ? PyNumber_Index(entry) : nullptr;
     if (!integer) {
       PyErr_Clear();
-      PyErr_Format(PyExc_TypeError, "candelabra.Size() takes an iterable of 'int' (item %zd is '%.200s')", i, Py_TYPE(entry)->tp_name);
+      PyErr_Format(PyExc_TypeError, "candelabra.Size() takes an iterable of 'int' (item %zd is '%.200s')", i,
+                   Py_TYPE(entry)->tp_name);
       return nullptr;
     }
     // Not PyTuple_SetItem: it refuses a tuple that is referred to twice, and this one is nobody else's yet.
@@ -52,7 +53,9 @@ PyObject* size_repr(PyObject* self) {
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-PyObject* size_subscript(PyObject* self, PyObject* key) { return adopt_tuple(PyTuple_Type.tp_as_mapping->mp_subscript(self, key)); }
+PyObject* size_subscript(PyObject* self, PyObject* key) {
+  return adopt_tuple(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
+}
 PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
   // tuple's own answer to "times 1" is the object itself only for exact tuples, so this is always a new plain tuple.
   return adopt_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
@@ -99,7 +102,9 @@ PyObject* size_object(std::span<const int64_t> sizes) {
   return result;
 }
 
-bool is_size_object(PyObject* object) { return PyObject_TypeCheck(object, &size_type); }
+bool is_size_object(PyObject* object) {
+  return PyObject_TypeCheck(object, &size_type);
+}
 
 bool init_size(PyObject* module) {
   size_number.nb_add = size_add;

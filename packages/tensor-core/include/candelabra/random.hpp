@@ -55,10 +55,18 @@ CANDELABRA_HOST_DEVICE inline uint64_t random_word64(uint64_t seed, uint64_t off
 }
 
 // Uniform numbers of [0, 1) from a draw: as many bits as the significand holds, so that none rounds up to 1.
-CANDELABRA_HOST_DEVICE inline float uniform_float32(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
-CANDELABRA_HOST_DEVICE inline double uniform_float64(uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
-CANDELABRA_HOST_DEVICE inline float uniform_float16(uint32_t word) { return static_cast<float>(word >> 21) * 0x1p-11f; }
-CANDELABRA_HOST_DEVICE inline float uniform_bfloat16(uint32_t word) { return static_cast<float>(word >> 24) * 0x1p-8f; }
+CANDELABRA_HOST_DEVICE inline float uniform_float32(uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
+CANDELABRA_HOST_DEVICE inline double uniform_float64(uint64_t word) {
+  return static_cast<double>(word >> 11) * 0x1p-53;
+}
+CANDELABRA_HOST_DEVICE inline float uniform_float16(uint32_t word) {
+  return static_cast<float>(word >> 21) * 0x1p-11f;
+}
+CANDELABRA_HOST_DEVICE inline float uniform_bfloat16(uint32_t word) {
+  return static_cast<float>(word >> 24) * 0x1p-8f;
+}
 
 template <typename T>
 struct NormalPair {
@@ -78,8 +86,12 @@ CANDELABRA_HOST_DEVICE inline NormalPair<double> normal_pair(double u1, double u
 }
 
 // An exponential number of rate lambda from a uniform one of [0, 1).
-CANDELABRA_HOST_DEVICE inline float exponential_number(float u, float lambda) { return -log1pf(-u) / lambda; }
-CANDELABRA_HOST_DEVICE inline double exponential_number(double u, double lambda) { return -log1p(-u) / lambda; }
+CANDELABRA_HOST_DEVICE inline float exponential_number(float u, float lambda) {
+  return -log1pf(-u) / lambda;
+}
+CANDELABRA_HOST_DEVICE inline double exponential_number(double u, double lambda) {
+  return -log1p(-u) / lambda;
+}
 
 // A whole number of [low, high) from a 64-bit draw.
 CANDELABRA_HOST_DEVICE inline int64_t random_range(uint64_t word, int64_t low, int64_t high) {
@@ -87,7 +99,9 @@ CANDELABRA_HOST_DEVICE inline int64_t random_range(uint64_t word, int64_t low, i
 }
 
 // How many blocks a call for this many elements takes from its generator.
-CANDELABRA_HOST_DEVICE inline uint64_t random_block_count(uint64_t elements) { return (elements + 1) / 2; }
+CANDELABRA_HOST_DEVICE inline uint64_t random_block_count(uint64_t elements) {
+  return (elements + 1) / 2;
+}
 
 }  // namespace candelabra
 

@@ -34,6 +34,7 @@ void copy_(Call& call) {
   const auto done = [&] { call.result = Ref<>::borrow(as_object(self)); };
   if (self->numel == 0 || copy_as_bytes(self, &call.tensor(1))) return done();
   if (call.tensor(1).device() != self->device()) {
+    if (!device_type(self->device()).has(CB_CAP_HOST_MEMORY)) call.convert(1, self->dtype);
     call[1].tensor = call.keep(to_device(&call.tensor(1), self->device()));
     if (copy_as_bytes(self, &call.tensor(1))) return done();
   } else if (share_memory_partly(*self, call.tensor(1))) {
@@ -47,12 +48,12 @@ void clone(Call& call) {
   call.result = Ref<>(candelabra::clone(&call.tensor(0), format_or(call, 1, MemoryFormat::Preserve)).release_object());
 }
 
-// Always a new tensor. The conversion is done where fewer bytes cross between devices.
+// Always a new tensor. The conversion is done by a device of host memory where there is one, else before bytes cross.
 void to_copy(Call& call) {
   TensorObject* self = &call.tensor(0);
   const Dtype dtype = call.dtype_or(1, self->dtype);
   const Device device = call[2].kind == ArgumentKind::Device ? call[2].device : self->device();
-  const bool convert_first = itemsize(dtype) < itemsize(self->dtype);
+  const bool convert_first = !device_type(device).has(CB_CAP_HOST_MEMORY) || device == self->device();
   TensorRef result = TensorRef::borrow(self);
   if (convert_first) result = convert_dtype(result.get(), dtype);
   result = to_device(result.get(), device);

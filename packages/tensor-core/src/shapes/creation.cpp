@@ -16,9 +16,13 @@ void check_sizes(std::span<const int64_t> sizes) {
         sizes.size());
 }
 
-bool whole(const cb_scalar& scalar) { return scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT; }
+bool whole(const cb_scalar& scalar) {
+  return scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT;
+}
 
-std::string number_text(const cb_scalar& scalar) { return whole(scalar) ? text(scalar.i) : text(scalar.re); }
+std::string number_text(const cb_scalar& scalar) {
+  return whole(scalar) ? text(scalar.i) : text(scalar.re);
+}
 
 // How many numbers start, start + step, ... lie before end.
 int64_t range_length(const cb_scalar& start, const cb_scalar& end, const cb_scalar& step) {
@@ -50,8 +54,7 @@ void empty(Call& call) {
   const std::span<const int64_t> sizes = call.ints(0);
   check_sizes(sizes);
   const Dtype dtype = call.dtype_or(1, default_dtype());
-  const bool channels_last =
-      call[3].kind == ArgumentKind::MemoryFormat && call[3].memory_format == MemoryFormat::ChannelsLast;
+  const bool channels_last = call[3].kind == ArgumentKind::MemoryFormat && call[3].memory_format == MemoryFormat::ChannelsLast;
   check(!channels_last || sizes.size() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, not sizes ",
         shown(sizes));
   call.result = Ref<>((channels_last ? candelabra::empty_strided(sizes, channels_last_strides(sizes), dtype, call.device)
@@ -61,15 +64,14 @@ void empty(Call& call) {
 
 void empty_strided(Call& call) {
   const std::span<const int64_t> sizes = call.ints(0), strides = call.ints(1);
-  check(sizes.size() == strides.size(), PyExc_RuntimeError, "empty_strided(): mismatch in length of strides and shape: ",
-        shown(strides), " and ", shown(sizes));
+  check(sizes.size() == strides.size(), PyExc_RuntimeError,
+        "empty_strided(): mismatch in length of strides and shape: ", shown(strides), " and ", shown(sizes));
   check_sizes(sizes);
   for (int64_t stride : strides) {
-    check(stride >= 0, PyExc_RuntimeError, "empty_strided(): Negative strides are not supported at the moment, got strides: ",
-          shown(strides));
+    check(stride >= 0, PyExc_RuntimeError,
+          "empty_strided(): Negative strides are not supported at the moment, got strides: ", shown(strides));
   }
-  call.result =
-      Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(2, default_dtype()), call.device).release_object());
+  call.result = Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(2, default_dtype()), call.device).release_object());
 }
 
 void arange(Call& call) {

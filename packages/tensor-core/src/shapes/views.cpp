@@ -107,8 +107,8 @@ void view_dtype(Call& call) {
       const int64_t ratio = to / from;
       check(self.sizes[last] % ratio == 0, PyExc_RuntimeError, "self.size(-1) must be divisible by ", ratio, " to view ", names(),
             ", but got ", self.sizes[last]);
-      check(self.offset % ratio == 0, PyExc_RuntimeError, "self.storage_offset() must be divisible by ", ratio, " to view ", names(),
-            ", but got ", self.offset);
+      check(self.offset % ratio == 0, PyExc_RuntimeError, "self.storage_offset() must be divisible by ", ratio, " to view ",
+            names(), ", but got ", self.offset);
       for (int i = 0; i < last; ++i) {
         check(self.strides[i] % ratio == 0, PyExc_RuntimeError, "self.stride(", i, ") must be divisible by ", ratio, " to view ",
               names(), ", but got ", self.strides[i]);
@@ -135,21 +135,22 @@ void as_strided(Call& call) {
   bool is_empty = false, overflow = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     check(sizes[i] >= 0, PyExc_RuntimeError, "as_strided: negative size ", sizes[i], " in ", shown(sizes));
-    check(strides[i] >= 0, PyExc_RuntimeError, "as_strided: Negative strides are not supported at the moment, got strides: ",
-          shown(strides));
+    check(strides[i] >= 0, PyExc_RuntimeError,
+          "as_strided: Negative strides are not supported at the moment, got strides: ", shown(strides));
     is_empty |= sizes[i] == 0;
     int64_t step = 0;
     overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach);
   }
   int64_t needed = 0;
   if (!is_empty) {
-    overflow |= __builtin_add_overflow(reach, offset + 1, &needed) || __builtin_mul_overflow(needed, int64_t{itemsize(self.dtype)}, &needed);
-    check(!overflow, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes), " and strides=",
-          shown(strides));
+    overflow |= __builtin_add_overflow(reach, offset + 1, &needed) ||
+                __builtin_mul_overflow(needed, int64_t{itemsize(self.dtype)}, &needed);
+    check(!overflow, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
+          " and strides=", shown(strides));
   }
   check(static_cast<uint64_t>(needed) <= self.storage->bytes, PyExc_RuntimeError, "setStorage: sizes ", shown(sizes), ", strides ",
-        shown(strides), ", storage offset ", offset, ", and itemsize ", itemsize(self.dtype), " requiring a storage size of ", needed,
-        " are out of bounds for storage of size ", self.storage->bytes);
+        shown(strides), ", storage offset ", offset, ", and itemsize ", itemsize(self.dtype), " requiring a storage size of ",
+        needed, " are out of bounds for storage of size ", self.storage->bytes);
   view_result(call, {Dims(sizes), Dims(strides), is_empty ? std::min(offset, self.offset) : offset});
 }
 
@@ -158,15 +159,15 @@ void expand(Call& call) {
   const std::span<const int64_t> asked = call.ints(1);
   const int ndim = static_cast<int>(asked.size()), added = ndim - self.ndim();
   check(ndim <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", ndim);
-  check(added >= 0, PyExc_RuntimeError, "expand(", info(self.dtype).type_name, "Tensor{", shown(self.sizes), "}, size=",
-        shown(asked), "): the number of sizes provided (", ndim,
+  check(added >= 0, PyExc_RuntimeError, "expand(", info(self.dtype).type_name, "Tensor{", shown(self.sizes),
+        "}, size=", shown(asked), "): the number of sizes provided (", ndim,
         ") must be greater or equal to the number of dimensions in the tensor (", self.ndim(), ")");
   Geometry geometry{Dims(asked), Dims(ndim, 0), self.offset};
   for (int i = 0; i < ndim; ++i) {
     const bool leading = i < added;
     if (asked[i] == -1) {
-      check(!leading, PyExc_RuntimeError, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ",
-            i);
+      check(!leading, PyExc_RuntimeError,
+            "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
       geometry.sizes[i] = self.sizes[i - added];
     }
     check(geometry.sizes[i] >= 0, PyExc_RuntimeError, "expand(): invalid size ", geometry.sizes[i], " at dimension ", i, " of ",
@@ -349,8 +350,8 @@ void unfold(Call& call) {
 void movedim(Call& call) {
   const TensorObject& self = call.tensor(0);
   const std::span<const int64_t> source = call.ints(1), destination = call.ints(2);
-  check(source.size() == destination.size(), PyExc_RuntimeError, "movedim: Invalid source or destination dims: source (", shown(source),
-        " dims) should contain the same number of dims as destination (", shown(destination), " dims)");
+  check(source.size() == destination.size(), PyExc_RuntimeError, "movedim: Invalid source or destination dims: source (",
+        shown(source), " dims) should contain the same number of dims as destination (", shown(destination), " dims)");
   const int ndim = self.ndim();
   int from[max_dims];
   std::fill_n(from, ndim, -1);
@@ -398,8 +399,8 @@ void unflatten(Call& call) {
   fits = fits && (inferred < 0 ? known == length : known != 0 && length % known == 0);
   check(fits, PyExc_RuntimeError, "unflatten: Provided sizes ", shown(asked), " don't multiply up to the size of dim ", dim, " (",
         length, ") in the input tensor");
-  check(self.ndim() - 1 + static_cast<int>(asked.size()) <= max_dims, PyExc_RuntimeError, "unflatten: a tensor has at most ", max_dims,
-        " dimensions");
+  check(self.ndim() - 1 + static_cast<int>(asked.size()) <= max_dims, PyExc_RuntimeError, "unflatten: a tensor has at most ",
+        max_dims, " dimensions");
   Geometry geometry(self);
   remove(geometry, dim);
   int64_t stride = self.strides[dim];
@@ -412,7 +413,9 @@ void unflatten(Call& call) {
   view_result(call, std::move(geometry));
 }
 
-void alias(Call& call) { view_result(call, Geometry(call.tensor(0))); }
+void alias(Call& call) {
+  view_result(call, Geometry(call.tensor(0)));
+}
 
 void view_as_real(Call& call) {
   const TensorObject& self = call.tensor(0);
@@ -448,6 +451,8 @@ void view_as_complex(Call& call) {
 }
 
 // Not a view on the tape: no base, so that changing it in place touches no history.
-void detach(Call& call) { call.result = Ref<>(make_alias(&call.tensor(0)).release_object()); }
+void detach(Call& call) {
+  call.result = Ref<>(make_alias(&call.tensor(0)).release_object());
+}
 
 }  // namespace candelabra::shapes
