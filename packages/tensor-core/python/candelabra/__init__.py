@@ -43,6 +43,8 @@ from .printing import set_printoptions
 from .version import __version__
 
 UntypedStorage = Storage
+#: Where CMake's find_package(candelabra CONFIG) finds the headers that backends are built against: for candelabra_DIR.
+cmake_prefix_path = _C.__file__.rpartition("/")[0] + "/cmake"
 inf = float("inf")
 nan = float("nan")
 pi = 3.141592653589793
