@@ -84,10 +84,10 @@ bool is_dtype_object(PyObject* object) { return Py_TYPE(object) == dtype_type; }
 
 Dtype dtype_from_object(PyObject* object) {
   if (is_dtype_object(object)) return value_of(object);
-  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return default_value;
+  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return Dtype::Float64;
   if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) return Dtype::Int64;
   if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) return Dtype::Bool;
-  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return complex_of(default_value);
+  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return Dtype::Complex128;
   raise(PyExc_TypeError, "expected a candelabra.dtype, not ", Py_TYPE(object)->tp_name);
 }
 

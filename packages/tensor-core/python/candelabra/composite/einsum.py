@@ -54,8 +54,8 @@ def einsum(equation, *operands):
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
     inputs, output = _parsed(equation, operands)
-    sizes = _sizes(inputs, operands)
     terms = [_diagonals(t, labels) for t, labels in zip(operands, inputs)]
+    sizes = _sizes(terms)
     # Sizes of 1 are broadcast: they take no part where another operand has more.
     terms = [_without_ones(t, labels, sizes) for t, labels in terms]
     current, labels = terms[0]
@@ -126,9 +126,9 @@ def _parsed(equation, operands):
     return inputs, output
 
 
-def _sizes(inputs, operands):
+def _sizes(terms):
     sizes = {}
-    for i, (labels, t) in enumerate(zip(inputs, operands)):
+    for i, (t, labels) in enumerate(terms):
         for label, n in zip(labels, t.shape):
             known = sizes.setdefault(label, n)
             if known != n and 1 not in (known, n):

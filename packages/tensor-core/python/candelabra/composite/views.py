@@ -611,7 +611,7 @@ def meshgrid(*tensors, indexing="ij"):
         line = _view(reshape(t, -1), [1] * i + [-1] + [1] * (len(ordered) - 1 - i))
         grids.append(_expand(line, shape))
     if swap:
-        grids = [_transpose(grids[1], 0, 1), _transpose(grids[0], 0, 1), *(_transpose(g, 0, 1) for g in grids[2:])]
+        grids[:2] = grids[1], grids[0]
     return tuple(grids)
 
 
