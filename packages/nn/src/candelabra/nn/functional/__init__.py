@@ -1,0 +1,40 @@
+"""Layers and losses as functions: everything the modules compute, with their parameters as arguments."""
+
+from . import (
+    activation,
+    attention,
+    convolution,
+    distance,
+    distance_loss,
+    dropout as _dropout,
+    embedding as _embedding,
+    linear as _linear,
+    loss,
+    normalization,
+    padding,
+    pooling,
+    softmax as _softmax,
+)
+from .activation import *  # noqa: F403
+from .attention import *  # noqa: F403
+from .convolution import *  # noqa: F403
+from .distance import *  # noqa: F403
+from .distance_loss import *  # noqa: F403
+from .dropout import *  # noqa: F403
+from .embedding import *  # noqa: F403
+from .embedding import embedding_options as embedding_options
+from .linear import *  # noqa: F403
+from .loss import *  # noqa: F403
+from .normalization import *  # noqa: F403
+from .padding import *  # noqa: F403
+from .pooling import *  # noqa: F403
+from .softmax import *  # noqa: F403
+
+__all__ = sorted(
+    name
+    for family in (
+        activation, attention, convolution, distance, distance_loss, _dropout, _embedding, _linear, loss, normalization, padding,
+        pooling, _softmax,
+    )
+    for name in family.__all__
+)  # fmt: skip

@@ -1,0 +1,286 @@
+"""Activations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, is_grad_enabled, ops
+
+_relu = ops.relu
+_gelu = ops.gelu
+_silu = ops.silu
+_mish = ops.mish
+_elu = ops.elu
+_leaky_relu = ops.leaky_relu
+_log_sigmoid = ops.log_sigmoid
+_softplus = ops.softplus
+
+
+def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    return input.copy_(result) if inplace else result  # type: ignore[no-any-return]
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``max(x, 0)``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.relu(candelabra.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return input.relu_() if inplace else _relu(input)  # type: ignore[no-any-return]
+
+
+def relu_(input: Tensor) -> Tensor:
+    """`relu` in place."""
+    return input.relu_()  # type: ignore[no-any-return]
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """``x`` where it is greater than `threshold`, else `value`."""
+    return _into(input, candelabra.where(input <= threshold, value, input), inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` cut off at `min_val` and `max_val`; the gradient at the two is 0.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.hardtanh(candelabra.tensor([-3.0, 0.5, 2.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if input.requires_grad and is_grad_enabled():
+        # clamp passes the gradient on at its ends; this does not.
+        result = candelabra.where(input <= min_val, min_val, candelabra.where(input >= max_val, max_val, input))
+    elif inplace:
+        return input.clamp_(min_val, max_val)  # type: ignore[no-any-return]
+    else:
+        result = input.clamp(min_val, max_val)
+    return _into(input, result, inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """``min(max(x, 0), 6)``."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    return _into(input, input * relu6(input + 3) / 6, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """``relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    return _into(input, relu6(input + 3) / 6, inplace)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``. Source: Clevert, Unterthiner and Hochreiter, 2015.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.elu(candelabra.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
+    return _into(input, _elu(input, alpha), inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``scale * elu(x, alpha)`` with constants that keep mean 0 and variance 1. Source: Klambauer et al., 2017."""
+    return _into(input, _elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946), inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``. Source: Barron, 2017."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _into(input, _elu(input, alpha, 1.0, 1.0 / alpha), inplace)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``x`` where it is positive, else ``negative_slope * x``."""
+    return _into(input, _leaky_relu(input, negative_slope), inplace)
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`leaky_relu` with a slope drawn from [lower, upper] for each element in training, their mean otherwise. Source: Xu et al., 2015."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    slope = candelabra.empty_like(input).uniform_(lower, upper)
+    return _into(input, input * candelabra.where(input.detach() <= 0, slope, 1.0), inplace)
+
+
+def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+    """``x`` times the normal distribution function of x; ``approximate="tanh"`` uses the hyperbolic tangent for it.
+
+    Source: Hendrycks and Gimpel, 2016.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.gelu(candelabra.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
+    return _gelu(input, approximate=approximate)  # type: ignore[no-any-return]
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * sigmoid(x)``, also called swish. Source: Elfwing, Uchibe and Doya, 2017."""
+    return _into(input, _silu(input), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * tanh(softplus(x))``. Source: Misra, 2019."""
+    return _into(input, _mish(input), inplace)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``."""
+    return _softplus(input, beta, threshold)  # type: ignore[no-any-return]
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """``log(sigmoid(x))``, without overflow."""
+    return _log_sigmoid(input)  # type: ignore[no-any-return]
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-x))``."""
+    return input.sigmoid()  # type: ignore[no-any-return]
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return input.tanh()  # type: ignore[no-any-return]
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``x`` where its absolute value is greater than `lambd`, else 0."""
+    return candelabra.where((input >= -lambd) & (input <= lambd), 0.0, input)  # type: ignore[no-any-return]
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``x`` moved towards 0 by `lambd`, and 0 where that would change its sign.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.softshrink(candelabra.tensor([-2.0, 0.25, 1.0]))
+    tensor([-1.5000,  0.0000,  0.5000])
+    """
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    # input * 0 and not 0, so that NaN stays NaN.
+    inside = candelabra.where(input < -lambd, input + lambd, input * 0)
+    return candelabra.where(input > lambd, input - lambd, inside)  # type: ignore[no-any-return]
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """``x - tanh(x)``."""
+    return input - input.tanh()
+
+
+def softsign(input: Tensor) -> Tensor:
+    """``x / (1 + |x|)``."""
+    return input / (input.abs() + 1)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along `dim` times the sigmoid of the second. Source: Dauphin et al., 2016.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.glu(candelabra.tensor([3.0, 0.0]))
+    tensor([1.5000])
+    """
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {dim})")
+    size = input.shape[dim]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.ndim} is size {size}")
+    half = size // 2
+    return input.narrow(dim, 0, half) * input.narrow(dim, half, half).sigmoid()  # type: ignore[no-any-return]
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """``x`` where it is positive, else ``weight * x``, with one weight for all or one for each channel (dimension 1).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.prelu(candelabra.tensor([[-4.0, -4.0]]), candelabra.tensor([0.25, 0.5]))
+    tensor([[-1., -2.]])
+    """
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    if weight.numel() != 1:
+        if input.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim >= 2 else 1
+        if weight.numel() != channels:
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
+        weight = weight.reshape(-1, *(1,) * (input.ndim - 2))
+    elif weight.ndim == 1 and input.ndim == 0:
+        weight = weight.reshape(())
+    return candelabra.where(input > 0, input, weight * input)  # type: ignore[no-any-return]
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution: softmax of (logits + Gumbel noise) / tau.
+
+    With `hard` the sample is a vector of zeros and a one, with the gradient of the soft one. Source: Jang, Gu and Poole, 2017.
+    """
+    noise = -candelabra.empty_like(logits.detach()).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft  # type: ignore[no-any-return]
+    index = soft.detach().argmax(dim, keepdim=True)
+    sample = candelabra.zeros_like(soft.detach()).scatter_(dim, index, 1.0)
+    return sample - soft.detach() + soft  # type: ignore[no-any-return]
+
+
+def _in_place(function: Any) -> Any:
+    def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, **kwargs, inplace=True)  # type: ignore[no-any-return]
+
+    changed.__name__ = changed.__qualname__ = function.__name__ + "_"
+    changed.__doc__ = f"`{function.__name__}` in place."
+    return changed
+
+
+threshold_ = _in_place(threshold)
+hardtanh_ = _in_place(hardtanh)
+elu_ = _in_place(elu)
+selu_ = _in_place(selu)
+celu_ = _in_place(celu)
+leaky_relu_ = _in_place(leaky_relu)
+rrelu_ = _in_place(rrelu)
+
+__all__ = [
+    "celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
+    "leaky_relu", "leaky_relu_", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_", "sigmoid",
+    "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_",
+]  # fmt: skip

@@ -1,0 +1,41 @@
+"""Distances and similarities between vectors."""
+
+from __future__ import annotations
+
+from candelabra import Tensor, ops
+
+_vector_norm = ops.linalg_vector_norm
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between `x1` and `x2` along `dim`; norms smaller than `eps` count as eps. The shapes are broadcast.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.cosine_similarity(candelabra.tensor([[1.0, 0.0]]), candelabra.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
+    for x in (x1, x2):
+        if not x.is_floating_point():
+            raise RuntimeError(f"cosine_similarity: expected inputs of a floating dtype, but got {x.dtype}")
+    first = x1 / _vector_norm(x1, 2, dim, True).clamp(min=eps)
+    second = x2 / _vector_norm(x2, 2, dim, True).clamp(min=eps)
+    return (first * second).sum(dim)  # type: ignore[no-any-return]
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of ``x1 - x2 + eps`` along the last dimension. The shapes are broadcast.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.pairwise_distance(candelabra.tensor([[0.0, 0.0]]), candelabra.tensor([[3.0, 4.0]]))
+    tensor([5.0000])
+    """
+    return _vector_norm(x1 - x2 + eps, p, -1, keepdim)  # type: ignore[no-any-return]
+
+
+__all__ = ["cosine_similarity", "pairwise_distance"]

@@ -1,0 +1,360 @@
+"""Losses of classes and of probabilities."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import candelabra
+from candelabra import Tensor, is_grad_enabled, no_grad, ops
+
+from .reduction import legacy, number, reduced
+
+_log_softmax = ops.log_softmax
+_nll_loss = ops.nll_loss_forward
+_log_sigmoid = ops.log_sigmoid
+
+
+def _check_classes(name: str, input: Tensor, target: Tensor) -> None:
+    if input.ndim < 1:
+        raise ValueError(f"{name}: Expected 1 or more dimensions (got {input.ndim})")
+    if input.ndim == 1:
+        if target.ndim > 1 or (target.ndim == 1 and target.shape[0] != 1):
+            raise RuntimeError(f"{name}: Expected a target of one class for an input of shape {input.shape}, but got {target.shape}")
+        return
+    if target.ndim == 0 or input.shape[0] != target.shape[0]:
+        found = target.shape[0] if target.ndim else "none"
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}).")
+    if tuple(target.shape[1:]) != tuple(input.shape[2:]):
+        wanted = [input.shape[0], *input.shape[2:]]
+        raise RuntimeError(f"Expected target size {wanted}, got {list(target.shape)}")
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood: minus the entry of `input` at the class `target`.
+
+    Parameters
+    ----------
+    input
+        Log-probabilities, (N, C), (N, C, ...) or (C).
+    target
+        Numbers of classes, (N), (N, ...) or ().
+    weight
+        A weight a class, (C); the mean is weighted.
+    ignore_index
+        A class that does not count.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.nll_loss(candelabra.tensor([[-0.5, -1.0], [-2.0, -0.25]]), candelabra.tensor([0, 1]))
+    tensor(0.3750)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy(size_average, reduce)
+    mode = number(reduction)
+    _check_classes("nll_loss", input, target)
+    return _nll_loss(input, target, weight, mode, ignore_index)[0]  # type: ignore[no-any-return]
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The cross entropy between scores and classes, or between scores and probabilities.
+
+    Parameters
+    ----------
+    input
+        Scores before softmax, (N, C), (N, C, ...) or (C).
+    target
+        Numbers of classes, (N), (N, ...) or (); or probabilities, of the shape of input and a floating dtype.
+    weight
+        A weight a class, (C).
+    ignore_index
+        A class that does not count; for classes only.
+    reduction
+        ``"mean"`` (over what is not ignored, weighted), ``"sum"`` or ``"none"``.
+    label_smoothing
+        Share of the target that is spread evenly over all classes, from 0 to 1.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        When the shapes do not fit or an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.cross_entropy(candelabra.tensor([[0.0, 0.0]]), candelabra.tensor([1]))
+    tensor(0.6931)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy(size_average, reduce)
+    mode = number(reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if input.ndim < 1:
+        raise ValueError(f"cross_entropy: Expected 1 or more dimensions (got {input.ndim})")
+    axis = 0 if input.ndim == 1 else 1
+    if target.shape == input.shape:
+        return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, axis)
+    _check_classes("cross_entropy", input, target)
+    log_p = _log_softmax(input, axis)
+    loss = _nll_loss(log_p, target, weight, mode, ignore_index)[0]
+    if label_smoothing == 0.0:
+        return loss  # type: ignore[no-any-return]
+
+    classes = input.shape[axis]
+    spread = -(log_p if weight is None else log_p * _along_classes(weight, input.ndim, axis)).sum(axis)
+    ignored = (target == ignore_index).reshape(spread.shape)
+    spread = spread.masked_fill(ignored, 0.0)
+    if reduction == "sum":
+        spread = spread.sum()
+    elif reduction == "mean":
+        if weight is None:
+            spread = spread.sum() / (~ignored).sum()
+        else:
+            weights = weight.index_select(0, target.reshape(-1).masked_fill(ignored.reshape(-1), 0))
+            spread = spread.sum() / weights.masked_fill(ignored.reshape(-1), 0.0).sum()
+    return (1 - label_smoothing) * loss + (label_smoothing / classes) * spread  # type: ignore[no-any-return]
+
+
+def _along_classes(weight: Tensor, ndim: int, axis: int) -> Tensor:
+    return weight.reshape(*(-1 if i == axis else 1 for i in range(ndim)))  # type: ignore[no-any-return]
+
+
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float, axis: int
+) -> Tensor:
+    """Cross entropy with a target of probabilities."""
+    if not target.is_floating_point():
+        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}")
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    classes = input.shape[axis]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight "
+                           f"tensor of shape: {list(weight.shape)}")  # fmt: skip
+    if label_smoothing > 0.0:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    losses = _log_softmax(input, axis) * target
+    if weight is not None:
+        losses = losses * _along_classes(weight, input.ndim, axis)
+    if reduction == "none":
+        return -losses.sum(axis)  # type: ignore[no-any-return]
+    total = -losses.sum()
+    return total if reduction == "sum" else total / (input.numel() / classes if input.numel() else math.nan)  # type: ignore[no-any-return]
+
+
+def _bounded_log(probability: Tensor) -> Tensor:
+    """``log(p)``, at least -100, with a slope of at most 1e12 at 0."""
+    if not (probability.requires_grad and is_grad_enabled()):
+        return probability.log().clamp(min=-100.0)  # type: ignore[no-any-return]
+    # clamp(log(p)) has the gradient 0 * inf at p = 0; here the two ends are apart.
+    info = candelabra.finfo(probability.dtype)
+    smallest, slope = info.tiny, min(1e12, info.max)
+    return candelabra.where(  # type: ignore[no-any-return]
+        probability < smallest, probability * slope - 100.0, probability.clamp(min=smallest).log()
+    )
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``-(target * log(input) + (1 - target) * log(1 - input))`` with the logarithms at least -100.
+
+    Raises
+    ------
+    RuntimeError
+        When `input` is not within [0, 1].
+    ValueError
+        When the shapes differ.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.binary_cross_entropy(candelabra.tensor([0.5, 0.5]), candelabra.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy(size_average, reduce)
+    number(reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please ensure they "
+            "have the same size."
+        )
+    if input.numel():
+        with no_grad():
+            if bool(input.amin() < 0) or bool(input.amax() > 1):
+                raise RuntimeError("all elements of input should be between 0 and 1")
+    losses = -(target * _bounded_log(input) + (1 - target) * _bounded_log(1 - input))
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """`binary_cross_entropy` of ``sigmoid(input)``, computed without overflow; `pos_weight` weighs what is positive, by class.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.binary_cross_entropy_with_logits(candelabra.zeros(2), candelabra.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy(size_average, reduce)
+    number(reduction)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    log_p = _log_sigmoid(input)
+    if pos_weight is not None:
+        losses = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_p
+    else:
+        losses = (1 - target) * input - log_p
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """The Kullback-Leibler divergence ``target * (log(target) - input)``, of log-probabilities `input`.
+
+    With `log_target`, target holds log-probabilities, too. ``reduction="batchmean"`` is the sum divided by the size of dimension 0.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> p = candelabra.tensor([[0.25, 0.75]])
+    >>> F.kl_div(p.log(), p, reduction="batchmean")
+    tensor(0.)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy(size_average, reduce)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides only by the batch "
+            "size, and aligns with the KL div math definition. 'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
+            stacklevel=2,
+        )
+    losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
+    if reduction == "batchmean":
+        total = losses.sum()
+        return total / input.shape[0] if input.ndim else total  # type: ignore[no-any-return]
+    return reduced(losses, reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of counts `target` under Poisson distributions with the rates ``exp(input)``, or `input`.
+
+    Without `full` the term of the target alone is left out; with it, it is Stirling's approximation.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy(size_average, reduce)
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        counts = candelabra.where(target > 1, target, 1.0)
+        stirling = counts * counts.log() - counts + 0.5 * (2 * math.pi * counts).log()
+        losses = losses + candelabra.where(target > 1, stirling, 0.0)
+    return reduced(losses, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
+
+    Shapes: `var` is that of input, or without its last dimension, or with size 1 there. Variances below `eps` count as eps.
+
+    Raises
+    ------
+    ValueError
+        When a variance is negative or the shapes do not fit.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.gaussian_nll_loss(candelabra.zeros(2), candelabra.ones(2), candelabra.ones(2))
+    tensor(0.5000)
+    """
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * candelabra.ones_like(input)
+    elif bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if tuple(var.shape) != tuple(input.shape):
+        if tuple(input.shape[:-1]) == tuple(var.shape):
+            var = var.unsqueeze(-1)
+        elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.shape[-1] == 1):
+            raise ValueError("var is of incorrect size")
+    number(reduction)
+    # The bound changes the value only: the gradient of a variance below it goes on as if there were none.
+    bounded = var.clone()
+    with no_grad():
+        bounded.clamp_(min=eps)
+    losses = 0.5 * (bounded.log() + (input - target).square() / bounded)
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return reduced(losses, reduction)
+
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "kl_div",
+    "nll_loss",
+    "poisson_nll_loss",
+]

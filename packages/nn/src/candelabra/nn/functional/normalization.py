@@ -1,0 +1,211 @@
+"""Normalization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, no_grad, ops
+
+_batch_norm = ops.native_batch_norm
+_layer_norm = ops.native_layer_norm
+_group_norm = ops.native_group_norm
+_vector_norm = ops.linalg_vector_norm
+_avg_pool = ops.avg_pool
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalize each channel: over the batch in training, by the running statistics otherwise. Shapes: (N, C, ...).
+
+    In training, running statistics that are given move towards those of the batch by the share `momentum`.
+
+    Raises
+    ------
+    ValueError
+        When there is only one value a channel in training.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.batch_norm(candelabra.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    if training:
+        shape = input.shape
+        if len(shape) < 2:
+            raise ValueError(f"Expected an input of at least 2 dimensions (N, C, ...), got input size {shape}")
+        if shape[1] and input.numel() == shape[1]:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+    elif running_mean is None or running_var is None:
+        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]  # type: ignore[no-any-return]
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalize each channel of each sample by itself, or by running statistics. Shapes: (N, C, ...).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.instance_norm(candelabra.tensor([[[1.0, 3.0]], [[10.0, 30.0]]]))
+    tensor([[[-1.0000,  1.0000]],
+    <BLANKLINE>
+            [[-1.0000,  1.0000]]])
+    """
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if input.ndim < 3:
+        raise ValueError(f"instance_norm: expected an input of at least 3 dimensions (N, C, ...), got input size {input.shape}")
+    positions = 1
+    for length in input.shape[2:]:
+        positions *= length
+    if positions == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if running_mean is not None or running_var is not None:
+        with no_grad():
+            flat = input.detach().flatten(2)
+            if running_mean is not None:
+                running_mean.mul_(1 - momentum).add_(flat.mean((0, 2)).to(running_mean.dtype), alpha=momentum)
+            if running_var is not None:
+                running_var.mul_(1 - momentum).add_(flat.var(2).mean(0).to(running_var.dtype), alpha=momentum)
+    # Each channel is a group of its own.
+    return _group_norm(input, weight, bias, input.shape[1], eps)[0]  # type: ignore[no-any-return]
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalize over the last dimensions, those of `normalized_shape`.
+
+    Raises
+    ------
+    RuntimeError
+        When the input does not end with `normalized_shape`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.layer_norm(candelabra.tensor([1.0, 3.0]), (2,))
+    tensor([-1.0000,  1.0000])
+    """
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]  # type: ignore[no-any-return]
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalize over groups of channels of each sample. Shapes: (N, C, ...), C divisible by `num_groups`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.group_norm(candelabra.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    positions = input.shape[0] * (input.shape[1] // num_groups if num_groups else 0)
+    for length in input.shape[2:]:
+        positions *= length
+    if positions == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    return _group_norm(input, weight, bias, num_groups, eps)[0]  # type: ignore[no-any-return]
+
+
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """Divide by the root of the mean of squares over the last dimensions, those of `normalized_shape`.
+
+    Half precisions are computed in float32.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.rms_norm(candelabra.tensor([3.0, 4.0]), (2,))
+    tensor([0.8485, 1.1314])
+    """
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or tuple(input.shape[-len(shape) :]) != shape:
+        wanted = "".join(f", {size}" for size in shape)
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{wanted}], but got input of size{list(input.shape)}"
+        )
+    if weight is not None and tuple(weight.shape) != shape:
+        raise RuntimeError(
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} and normalized_shape = "
+            f"{list(shape)}"
+        )
+    wide = input.to(candelabra.float32) if input.dtype in (candelabra.float16, candelabra.bfloat16) else input
+    if eps is None:
+        eps = candelabra.finfo(wide.dtype).eps
+    dims = tuple(range(-len(shape), 0))
+    result = wide * (wide.square().mean(dims, keepdim=True) + eps).rsqrt()
+    if weight is not None:
+        result = result * weight
+    return result if wide is input else result.to(input.dtype)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """``x / (k + alpha * mean of squares over size neighbouring channels) ^ beta``. Shapes: (N, C, ...)."""
+    if input.ndim < 3:
+        raise ValueError(f"local_response_norm: expected a 3D or higher input (got {input.ndim} dimensions)")
+    if input.numel() == 0:
+        return input
+    from .padding import pad
+
+    # The channels become the rows of one plane, which a window of size x 1 goes over.
+    squares = input.square().reshape(input.shape[0], 1, input.shape[1], -1)
+    mean = _avg_pool(pad(squares, (0, 0, size // 2, (size - 1) // 2)), (size, 1), (1, 1), (0, 0), False, True, None)
+    return input / (mean.reshape(input.shape) * alpha + k).pow(beta)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """Divide by the p-norm along `dim`, or by `eps` where the norm is smaller.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.normalize(candelabra.tensor([3.0, 4.0]), dim=0)
+    tensor([0.6000, 0.8000])
+    """
+    norm = _vector_norm(input, p, dim, True).clamp(min=eps)
+    if out is None:
+        return input / norm
+    return candelabra.div(input, norm, out=out)  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "normalize",
+    "rms_norm",
+]

@@ -1,0 +1,136 @@
+"""Padding: more (or, with negative numbers, fewer) positions at the ends of dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, is_grad_enabled
+
+
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
+    """Add positions before and after the last dimensions.
+
+    Parameters
+    ----------
+    input
+        Any shape.
+    pad
+        Numbers of positions: before and after the last dimension, before and after the one before it, and so on. Negative ones
+        take away.
+    mode
+        ``"constant"``, ``"reflect"`` (mirrored, the edge not repeated), ``"replicate"`` (the edge repeated) or ``"circular"``
+        (the other end). All but constant pad the last one, two or three dimensions of an input that has one or two more.
+    value
+        What constant padding puts in; 0 when not given.
+
+    Raises
+    ------
+    RuntimeError, NotImplementedError
+        When the numbers do not fit the shape, or there is no such mode.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.pad(candelabra.tensor([1.0, 2.0, 3.0]), (1, 2))
+    tensor([0., 1., 2., 3., 0., 0.])
+    >>> F.pad(candelabra.tensor([[1.0, 2.0, 3.0]]), (2, -1), mode="reflect")
+    tensor([[3., 2., 1., 2.]])
+    """
+    amounts = tuple(pad)
+    if len(amounts) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(amounts) > 2 * input.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(amounts)} and input of dimension {input.ndim}"
+        )
+    if mode == "constant":
+        return _constant(input, amounts, 0.0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    dims = len(amounts) // 2
+    if dims not in (1, 2, 3) or input.ndim not in (dims + 1, dims + 2):
+        raise NotImplementedError(
+            f"Padding size {len(amounts)} is not supported for {input.ndim}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
+    for number in range(dims):
+        axis = input.ndim - 1 - number
+        before, after = amounts[2 * number : 2 * number + 2]
+        if before or after:
+            input = _along(input, axis, before, after, mode)
+    return input
+
+
+def _check_length(input: Tensor, axis: int, before: int, after: int) -> None:
+    if input.shape[axis] + before + after < 0:
+        raise RuntimeError(
+            f"The input size {input.shape[axis]}, plus negative padding {before} and {after}, resulted in a negative output size, which is "
+            f"invalid. Check dimension {axis} of your input."
+        )
+
+
+def _constant(input: Tensor, amounts: tuple[int, ...], value: float) -> Tensor:
+    inner = input
+    sizes = list(input.shape)
+    for number in range(len(amounts) // 2):
+        axis = input.ndim - 1 - number
+        before, after = amounts[2 * number : 2 * number + 2]
+        _check_length(input, axis, before, after)
+        if before < 0 or after < 0:
+            cut = max(-before, 0)
+            inner = inner.narrow(axis, cut, inner.shape[axis] - cut - max(-after, 0))
+        sizes[axis] += before + after
+    if not any(amount > 0 for amount in amounts):
+        return inner.clone()  # type: ignore[no-any-return]
+    if not (input.requires_grad and is_grad_enabled()):
+        result = input.new_full(sizes, value)
+        place = result
+        for number in range(len(amounts) // 2):
+            axis = input.ndim - 1 - number
+            place = place.narrow(axis, max(amounts[2 * number], 0), inner.shape[axis])
+        place.copy_(inner)
+        return result  # type: ignore[no-any-return]
+    for number in range(len(amounts) // 2):
+        axis = input.ndim - 1 - number
+        parts = [inner]
+        for position, amount in zip((0, len(parts) + 1), amounts[2 * number : 2 * number + 2], strict=True):
+            if amount > 0:
+                shape = list(inner.shape)
+                shape[axis] = amount
+                parts.insert(position, inner.new_full(shape, value))
+        inner = candelabra.cat(parts, axis) if len(parts) > 1 else inner
+    return inner
+
+
+def _along(input: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    """Pad one dimension by looking up, for each position of the result, where in the input it comes from."""
+    length = input.shape[axis]
+    _check_length(input, axis, before, after)
+    if mode == "reflect" and (before >= length or after >= length):
+        raise RuntimeError(
+            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({before}, {after}) at dimension {axis} of input {list(input.shape)}"
+        )
+    if mode == "circular" and (before > length or after > length):
+        raise RuntimeError("Padding value causes wrapping around more than once.")
+    if mode == "replicate" and length == 0:
+        raise RuntimeError(f"Expected a non-empty dimension {axis} for replicate padding, but got input of size {list(input.shape)}")
+    places = candelabra.arange(-before, length + after, dtype=candelabra.int64, device=input.device)
+    if mode == "reflect":
+        places = (length - 1) - ((length - 1) - places.abs()).abs()
+    elif mode == "replicate":
+        places = places.clamp(0, length - 1)
+    else:
+        places = places.remainder(length)
+    return input.index_select(axis, places)  # type: ignore[no-any-return]
+
+
+__all__ = ["pad"]

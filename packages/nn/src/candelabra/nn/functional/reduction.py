@@ -1,0 +1,39 @@
+"""What becomes of the losses of single elements: `reduction` of all losses."""
+
+from __future__ import annotations
+
+import warnings
+
+from candelabra import Tensor
+
+#: The numbers that operators with a reduction take.
+NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
+    """The reduction that the older arguments `size_average` and `reduce` mean."""
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    reduction = "none" if not reduce else "mean" if size_average else "sum"
+    if emit_warning:
+        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+    return reduction
+
+
+def number(reduction: str) -> int:
+    """The number of a reduction, or ValueError."""
+    found = NUMBERS.get(reduction)
+    if found is None:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return found
+
+
+def reduced(losses: Tensor, reduction: str) -> Tensor:
+    """Losses of elements as `reduction` says: all of them, their mean or their sum."""
+    if reduction == "mean":
+        return losses.mean()  # type: ignore[no-any-return]
+    if reduction == "sum":
+        return losses.sum()  # type: ignore[no-any-return]
+    if reduction == "none":
+        return losses
+    raise ValueError(f"{reduction} is not a valid value for reduction")

@@ -1,0 +1,59 @@
+"""Softmax and its relatives."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from candelabra import Tensor, ops
+
+_softmax = ops.softmax
+_log_softmax = ops.log_softmax
+
+
+def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along `dim`, computed without overflow; with `dtype`, in that dtype.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.softmax(candelabra.tensor([1000.0, 1000.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    if dim is None:
+        dim = _implicit_dim("softmax", input.ndim, _stacklevel)
+    return _softmax(input, dim, dtype)  # type: ignore[no-any-return]
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The logarithm of the softmax along `dim`, computed without overflow; with `dtype`, in that dtype.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.log_softmax(candelabra.zeros(2), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input.ndim, _stacklevel)
+    return _log_softmax(input, dim, dtype)  # type: ignore[no-any-return]
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The softmax of -x along `dim`."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input.ndim, _stacklevel)
+    return _softmax(-input, dim, dtype)  # type: ignore[no-any-return]
+
+
+__all__ = ["log_softmax", "softmax", "softmin"]

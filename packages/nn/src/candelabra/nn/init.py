@@ -1,0 +1,334 @@
+"""Initialization: all functions fill a tensor in place, without recording it, and return it.
+
+Fans: of a weight (out, in, *kernel), ``fan_in = in * product(kernel)`` and ``fan_out = out * product(kernel)``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, no_grad
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor by which the weights before an activation are larger, so that variances stay as they are.
+
+    Parameters
+    ----------
+    nonlinearity
+        ``"linear"``, ``"conv1d"`` and the like, ``"sigmoid"``: 1; ``"tanh"``: 5/3; ``"relu"``: sqrt(2);
+        ``"leaky_relu"``: sqrt(2 / (1 + slope^2)); ``"selu"``: 3/4.
+    param
+        The slope of leaky_relu, 0.01 when not given.
+
+    Raises
+    ------
+    ValueError
+        For other names, or a slope that is no number.
+
+    Examples
+    --------
+    >>> from candelabra import nn
+    >>> nn.init.calculate_gain("tanh")
+    1.6666666666666667
+    """
+    if nonlinearity in (
+        "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",
+    ):  # fmt: skip
+        return 1.0
+    if nonlinearity == "tanh":
+        return 5.0 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "leaky_relu":
+        if param is None:
+            slope = 0.01
+        elif isinstance(param, int | float) and not isinstance(param, bool):
+            slope = float(param)
+        else:
+            raise ValueError(f"negative_slope {param} not a valid number")
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity == "selu":
+        return 3.0 / 4
+    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill with numbers from the uniform distribution on [a, b).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> bool((nn.init.uniform_(candelabra.empty(100), 2, 3) >= 2).all())
+    True
+    """
+    with no_grad():
+        return tensor.uniform_(a, b, generator=generator)  # type: ignore[no-any-return]
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill with numbers from the normal distribution."""
+    with no_grad():
+        return tensor.normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Tensor:
+    """Fill with numbers from the normal distribution, those outside of [a, b] drawn again (by the inverse distribution function)."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.", stacklevel=2
+        )
+
+    def below(x: float) -> float:
+        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+    low, high = below((a - mean) / std), below((b - mean) / std)
+    with no_grad():
+        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
+        tensor.erfinv_()
+        tensor.mul_(std * math.sqrt(2.0)).add_(mean)
+        return tensor.clamp_(a, b)  # type: ignore[no-any-return]
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one value."""
+    with no_grad():
+        return tensor.fill_(val)  # type: ignore[no-any-return]
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.init.eye_(candelabra.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    with no_grad():
+        tensor.zero_()
+        tensor.diagonal().fill_(1)
+    return tensor
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill the weight of a convolution so that it returns its input, as far as there are channels.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.init.dirac_(candelabra.empty(1, 1, 3))
+    tensor([[[0., 1., 0.]]])
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out_channels = tensor.shape[0]
+    if out_channels % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    per_group = out_channels // groups
+    middle = tuple(length // 2 for length in tensor.shape[2:])
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, tensor.shape[1])):
+                tensor[(group * per_group + channel, channel, *middle)] = 1
+    return tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """How many inputs each output is made of, and how many outputs each input goes into."""
+    if tensor.ndim < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return fan_in if mode == "fan_in" else fan_out
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform in +-gain * sqrt(6 / (fan_in + fan_out)). Source: Glorot and Bengio, 2010."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Normal with the standard deviation gain * sqrt(2 / (fan_in + fan_out)). Source: Glorot and Bengio, 2010."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
+    """Uniform in +-gain * sqrt(3 / fan), with the fan of `mode` and the gain of `nonlinearity`. Source: He et al., 2015.
+
+    Parameters
+    ----------
+    tensor
+        A weight of two or more dimensions.
+    a
+        The slope of leaky_relu.
+    mode
+        ``"fan_in"`` keeps variances in the forward direction, ``"fan_out"`` backward.
+    nonlinearity
+        See `calculate_gain`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> bool((nn.init.kaiming_uniform_(candelabra.empty(8, 6)).abs() <= 1).all())
+    True
+    """
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
+    """Normal with the standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        return tensor
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def _orthonormal_columns(matrix: Tensor) -> Tensor:
+    """The factor Q of the QR decomposition of a tall matrix, with a positive diagonal of R, by Householder reflections.
+
+    Source: Golub and Van Loan, Matrix Computations, algorithms 5.1.1 and 5.2.1.
+    """
+    rows, columns = matrix.shape
+    work = matrix.clone()
+    reflections: list[tuple[int, Tensor]] = []
+    signs: list[float] = []
+    for j in range(columns):
+        x = work[j:, j].clone()
+        norm = float(x.square().sum().sqrt())
+        first = float(x[0])
+        alpha = -norm if first >= 0 else norm  # the diagonal entry of R
+        signs.append(1.0 if alpha >= 0 else -1.0)
+        x[0] = first - alpha
+        length = float(x.square().sum())
+        if length > 0:
+            v = (x * math.sqrt(2.0 / length)).reshape(-1, 1)
+            block = work[j:, j:]
+            block.sub_(v @ (v.transpose(0, 1) @ block))
+            reflections.append((j, v))
+    q = candelabra.zeros(rows, columns, dtype=matrix.dtype, device=matrix.device)
+    q.diagonal().fill_(1)
+    for j, v in reversed(reflections):
+        block = q[j:]
+        block.sub_(v @ (v.transpose(0, 1) @ block))
+    return q * candelabra.tensor(signs, dtype=matrix.dtype, device=matrix.device)  # type: ignore[no-any-return]
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Fill with a random orthogonal matrix times `gain`: orthonormal rows or columns, whichever are fewer. Source: Saxe et al., 2013.
+
+    More than two dimensions are taken as (first, all the others).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> q = nn.init.orthogonal_(candelabra.empty(3, 5))
+    >>> bool(candelabra.allclose(q @ q.t(), candelabra.eye(3), atol=1e-5))
+    True
+    """
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.numel() // rows
+    half = tensor.dtype in (candelabra.float16, candelabra.bfloat16)
+    with no_grad():
+        flat = candelabra.empty(
+            (rows, columns), dtype=candelabra.float32 if half else tensor.dtype, device=tensor.device
+        ).normal_(0, 1, generator=generator)  # fmt: skip
+        q = _orthonormal_columns(flat) if rows >= columns else _orthonormal_columns(flat.t().contiguous()).t()
+        tensor.copy_(q.reshape(tensor.shape) * gain)
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Fill a matrix with normal numbers, of which the share `sparsity` of each column is zero. Source: Martens, 2010."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            chosen = candelabra.randperm(rows, device=tensor.device)[:zeros]
+            tensor.select(1, column).index_fill_(0, chosen, 0)
+    return tensor
+
+
+def _renamed(function: Any) -> Any:
+    name = function.__name__.removesuffix("_")
+
+    def older(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2
+        )  # fmt: skip
+        return function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    older.__name__ = older.__qualname__ = name
+    older.__doc__ = f"The older name of `{function.__name__}`."
+    return older
+
+
+uniform = _renamed(uniform_)
+normal = _renamed(normal_)
+constant = _renamed(constant_)
+eye = _renamed(eye_)
+dirac = _renamed(dirac_)
+xavier_uniform = _renamed(xavier_uniform_)
+xavier_normal = _renamed(xavier_normal_)
+kaiming_uniform = _renamed(kaiming_uniform_)
+kaiming_normal = _renamed(kaiming_normal_)
+orthogonal = _renamed(orthogonal_)
+sparse = _renamed(sparse_)
+
+__all__ = [
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",
+    "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
+]  # fmt: skip

@@ -1,0 +1,328 @@
+"""Convolutions over one and two dimensions, and transposed ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+
+def to_tuple(value: Any, count: int) -> tuple[Any, ...]:
+    """An int as that many of it; a sequence as a tuple."""
+    return tuple(value) if not isinstance(value, int) else (value,) * count
+
+
+class _Convolution(Module):
+    """What convolutions of all dimensions share."""
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        dims: int,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        modes = {"zeros", "reflect", "replicate", "circular"}
+        if padding_mode not in modes:
+            raise ValueError(f"padding_mode must be one of {sorted(modes)}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = to_tuple(kernel_size, dims)
+        self.stride = to_tuple(stride, dims)
+        self.padding = padding if isinstance(padding, str) else to_tuple(padding, dims)
+        self.dilation = to_tuple(dilation, dims)
+        self.transposed = transposed
+        self.output_padding = to_tuple(output_padding, dims)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        if isinstance(padding, str):
+            if padding not in ("valid", "same"):
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
+            if padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        # For functional.pad: last dimension first, before and after.
+        self._reversed_padding_repeated_twice: list[int] = []
+        for axis in reversed(range(dims)):
+            if padding == "same":
+                total = self.dilation[axis] * (self.kernel_size[axis] - 1)
+                self._reversed_padding_repeated_twice += [total // 2, total - total // 2]
+            else:
+                before = 0 if padding == "valid" else self.padding[axis]
+                self._reversed_padding_repeated_twice += [before, before]
+        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        self.weight = Parameter(candelabra.empty((first, second // groups, *self.kernel_size), device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(candelabra.empty(out_channels, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew."""
+        # kaiming_uniform_ with a = sqrt(5) is uniform in +-1 / sqrt(fan_in), as the bias is.
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        if self.padding != (0,) * len(self.kernel_size):
+            parts.append(f"padding={self.padding}")
+        if self.dilation != (1,) * len(self.kernel_size):
+            parts.append(f"dilation={self.dilation}")
+        if self.output_padding != (0,) * len(self.kernel_size):
+            parts.append(f"output_padding={self.output_padding}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+class Conv1d(_Convolution):
+    r"""Cross-correlation over one spatial dimension.
+
+    The weight is of shape (out_channels, in_channels / groups, kernel_size); it and the bias start uniform in
+    :math:`\pm 1 / \sqrt{fan\_in}`.
+
+    Shapes: input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) with
+    ``L_out = (L + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.Conv1d(16, 33, 3, stride=2)(candelabra.randn(20, 16, 50)).shape
+    candelabra.Size([20, 33, 24])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            1, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias, padding_mode, device, dtype
+        )  # fmt: skip
+
+    def forward(self, input: Tensor) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0,)
+        return F.conv1d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv2d(_Convolution):
+    r"""Cross-correlation over two spatial dimensions.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Both divisible by `groups`.
+    kernel_size, stride, dilation
+        One number or two (height, width).
+    padding
+        Number of positions added on both sides of each dimension; ``"valid"`` adds none, ``"same"`` as many as keep the size.
+    groups
+        Output channels of one group see the input channels of that group only.
+    bias
+        Whether a bias is added.
+    padding_mode
+        What is added: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+
+    Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with
+    ``H_out = (H + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``, W_out the same. The weight is of shape
+    (out_channels, in_channels / groups, kernel height, kernel width); it and the bias start uniform in :math:`\pm 1 / \sqrt{fan\_in}`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.Conv2d(3, 8, 3, padding="same")(candelabra.randn(2, 3, 28, 28)).shape
+    candelabra.Size([2, 8, 28, 28])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            2, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias, padding_mode, device, dtype
+        )  # fmt: skip
+
+    def forward(self, input: Tensor) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0, 0)
+        return F.conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class _Transposed(_Convolution):
+    """What transposed convolutions share: the output size as an argument of the call."""
+
+    def __init__(self, dims: int, padding_mode: str, padding: Any, *arguments: Any) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        if isinstance(padding, str):
+            raise TypeError(f"padding of {type(self).__name__} must be a number or a tuple of numbers, not '{padding}'")
+        in_channels, out_channels, kernel_size, stride, output_padding, groups, bias, dilation, device, dtype = arguments
+        super().__init__(
+            dims, in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, groups, bias, padding_mode, device, dtype
+        )  # fmt: skip
+
+    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+        """The output padding that gives `output_size`: strided sizes are ambiguous by up to stride - 1."""
+        if output_size is None:
+            return self.output_padding
+        dims = len(self.kernel_size)
+        extra = input.ndim - dims
+        output_size = list(output_size)
+        if len(output_size) == extra + dims:
+            output_size = output_size[extra:]
+        if len(output_size) != dims:
+            raise ValueError(
+                f"ConvTranspose{dims}D: for {input.ndim}D input, output_size must have {dims} or {extra + dims} elements (got {len(output_size)})"
+            )
+        smallest = [
+            (input.shape[extra + i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            for i in range(dims)
+        ]
+        largest = [size + self.stride[i] - 1 for i, size in enumerate(smallest)]
+        if any(not low <= size <= high for low, size, high in zip(smallest, output_size, largest, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} "
+                f"(for an input of {list(input.shape[extra:])})"
+            )
+        return tuple(size - low for low, size in zip(smallest, output_size, strict=True))
+
+
+class ConvTranspose1d(_Transposed):
+    """Transposed convolution over one spatial dimension: the gradient of `Conv1d` with respect to its input.
+
+    The weight is of shape (in_channels, out_channels / groups, kernel_size).
+
+    Shapes: input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) with
+    ``L_out = (L - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.ConvTranspose1d(4, 2, 3, stride=2)(candelabra.randn(1, 4, 5)).shape
+    candelabra.Size([1, 2, 11])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            1, padding_mode, padding, in_channels, out_channels, kernel_size, stride, output_padding, groups, bias, dilation, device, dtype
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        return F.conv_transpose1d(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+
+class ConvTranspose2d(_Transposed):
+    """Transposed convolution over two spatial dimensions: the gradient of `Conv2d` with respect to its input.
+
+    The weight is of shape (in_channels, out_channels / groups, kernel height, kernel width). ``forward(input, output_size)`` chooses
+    among the sizes that the stride leaves open.
+
+    Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with
+    ``H_out = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``, W_out the same.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.ConvTranspose2d(16, 3, 4, stride=2, padding=1)(candelabra.randn(1, 16, 8, 8)).shape
+    candelabra.Size([1, 3, 16, 16])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            2, padding_mode, padding, in_channels, out_channels, kernel_size, stride, output_padding, groups, bias, dilation, device, dtype
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        return F.conv_transpose2d(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+
+__all__ = ["Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"]

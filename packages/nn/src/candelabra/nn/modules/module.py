@@ -1,0 +1,423 @@
+"""`Module`, what every layer and every model is."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Self
+
+from candelabra import Tensor
+
+from ..parameter import Buffer, Parameter
+from . import hooks
+from .conversion import Conversion
+from .hooks import RemovableHandle
+from .registry import Registry
+from .state_dict import StateDict
+from .tree import Tree
+
+
+def typename(value: Any) -> str:
+    """The name of the type of `value` with its module, for messages."""
+    if isinstance(value, Tensor):
+        return "candelabra.Tensor"
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ in ("", "builtins", None) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+class Module(Tree, StateDict, Conversion):
+    """Base of all layers and models.
+
+    A subclass sets its parts in `__init__`, after ``super().__init__()``, and computes in `forward`. Parameters, buffers and modules
+    that are assigned to attributes are registered: they are found by `parameters`, `state_dict`, `to` and the rest.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> class Model(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(4, 8)
+    ...         self.out = nn.Linear(8, 2)
+    ...     def forward(self, x):
+    ...         return self.out(self.hidden(x).relu())
+    >>> model = Model()
+    >>> model
+    Model(
+      (hidden): Linear(in_features=4, out_features=8, bias=True)
+      (out): Linear(in_features=8, out_features=2, bias=True)
+    )
+    >>> model(candelabra.ones(3, 4)).shape
+    candelabra.Size([3, 2])
+    """
+
+    training: bool
+    forward: Callable[..., Any]
+
+    #: Set on an instance, or here for all, when a call has to look for hooks.
+    _hooked: bool = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            name = next(iter(kwargs)) if kwargs else None
+            got = f"an unexpected keyword argument '{name}'" if name else f"but {len(args) + 1} were given"
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got {got}" if name else f"{type(self).__name__}.__init__() takes 1 positional argument {got}"
+            )
+        state = self.__dict__
+        state["training"] = True
+        state["_parameters"] = Registry(self)
+        state["_buffers"] = Registry(self)
+        state["_non_persistent_buffers_set"] = set()
+        for name in _HOOK_TABLES:
+            state[name] = OrderedDict()
+        state["_modules"] = Registry(self)
+
+    # ---- calling
+
+    def forward(self, *args: Any) -> Any:  # type: ignore[no-redef]
+        """Compute the module; every subclass defines this."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooked:
+            return self._call_hooked(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not hooks.any_global():
+            Module._hooked = False
+            if not hooks.has_hooks(self):
+                # All were removed: the next call is a direct one again.
+                self.__dict__.pop("_hooked", None)
+                return self.forward(*args, **kwargs)
+        return hooks.call_with_hooks(self, args, kwargs)
+
+    def _add_hook(self, table: OrderedDict[int, Any], hook: Any, prepend: bool, *flags: OrderedDict[int, bool]) -> RemovableHandle:
+        handle = RemovableHandle(table, extra=flags)
+        table[handle.id] = hook
+        for flag in flags:
+            flag[handle.id] = True
+        if prepend:
+            table.move_to_end(handle.id, last=False)
+        self.__dict__["_hooked"] = True
+        return handle
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before `forward`; what it returns, unless None, replaces args.
+
+        With `with_kwargs` it is ``hook(module, args, kwargs)`` and returns None or ``(args, kwargs)``.
+        """
+        flags = (self._forward_pre_hooks_with_kwargs,) if with_kwargs else ()
+        return self._add_hook(self._forward_pre_hooks, hook, prepend, *flags)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after `forward`; what it returns, unless None, replaces output.
+
+        With `with_kwargs` it is ``hook(module, args, kwargs, output)``; with `always_call` it is called after an exception, too.
+
+        Examples
+        --------
+        >>> import candelabra
+        >>> from candelabra import nn
+        >>> layer = nn.ReLU()
+        >>> handle = layer.register_forward_hook(lambda module, args, output: output + 1)
+        >>> layer(candelabra.zeros(2))
+        tensor([1., 1.])
+        >>> handle.remove()
+        >>> layer(candelabra.zeros(2))
+        tensor([0., 0.])
+        """
+        flags = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        if always_call:
+            flags.append(self._forward_hooks_always_called)
+        return self._add_hook(self._forward_hooks, hook, prepend, *flags)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the gradients of this module are computed; what it returns replaces grad_output."""
+        hooks.require_autograd("register_full_backward_pre_hook")
+        return self._add_hook(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the module's inputs are there.
+
+        Both are tuples, with None where there is no gradient; what the hook returns, unless None, replaces grad_input.
+
+        Raises
+        ------
+        RuntimeError
+            When candelabra.autograd is not installed.
+        """
+        hooks.require_autograd("register_full_backward_hook")
+        return self._add_hook(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Do the same as `register_full_backward_hook`, which is the better name."""
+        return self.register_full_backward_hook(hook)
+
+    # ---- registering
+
+    def _check_name(self, kind: str, name: Any, table: str) -> None:
+        if table not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."' if kind != "module" else f'module name can\'t contain ".", got: {name}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in self.__dict__[table] and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter under a name; None reserves the name.
+
+        Raises
+        ------
+        KeyError
+            When the name is taken or not a good one.
+        TypeError
+            When it is not a `Parameter`.
+        ValueError
+            When it was computed from other tensors, and so is not a leaf.
+        """
+        self._check_name("parameter", name, "_parameters")
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' (candelabra.nn.Parameter or None required)")
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
+                    f"'{name}' as a function of another Tensor, compute the value in the forward() method."
+                )
+            for hook in hooks.global_registration["parameter"].values():
+                new = hook(self, name, param)
+                param = param if new is None else new
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a buffer under a name: a tensor that is moved and (when `persistent`) saved with the module, but not trained.
+
+        Examples
+        --------
+        >>> import candelabra
+        >>> from candelabra import nn
+        >>> module = nn.Module()
+        >>> module.register_buffer("mean", candelabra.zeros(2))
+        >>> module.mean
+        tensor([0., 0.])
+        """
+        self._check_name("buffer", name, "_buffers")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (candelabra.Tensor or None required)")
+        for hook in hooks.global_registration["buffer"].values():
+            new = hook(self, name, tensor)
+            tensor = tensor if new is None else new
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule under a name; None reserves the name."""
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, "_modules")
+        for hook in hooks.global_registration["module"].values():
+            new = hook(self, name, module)
+            module = module if new is None else new
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Do the same as `add_module`."""
+        self.add_module(name, module)
+
+    # ---- attributes
+
+    def __getattr__(self, name: str) -> Any:
+        # What is registered is in the instance dictionary, so whoever comes here asks for something that is not there.
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _forget(self, name: str, *tables: str) -> None:
+        for table in tables:
+            self.__dict__[table].pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+        self.__dict__.pop(name, None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__
+        parameters = state.get("_parameters")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            if name not in parameters:
+                self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+            return
+        if parameters is None:
+            if isinstance(value, Module):
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            if isinstance(value, Buffer):
+                raise AttributeError("cannot assign buffer before Module.__init__() call")
+            object.__setattr__(self, name, value)
+            return
+        if name in parameters:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as parameter '{name}' (candelabra.nn.Parameter or None expected)")
+            self.register_parameter(name, value)
+            return
+        modules = state["_modules"]
+        if isinstance(value, Module):
+            if name not in modules:
+                self._forget(name, "_parameters", "_buffers")
+            for hook in hooks.global_registration["module"].values():
+                new = hook(self, name, value)
+                value = value if new is None else new
+            modules[name] = value
+        elif name in modules:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' (candelabra.nn.Module or None expected)")
+            modules[name] = value
+        elif name in state["_buffers"] or isinstance(value, Buffer):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as buffer '{name}' (candelabra.nn.Buffer, candelabra.Tensor or None expected)"
+                )
+            persistent = value.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set
+            if name not in state["_buffers"]:
+                self._forget(name, "_parameters", "_modules")
+            self.register_buffer(name, value, persistent)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        for table in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__.get(table, ()):
+                del self.__dict__[table][name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__}
+        return sorted(name for name in names if not name[:1].isdigit())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in ("_parameters", "_buffers", "_modules"):
+            self.__dict__[name] = Registry(self, self.__dict__.get(name))
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        for name in _HOOK_TABLES:
+            self.__dict__.setdefault(name, OrderedDict())
+
+    # ---- modes
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode (dropout drops, batch norm uses the batch) for this module and all below it.
+
+        Examples
+        --------
+        >>> from candelabra import nn
+        >>> nn.Dropout().train(False).training
+        False
+        """
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode: ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set whether gradients are computed for the parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn(
+                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a "
+                "differentiable manner) from the original module.",
+                stacklevel=2,
+            )
+        for parameter in self.parameters():
+            grad = parameter.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            elif grad.grad_fn is not None:
+                parameter.grad = grad.detach().zero_()
+            else:
+                grad.requires_grad_(False)
+                grad.zero_()
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call ``fn(module)`` for all modules below this one, then for this one.
+
+        Examples
+        --------
+        >>> from candelabra import nn
+        >>> seen = []
+        >>> _ = nn.Sequential(nn.ReLU(), nn.Tanh()).apply(lambda module: seen.append(type(module).__name__))
+        >>> seen
+        ['ReLU', 'Tanh', 'Sequential']
+        """
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    # ---- printing
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """Return what stands between the parentheses when the module is printed; a subclass may define it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {indent(repr(module))}" for name, module in self._modules.items()]
+        name = self._get_name()
+        if not children and len(lines) < 2:
+            return f"{name}({extra})"
+        return f"{name}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+_HOOK_TABLES = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+def indent(text: str, spaces: int = 2) -> str:
+    """Indent all lines of `text` but the first."""
+    return text.replace("\n", "\n" + " " * spaces)
+
+
+__all__ = ["Module"]

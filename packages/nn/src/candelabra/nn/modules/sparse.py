@@ -1,0 +1,5 @@
+"""Embeddings under the module name they have in PyTorch; see `embedding`."""
+
+from .embedding import Embedding
+
+__all__ = ["Embedding"]

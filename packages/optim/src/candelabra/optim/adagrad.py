@@ -1,0 +1,125 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .fused import FusedOptimizer, as_real, check_lr, number
+
+
+class Adagrad(FusedOptimizer):
+    """Adagrad: gradients divided by the root of the sum of all their squares.
+
+    ``g = grad + weight_decay * p``, ``sum = sum + g^2``, ``p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum) + eps)``.
+    Source: Duchi, Hazan and Singer, 2011.
+
+    Parameters
+    ----------
+    params
+        Tensors, or dicts of groups; see `Optimizer`.
+    lr, lr_decay, weight_decay, eps
+        As above.
+    initial_accumulator_value
+        What the sums start from.
+    maximize
+        Climb instead of descend.
+    foreach, fused
+        ``fused=True`` insists on the operator ``fused_adagrad_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+    differentiable
+        Not supported; True raises RuntimeError.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> weight = candelabra.tensor([1.0])
+    >>> weight.grad = candelabra.tensor([4.0])
+    >>> optim.Adagrad([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000])
+    """
+
+    _operator_name = "fused_adagrad_"
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 <= lr_decay:
+            raise ValueError(f"Invalid lr_decay value: {lr_decay}")
+        if not 0.0 <= weight_decay:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if not 0.0 <= initial_accumulator_value:
+            raise ValueError(f"Invalid initial_accumulator_value value: {initial_accumulator_value}")
+        if not 0.0 <= eps:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            self._states(group, group["params"])
+
+    def _states(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
+        every = self.state
+        states = [every[parameter] for parameter in params]
+        for place, state in enumerate(states):
+            if not state:
+                parameter = params[place].detach()
+                start = group["initial_accumulator_value"]
+                state["step"] = 0
+                state["sum"] = candelabra.full_like(parameter, complex(start, start) if parameter.is_complex() else start)
+        return states
+
+    def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        for step, bucket, bucket_grads, states in self._by_step(params, grads, self._states(group, params)):
+            self._operator(
+                bucket,
+                bucket_grads,
+                [state["sum"] for state in states],
+                number(group["lr"]),
+                group["lr_decay"],
+                group["weight_decay"],
+                group["eps"],
+                group["maximize"],
+                step,
+            )
+            for state in states:
+                state["step"] = step
+
+    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+        for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
+            step = state["step"] = state["step"] + 1
+            if group["maximize"]:
+                grad = -grad
+            if group["weight_decay"] != 0:
+                grad = grad.add(parameter, alpha=group["weight_decay"])
+            lr = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            total = as_real(state["sum"])
+            total.addcmul_(grad, grad, value=1)
+            parameter.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+
+
+__all__ = ["Adagrad"]

@@ -1,0 +1,151 @@
+"""Adam."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .fused import FusedOptimizer, as_real, check_lr, number
+
+
+class Adam(FusedOptimizer):
+    """Adam: steps scaled by running means of the gradient and of its square.
+
+    ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``v = beta2 * v + (1 - beta2) * g^2``,
+    ``p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)``; with `amsgrad` the largest v so far instead of v. With
+    `decoupled_weight_decay` (that is `AdamW`) the decay is ``p = p * (1 - lr * weight_decay)`` instead of a part of g.
+    Sources: Kingma and Ba, 2014; Loshchilov and Hutter, 2017; Reddi, Kale and Kumar, 2018.
+
+    Parameters
+    ----------
+    params
+        Tensors, or dicts of groups; see `Optimizer`.
+    lr, betas, eps, weight_decay, amsgrad, decoupled_weight_decay
+        As above.
+    maximize
+        Climb instead of descend.
+    foreach, fused
+        ``fused=True`` insists on the operator ``fused_adam_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+    capturable, differentiable
+        Not supported; True raises RuntimeError.
+
+    Raises
+    ------
+    ValueError
+        When an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> weight = candelabra.tensor([1.0, 2.0])
+    >>> weight.grad = candelabra.tensor([0.5, -50.0])
+    >>> optim.Adam([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 2.1000])
+    """
+
+    _operator_name = "fused_adam_"
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 <= eps:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for place in (0, 1):
+            if not 0.0 <= betas[place] < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {place}: {betas[place]}")
+        if not 0.0 <= weight_decay:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def _states(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
+        every = self.state
+        states = [every[parameter] for parameter in params]
+        amsgrad = group["amsgrad"]
+        for place, state in enumerate(states):
+            if not state:
+                parameter = params[place].detach()
+                state["step"] = 0
+                state["exp_avg"] = candelabra.zeros_like(parameter)
+                state["exp_avg_sq"] = candelabra.zeros_like(parameter)
+            if amsgrad and "max_exp_avg_sq" not in state:
+                state["max_exp_avg_sq"] = candelabra.zeros_like(params[place].detach())
+        return states
+
+    def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        beta1, beta2 = group["betas"]
+        amsgrad = group["amsgrad"]
+        for step, bucket, bucket_grads, states in self._by_step(params, grads, self._states(group, params)):
+            self._operator(
+                bucket,
+                bucket_grads,
+                [state["exp_avg"] for state in states],
+                [state["exp_avg_sq"] for state in states],
+                [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
+                number(group["lr"]),
+                number(beta1),
+                number(beta2),
+                group["eps"],
+                number(group["weight_decay"]),
+                group["decoupled_weight_decay"],
+                amsgrad,
+                group["maximize"],
+                step,
+            )
+            for state in states:
+                state["step"] = step
+
+    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+        lr, weight_decay = number(group["lr"]), number(group["weight_decay"])
+        beta1, beta2 = (number(beta) for beta in group["betas"])
+        for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
+            step = state["step"] = state["step"] + 1
+            if group["maximize"]:
+                grad = -grad
+            if weight_decay != 0:
+                if group["decoupled_weight_decay"]:
+                    parameter.mul_(1 - lr * weight_decay)
+                else:
+                    grad = grad.add(parameter, alpha=weight_decay)
+            mean, square = as_real(state["exp_avg"]), as_real(state["exp_avg_sq"])
+            mean.lerp_(grad, 1 - beta1)
+            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            if group["amsgrad"]:
+                largest = as_real(state["max_exp_avg_sq"])
+                square = largest.copy_(candelabra.maximum(largest, square))
+            denominator = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
+            parameter.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
+
+
+__all__ = ["Adam"]

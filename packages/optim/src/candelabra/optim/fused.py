@@ -1,0 +1,195 @@
+"""Steps over many parameters in one operator call: what SGD, Adam and their relatives share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, enable_grad, no_grad, ops
+
+from .optimizer import Optimizer
+
+
+class FusedOptimizer(Optimizer):
+    """An optimizer with a fused operator, and a plain path for devices without a kernel for it.
+
+    Parameters are stepped by buckets: those of one group on one device and of one dtype. The option `fused` of a group says which path
+    is taken: True insists on the kernel, False on the plain path, None takes the kernel where there is one.
+    """
+
+    #: Name of the operator in candelabra.ops.
+    _operator_name: str
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        check_options(type(self).__name__, defaults)
+        self._operator = getattr(ops, self._operator_name)
+        self._plans: dict[int, _Plan] = {}
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._operator = getattr(ops, self._operator_name)
+        self._plans = {}
+        for group in self.param_groups:
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+            check_options(type(self).__name__, group)
+        for parameter_state in self.state.values():
+            # PyTorch counts in tensors; here a count is a number until it is saved.
+            if "step" in parameter_state:
+                parameter_state["step"] = int(parameter_state["step"])
+
+    def _state_out(self, state: Any) -> Any:
+        if "step" not in state:
+            return state
+        device = next((value.device for value in state.values() if isinstance(value, Tensor)), None)
+        step = candelabra.tensor(float(state["step"]), dtype=candelabra.float32, device=device)
+        return {name: step if name == "step" else value for name, value in state.items()}
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters that have a gradient.
+
+        Parameters
+        ----------
+        closure
+            Computes the loss and the gradients, and returns the loss; called first.
+
+        Returns
+        -------
+        Any
+            What `closure` returned, else None.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for params, grads, fused in self._buckets(group):
+                if fused:
+                    self._step_fused(group, params, grads)
+                else:
+                    with no_grad():
+                        self._step_plain(group, *_as_real(params, grads))
+        return loss
+
+    def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        """Step one bucket by the operator."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _step_fused()")
+
+    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+        """Step one bucket by ordinary operators; `owners` are the parameters that have the states (complex ones are stepped as real)."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _step_plain()")
+
+    def _buckets(self, group: dict[str, Any]) -> Any:
+        params = group["params"]
+        grads = [grad for parameter in params if (grad := parameter.grad) is not None]
+        plan = self._plans.get(id(params))
+        # The common case: the same list as last time, all of one kind, all with a gradient.
+        if plan is None or not plan.fits(params):
+            plan = self._plans[id(params)] = _Plan(params, self._operator)
+        if plan.whole is not None and len(grads) == len(params):
+            return ((params, grads, plan.whole and self._may_fuse(group)),)
+        return self._split(group, plan)
+
+    def _split(self, group: dict[str, Any], plan: _Plan) -> Iterator[tuple[list[Tensor], list[Tensor], bool]]:
+        for kernel, bucket in plan.buckets:
+            active = [parameter for parameter in bucket if parameter.grad is not None]
+            if active:
+                yield active, [parameter.grad for parameter in active], kernel and self._may_fuse(group)
+
+    def _may_fuse(self, group: dict[str, Any]) -> bool:
+        fused = group.get("fused")
+        return fused if fused is not None else group.get("foreach") is not False
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        check_options(type(self).__name__, group)
+        if group.get("fused"):
+            for parameter in group["params"]:
+                if not has_kernel(self._operator, parameter):
+                    raise RuntimeError(
+                        f"`fused=True` needs floating-point parameters on a device with a kernel for {self._operator_name}, but one is of "
+                        f"{parameter.dtype} on {parameter.device}; leave `fused` out to take the plain path"
+                    )
+
+    def _by_step(
+        self, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
+    ) -> list[tuple[int, list[Tensor], list[Tensor], list[dict[str, Any]]]]:
+        """Parameters that have the same count of steps, together; the count is that of the step being taken."""
+        steps = [state["step"] for state in states]
+        first = steps[0]
+        if steps.count(first) == len(steps):
+            return [(first + 1, params, grads, states)]
+        result = []
+        for count in dict.fromkeys(steps):
+            places = [place for place, step in enumerate(steps) if step == count]
+            result.append((count + 1, [params[i] for i in places], [grads[i] for i in places], [states[i] for i in places]))
+        return result
+
+
+class _Plan:
+    """How the parameters of one group fall into buckets. Kept from step to step as long as it fits."""
+
+    __slots__ = ("buckets", "count", "devices", "dtypes", "params", "whole")
+
+    def __init__(self, params: list[Tensor], operator: Any) -> None:
+        self.params = params
+        self.count = len(params)
+        self.dtypes = [parameter.dtype for parameter in params]
+        self.devices = [parameter.device for parameter in params]
+        kinds: dict[Any, list[Tensor]] = {}
+        for parameter in params:
+            kinds.setdefault((str(parameter.device), parameter.dtype), []).append(parameter)
+        self.buckets = [(has_kernel(operator, bucket[0]), bucket) for bucket in kinds.values()]
+        # Whether the one bucket has a kernel; None when there are several or none.
+        self.whole = self.buckets[0][0] if len(self.buckets) == 1 else None
+
+    def fits(self, params: list[Tensor]) -> bool:
+        return (
+            self.params is params
+            and self.count == len(params)
+            and self.dtypes == [parameter.dtype for parameter in params]
+            and self.devices == [parameter.device for parameter in params]
+        )
+
+
+def has_kernel(operator: Any, parameter: Tensor) -> bool:
+    """Whether the device of a parameter has a kernel of a fused operator, which all take floating tensors only."""
+    return bool(parameter.is_floating_point() and operator.has_kernel(parameter.device))
+
+
+def _as_real(params: list[Tensor], grads: list[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    if not params[0].is_complex():
+        return params, grads, params
+    # Real and imaginary part are stepped as two real numbers, as in PyTorch.
+    return [as_real(p.detach()) for p in params], [as_real(g) for g in grads], params
+
+
+def as_real(tensor: Tensor) -> Tensor:
+    """A complex tensor as a real one with one more dimension, sharing memory; a real one as it is."""
+    return candelabra.view_as_real(tensor) if tensor.is_complex() else tensor  # type: ignore[no-any-return]
+
+
+def check_options(name: str, options: dict[str, Any]) -> None:
+    """Raise for options of PyTorch's optimizers that mean something else than speed and are not there."""
+    if options.get("differentiable"):
+        raise RuntimeError(f"{name}: differentiable=True is not supported; steps are never recorded")
+    if options.get("capturable"):
+        raise RuntimeError(f"{name}: capturable=True is not supported, as steps are not captured in graphs; leave it out")
+    if options.get("fused") and options.get("foreach"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def number(value: Any) -> float:
+    """An option that may be a one-element tensor (a learning rate, for instance) as a number."""
+    return value if type(value) is float else float(value)
+
+
+def check_lr(lr: Any) -> None:
+    """Raise for a learning rate that is negative or a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not 0.0 <= float(lr):
+        raise ValueError(f"Invalid learning rate: {lr}")

@@ -1,0 +1,80 @@
+"""Hooks: functions that are called before or after a step."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+_numbers = itertools.count()
+
+
+class RemovableHandle:
+    """Takes a hook away again: call `remove`, or use the handle as a context manager."""
+
+    def __init__(self, hooks: OrderedDict[int, Any]) -> None:
+        self.id = next(_numbers)
+        self._hooks = weakref.ref(hooks)
+
+    def remove(self) -> None:
+        """Remove the hook. Doing it twice is allowed."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+#: Hooks of all optimizers.
+global_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+global_post: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+
+def add(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    """Put `hook` into a table, last or (with `prepend`) first."""
+    handle = RemovableHandle(table)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer."""
+    return add(global_pre, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
+    return add(global_post, hook)
+
+
+def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The method `step` with the hooks around it."""
+
+    @functools.wraps(step)
+    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._opt_called = True
+        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        if not (pre or post or global_pre or global_post):
+            return step(self, *args, **kwargs)
+        for hook in (*global_pre.values(), *pre.values()):
+            result = hook(self, args, kwargs)
+            if result is not None:
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                args, kwargs = result
+        out = step(self, *args, **kwargs)
+        for hook in (*post.values(), *global_post.values()):
+            hook(self, args, kwargs)
+        return out
+
+    hooked.hooked = True  # type: ignore[attr-defined]
+    return hooked
