@@ -60,12 +60,16 @@ def build_environment(session: nox.Session) -> Path:
     return python
 
 
+#: Wheels that this run of nox has built: sessions that need the same package share it.
+BUILT: dict[str, str] = {}
+
+
 def build(session: nox.Session, packages: list[str]) -> list[str]:
-    """Build wheels of these packages into ``dist/`` and return their paths."""
-    python = build_environment(session)
+    """Build wheels of these packages into ``dist/``, once in a run of nox, and return their paths."""
+    missing = [package for package in packages if package not in BUILT]
+    python = build_environment(session) if missing else Path()
     DIST.mkdir(exist_ok=True)
-    wheels = []
-    for package in packages:
+    for package in missing:
         stem = distribution(package).replace("-", "_")
         for old in DIST.glob(f"{stem}-[0-9]*.whl"):
             old.unlink()
@@ -73,13 +77,12 @@ def build(session: nox.Session, packages: list[str]) -> list[str]:
             str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(DIST), str(PACKAGES / package),
             external=True,
         )  # fmt: skip
-        wheel = str(next(DIST.glob(f"{stem}-[0-9]*.whl")))
-        wheels.append(wheel)
+        wheel = BUILT[package] = str(next(DIST.glob(f"{stem}-[0-9]*.whl")))
         if package == "tensor-core":
             # Backends are built against the installed wheel, as a third party's are.
             session.run(str(python), "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel, external=True)
             session.run(str(python), "-m", "pip", "install", "-q", "pluggy", external=True)
-    return wheels
+    return [BUILT[package] for package in packages]
 
 
 def distribution(package: str) -> str:
