@@ -240,8 +240,7 @@ def _gradcheck(
     every, outputs = _all_outputs(made), _outputs(made)
     targets = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
     for at, target in enumerate(targets):
-        with candelabra.no_grad():
-            jacobians = numerical_jacobian(func, inputs, target, eps) if target.numel() else []
+        jacobians = numerical_jacobian(func, inputs, target, eps) if target.numel() else []
         if not outputs:
             if any(bool((jacobian != 0).any().item()) for jacobian in jacobians):
                 raise GradcheckError("Numerical gradient for function expected to be zero")

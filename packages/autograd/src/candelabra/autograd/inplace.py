@@ -17,7 +17,7 @@ from candelabra import Tensor, ops
 
 from .hooks import keep_retaining
 from .node import MultiNode, SingleNode, next_sequence
-from .recording import RECORDERS, inputs_that_need_self
+from .recording import RECORDERS, inputs_that_need_self, signature
 from .table import ROWS
 
 if TYPE_CHECKING:
@@ -31,15 +31,22 @@ if TYPE_CHECKING:
 def inplace_recorder(name: str) -> Callable[..., Any]:
     """Make what the core calls in the place of the in-place operation of operator `name`."""
     positions: tuple[int, ...] | None = None
+    keyword_only: tuple[str, ...] = ()
 
     def record_in_place(operator: Any, self: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-        nonlocal positions
+        nonlocal positions, keyword_only
         if positions is None:
             positions = inputs_that_need_self(name) if name in ROWS else ()
+            keyword_only = signature(operator.schema).keyword_only
+        if keyword_only:
+            given, named = arguments[: -len(keyword_only)], arguments[-len(keyword_only) :]
+            keywords |= dict(zip(keyword_only, named, strict=True))
+        else:
+            given = arguments
         check_in_place(self)
         everything = (self, *arguments)
         if not (self.is_floating_point() or self.is_complex()):
-            return operator.raw(self, *arguments, **keywords)
+            return operator.raw(self, *given, **keywords)
         base = self._base
         old = self.detach()
         shared = [position for position, argument in enumerate(arguments) if _may_share(argument, self, base)]
@@ -52,7 +59,7 @@ def inplace_recorder(name: str) -> Callable[..., Any]:
         recorded = list(arguments)
         for position in shared:
             recorded[position] = old if arguments[position] is self else arguments[position].clone()
-        operator.raw(self, *arguments, **keywords)
+        operator.raw(self, *given, **keywords)
         if base is None:
             RECORDERS[name](self, old, *recorded)
             self._bump_history()

@@ -43,6 +43,7 @@ class Signature(NamedTuple):
     """What a recorder has to know of an operator's schema."""
 
     parameters: tuple[Parameter, ...]
+    keyword_only: tuple[str, ...]
     results: int
 
 
@@ -52,17 +53,21 @@ def signature(schema: str) -> Signature:
     arrow = schema.rindex("->")
     inside = schema[opening + 1 : schema.rindex(")", 0, arrow)]
     parameters = []
+    keyword_only = 0
     depth = start = 0
     for position, character in enumerate(inside + ","):
         depth += (character in "([") - (character in ")]")
         if character == "," and depth == 0:
             part = inside[start:position].strip().partition("=")[0]
             start = position + 1
-            if part and part != "*":
+            if part == "*":
+                keyword_only = len(parameters) + 1
+            elif part:
                 kind, _, name = part.rpartition(" ")
                 parameters.append(Parameter(_legal(name), kind))
     results = schema[arrow + 2 :].strip()
-    return Signature(tuple(parameters), results.count(",") + 1 if results.startswith("(") and results != "()" else 1)
+    named = tuple(parameter.name for parameter in parameters[keyword_only - 1 :]) if keyword_only else ()
+    return Signature(tuple(parameters), named, results.count(",") + 1 if results.startswith("(") and results != "()" else 1)
 
 
 def _legal(name: str) -> str:
@@ -145,7 +150,7 @@ class _Writer:
         write = self.lines.append
         write(f"class {class_name}({'SingleNode' if single else 'MultiNode'}):")
         write(f"    __slots__ = {tuple(slots)!r}")
-        write("    def backward(node, grad):" if single else "    def backward(node, grad, edges):")
+        write("    def backward(node, incoming):" if single else "    def backward(node, incoming, edges):")
         if not single:
             write(f"        {', '.join(f'edge_{name}' for name in inputs)}, = edges")
         if tensors:
@@ -172,7 +177,7 @@ class _Writer:
     def arguments_of(self, formula: Callable[..., Any]) -> str:
         """Write the arguments of a formula's call."""
         code = formula.__code__
-        names = ["grad"]
+        names = ["incoming"]  # an operator may have an argument of the name grad
         for name in code.co_varnames[1 : code.co_argcount]:
             names.append(name if name == "needs" or self.kept(name).kind != "value" else f"node.value_{name}")
         return ", ".join(names)
@@ -252,6 +257,8 @@ class _Writer:
         target = "result[0]" if self.results > 1 else "result"
         if any(kind.startswith("dtype") for kind in self.parameters.values()):
             write(f"    if not ({target}.is_floating_point() or {target}.is_complex()): return result")
+        if self.row.may_return_self:
+            write(f"    if result is {inputs[0]}: return result")
         for name in inputs:
             write(f"    edge_{name} = {name}._edge" + (f" if isinstance({name}, Tensor) else None" if self.may_be_other(name) else ""))
         if len(cases) == 3:
@@ -306,13 +313,14 @@ def _use(name: str, record: Recorder) -> Recorder:
         record = mode(record)
     RECORDERS[name] = record
     operator = OPERATORS[name]
-    if not operator.changes_arguments or name in _MIXED:
+    if not _only_changes(operator):
         operator.recorder = record
     return record
 
 
-#: Operators that change an argument (running statistics) beside computing results of their own.
-_MIXED = ("native_batch_norm",)
+def _only_changes(operator: Any) -> bool:
+    """Whether the operator's result is the argument that it changes (not so for one that also keeps running statistics)."""
+    return "!)" in operator.schema and operator.result_count == 1
 
 
 def _lazy(name: str) -> Recorder:
@@ -350,7 +358,7 @@ def install() -> None:
             raise RuntimeError(f"candelabra-autograd has a formula for {name!r}, which this candelabra-tensor-core does not know")
         _plain[name] = _lazy(name)
         _use(name, _plain[name])
-        if operator.changes_arguments and name not in _MIXED:
+        if _only_changes(operator):
             operator.inplace_recorder = inplace_recorder(name)
         elif operator.inplace is not None:
             operator.inplace.inplace_recorder = inplace_recorder(name)

@@ -39,6 +39,8 @@ class Row:
     #: Gradients are summed to the sizes of the inputs, and converted to their dtype.
     broadcast: bool = False
     title: str = ""
+    #: Whether the result may be the first argument itself: then there is nothing to record.
+    may_return_self: bool = False
     inputs: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +53,9 @@ ROWS: dict[str, Row] = {}
 WRITTEN: dict[str, Callable[..., Any]] = {}
 
 
-def derivative(name: str, /, *, broadcast: bool = False, title: str = "", **formulas: Formula) -> None:
+def derivative(
+    name: str, /, *, broadcast: bool = False, title: str = "", may_return_self: bool = False, **formulas: Formula
+) -> None:
     """Enter the formulas of operator `name`.
 
     Parameters
@@ -62,10 +66,12 @@ def derivative(name: str, /, *, broadcast: bool = False, title: str = "", **form
         Whether inputs may have been broadcast or promoted: their gradients are then brought back to their sizes and dtypes.
     title
         Name of the node without ``Backward0``; the operator's in camel case by default.
+    may_return_self
+        Whether the operator returns its argument where nothing is to be done.
     formulas
         By input: the function that gives its gradient.
     """
-    ROWS[name] = Row(name, formulas, broadcast=broadcast, title=title or title_of(name))
+    ROWS[name] = Row(name, formulas, broadcast=broadcast, title=title or title_of(name), may_return_self=may_return_self)
 
 
 def joint_derivative(name: str, inputs: tuple[str, ...], formula: Formula, *, broadcast: bool = False, title: str = "") -> None:

@@ -1,0 +1,43 @@
+"""Every differentiable operator of the catalogue, first and second derivatives, against finite differences."""
+
+from __future__ import annotations
+
+import candelabra
+import pytest
+from candelabra.autograd.recording import write_recorder
+from candelabra.autograd.table import ROWS, WRITTEN
+from candelabra.catalogue import OPERATORS
+from checking import check_operator
+from samples import COMPLEX_OPERATORS, has_samples
+
+_NONDIFFERENTIABLE, _COMPOSITE = 8, 256
+#: What only the in-place tests can check, what is random, and what says that it has no derivative.
+_ELSEWHERE = {"copy_", "fill_", "uniform_", "normal_", "bernoulli_", "exponential_", "random_range_", "native_dropout", "nextafter"}
+DIFFERENTIABLE = [name for name, operator in OPERATORS.items() if not operator.tags & _NONDIFFERENTIABLE]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_there_is_a_formula_or_a_decomposition(name):
+    operator = OPERATORS[name]
+    if name in ROWS:
+        write_recorder(name).build()
+    assert name in ROWS or name in WRITTEN or (operator.tags & _COMPOSITE and operator.composite is not None)
+
+
+def test_no_formula_without_an_operator():
+    assert [name for name in (*ROWS, *WRITTEN) if name not in OPERATORS] == []
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_there_are_samples(name):
+    assert has_samples(name) or name in _ELSEWHERE
+
+
+@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if name not in _ELSEWHERE])
+def test_real(name):
+    assert check_operator(name, candelabra.float64) > 0 or name.endswith("norm_backward")
+
+
+@pytest.mark.parametrize("name", COMPLEX_OPERATORS)
+def test_complex(name):
+    assert check_operator(name, candelabra.complex128) > 0
