@@ -172,6 +172,8 @@ LAYERS: list[Case] = [
     ("conv bias", lambda: c.ops.convolution(f(2, 3, 5), f(4, 3, 3), f(3), [1], [0], [1], 1), RuntimeError, "expected bias to be 1-dimensional with 4 elements"),
     ("conv dtype", lambda: c.ops.convolution(f(2, 3, 5), d(4, 3, 3), None, [1], [0], [1], 1), RuntimeError, r"Input type \(float\) and weight type \(double\) should be the same"),
     ("conv lists", lambda: c.ops.convolution(f(2, 3, 5, 5), f(4, 3, 3, 3), None, [1, 1, 1], [0], [1], 1), RuntimeError, "expected stride to be a single integer value or a list of 2 values"),
+    ("conv overflow", lambda: c.ops.convolution(f(2, 3, 5), f(4, 3, 3), None, [1], [0], [2**63 - 1], 1), RuntimeError, "dilation=.* is out of range"),
+    ("pool overflow", lambda: c.ops.max_pool(f(1, 1, 5), [2**62], [], [2**61], [1], False), RuntimeError, "is out of range"),
     ("pool padding", lambda: c.ops.max_pool(f(1, 1, 5, 5), [3, 3], [], [2, 2], [1, 1], False), RuntimeError, "pad should be at most half of effective kernel size, but got pad=2, kernel_size=3 and dilation=1"),
     ("pool size", lambda: c.ops.max_pool(f(2, 3, 5, 5), [7, 7], [], [0, 0], [1, 1], False), RuntimeError, r"Given input size: \(3x5x5\). Calculated output size: \(3x0x0\). Output size is too small"),
     ("pool stride", lambda: c.ops.max_pool(f(1, 1, 5, 5), [3, 3], [0, 0], [0, 0], [1, 1], False), RuntimeError, "stride should not be zero"),
@@ -214,6 +216,16 @@ def test_numel_overflow() -> None:
     tall = c.empty(1).expand(1, 2**40)
     with pytest.raises(RuntimeError, match="integer multiplication overflow"):
         wide + tall
+
+
+def test_optimizer_lists() -> None:
+    options = (0.1, 0.0, 0.9, 0.0, False, False, True)
+    with pytest.raises(RuntimeError, match="expected one entry for each of 1 parameters in list 1, but got 2"):
+        c.ops.fused_sgd_([f(2)], [f(2), f(2)], [f(2)], *options)
+    with pytest.raises(RuntimeError, match=r"entry 0 of list 1 is of shape \[3\].*but its parameter of shape \[2\]"):
+        c.ops.fused_sgd_([f(2)], [f(3)], [f(2)], *options)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+        c.ops.fused_sgd_([f(1).expand(2)], [f(2)], [f(2)], *options)
 
 
 # ---- shapes and dtypes that are given
