@@ -14,6 +14,7 @@ from . import composite
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
     from typing import Any
 
 #: Dtypes under the names that hide Python's own or are PyTorch's second ones.
@@ -87,12 +88,8 @@ def missing_attribute(name: str) -> Any:
     if name in SUBPACKAGES:
         try:
             return importlib.import_module(f"candelabra.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"candelabra.{name}":
-                raise
-            raise AttributeError(
-                f"candelabra.{name} is not installed: pip install {SUBPACKAGES[name]}", name=name, obj=sys.modules["candelabra"]
-            ) from error
+        except MissingPackageError as error:
+            raise AttributeError(str(error), name=name, obj=sys.modules["candelabra"]) from error
     if name in LAZY_MODULES:
         return importlib.import_module(f"candelabra.{name}")
     if name in LAZY_FUNCTIONS:
@@ -100,6 +97,17 @@ def missing_attribute(name: str) -> Any:
     if name == "default_generator":
         return _C.default_generator(_C.get_default_device())
     raise AttributeError(f"module 'candelabra' has no attribute '{name}'", name=name, obj=sys.modules["candelabra"])
+
+
+class MissingPackageError(ModuleNotFoundError):
+    """A subpackage of Candelabra is asked for whose distribution is not installed.
+
+    Its `name` is not set: with it, ``from candelabra import nn`` would drop the message for one of its own. `subpackage` has it.
+    """
+
+    def __init__(self, subpackage: str) -> None:
+        super().__init__(f"candelabra.{subpackage} is not installed: pip install {SUBPACKAGES[subpackage]}")
+        self.subpackage = subpackage
 
 
 class MissingSubpackage:
@@ -110,10 +118,16 @@ class MissingSubpackage:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise where `name` is a subpackage that a distribution would bring."""
+        """Raise where `name` is imported and is a subpackage that a distribution would bring."""
         parent, _, child = name.partition(".")
-        if parent == "candelabra" and child in SUBPACKAGES:
-            raise ModuleNotFoundError(f"candelabra.{child} is not installed: pip install {SUBPACKAGES[child]}", name=name)
+        if parent != "candelabra" or child not in SUBPACKAGES:
+            return
+        # An import is told; importlib.util.find_spec, which only asks whether there is one, gets its None.
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and "importlib._bootstrap" in frame.f_code.co_filename:
+            if frame.f_code.co_name == "_find_and_load_unlocked":
+                raise MissingPackageError(child)
+            frame = frame.f_back
 
 
 if not any(finder is MissingSubpackage for finder in sys.meta_path):

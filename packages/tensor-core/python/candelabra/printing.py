@@ -202,8 +202,16 @@ def _is_usual(dtype: _C.dtype, empty: bool) -> bool:
     return not empty and (dtype in (_C.int64, _C.bool) or dtype is default.to_complex())
 
 
+def _is_default_device(device: _C.device) -> bool:
+    try:
+        return device == _C.get_default_device()
+    except _C.BackendError:
+        # The default device has no backend here.
+        return False
+
+
 def _suffixes(t: Tensor) -> Iterator[str]:
-    if t.device != _C.get_default_device():
+    if not _is_default_device(t.device):
         yield f"device='{t.device}'"
     empty = t.numel() == 0
     if (empty and t.ndim != 1) or (not empty and not options.edgeitems):

@@ -17,7 +17,7 @@ def load_autograd() -> bool:
     try:
         importlib.import_module("candelabra.autograd")
     except ModuleNotFoundError as error:
-        if error.name != "candelabra.autograd":
+        if getattr(error, "subpackage", None) != "autograd":
             raise
         return False
     return True
