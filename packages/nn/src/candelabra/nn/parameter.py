@@ -28,6 +28,9 @@ class Parameter(Tensor):
     tensor([1., 1.])
     """
 
+    #: Read by candelabra.printing: the numbers are printed as those of a plain tensor.
+    _prints_as_tensor = True
+
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = candelabra.empty(0)

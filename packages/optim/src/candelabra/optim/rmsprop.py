@@ -34,11 +34,11 @@ class RMSprop(FusedOptimizer):
     --------
     >>> import candelabra
     >>> from candelabra import optim
-    >>> weight = candelabra.tensor([1.0])
+    >>> weight = candelabra.tensor([2.0])
     >>> weight.grad = candelabra.tensor([4.0])
     >>> optim.RMSprop([weight], lr=0.1).step()
     >>> weight
-    tensor([0.])
+    tensor([1.])
     """
 
     _operator_name = "fused_rmsprop_"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import candelabra
 from candelabra import Tensor, ops
 
 _vector_norm = ops.linalg_vector_norm
@@ -20,6 +21,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     for x in (x1, x2):
         if not x.is_floating_point():
             raise RuntimeError(f"cosine_similarity: expected inputs of a floating dtype, but got {x.dtype}")
+    x1, x2 = candelabra.broadcast_tensors(x1, x2)
     first = x1 / _vector_norm(x1, 2, dim, True).clamp(min=eps)
     second = x2 / _vector_norm(x2, 2, dim, True).clamp(min=eps)
     return (first * second).sum(dim)  # type: ignore[no-any-return]

@@ -111,7 +111,11 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         _same_size(input, target)
     difference = (input - target).abs()
     losses = candelabra.where(difference <= delta, difference.square() * 0.5, (difference - 0.5 * delta) * delta)
-    return _weighted(losses, weight, input, reduction)
+    if weight is not None:
+        if weight.shape != input.shape:
+            raise ValueError("Weights and input must have the same size.")
+        losses = losses * weight  # unlike those of mse_loss and l1_loss, PyTorch's mean is not the weighted one here
+    return reduced(losses, reduction)
 
 
 def hinge_embedding_loss(

@@ -119,6 +119,12 @@ def _along(input: Tensor, axis: int, before: int, after: int, mode: str) -> Tens
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
             f"({before}, {after}) at dimension {axis} of input {list(input.shape)}"
         )
+    if mode == "circular" and (before < 0 or after < 0):
+        # What is taken away does not come back at the other end.
+        cut = max(-before, 0)
+        length += min(before, 0) + min(after, 0)
+        input = input.narrow(axis, cut, length)
+        before, after = max(before, 0), max(after, 0)
     if mode == "circular" and (before > length or after > length):
         raise RuntimeError("Padding value causes wrapping around more than once.")
     if mode == "replicate" and length == 0:

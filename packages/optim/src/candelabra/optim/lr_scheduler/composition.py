@@ -1,0 +1,169 @@
+"""Schedules made of schedules."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+from ..optimizer import Optimizer
+from .base import LRScheduler, copied, set_option
+
+
+class SequentialLR(LRScheduler):
+    """One schedule after another, each beginning at one of `milestones`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> from candelabra.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
+    >>> optimizer = optim.SGD([candelabra.zeros(1)], lr=1.0)
+    >>> schedule = SequentialLR(
+    ...     optimizer, [ConstantLR(optimizer, 0.1, total_iters=2), ExponentialLR(optimizer, 0.5)], milestones=[2]
+    ... )
+    >>> rates = []
+    >>> for epoch in range(4):
+    ...     rates += schedule.get_last_lr()
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> rates
+    [0.1, 0.1, 1.0, 0.5]
+    """
+
+    def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1) -> None:
+        if len(schedulers) < 1:
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+        for number, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{type(self).__name__} at index {number} should have `optimizer` as its attribute.")
+            if type(scheduler).__name__ == "ReduceLROnPlateau":
+                raise ValueError(
+                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
+                    f"when calling `step`, but got one at index {number} in the given schedulers sequence."
+                )
+            if optimizer is not scheduler.optimizer:
+                raise ValueError(
+                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
+                )
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
+                f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}"
+            )
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        self.optimizer = optimizer
+        # Every schedule took its first step when it was made: take all of them back, and do the first one's again.
+        for group in optimizer.param_groups:
+            set_option(group, "lr", copied(group["initial_lr"]))
+        for scheduler in schedulers:
+            _step_back(scheduler)
+        schedulers[0]._initial_step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self) -> None:  # type: ignore[override]
+        """Go on to the next step, of the schedule whose turn it is."""
+        self.last_epoch += 1
+        number = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[number]
+        if number > 0 and self._milestones[number - 1] == self.last_epoch:
+            _restart(scheduler)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything but the optimizer, with the state dicts of the schedules."""
+        state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what `state_dict` returned."""
+        state = dict(state_dict)
+        saved = state.pop("_schedulers")
+        self.__dict__.update(state)
+        for scheduler, below in zip(self._schedulers, saved, strict=True):
+            scheduler.load_state_dict(below)
+
+
+def _step_back(scheduler: LRScheduler) -> None:
+    if isinstance(scheduler, SequentialLR):
+        for below in scheduler._schedulers:
+            _step_back(below)
+    scheduler.last_epoch -= 1
+
+
+def _restart(scheduler: LRScheduler) -> None:
+    """Bring a schedule to its step 0, from the rate it began with."""
+    scheduler.last_epoch = -1 if not isinstance(scheduler, SequentialLR) else scheduler.last_epoch
+    if isinstance(scheduler, SequentialLR):
+        scheduler.step()
+        return
+    for group, base in zip(scheduler.optimizer.param_groups, scheduler.base_lrs, strict=True):
+        set_option(group, "lr", copied(base))
+    scheduler._initial_step()
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedules stepped together: each changes what the one before has set.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> from candelabra.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR
+    >>> optimizer = optim.SGD([candelabra.zeros(1)], lr=1.0)
+    >>> schedule = ChainedScheduler([ConstantLR(optimizer, 0.5, total_iters=2), ExponentialLR(optimizer, 0.5)])
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        if len(schedulers) < 1:
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+        optimizer = optimizer or schedulers[0].optimizer
+        for number, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{type(self).__name__} at index {number} should have `optimizer` as its attribute.")
+            if type(scheduler).__name__ == "ReduceLROnPlateau":
+                raise ValueError(
+                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
+                    f"when calling `step`, but got one at index {number} in the given schedulers sequence."
+                )
+            if optimizer is not scheduler.optimizer:
+                raise ValueError(
+                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
+                )
+        self._schedulers = list(schedulers)
+        self.optimizer = optimizer
+        self._last_lr = self._lrs()
+
+    def step(self) -> None:  # type: ignore[override]
+        """Step all schedules."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._lrs()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state dicts of the schedules."""
+        state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what `state_dict` returned."""
+        state = dict(state_dict)
+        saved = state.pop("_schedulers")
+        self.__dict__.update(state)
+        for scheduler, below in zip(self._schedulers, saved, strict=True):
+            scheduler.load_state_dict(below)
+
+
+__all__ = ["ChainedScheduler", "SequentialLR"]
