@@ -85,8 +85,14 @@ void Call::broadcast(int i, std::span<const int64_t> sizes) {
     strides[d] = size != sizes[d] || d < added ? 0 : old.strides[d - added];
   }
   cb_tensor* descriptor = arena.make<cb_tensor>(1);
-  *descriptor = {old.data, arena.copy(sizes), strides, product(sizes), ndim, static_cast<int32_t>(argument.tensor->dtype),
-                 argument.tensor->device().index, 0};
+  *descriptor = {old.data,
+                 arena.copy(sizes),
+                 strides,
+                 product(sizes),
+                 ndim,
+                 static_cast<int32_t>(argument.tensor->dtype),
+                 argument.tensor->device().index,
+                 0};
   argument.descriptor = descriptor;
 }
 

@@ -6,6 +6,18 @@
 
 namespace candelabra {
 
+namespace {
+
+// Strides of sizes whose product overflows are never used, as such a tensor has no elements or is refused; the overflow is
+// harmless.
+int64_t stepped(int64_t step, int64_t size) {
+  int64_t result;
+  __builtin_mul_overflow(step, std::max<int64_t>(size, 1), &result);
+  return result;
+}
+
+}  // namespace
+
 std::string to_text(std::span<const int64_t> values) {
   std::string result = "[";
   for (size_t i = 0; i < values.size(); ++i) {
@@ -15,7 +27,9 @@ std::string to_text(std::span<const int64_t> values) {
   return result += "]";
 }
 
-std::ostream& operator<<(std::ostream& stream, SizesText sizes) { return stream << to_text(sizes.values); }
+std::ostream& operator<<(std::ostream& stream, SizesText sizes) {
+  return stream << to_text(sizes.values);
+}
 
 int64_t product(std::span<const int64_t> sizes) {
   int64_t result = 1;
@@ -35,19 +49,18 @@ Dims contiguous_strides(std::span<const int64_t> sizes) {
   int64_t step = 1;
   for (int i = strides.size() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
+    step = stepped(step, sizes[i]);
   }
   return strides;
 }
 
 Dims channels_last_strides(std::span<const int64_t> sizes) {
-  check(sizes.size() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, but got shape ",
-        shown(sizes));
+  check(sizes.size() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, but got shape ", shown(sizes));
   Dims strides(4, 1);
   int64_t step = 1;
   for (int i : {1, 3, 2, 0}) {
     strides[i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
+    step = stepped(step, sizes[i]);
   }
   return strides;
 }
@@ -58,8 +71,7 @@ int wrap_dim(int64_t dim, int ndim, bool wrap_zero) {
     ndim = 1;
   }
   if (dim < -ndim || dim >= ndim) [[unlikely]] {
-    raise(PyExc_IndexError, "Dimension out of range (expected to be in range of [", -ndim, ", ", ndim - 1, "], but got ", dim,
-          ")");
+    raise(PyExc_IndexError, "Dimension out of range (expected to be in range of [", -ndim, ", ", ndim - 1, "], but got ", dim, ")");
   }
   return static_cast<int>(dim < 0 ? dim + ndim : dim);
 }

@@ -58,7 +58,9 @@ int combine(int higher, int lower) {
 
 }  // namespace
 
-Dtype promote(Dtype a, Dtype b) { return static_cast<Dtype>(promotion_table[static_cast<int>(a)][static_cast<int>(b)]); }
+Dtype promote(Dtype a, Dtype b) {
+  return static_cast<Dtype>(promotion_table[static_cast<int>(a)][static_cast<int>(b)]);
+}
 
 bool can_cast(Dtype from, Dtype to) {
   if (is_complex(from)) return is_complex(to);

@@ -1,5 +1,7 @@
 #include "checks.hpp"
 
+#include <cstdint>
+
 #include "../operator.hpp"
 
 namespace candelabra::shapes {
@@ -68,9 +70,9 @@ std::string_view base_name(const Call& call) {
 }
 
 const char* c_name(Dtype dtype) {
-  static constexpr const char* names[dtype_count] = {"bool",      "unsigned char", "signed char", "short",  "int",
-                                                     "long",      "c10::Half",     "c10::BFloat16", "float", "double",
-                                                     "c10::complex<float>", "c10::complex<double>"};
+  static constexpr const char* names[dtype_count] = {"bool",  "unsigned char", "signed char",         "short",
+                                                     "int",   "long",          "c10::Half",           "c10::BFloat16",
+                                                     "float", "double",        "c10::complex<float>", "c10::complex<double>"};
   return names[static_cast<int>(dtype)];
 }
 
@@ -95,8 +97,11 @@ void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
       fits = number.i >= -limit + (is_signed ? 0 : 1) && number.i < limit;  // -1 is 255 as a uint8
     }
   }
-  const char* type = dtype == Dtype::UInt8 ? "uint8_t" : dtype == Dtype::Int8 ? "int8_t" : dtype == Dtype::Int16 ? "int16_t" :
-                     dtype == Dtype::Int64 ? "int64_t" : c_name(dtype);
+  const char* type = dtype == Dtype::UInt8   ? "uint8_t"
+                     : dtype == Dtype::Int8  ? "int8_t"
+                     : dtype == Dtype::Int16 ? "int16_t"
+                     : dtype == Dtype::Int64 ? "int64_t"
+                                             : c_name(dtype);
   check(fits, PyExc_RuntimeError, "value cannot be converted to type ", type, " without overflow");
 }
 
@@ -189,6 +194,13 @@ void spread_list(Call& call, int i, int spatial, const char* list_name, const ch
         " to be a single integer value or a list of ", spatial, " values to match the ", what, " dimensions, but got ", list_name,
         "=", shown(values));
   call.set_ints(i, Dims(spatial, values[0]));
+}
+
+void check_magnitude(const Call& call, std::span<const int64_t> values, const char* list_name) {
+  for (int64_t value : values) {
+    check(value <= INT32_MAX && value >= INT32_MIN, PyExc_RuntimeError, base_name(call), "(): ", list_name, "=", shown(values),
+          " is out of range");
+  }
 }
 
 }  // namespace candelabra::shapes

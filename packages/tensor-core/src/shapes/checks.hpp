@@ -41,7 +41,9 @@ Output& combine(Call& call, std::initializer_list<int> operands, Dtype result);
 
 // A tensor without dimensions is seen as one-dimensional of size 1.
 void see_dimension(Call& call, int i);
-inline uint64_t inserted_dimension(const TensorObject& tensor) { return tensor.ndim() == 0 ? 1 : 0; }
+inline uint64_t inserted_dimension(const TensorObject& tensor) {
+  return tensor.ndim() == 0 ? 1 : 0;
+}
 
 // Whether results of this tensor are to be in channels-last order, and making an argument contiguous in one of the two orders.
 inline bool prefers_channels_last(const TensorObject& tensor) {
@@ -52,5 +54,8 @@ void set_layout(Output& output, bool channels_last);
 
 // A list with one entry for each spatial dimension; a single entry stands for all.
 void spread_list(Call& call, int i, int spatial, const char* list_name, const char* what);
+
+// Throws where a number of this list is larger than what geometry can be computed with safely, and kernels take.
+void check_magnitude(const Call& call, std::span<const int64_t> values, const char* list_name);
 
 }  // namespace candelabra::shapes

@@ -21,12 +21,12 @@ std::string joined_sizes(std::span<const int64_t> sizes) {
 
 void check_parameters(const Convolution& conv, const char* name) {
   for (int d = 0; d < conv.spatial; ++d) {
-    check(conv.padding[d] >= 0, PyExc_RuntimeError, name, "(): negative padding is not supported, but got padding=",
-          shown(conv.padding));
-    check(conv.stride[d] > 0, PyExc_RuntimeError, name, "(): non-positive stride is not supported, but got stride=",
-          shown(conv.stride));
-    check(conv.dilation[d] > 0, PyExc_RuntimeError, name, "(): non-positive dilation is not supported, but got dilation=",
-          shown(conv.dilation));
+    check(conv.padding[d] >= 0, PyExc_RuntimeError, name,
+          "(): negative padding is not supported, but got padding=", shown(conv.padding));
+    check(conv.stride[d] > 0, PyExc_RuntimeError, name,
+          "(): non-positive stride is not supported, but got stride=", shown(conv.stride));
+    check(conv.dilation[d] > 0, PyExc_RuntimeError, name,
+          "(): non-positive dilation is not supported, but got dilation=", shown(conv.dilation));
   }
   check(conv.groups > 0, PyExc_RuntimeError, name, "(): non-positive groups is not supported, but got groups=", conv.groups);
   check(conv.weight[0] >= conv.groups, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
@@ -41,8 +41,8 @@ void check_parameters(const Convolution& conv, const char* name) {
 Dims output_sizes(const Convolution& conv, const char* name) {
   check_parameters(conv, name);
   check(conv.input[1] == conv.weight[1] * conv.groups, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
-        ", weight of size ", shown(conv.weight), ", expected input", shown(conv.input), " to have ",
-        conv.weight[1] * conv.groups, " channels, but got ", conv.input[1], " channels instead");
+        ", weight of size ", shown(conv.weight), ", expected input", shown(conv.input), " to have ", conv.weight[1] * conv.groups,
+        " channels, but got ", conv.input[1], " channels instead");
   Dims padded, kernel, sizes{conv.input[0], conv.weight[0]};
   bool fits = true;
   for (int d = 0; d < conv.spatial; ++d) {
@@ -53,8 +53,8 @@ Dims output_sizes(const Convolution& conv, const char* name) {
     fits = fits && padded[d] >= kernel[d];
     sizes.push_back((padded[d] - kernel[d]) / conv.stride[d] + 1);
   }
-  check(fits, PyExc_RuntimeError, name, "(): Calculated padded input size per channel: (", joined_sizes(padded), "). Kernel size: (",
-        joined_sizes(kernel), "). Kernel size can't be greater than actual input size");
+  check(fits, PyExc_RuntimeError, name, "(): Calculated padded input size per channel: (", joined_sizes(padded),
+        "). Kernel size: (", joined_sizes(kernel), "). Kernel size can't be greater than actual input size");
   return sizes;
 }
 
@@ -66,14 +66,19 @@ void read_parameters(Call& call, Convolution& conv, int first) {
   conv.padding = call.ints(first + 1);
   conv.dilation = call.ints(first + 2);
   conv.groups = call.integer(first + 3);
+  check_magnitude(call, conv.stride, "stride");
+  check_magnitude(call, conv.padding, "padding");
+  check_magnitude(call, conv.dilation, "dilation");
 }
 
-std::string public_name(int spatial) { return "conv" + std::to_string(spatial) + "d"; }
+std::string public_name(int spatial) {
+  return "conv" + std::to_string(spatial) + "d";
+}
 
 void check_types(const char* name, const char* what, const TensorObject& a, const char* other_what, const TensorObject& b) {
   check(a.dtype == b.dtype, PyExc_RuntimeError, name, "(): ", what, " type (", c_name(a.dtype), ") and ", other_what, " type (",
-        c_name(b.dtype), ") should be the same; convert one of them, for instance with .to(candelabra.",
-        candelabra::name(a.dtype), ")");
+        c_name(b.dtype), ") should be the same; convert one of them, for instance with .to(candelabra.", candelabra::name(a.dtype),
+        ")");
 }
 
 // Both in channels-last order where one is, else both row-major. Returns whether the result is channels-last, too.
@@ -88,8 +93,13 @@ bool unify_layouts(Call& call, int first, int second) {
 
 void convolution(Call& call) {
   const TensorObject &input = call.tensor(0), &weight = call.tensor(1);
-  Convolution conv{.spatial = weight.ndim() - 2, .input = input.sizes, .weight = weight.sizes, .stride = {}, .padding = {},
-                   .dilation = {}, .groups = 1};
+  Convolution conv{.spatial = weight.ndim() - 2,
+                   .input = input.sizes,
+                   .weight = weight.sizes,
+                   .stride = {},
+                   .padding = {},
+                   .dilation = {},
+                   .groups = 1};
   const std::string name = public_name(conv.spatial);
   check(conv.spatial >= 1 && input.ndim() == weight.ndim(), PyExc_RuntimeError, name, "(): Expected ", conv.spatial + 2,
         "D (batched) input for weight of size ", shown(weight.sizes), ", but got input of size: ", shown(input.sizes));
@@ -111,12 +121,18 @@ void convolution(Call& call) {
 void convolution_input_gradient(Call& call) {
   const TensorObject &grad = call.tensor(0), &weight = call.tensor(1);
   const auto input_size = call.ints(2);
-  Convolution conv{.spatial = weight.ndim() - 2, .input = input_size, .weight = weight.sizes, .stride = {}, .padding = {},
-                   .dilation = {}, .groups = 1};
+  Convolution conv{.spatial = weight.ndim() - 2,
+                   .input = input_size,
+                   .weight = weight.sizes,
+                   .stride = {},
+                   .padding = {},
+                   .dilation = {},
+                   .groups = 1};
   constexpr const char* name = "convolution_input_gradient";
   check(conv.spatial >= 1 && grad.ndim() == weight.ndim() && static_cast<int>(input_size.size()) == weight.ndim(),
         PyExc_RuntimeError, name, "(): grad, weight and input_size must have the same number of dimensions, 3 at least, but got ",
         shown(grad.sizes), ", ", shown(weight.sizes), " and ", shown(input_size));
+  check_magnitude(call, input_size, "input_size");
   for (int64_t size : input_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in input_size=", shown(input_size));
   read_parameters(call, conv, 3);
   check_types(name, "Grad", grad, "weight", weight);
@@ -132,13 +148,20 @@ void convolution_input_gradient(Call& call) {
 void convolution_weight_gradient(Call& call) {
   const TensorObject &grad = call.tensor(0), &input = call.tensor(1);
   const auto weight_size = call.ints(2);
-  Convolution conv{.spatial = input.ndim() - 2, .input = input.sizes, .weight = weight_size, .stride = {}, .padding = {},
-                   .dilation = {}, .groups = 1};
+  Convolution conv{.spatial = input.ndim() - 2,
+                   .input = input.sizes,
+                   .weight = weight_size,
+                   .stride = {},
+                   .padding = {},
+                   .dilation = {},
+                   .groups = 1};
   constexpr const char* name = "convolution_weight_gradient";
   check(conv.spatial >= 1 && grad.ndim() == input.ndim() && static_cast<int>(weight_size.size()) == input.ndim(),
         PyExc_RuntimeError, name, "(): grad, input and weight_size must have the same number of dimensions, 3 at least, but got ",
         shown(grad.sizes), ", ", shown(input.sizes), " and ", shown(weight_size));
-  for (int64_t size : weight_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in weight_size=", shown(weight_size));
+  check_magnitude(call, weight_size, "weight_size");
+  for (int64_t size : weight_size)
+    check(size >= 0, PyExc_RuntimeError, name, "(): negative size in weight_size=", shown(weight_size));
   read_parameters(call, conv, 3);
   check_types(name, "Grad", grad, "input", input);
   const Dims expected = output_sizes(conv, name);

@@ -36,7 +36,9 @@ void pair(Call& call, Dtype compute, Dtype result) {
   combine(call, {0, 1}, result);
 }
 
-Dtype floating_or_default(Dtype dtype) { return is_integral(dtype) ? default_dtype() : dtype; }
+Dtype floating_or_default(Dtype dtype) {
+  return is_integral(dtype) ? default_dtype() : dtype;
+}
 
 void check_unary(Call& call, Dtype dtype) {
   const std::string_view name = base_name(call);
@@ -88,8 +90,9 @@ bool is_bool(const Argument& argument) {
 void check_alpha(Call& call, Dtype dtype) {
   const bool booleans = is_bool(call[0]) || is_bool(call[1]);
   if (booleans && base_name(call) != "add") {
-    check(!(is_bool(call[0]) && is_bool(call[1])), PyExc_RuntimeError,
-          "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    check(
+        !(is_bool(call[0]) && is_bool(call[1])), PyExc_RuntimeError,
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
     raise(PyExc_RuntimeError,
           "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
           "`logical_not()` operator instead.");

@@ -6,8 +6,12 @@ namespace candelabra::shapes {
 
 namespace {
 
-int at_least_one(int ndim) { return std::max(ndim, 1); }
-int64_t size_at(const TensorObject& tensor, int dim) { return tensor.ndim() == 0 ? 1 : tensor.sizes[dim]; }
+int at_least_one(int ndim) {
+  return std::max(ndim, 1);
+}
+int64_t size_at(const TensorObject& tensor, int dim) {
+  return tensor.ndim() == 0 ? 1 : tensor.sizes[dim];
+}
 
 // int32 indices are allowed and widened.
 void check_index(Call& call, int i) {
@@ -24,7 +28,9 @@ void check_long_index(const Call& call, int i, PyObject* error) {
 }
 
 // A geometry without elements for an argument whose own number of dimensions may be anything because it is empty.
-void see_empty(Call& call, int i, int ndim) { call.set_descriptor(i, Dims(ndim, 0), Dims(ndim, 1)); }
+void see_empty(Call& call, int i, int ndim) {
+  call.set_descriptor(i, Dims(ndim, 0), Dims(ndim, 1));
+}
 
 Output& like_self(Call& call) {
   const TensorObject& self = call.tensor(0);
@@ -45,8 +51,8 @@ void gather(Call& call) {
           shown(index.sizes), " and input ", shown(self.sizes));
     for (int d = 0; d < ndim; ++d) {
       check(d == dim || size_at(index, d) <= size_at(self, d), PyExc_RuntimeError, "gather(): Size does not match at dimension ", d,
-            " expected index ", shown(index.sizes), " to be no larger than self ", shown(self.sizes),
-            " apart from dimension ", dim);
+            " expected index ", shown(index.sizes), " to be no larger than self ", shown(self.sizes), " apart from dimension ",
+            dim);
     }
   }
   call.add_output(self.dtype, index.sizes).inserted = inserted_dimension(index);
@@ -61,8 +67,9 @@ void scatter(Call& call) {
   const Argument& source = call[3];
   const TensorObject* src = source.is_tensor() ? source.tensor : nullptr;
   if (src) {
-    check(src->dtype == self.dtype, PyExc_RuntimeError, base_name(call), "(): Expected self.dtype to be equal to src.dtype, but got ",
-          info(self.dtype).type_name, " and ", info(src->dtype).type_name);
+    check(src->dtype == self.dtype, PyExc_RuntimeError, base_name(call),
+          "(): Expected self.dtype to be equal to src.dtype, but got ", info(self.dtype).type_name, " and ",
+          info(src->dtype).type_name);
   } else {
     check_number_fits(source.scalar, self.dtype, false);
     call.convert(3, self.dtype);
@@ -78,8 +85,9 @@ void scatter(Call& call) {
         "(): Index tensor must have the same number of dimensions as self tensor, but index has shape ", shown(index.sizes),
         " and self ", shown(self.sizes));
   if (src && at_least_one(src->ndim()) != ndim) {
-    raise(PyExc_RuntimeError, base_name(call), "(): Index tensor must have the same number of dimensions as src tensor, but index has shape ",
-          shown(index.sizes), " and src ", shown(src->sizes));
+    raise(PyExc_RuntimeError, base_name(call),
+          "(): Index tensor must have the same number of dimensions as src tensor, but index has shape ", shown(index.sizes),
+          " and src ", shown(src->sizes));
   }
   for (int d = 0; d < ndim; ++d) {
     const bool fits = (d == dim || size_at(index, d) <= size_at(self, d)) && (!src || size_at(index, d) <= size_at(*src, d));

@@ -20,7 +20,9 @@ Dtype unify(Call& call) {
 }
 
 // PyTorch's first release joined one-dimensional empty tensors with anything, and this is still done.
-bool is_legacy_empty(const TensorObject& tensor) { return tensor.ndim() == 1 && tensor.sizes[0] == 0; }
+bool is_legacy_empty(const TensorObject& tensor) {
+  return tensor.ndim() == 1 && tensor.sizes[0] == 0;
+}
 
 }  // namespace
 
@@ -58,8 +60,8 @@ void cat(Call& call) {
             tensor->ndim(), " (shapes ", shown(first->sizes), " and ", shown(tensor->sizes), ")");
       for (int d = 0; d < ndim; ++d) {
         check(d == dim || tensor->sizes[d] == first->sizes[d], PyExc_RuntimeError,
-              "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d],
-              " but got size ", tensor->sizes[d], " for tensor number ", i, " in the list.");
+              "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d], " but got size ",
+              tensor->sizes[d], " for tensor number ", i, " in the list.");
       }
       channels_last = channels_last && prefers_channels_last(*tensor);
     }
@@ -78,8 +80,8 @@ void stack(Call& call) {
   check(list.count > 0, PyExc_RuntimeError, "stack expects a non-empty TensorList");
   const Dims& sizes = list.tensors[0]->sizes;
   for (int i = 1; i < list.count; ++i) {
-    check(list.tensors[i]->sizes == sizes, PyExc_RuntimeError, "stack expects each tensor to be equal size, but got ",
-          shown(sizes), " at entry 0 and ", shown(list.tensors[i]->sizes), " at entry ", i);
+    check(list.tensors[i]->sizes == sizes, PyExc_RuntimeError, "stack expects each tensor to be equal size, but got ", shown(sizes),
+          " at entry 0 and ", shown(list.tensors[i]->sizes), " at entry ", i);
   }
   Dims result = sizes;
   result.insert(call.dim(1, sizes.size() + 1), list.count);

@@ -8,13 +8,13 @@ namespace {
 
 void check_dtypes(const Call& call, int first, int second) {
   const Dtype a = call.tensor(first).dtype, b = call.tensor(second).dtype;
-  check(a == b, PyExc_RuntimeError, base_name(call), "(): expected m1 and m2 to have the same dtype, but got: ", c_name(a), " != ",
-        c_name(b), "; convert one of them, for instance with .to(candelabra.", name(a), ")");
+  check(a == b, PyExc_RuntimeError, base_name(call), "(): expected m1 and m2 to have the same dtype, but got: ", c_name(a),
+        " != ", c_name(b), "; convert one of them, for instance with .to(candelabra.", name(a), ")");
 }
 
 void check_product(const Call& call, const TensorObject& a, const TensorObject& b) {
-  check(a.sizes[1] == b.sizes[0], PyExc_RuntimeError, base_name(call), "(): mat1 and mat2 shapes cannot be multiplied (", a.sizes[0],
-        "x", a.sizes[1], " and ", b.sizes[0], "x", b.sizes[1], ")");
+  check(a.sizes[1] == b.sizes[0], PyExc_RuntimeError, base_name(call), "(): mat1 and mat2 shapes cannot be multiplied (",
+        a.sizes[0], "x", a.sizes[1], " and ", b.sizes[0], "x", b.sizes[1], ")");
 }
 
 // The sizes of the batches' products.
@@ -87,7 +87,9 @@ void addmm(Call& call) {
   add_to_product(call, Dims{a.sizes[0], b.sizes[1]});
 }
 
-void baddbmm(Call& call) { add_to_product(call, check_batches(call, 1, 2)); }
+void baddbmm(Call& call) {
+  add_to_product(call, check_batches(call, 1, 2));
+}
 
 void linear(Call& call) {
   const TensorObject &input = call.tensor(0), &weight = call.tensor(1);

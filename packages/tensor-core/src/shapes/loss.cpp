@@ -20,8 +20,8 @@ void check_classes(Call& call, int self_argument, int target_argument, int weigh
   const int class_dim = self.ndim() == 1 ? 0 : 1;
   const int64_t classes = self.sizes[class_dim];
   if (self.ndim() == 1) {
-    check(target.numel == 1 && target.ndim() <= 1, PyExc_ValueError, "nll_loss(): For 1D input, 1D target must have size 1, but got target of shape ",
-          shown(target.sizes));
+    check(target.numel == 1 && target.ndim() <= 1, PyExc_ValueError,
+          "nll_loss(): For 1D input, 1D target must have size 1, but got target of shape ", shown(target.sizes));
     call.set_descriptor(self_argument, Dims{1, classes}, Dims{0, self.strides[0]});
     see_dimension(call, target_argument);
   } else {

@@ -60,12 +60,13 @@ Dims layer_statistics(const Call& call, int input_argument, int shape_argument) 
   check(!shape.empty(), PyExc_RuntimeError, base_name(call), "(): Expected normalized_shape to be at least 1-dimensional, i.e., ",
         "containing at least one element, but got normalized_shape = []");
   const int leading = input.ndim() - static_cast<int>(shape.size());
-  const bool matches = leading >= 0 && std::ranges::equal(shape, std::span<const int64_t>(input.sizes).subspan(std::max(leading, 0)));
+  const bool matches =
+      leading >= 0 && std::ranges::equal(shape, std::span<const int64_t>(input.sizes).subspan(std::max(leading, 0)));
   if (!matches) {
     std::string expected = "[*";
     for (int64_t size : shape) expected += ", " + std::to_string(size);
-    raise(PyExc_RuntimeError, base_name(call), "(): Given normalized_shape=", shown(shape), ", expected input with shape ", expected,
-          "], but got input of size", shown(input.sizes));
+    raise(PyExc_RuntimeError, base_name(call), "(): Given normalized_shape=", shown(shape), ", expected input with shape ",
+          expected, "], but got input of size", shown(input.sizes));
   }
   Dims sizes = input.sizes;
   std::fill(sizes.begin() + leading, sizes.end(), 1);
@@ -114,8 +115,8 @@ void add_parameter_gradients(Call& call, bool has_weight, std::span<const int64_
 void native_batch_norm(Call& call) {
   const TensorObject& input = call.tensor(0);
   check_floating(call, input);
-  check(input.ndim() >= 2, PyExc_RuntimeError, "native_batch_norm(): expected input of at least 2 dimensions (N, C, ...), but got shape ",
-        shown(input.sizes));
+  check(input.ndim() >= 2, PyExc_RuntimeError,
+        "native_batch_norm(): expected input of at least 2 dimensions (N, C, ...), but got shape ", shown(input.sizes));
   const int64_t channels = input.sizes[1];
   const Dtype dtype = input.dtype;
   channel_vector(call, 1, "weight", channels, dtype);
@@ -135,8 +136,8 @@ void native_batch_norm(Call& call) {
 void native_batch_norm_backward(Call& call) {
   const TensorObject& input = call.tensor(1);
   check_floating(call, input);
-  check(input.ndim() >= 2, PyExc_RuntimeError, "native_batch_norm_backward(): expected input of at least 2 dimensions, but got shape ",
-        shown(input.sizes));
+  check(input.ndim() >= 2, PyExc_RuntimeError,
+        "native_batch_norm_backward(): expected input of at least 2 dimensions, but got shape ", shown(input.sizes));
   const int64_t channels = input.sizes[1];
   gradient_like(call, input);
   channel_vector(call, 2, "weight", channels, input.dtype);

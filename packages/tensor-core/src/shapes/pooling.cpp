@@ -13,8 +13,8 @@ struct Pooling {
 
 // The number of spatial dimensions of a batch (N, C, spatial...) of this many dimensions.
 int spatial_of(const Call& call, std::span<const int64_t> sizes) {
-  check(sizes.size() >= 3, PyExc_RuntimeError, base_name(call), "(): expected a batch (N, C, spatial...) of at least 3 dimensions, but got shape ",
-        shown(sizes));
+  check(sizes.size() >= 3, PyExc_RuntimeError, base_name(call),
+        "(): expected a batch (N, C, spatial...) of at least 3 dimensions, but got shape ", shown(sizes));
   return static_cast<int>(sizes.size()) - 2;
 }
 
@@ -36,7 +36,11 @@ Pooling read_parameters(Call& call, int spatial, int kernel, int stride, int pad
   if (dilation >= 0) {
     spread_list(call, dilation, spatial, "dilation", "spatial");
     pool.dilation = call.ints(dilation);
+    check_magnitude(call, pool.dilation, "dilation");
   }
+  check_magnitude(call, pool.kernel, "kernel_size");
+  check_magnitude(call, pool.stride, "stride");
+  check_magnitude(call, pool.padding, "padding");
   for (int d = 0; d < spatial; ++d) {
     const int64_t step = pool.dilation.empty() ? 1 : pool.dilation[d];
     check(pool.kernel[d] > 0, PyExc_RuntimeError, base_name(call), "(): kernel size should be greater than zero, but got ",
@@ -45,8 +49,8 @@ Pooling read_parameters(Call& call, int spatial, int kernel, int stride, int pad
           shown(pool.stride));
     check(step > 0, PyExc_RuntimeError, base_name(call), "(): dilation should be greater than zero, but got ",
           shown(pool.dilation));
-    check(pool.padding[d] >= 0, PyExc_RuntimeError, base_name(call), "(): pad must be non-negative, but got pad: ",
-          pool.padding[d]);
+    check(pool.padding[d] >= 0, PyExc_RuntimeError, base_name(call),
+          "(): pad must be non-negative, but got pad: ", pool.padding[d]);
     check(pool.padding[d] <= ((pool.kernel[d] - 1) * step + 1) / 2, PyExc_RuntimeError, base_name(call),
           "(): pad should be at most half of effective kernel size, but got pad=", pool.padding[d],
           ", kernel_size=", pool.kernel[d], " and dilation=", step);
@@ -86,8 +90,8 @@ Dims adaptive_sizes(Call& call) {
   spread_list(call, 1, spatial, "output_size", "spatial");
   Dims sizes{self.sizes[0], self.sizes[1]};
   for (int64_t size : call.ints(1)) {
-    check(size >= 0, PyExc_RuntimeError, base_name(call), "(): elements of output_size must be greater than or equal to 0 but received ",
-          shown(call.ints(1)));
+    check(size >= 0, PyExc_RuntimeError, base_name(call),
+          "(): elements of output_size must be greater than or equal to 0 but received ", shown(call.ints(1)));
     sizes.push_back(size);
   }
   return sizes;
@@ -109,9 +113,11 @@ void check_real(const Call& call) {
 Dims gradient_sizes(Call& call, int i) {
   const TensorObject& grad = call.tensor(0);
   const auto sizes = call.ints(i);
-  check(static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] && sizes[1] == grad.sizes[1],
-        PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ",
-        shown(sizes));
+  check(
+      static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] && sizes[1] == grad.sizes[1],
+      PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ",
+      shown(sizes));
+  check_magnitude(call, sizes, "input_size");
   for (int64_t size : sizes) {
     check(size >= 0, PyExc_RuntimeError, base_name(call), "(): negative size in input_size=", shown(sizes));
   }

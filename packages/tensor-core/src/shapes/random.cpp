@@ -28,7 +28,8 @@ void check_parameters(const Call& call) {
   if (!is_floating(self.dtype)) not_implemented(call, self.dtype);
   if (name == "uniform_") {
     const double last = call.arguments[2].f;
-    check(first <= last, PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=", first, " > to=", last);
+    check(first <= last, PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=", first,
+          " > to=", last);
   } else if (name == "normal_") {
     const double deviation = call.arguments[2].f;
     check(deviation >= 0, PyExc_RuntimeError, "normal_(): normal expects std >= 0.0, but found std ", deviation);
@@ -53,7 +54,8 @@ void randperm(Call& call) {
   check(!is_complex(dtype) && dtype != Dtype::Bool, PyExc_NotImplementedError, "\"randperm\" not implemented for '",
         info(dtype).type_name, "'");
   // Every number has to be a value of the dtype.
-  static constexpr int64_t limits[dtype_count] = {0, 255, 127, 32767, INT32_MAX, INT64_MAX, 2048, 256, 1 << 24, int64_t{1} << 53, 0, 0};
+  static constexpr int64_t limits[dtype_count] = {0, 255, 127, 32767, INT32_MAX, INT64_MAX, 2048, 256, 1 << 24, int64_t{1} << 53,
+                                                  0, 0};
   check(n - 1 <= limits[static_cast<int>(dtype)], PyExc_RuntimeError, "randperm(): n is too large for result type ",
         info(dtype).type_name, ", got ", n);
   call.set_dtype(1, dtype);

@@ -8,7 +8,9 @@ namespace candelabra::shapes {
 
 namespace {
 
-uint64_t all_dims(int ndim) { return ndim == max_dims ? ~uint64_t{0} : (uint64_t{1} << ndim) - 1; }
+uint64_t all_dims(int ndim) {
+  return ndim == max_dims ? ~uint64_t{0} : (uint64_t{1} << ndim) - 1;
+}
 
 // The dimensions that argument i names, as a set; all where there is none and, unless `literal`, where the list is empty.
 uint64_t reduced(const Call& call, int i, int ndim, bool literal = false) {
@@ -136,8 +138,7 @@ void arg_extremum(Call& call) {
     see_dimension(call, 0);
     return;
   }
-  check(self.numel != 0, PyExc_IndexError, base_name(call),
-        "(): Expected reduction dim to be specified for input.numel() == 0.");
+  check(self.numel != 0, PyExc_IndexError, base_name(call), "(): Expected reduction dim to be specified for input.numel() == 0.");
   // Over all: along the only dimension of the flattened self, which keeps its dimensions, of size 1, where the result does.
   call.make_contiguous(0);
   const int seen = keepdim && ndim > 0 ? ndim : 1;
@@ -173,15 +174,16 @@ void variance(Call& call) {
   for (int d = 0; d < self.ndim(); ++d) count *= set >> d & 1 ? static_cast<double>(self.sizes[d]) : 1.0;
   Output& output = reduce(call, 1, set, call.boolean(3), real_of(self.dtype));
   if (count <= value && product(output.sizes) != 0) {
-    warn(text(base_name(call), "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+    warn(text(base_name(call),
+              "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
               "(input numel divided by output numel)."));
   }
 }
 
 void vector_norm(Call& call) {
   const Dtype own = call.tensor(0).dtype;
-  check(!is_integral(own), PyExc_RuntimeError,
-        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", info(own).type_name);
+  check(!is_integral(own), PyExc_RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+        info(own).type_name);
   const Dtype dtype = call.dtype_or(4, own);
   check(!is_integral(dtype), PyExc_RuntimeError, "linalg.vector_norm: dtype should be floating point or complex, but got ",
         info(dtype).type_name);
@@ -194,7 +196,8 @@ void vector_norm(Call& call) {
   call.set_dtype(4, dtype);
 
   cb_scalar& order = call[1].scalar;
-  check(order.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError, "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
+  check(order.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError,
+        "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
   order.kind = CB_SCALAR_FLOAT;
   const TensorObject& self = call.tensor(0);
   const uint64_t set = reduced(call, 2, self.ndim());
