@@ -221,6 +221,15 @@ PyObject* get_edge(PyObject* self, void*) {
   });
 }
 
+PyObject* get_version(PyObject* self, void*) {
+  TensorObject* tensor = as_tensor(self);
+  if (!tensor->inference) [[likely]] return PyLong_FromUnsignedLong(tensor->storage->version);
+  PyErr_SetString(PyExc_RuntimeError,
+                  "Inference tensors do not track version counter, and cannot be saved for backward. To work around this, you can make a clone "
+                  "to get a normal tensor and use it in autograd, or use `candelabra.no_grad()` instead of `candelabra.inference_mode()`.");
+  return nullptr;
+}
+
 template <typename Read>
 PyObject* after_following(PyObject* self, Read read) {
   return guarded<>(failure, [&]() -> PyObject* {
@@ -379,7 +388,7 @@ PyGetSetDef tensor_attributes[] = {
     {"retains_grad", [](PyObject* self, void*) { return PyBool_FromLong(as_tensor(self)->retains_grad); }, set_retains_grad,
      "Whether backward() keeps the gradient of this tensor though it is no leaf.", nullptr},
     {"data", get_data, set_data, "The same memory, apart from the tape.", nullptr},
-    {"_version", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(as_tensor(self)->storage->version); }, nullptr,
+    {"_version", get_version, nullptr,
      "How often the memory was changed in place.", nullptr},
     {"_base", [](PyObject* self, void*) { return none_or(as_tensor(self)->base); }, nullptr, "The tensor this is a view of, or None.",
      nullptr},
