@@ -75,6 +75,14 @@ class Walk:
             old = waiting[1][number]
             waiting[1][number] = grad if old is None else old + grad
 
+    def distribute(self, edges: tuple[Edge, ...], gradients: list[Any]) -> None:
+        """Send gradients along edges; the list is emptied, so that nothing but the engine's variable holds them on arrival."""
+        gradients.reverse()
+        for edge in edges:
+            part = gradients.pop()
+            if part is not None:
+                self.add(edge, part)
+
     def reach_leaf(self, leaf: Tensor, grad: Tensor) -> None:
         """Take a gradient that arrived at a leaf."""
         if self.captures is not None:
@@ -113,17 +121,15 @@ class Walk:
             node, grad, _ = pending.pop(heappop(heap))
             while True:
                 if special or node.hooks is not None:
-                    node = self._step(node, grad)
+                    self._step(node, grad)
                     break
                 if not node.single:
                     edges = node.edges
-                    gradients = node.backward(grad, edges)
+                    parts = list(node.backward(grad, edges))
                     if free:
                         node.saved = None
                     grad = None
-                    for edge, part in zip(edges, gradients, strict=True):
-                        if part is not None:
-                            self.add(edge, part)
+                    self.distribute(edges, parts)
                     break
                 grad = node.backward(grad)
                 if free:
@@ -184,9 +190,9 @@ class Walk:
                 made = tape_hooks.call_node_hook(hook, tuple(made), tuple(arrived))
         arrived.clear()
         gradient = None
-        for edge, part in zip(edges, made, strict=True):
-            if part is not None:
-                self.add(edge, part)
+        parts = list(made)
+        del made
+        self.distribute(edges, parts)
 
     def is_needed(self, edge: Edge) -> bool:
         """Whether a captured gradient lies behind this edge."""
