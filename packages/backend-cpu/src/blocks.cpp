@@ -5,6 +5,7 @@
 #include "copy_bytes.hpp"
 #include "iterate.hpp"
 #include "parallel.hpp"
+#include "transpose.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -61,11 +62,13 @@ class Driver {
       in_place |= k > 0 && data_[k] == data_[0];
     }
     block_ = block_bytes / widest;
-    streaming_ = g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place && g_.numel * size_[0] >= streaming_threshold &&
+    across_ = transposed_dimension();
+    streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place && g_.numel * size_[0] >= streaming_threshold &&
                  reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
 
   void run() {
+    if (across_) return run_tiles();
     int64_t grain = std::max<int64_t>(2048, grain_for(blocks_.work));
     parallel_for(g_.numel, grain, [&](int64_t begin, int64_t end) { piece(begin, end); });
   }
@@ -76,17 +79,89 @@ class Driver {
     alignas(64) std::byte raw[block_bytes];
   };
 
-  void piece(int64_t begin, int64_t end) const {
-    Buffers buffers;
-    const void* in[N];
+  void repeat_constants(const void** in, Buffers& buffers, int64_t n) const {
     for (int k = 1; k < N; ++k) {
       if (!constant_[k]) continue;
       in[k] = buffers.operand[k];
       float wide;
       const void* element = data_[k];
       if (half_[k]) widen(dtype_[k], element, &wide, 1), element = &wide;
-      repeat_element(buffers.operand[k], element, half_[k] ? 4 : size_[k], std::min(block_, end - begin));
+      repeat_element(buffers.operand[k], element, half_[k] ? 4 : size_[k], n);
     }
+  }
+
+  // The dimension along which an input is contiguous that is not so along the innermost one; 0 where there is none. Walking such an
+  // input in the output's order would touch a cache line for every element.
+  int transposed_dimension() const {
+    if (g_.ndim < 2 || g_.strides[0][0] != 1 || g_.sizes[0] < 16) return 0;
+    for (int k = 1; k < N; ++k)
+      for (int d = 1; d < g_.ndim; ++d)
+        if (g_.strides[k][0] > 1 && g_.strides[k][d] == 1 && g_.sizes[d] >= 16) return d;
+    return 0;
+  }
+
+  // Tiles of dimension 0 times dimension across_, each operand gathered (or transposed) into a buffer.
+  void run_tiles() {
+    const int64_t rows = std::min<int64_t>(32, block_ / 16), columns = block_ / rows;
+    Geometry<N> outer;
+    outer.ndim = 0;
+    outer.numel = g_.numel / (g_.sizes[0] * g_.sizes[across_]);
+    for (int d = 1; d < g_.ndim; ++d) {
+      if (d == across_) continue;
+      outer.sizes[outer.ndim] = g_.sizes[d];
+      for (int k = 0; k < N; ++k) outer.strides[k][outer.ndim] = g_.strides[k][d];
+      ++outer.ndim;
+    }
+    if (outer.ndim == 0) {
+      outer.ndim = 1;
+      outer.sizes[0] = 1;
+      for (int k = 0; k < N; ++k) outer.strides[k][0] = 0;
+    }
+    const int64_t row_tiles = (g_.sizes[across_] + rows - 1) / rows;
+    const int64_t grain = std::max<int64_t>(1, grain_for(blocks_.work) / (rows * g_.sizes[0]));
+    parallel_for(outer.numel * row_tiles, grain, [&](int64_t begin, int64_t end) {
+      Buffers buffers;
+      const void* in[N];
+      repeat_constants(in, buffers, block_);
+      for (int64_t item = begin; item < end; ++item) {
+        Position<N> at(outer, item / row_tiles);
+        int64_t j = item % row_tiles * rows, tile_rows = std::min(rows, g_.sizes[across_] - j);
+        for (int64_t i = 0; i < g_.sizes[0]; i += columns) tile(at, i, std::min(columns, g_.sizes[0] - i), j, tile_rows, in, buffers);
+      }
+    });
+  }
+
+  void tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows, const void** in, Buffers& buffers) const {
+    for (int k = 1; k < N; ++k) {
+      if (constant_[k]) continue;
+      int64_t along = g_.strides[k][0], across = g_.strides[k][across_];
+      const std::byte* from = data_[k] + (at.offsets[k] + i * along + j * across) * size_[k];
+      std::byte* to = half_[k] ? buffers.raw : buffers.operand[k];
+      dispatch_size(size_[k], [&]<typename U>() {
+        U* elements = reinterpret_cast<U*>(to);
+        const U* source = reinterpret_cast<const U*>(from);
+        if (across == 1 && along != 1) return transpose_tile(elements, columns, source, along, columns, rows);
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < columns; ++c) elements[r * columns + c] = source[r * across + c * along];
+      });
+      if (half_[k]) widen(dtype_[k], to, buffers.operand[k], rows * columns);
+      in[k] = buffers.operand[k];
+    }
+    blocks_.loop(buffers.operand[0], in + 1, rows * columns, blocks_.context);
+    const std::byte* from = buffers.operand[0];
+    if (half_[0]) {
+      narrow(dtype_[0], from, buffers.raw, rows * columns);
+      from = buffers.raw;
+    }
+    std::byte* to = data_[0] + (at.offsets[0] + i + j * g_.strides[0][across_]) * size_[0];
+    for (int64_t r = 0; r < rows; ++r)
+      std::memcpy(to + r * g_.strides[0][across_] * size_[0], from + r * columns * size_[0], columns * size_[0]);
+  }
+
+  void piece(int64_t begin, int64_t end) const {
+    Buffers buffers;
+    const void* in[N];
+    repeat_constants(in, buffers, std::min(block_, end - begin));
     Position<N> at(g_, begin);
     for (int64_t done = begin; done < end;) {
       int64_t n = std::min(block_, end - done), left = at.left(g_);
@@ -196,6 +271,7 @@ class Driver {
   int64_t size_[N];
   bool half_[N], constant_[N];
   int64_t block_;
+  int across_;
   bool streaming_;
 };
 

@@ -230,11 +230,18 @@ void native_dropout(Call& call) {
       words.fill(call, Draws::Words32, first, n);
       const uint32_t* word = words.at;
       if (g.contiguous()) {
+        uint8_t keep[chunk];  // the compiler makes vector code of one element size at a time
 #pragma omp simd
-        for (int64_t i = 0; i < n; ++i) {
-          bool keep = static_cast<int32_t>(word[i] >> 8) >= threshold;
-          kept[first + i] = keep;
-          to[first + i] = keep ? T(C(from[first + i]) * scale) : T(C(0));
+        for (int64_t i = 0; i < n; ++i) keep[i] = static_cast<int32_t>(word[i] >> 8) >= threshold;
+        std::memcpy(kept + first, keep, n);
+        if constexpr (std::is_same_v<T, float>) {
+#pragma omp simd
+          for (int64_t i = 0; i < n; ++i) {
+            float value = from[first + i] * scale;
+            to[first + i] = static_cast<int32_t>(word[i] >> 8) >= threshold ? value : 0.0f;
+          }
+        } else {
+          for (int64_t i = 0; i < n; ++i) to[first + i] = keep[i] ? T(C(from[first + i]) * scale) : T(C(0));
         }
         return;
       }
