@@ -14,6 +14,7 @@ import math
 import os
 import tempfile
 import zipfile
+import zlib
 
 from candelabra import _C
 from candelabra.composite.tensor_protocol import as_class, bytes_tensor, tensor_on
@@ -212,7 +213,7 @@ class _Reader:
         if not 0 <= number < len(self._described):
             raise ValueError(f"storage {number} is missing")
         described = self._described[number]
-        data = self._archive.read(f"storages/{number}")
+        data = _entry_bytes(self._archive, f"storages/{number}")
         if len(data) != described["bytes"]:
             raise ValueError(f"storage {number} has {len(data)} bytes instead of {described['bytes']}")
         device = described["device"]
@@ -281,10 +282,18 @@ def load(f: Target, map_location: Any = None) -> Any:
         raise RuntimeError(f"candelabra.load(): {name} is no archive of candelabra.save, or it is damaged: {error}") from error
 
 
+def _entry_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return archive.read(name)
+    except (RuntimeError, zlib.error) as error:
+        # What zipfile says to entries that claim to be encrypted or compressed in ways unknown.
+        raise ValueError(f"{name}: {error}") from error
+
+
 def _read_archive(archive: zipfile.ZipFile, map_location: Any) -> Any:
     if archive.getinfo(DESCRIPTION).file_size > _LARGEST_DESCRIPTION:
         raise ValueError("its description is too large")
-    description = json.loads(archive.read(DESCRIPTION))
+    description = json.loads(_entry_bytes(archive, DESCRIPTION))
     if description["format"] != FORMAT:
         raise ValueError(f"its format is {description['format']!r}")
     if description["version"] > VERSION:

@@ -1,0 +1,143 @@
+"""no_grad and its relatives: as context managers, as decorators, nested, in generators and in threads."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import candelabra as c
+
+
+@pytest.fixture(autouse=True)
+def recording():
+    assert c.is_grad_enabled() and not c.is_inference_mode_enabled()
+    yield
+    assert c.is_grad_enabled() and not c.is_inference_mode_enabled()
+
+
+def test_context_managers():
+    with c.no_grad():
+        assert not c.is_grad_enabled()
+        with c.enable_grad():
+            assert c.is_grad_enabled()
+            with c.set_grad_enabled(False):
+                assert not c.is_grad_enabled()
+            assert c.is_grad_enabled()
+        assert not c.is_grad_enabled()
+
+
+def test_state_comes_back_after_an_exception():
+    with pytest.raises(KeyError), c.no_grad():
+        raise KeyError
+    assert c.is_grad_enabled()
+
+
+def test_one_instance_inside_itself():
+    off = c.no_grad()
+    with off:
+        with off:
+            assert not c.is_grad_enabled()
+        assert not c.is_grad_enabled()
+    assert c.is_grad_enabled()
+
+
+DECORATORS = {
+    "no_grad()": lambda f: c.no_grad()(f),
+    "no_grad": lambda f: c.no_grad(f),
+    "set_grad_enabled": lambda f: c.set_grad_enabled(False)(f),
+    "inference_mode()": lambda f: c.inference_mode()(f),
+    "inference_mode": lambda f: c.inference_mode(f),
+}
+
+
+@pytest.mark.parametrize("decorate", DECORATORS.values(), ids=DECORATORS)
+def test_decorators(decorate):
+    @decorate
+    def inside(x, *, y):
+        """What it says."""
+        return x, y, c.is_grad_enabled() and not c.is_inference_mode_enabled()
+
+    assert inside(1, y=2) == (1, 2, False)
+    assert inside.__name__ == "inside" and inside.__doc__ == "What it says."
+    assert c.is_grad_enabled()
+
+
+def test_set_grad_enabled_as_a_function():
+    c.set_grad_enabled(False)
+    assert not c.is_grad_enabled()
+    c.set_grad_enabled(True)
+    assert c.is_grad_enabled()
+
+
+def test_set_grad_enabled_as_a_decorator_changes_nothing_itself():
+    with c.no_grad():
+
+        @c.set_grad_enabled(True)
+        def inside():
+            return c.is_grad_enabled()
+
+        assert not c.is_grad_enabled()
+        assert inside()
+
+
+def test_generators_hold_the_state_only_while_they_run():
+    @c.no_grad()
+    def numbers():
+        received = []
+        try:
+            for i in range(3):
+                assert not c.is_grad_enabled()
+                received.append((yield i))
+        except KeyError:
+            yield "caught"
+        return received
+
+    generator = numbers()
+    assert next(generator) == 0 and c.is_grad_enabled()
+    assert generator.send("a") == 1 and c.is_grad_enabled()
+    assert generator.throw(KeyError) == "caught" and c.is_grad_enabled()
+    with pytest.raises(StopIteration) as stop:
+        next(generator)
+    assert stop.value.value == ["a"]
+    assert list(numbers()) == [0, 1, 2]
+
+
+def test_a_closed_generator_cleans_up():
+    closed = []
+
+    @c.no_grad()
+    def numbers():
+        try:
+            yield 1
+        finally:
+            closed.append(c.is_grad_enabled())
+
+    generator = numbers()
+    next(generator)
+    generator.close()
+    assert closed == [False]
+
+
+def test_threads_have_states_of_their_own():
+    seen = []
+    with c.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(c.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_inference_mode():
+    with c.inference_mode():
+        assert c.is_inference_mode_enabled()
+        with c.inference_mode(False):
+            assert not c.is_inference_mode_enabled()
+        assert c.is_inference_mode_enabled()
+
+
+def test_classes_are_not_decorated():
+    with pytest.raises(TypeError, match="decorate the methods of Model"):
+        @c.no_grad()
+        class Model:
+            pass
