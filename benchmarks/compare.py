@@ -151,7 +151,9 @@ def workloads() -> list[Workload]:
         Workload("sort, 1 million", large(lambda xp, x: xp.sort(x), 1_000_000)),
         Workload("conv 3x3, 16 x 64 x 56 x 56", convolution(64, 1)),
         Workload("the same, depthwise", convolution(64, 64)),
-        Workload("max_pool2d 3x3, 16 x 64 x 112 x 112", large(lambda xp, x: xp.nn.functional.max_pool2d(x, 3, 2, 1), 16, 64, 112, 112)),
+        Workload(
+            "max_pool2d 3x3, 16 x 64 x 112 x 112", large(lambda xp, x: xp.nn.functional.max_pool2d(x, 3, 2, 1), 16, 64, 112, 112)
+        ),
     ]
 
 
@@ -202,7 +204,9 @@ def main() -> None:
     threads = len(os.sched_getaffinity(0))
     candelabra.set_num_threads(threads)
     torch.set_num_threads(threads)
-    print(f"{processor()}, {threads} threads; Candelabra {candelabra.__version__}, PyTorch {torch.__version__}; medians of {options.rounds} rounds")
+    print(
+        f"{processor()}, {threads} threads; Candelabra {candelabra.__version__}, PyTorch {torch.__version__}; medians of {options.rounds} rounds"
+    )
     print(f"{'workload':40} {'Candelabra':>12} {'PyTorch':>12} {'ratio':>7} {'at most':>8}")
     rows = []
     for workload in workloads():

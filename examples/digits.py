@@ -10,14 +10,13 @@ import argparse
 import time
 from pathlib import Path
 
+import candelabra
 import numpy as np
+from candelabra import nn, optim
+from candelabra.nn import functional as F
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
-
-import candelabra
-from candelabra import nn, optim
-from candelabra.nn import functional as F
 
 
 class DigitNet(nn.Module):
@@ -81,7 +80,9 @@ def train(
     return losses, optimizer
 
 
-def draw(path: Path, losses: list[float], images: candelabra.Tensor, digits: candelabra.Tensor, predicted: candelabra.Tensor, title: str) -> None:
+def draw(
+    path: Path, losses: list[float], images: candelabra.Tensor, digits: candelabra.Tensor, predicted: candelabra.Tensor, title: str
+) -> None:
     """The loss of each step beside forty test images with what the net says of them; wrong ones in red and first."""
     import matplotlib
 
@@ -104,7 +105,11 @@ def draw(path: Path, losses: list[float], images: candelabra.Tensor, digits: can
     for cell, i in zip(right.subplots(5, 8).flat, wrong_first, strict=True):
         right_answer = truth[i] == guess[i]
         cell.imshow(pixels[i], cmap="gray_r", interpolation="nearest")
-        cell.set_title(str(guess[i]) if right_answer else f"{guess[i]} not {truth[i]}", fontsize=10, color="black" if right_answer else "#e03131")
+        cell.set_title(
+            str(guess[i]) if right_answer else f"{guess[i]} not {truth[i]}",
+            fontsize=10,
+            color="black" if right_answer else "#e03131",
+        )
         cell.axis("off")
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -140,7 +145,14 @@ def main() -> None:
     with candelabra.no_grad():
         predicted = restored(test_x).argmax(1)
     picture = options.output / "digits.png"
-    draw(picture, losses, test_x, test_y, predicted, f"Candelabra on handwritten digits: {score:.2%} of {len(test_x)} test images right")
+    draw(
+        picture,
+        losses,
+        test_x,
+        test_y,
+        predicted,
+        f"Candelabra on handwritten digits: {score:.2%} of {len(test_x)} test images right",
+    )
     print(f"test accuracy {score:.2%}, trained in {seconds:.1f} s ({len(losses) / seconds:.0f} steps/s)")
     print(f"checkpoint {checkpoint}, picture {picture}")
 

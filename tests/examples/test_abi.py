@@ -8,9 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-import pytest
-
 import candelabra
+import pytest
 
 INCLUDE = Path(candelabra.cmake_prefix_path).parent / "include"
 COMPILER = shutil.which("cc") or shutil.which("gcc")
@@ -64,14 +63,18 @@ def distribution(folder: Path, name: str, device: str, code: str) -> None:
     (folder / f"{module}.py").write_text(textwrap.dedent(code))
 
 
-def compiled(folder: Path, name: str, device: str, major: str = "CB_ABI_MAJOR", minor: str = "CB_ABI_MINOR", size: str = "sizeof(cb_backend)") -> None:
+def compiled(
+    folder: Path, name: str, device: str, major: str = "CB_ABI_MAJOR", minor: str = "CB_ABI_MINOR", size: str = "sizeof(cb_backend)"
+) -> None:
     if COMPILER is None:
         pytest.skip("no C compiler")
     distribution(folder, name, device, PLUGIN)
     source = folder / "backend.c"
     source.write_text(SOURCE % {"major": major, "minor": minor, "size": size, "device": device})
     library = folder / (name.replace("-", "_") + ".so")
-    subprocess.run([COMPILER, "-D_POSIX_C_SOURCE=200809L", "-shared", "-fPIC", f"-I{INCLUDE}", str(source), "-o", str(library)], check=True)
+    subprocess.run(
+        [COMPILER, "-D_POSIX_C_SOURCE=200809L", "-shared", "-fPIC", f"-I{INCLUDE}", str(source), "-o", str(library)], check=True
+    )
 
 
 def run(folder: Path, code: str) -> str:
@@ -122,14 +125,19 @@ def test_an_older_minor_works(tmp_path):
 
 def test_kernel_that_fails_without_a_message(tmp_path):
     compiled(tmp_path, "third-party", "third")
-    out = run(tmp_path, SHOW + "t = candelabra.tensor([1.0], device='third')\nattempt(lambda: candelabra.exp(t))\nattempt(lambda: (-t).tolist())")
+    out = run(
+        tmp_path,
+        SHOW + "t = candelabra.tensor([1.0], device='third')\nattempt(lambda: candelabra.exp(t))\nattempt(lambda: (-t).tolist())",
+    )
     first, second = out.strip().splitlines()
     assert first.startswith("RuntimeError exp(): the kernel of device third")
     assert second == "[-1.0]"
 
 
 def test_no_such_device(tmp_path):
-    out = run(tmp_path, SHOW + "attempt(lambda: candelabra.ones(1, device='nowhere'))\nattempt(lambda: candelabra.ones(1).tolist())")
+    out = run(
+        tmp_path, SHOW + "attempt(lambda: candelabra.ones(1, device='nowhere'))\nattempt(lambda: candelabra.ones(1).tolist())"
+    )
     first, second = out.strip().splitlines()
     assert first.startswith("BackendError")
     assert "nowhere" in first

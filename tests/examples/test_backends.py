@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn, optim
 from candelabra.testing import conformance
 
@@ -95,7 +94,7 @@ def test_operator_without_kernel_or_composite():
 
 
 def test_dtype_without_kernel():
-    with pytest.raises(NotImplementedError, match='"mul" not implemented for \'Long\' on device minic'):
+    with pytest.raises(NotImplementedError, match="\"mul\" not implemented for 'Long' on device minic"):
         candelabra.ones(3, dtype=candelabra.int64).to("minic") * 2
 
 

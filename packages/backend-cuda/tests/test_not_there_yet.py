@@ -1,8 +1,7 @@
 """What this version is: a device type that says what is missing, and harms nothing else."""
 
-import pytest
-
 import candelabra
+import pytest
 
 
 def test_device_says_why_it_is_not_available():

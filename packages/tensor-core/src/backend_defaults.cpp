@@ -11,12 +11,16 @@ namespace {
 
 // The default functions are not told whose table they stand in for, so those that need the table's other functions are not here:
 // copy_within by way of the host is done by its caller when the pointer is null.
-const char* no_last_error() { return nullptr; }
+const char* no_last_error() {
+  return nullptr;
+}
 int32_t one_device(int32_t* count) {
   *count = 1;
   return CB_OK;
 }
-int32_t nothing_to_wait_for(int32_t) { return CB_OK; }
+int32_t nothing_to_wait_for(int32_t) {
+  return CB_OK;
+}
 int32_t no_statistics(int32_t, cb_memory_statistics* result) {
   uint64_t size = result->size;
   std::memset(result, 0, size);
@@ -24,16 +28,24 @@ int32_t no_statistics(int32_t, cb_memory_statistics* result) {
   return CB_OK;
 }
 void nothing_on_device(int32_t) {}
-int32_t no_memory_limit(int32_t, int64_t) { return CB_NOT_IMPLEMENTED; }
-int32_t one_thread() { return 1; }
-int32_t no_threads(int32_t) { return CB_NOT_IMPLEMENTED; }
+int32_t no_memory_limit(int32_t, int64_t) {
+  return CB_NOT_IMPLEMENTED;
+}
+int32_t one_thread() {
+  return 1;
+}
+int32_t no_threads(int32_t) {
+  return CB_NOT_IMPLEMENTED;
+}
 void nothing() {}
 
 int32_t host_allocate(int32_t, size_t bytes, void*, void** result) {
   *result = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return *result ? CB_OK : CB_OUT_OF_MEMORY;
 }
-void host_deallocate(int32_t, void* memory, size_t, void*) { std::free(memory); }
+void host_deallocate(int32_t, void* memory, size_t, void*) {
+  std::free(memory);
+}
 int32_t host_copy(int32_t, void* destination, const void* source, size_t bytes, void*) {
   std::memmove(destination, source, bytes);
   return CB_OK;

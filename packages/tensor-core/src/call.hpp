@@ -13,7 +13,20 @@ namespace candelabra {
 struct Operator;
 
 enum class ArgumentKind : uint8_t {
-  None, Tensor, Number /* a number in a tensor's place */, Tensors, Scalar, Int, Float, Bool, Ints, Floats, String, Dtype, Device, MemoryFormat,
+  None,
+  Tensor,
+  Number /* a number in a tensor's place */,
+  Tensors,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  Ints,
+  Floats,
+  String,
+  Dtype,
+  Device,
+  MemoryFormat,
 };
 
 struct Argument {
@@ -25,14 +38,14 @@ struct Argument {
     TensorObject** tensors;  // count of them, in the arena; an entry may be null in Tensor?[]
     int64_t i;
     double f;
-    const int64_t* ints;     // in the arena; also bool[]
+    const int64_t* ints;  // in the arena; also bool[]
     const double* floats;
     const char* string;
     Dtype dtype;
     Device device;
     MemoryFormat memory_format;
   };
-  cb_scalar scalar;          // Number and Scalar only; not set otherwise
+  cb_scalar scalar;  // Number and Scalar only; not set otherwise
   // What the kernel sees of a tensor, where that is not the tensor's own geometry: set by broadcast() and the like.
   cb_tensor* descriptor;
 
@@ -101,7 +114,7 @@ struct Call {
   Device device;  // where the kernel runs: of the tensor arguments, else of the device argument, else the default
   int argument_count = 0;
   int output_count = 0;
-  bool in_place = false;          // the in-place variant: outputs[0].given is argument 0
+  bool in_place = false;  // the in-place variant: outputs[0].given is argument 0
   std::array<Argument, max_arguments> arguments;
   std::array<Output, max_outputs> outputs;
   Ref<> result;                   // operators tagged core set this instead of outputs
@@ -117,9 +130,7 @@ struct Call {
   int64_t integer(int i) const { return arguments[i].i; }
   bool boolean(int i) const { return arguments[i].i != 0; }
   std::span<const int64_t> ints(int i) const { return {arguments[i].ints, static_cast<size_t>(arguments[i].count)}; }
-  Dtype dtype_or(int i, Dtype fallback) const {
-    return arguments[i].kind == ArgumentKind::Dtype ? arguments[i].dtype : fallback;
-  }
+  Dtype dtype_or(int i, Dtype fallback) const { return arguments[i].kind == ArgumentKind::Dtype ? arguments[i].dtype : fallback; }
   int dim(int i, int ndim) { return static_cast<int>(arguments[i].i = wrap_dim(arguments[i].i, ndim)); }  // wraps in place
 
   // Replaces an argument by a list of integers that the kernel sees.
@@ -147,8 +158,8 @@ struct Call {
 using ShapeRule = void (*)(Call&);
 ShapeRule find_shape_rule(std::string_view name);  // null when there is none (shapes/registry.cpp)
 
-// Sets call.device and checks that all tensors are there. A tensor without dimensions in host memory becomes a number where the operator
-// takes numbers.
+// Sets call.device and checks that all tensors are there. A tensor without dimensions in host memory becomes a number where the
+// operator takes numbers.
 void resolve_device(Call& call);
 // Gives out= the sizes of the result, with new memory where it has others.
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes);
@@ -157,16 +168,16 @@ void resize_output(const char* operator_name, TensorObject& out, std::span<const
 void run(Call& call);
 
 // For the core's own use, without recording on the tape.
-TensorRef convert_dtype(TensorObject* self, Dtype dtype);          // the tensor itself where it has that dtype
+TensorRef convert_dtype(TensorObject* self, Dtype dtype);  // the tensor itself where it has that dtype
 TensorRef to_device(TensorObject* self, Device device);
 TensorRef clone(TensorObject* self, MemoryFormat format);
 TensorRef contiguous(TensorObject* self);
-void copy_into(TensorObject* destination, TensorObject* source);   // broadcasts, converts, crosses devices; bumps no version
+void copy_into(TensorObject* destination, TensorObject* source);  // broadcasts, converts, crosses devices; bumps no version
 void fill(TensorObject* self, const cb_scalar& value);
-cb_scalar item(TensorObject* self);                                // the value of a tensor of one element, from any device
+cb_scalar item(TensorObject* self);  // the value of a tensor of one element, from any device
 // item() of a tensor as a Python number: new reference.
 PyObject* scalar_object(const cb_scalar& scalar);
-cb_scalar scalar_from_object(PyObject* object);                    // bool, int, float, complex, NumPy numbers; throws TypeError
+cb_scalar scalar_from_object(PyObject* object);  // bool, int, float, complex, NumPy numbers; throws TypeError
 bool is_number(PyObject* object);
 // Writes the number as one element of this dtype.
 void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element);

@@ -24,14 +24,17 @@ Device default_value;
 bool default_chosen = false;
 
 struct DeviceObject {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 PyTypeObject* device_py_type = nullptr;
-Device value_of(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->value; }
+Device value_of(PyObject* self) {
+  return reinterpret_cast<DeviceObject*>(self)->value;
+}
 
 // A device type with one device in host memory has no index to tell: "cpu", as against "cuda:0".
-bool has_index(const DeviceType& type) { return type.device_count > 1 || !type.has(CB_CAP_HOST_MEMORY); }
+bool has_index(const DeviceType& type) {
+  return type.device_count > 1 || !type.has(CB_CAP_HOST_MEMORY);
+}
 
 void load_device_type(std::string_view name) {
   if (!loader) raise(backend_error, "no backend for device '", std::string(name), "' is loaded");
@@ -50,8 +53,8 @@ PyObject* device_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
       long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) return nullptr;
       const DeviceType& found = device_type(device);
-      check(number >= 0 && number < found.device_count, PyExc_RuntimeError, "device index ", number, " is out of range: '", found.name,
-            "' has ", found.device_count, " device(s)");
+      check(number >= 0 && number < found.device_count, PyExc_RuntimeError, "device index ", number, " is out of range: '",
+            found.name, "' has ", found.device_count, " device(s)");
       device.index = static_cast<int8_t>(number);
     }
     return device_object(device);
@@ -72,7 +75,9 @@ PyObject* device_compare(PyObject* a, PyObject* b, int operation) {
   if (!is_device_object(a) || !is_device_object(b) || (operation != Py_EQ && operation != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((value_of(a) == value_of(b)) == (operation == Py_EQ));
 }
-Py_hash_t device_hash(PyObject* self) { return value_of(self).type * 256 + value_of(self).index + 1; }
+Py_hash_t device_hash(PyObject* self) {
+  return value_of(self).type * 256 + value_of(self).index + 1;
+}
 PyObject* device_reduce(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr),
                    [&] { return Py_BuildValue("O(s)", Py_TYPE(self), to_text(value_of(self)).c_str()); });
@@ -101,7 +106,8 @@ PyType_Slot device_slots[] = {
     {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
     {Py_tp_getset, device_getset},
     {Py_tp_methods, device_methods},
-    {Py_tp_doc, const_cast<char*>("device(type, index=None)\n\nWhere a tensor lives: ``device(\"cpu\")``, ``device(\"cuda:1\")``.")},
+    {Py_tp_doc,
+     const_cast<char*>("device(type, index=None)\n\nWhere a tensor lives: ``device(\"cpu\")``, ``device(\"cuda:1\")``.")},
     {0, nullptr},
 };
 PyType_Spec device_spec = {"candelabra.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
@@ -110,8 +116,8 @@ const cb_backend* open_library(const std::string& name, const std::string& distr
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* reason = dlerror();
-    raise(backend_error, "the library of the backend for device '", name, "' (", distribution, ") could not be opened: ",
-          reason ? reason : path);
+    raise(backend_error, "the library of the backend for device '", name, "' (", distribution,
+          ") could not be opened: ", reason ? reason : path);
   }
   auto entry = reinterpret_cast<cb_backend_entry>(dlsym(library, "candelabra_backend"));
   check(entry, backend_error, path, " (", distribution, ") exports no function candelabra_backend; see docs/backends.md");
@@ -124,14 +130,14 @@ void check_table(const std::string& name, const std::string& distribution, const
   if (table.abi_major != CB_ABI_MAJOR) {
     std::string package = distribution.substr(0, distribution.find(' '));
     bool newer = table.abi_major > CB_ABI_MAJOR;
-    raise(backend_version_error, "the backend for device '", name, "' (", distribution, ") was built for ABI ", table.abi_major, ".",
-          table.abi_minor, ", this tensor-core has ABI ", CB_ABI_MAJOR, ".", CB_ABI_MINOR, ": pip install --upgrade ",
+    raise(backend_version_error, "the backend for device '", name, "' (", distribution, ") was built for ABI ", table.abi_major,
+          ".", table.abi_minor, ", this tensor-core has ABI ", CB_ABI_MAJOR, ".", CB_ABI_MINOR, ": pip install --upgrade ",
           newer ? "candelabra-tensor-core" : package);
   }
   check(table.device_type && name == table.device_type, backend_error, "the library of ", distribution, " is for device '",
         table.device_type ? table.device_type : "", "', not '", name, "'");
-  check(table.allocate && table.deallocate && table.copy_from_host && table.copy_to_host, backend_error, "the table of ", distribution,
-        " lacks one of allocate, deallocate, copy_from_host, copy_to_host, which have no default");
+  check(table.allocate && table.deallocate && table.copy_from_host && table.copy_to_host, backend_error, "the table of ",
+        distribution, " lacks one of allocate, deallocate, copy_from_host, copy_to_host, which have no default");
 }
 
 PyObject* register_backend(PyObject*, PyObject* arguments) {
@@ -140,8 +146,8 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
     const char* distribution;
     const char* path;
     if (!PyArg_ParseTuple(arguments, "ssz:register_backend", &name, &distribution, &path)) return nullptr;
-    check(find_device_type(name) < 0, backend_error, "device '", name, "' already has a backend: ",
-          find_device_type(name) < 0 ? "" : device_type(find_device_type(name)).distribution);
+    check(find_device_type(name) < 0, backend_error, "device '", name,
+          "' already has a backend: ", find_device_type(name) < 0 ? "" : device_type(find_device_type(name)).distribution);
     check(types.size() < max_device_types, backend_error, "no more than ", max_device_types, " device types can be loaded");
     Registered added;
     added.name = name;
@@ -189,8 +195,8 @@ PyObject* register_kernel(PyObject*, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "ssO:register_kernel", &name, &operator_name, &function)) return nullptr;
     int number = find_device_type(name);
     check(number >= 0, backend_error, "register_kernel(): no backend for device '", name, "' is loaded");
-    check(PyCallable_Check(function), PyExc_TypeError, "register_kernel(): the kernel of '", operator_name, "' must be callable, not ",
-          Py_TYPE(function)->tp_name);
+    check(PyCallable_Check(function), PyExc_TypeError, "register_kernel(): the kernel of '", operator_name,
+          "' must be callable, not ", Py_TYPE(function)->tp_name);
     Operator* op = find_operator(operator_name);
     if (!op) Py_RETURN_FALSE;
     Kernel& kernel = op->kernels[number];
@@ -206,7 +212,9 @@ PyObject* set_backend_loader(PyObject*, PyObject* function) {
 }
 
 // The loaded device type of a Python argument: "cpu", device("cpu"), "cuda:1".
-Device loaded_device(PyObject* object) { return device_from_object(object); }
+Device loaded_device(PyObject* object) {
+  return device_from_object(object);
+}
 
 PyObject* backend_info(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
@@ -223,8 +231,8 @@ PyObject* backend_info(PyObject*, PyObject* argument) {
     return Py_BuildValue("{s:s,s:s,s:s,s:I,s:I,s:i,s:K,s:O,s:O,s:z}", "device_type", type.name.c_str(), "distribution",
                          type.distribution.c_str(), "version", table.version ? table.version : "", "abi_major",
                          type.original ? type.original->abi_major : table.abi_major, "abi_minor",
-                         type.original ? type.original->abi_minor : table.abi_minor, "device_count", type.device_count, "capabilities",
-                         static_cast<unsigned long long>(table.capabilities), "kernels", kernels.get(), "compiled",
+                         type.original ? type.original->abi_minor : table.abi_minor, "device_count", type.device_count,
+                         "capabilities", static_cast<unsigned long long>(table.capabilities), "kernels", kernels.get(), "compiled",
                          type.original ? Py_True : Py_False, "description", description);
   });
 }
@@ -348,7 +356,8 @@ void tell_backends_of_fork() {
 
 PyMethodDef device_functions[] = {
     {"set_backend_loader", set_backend_loader, METH_O, "Set the function that loads the backend of a device type by name."},
-    {"register_backend", register_backend, METH_VARARGS, "Register a device type: name, distribution, path of its library or None."},
+    {"register_backend", register_backend, METH_VARARGS,
+     "Register a device type: name, distribution, path of its library or None."},
     {"register_kernel", register_kernel, METH_VARARGS, "Register a Python kernel: device type, operator name, callable."},
     {"backend_info", backend_info, METH_O, "What is known of the backend of a device type."},
     {"memory_statistics", memory_statistics, METH_O, "The memory statistics of a device."},
@@ -365,8 +374,12 @@ PyMethodDef device_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-DeviceType& device_type(int type) { return types[static_cast<size_t>(type)]; }
-int device_type_count() { return static_cast<int>(types.size()); }
+DeviceType& device_type(int type) {
+  return types[static_cast<size_t>(type)];
+}
+int device_type_count() {
+  return static_cast<int>(types.size());
+}
 
 int find_device_type(std::string_view name) {
   for (size_t i = 0; i < types.size(); ++i) {
@@ -393,8 +406,8 @@ Device device_from_text(std::string_view text_) {
   if (find_device_type(name) < 0) load_device_type(name);
   int type = find_device_type(name);
   check(type >= 0, backend_error, "the backend for device '", std::string(name), "' registered nothing");
-  check(index < device_type(type).device_count, PyExc_RuntimeError, "Invalid device index ", index, ": '", std::string(name), "' has ",
-        device_type(type).device_count, " device(s)");
+  check(index < device_type(type).device_count, PyExc_RuntimeError, "Invalid device index ", index, ": '", std::string(name),
+        "' has ", device_type(type).device_count, " device(s)");
   return {static_cast<int8_t>(type), static_cast<int8_t>(index)};
 }
 
@@ -415,7 +428,9 @@ PyObject* device_object(Device device) {
   return reinterpret_cast<PyObject*>(object);
 }
 
-bool is_device_object(PyObject* object) { return Py_TYPE(object) == device_py_type; }
+bool is_device_object(PyObject* object) {
+  return Py_TYPE(object) == device_py_type;
+}
 
 Device device_from_object(PyObject* object) {
   if (is_device_object(object)) return value_of(object);

@@ -23,15 +23,17 @@ struct Device {
 // What the registry knows of a device type that has been loaded.
 struct DeviceType {
   std::string name;
-  std::string distribution;             // for messages: "candelabra-backend-cpu 0.1.0"
-  const cb_backend* table = nullptr;    // complete: defaults stand where the backend gave nothing
-  const cb_backend* original = nullptr; // as the backend exported it; null for a backend of Python kernels only
+  std::string distribution;              // for messages: "candelabra-backend-cpu 0.1.0"
+  const cb_backend* table = nullptr;     // complete: defaults stand where the backend gave nothing
+  const cb_backend* original = nullptr;  // as the backend exported it; null for a backend of Python kernels only
   int device_count = 1;
   bool has(uint64_t capability) const { return (table->capabilities & capability) != 0; }
 };
 
 DeviceType& device_type(int type);
-inline DeviceType& device_type(Device device) { return device_type(device.type); }
+inline DeviceType& device_type(Device device) {
+  return device_type(device.type);
+}
 int device_type_count();
 // The number of a loaded device type or -1; never loads one.
 int find_device_type(std::string_view name);
@@ -43,9 +45,9 @@ Device device_from_text(std::string_view text);
 Device default_device();
 void set_default_device(Device device);
 
-PyObject* device_object(Device device);        // new reference
+PyObject* device_object(Device device);  // new reference
 bool is_device_object(PyObject* object);
-Device device_from_object(PyObject* object);   // device instance, str, or int (index of the default accelerator type); throws
+Device device_from_object(PyObject* object);  // device instance, str, or int (index of the default accelerator type); throws
 
 bool init_device(PyObject* module);
 

@@ -23,8 +23,14 @@ struct Frame {
 };
 
 cb_tensor describe(const TensorObject& tensor) {
-  return {tensor.data(), tensor.sizes.data(), tensor.strides.data(), tensor.numel, tensor.ndim(), static_cast<int32_t>(tensor.dtype),
-          tensor.storage->device.index, 0};
+  return {tensor.data(),
+          tensor.sizes.data(),
+          tensor.strides.data(),
+          tensor.numel,
+          tensor.ndim(),
+          static_cast<int32_t>(tensor.dtype),
+          tensor.storage->device.index,
+          0};
 }
 
 // The output as the kernel sees it: with the reduced dimensions, also where keepdim=False leaves them out, of stride 0.
@@ -128,7 +134,8 @@ bool shares_memory_with_arguments(const Call& call, const TensorObject* tensor, 
 
 void check_writable(const Call& call, const TensorObject& tensor) {
   check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.name(),
-        "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "
+        "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+        "clone() the "
         "tensor before performing the operation.");
 }
 
@@ -139,7 +146,8 @@ void separate_arguments(Call& call, TensorObject* self) {
     if (!argument.is_tensor() || argument.tensor->storage != self->storage) continue;
     if (call.op.elementwise) {
       check(!share_memory_partly(*argument.tensor, *self), PyExc_RuntimeError, call.name(),
-            "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+            "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+            "location. "
             "Please clone() the tensor before performing the operation.");
     } else {
       argument.tensor = call.keep(clone(argument.tensor, MemoryFormat::Preserve));
@@ -169,8 +177,9 @@ void prepare_output(Call& call, Output& output) {
     check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", shown(given.sizes),
           " doesn't match the broadcast shape ", shown(output.sizes));
   } else {
-    check(given.device() == call.device, PyExc_RuntimeError, call.name(), "(): Expected all tensors to be on the same device, but out= is on ",
-          to_text(given.device()), " and the arguments are on ", to_text(call.device));
+    check(given.device() == call.device, PyExc_RuntimeError, call.name(),
+          "(): Expected all tensors to be on the same device, but out= is on ", to_text(given.device()),
+          " and the arguments are on ", to_text(call.device));
     check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ", info(output.dtype).type_name,
           " can't be cast to the desired output type ", info(given.dtype).type_name);
     resize_output(call.name(), given, output.sizes);
@@ -220,7 +229,8 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
     }
     raise(PyExc_NotImplementedError, '"', call.name(), "\" not implemented for '", dtype, "' on device ", to_text(call.device));
   }
-  raise(exception_of_status(status), call.name(), "(): the kernel of device ", to_text(call.device), " failed with status ", status);
+  raise(exception_of_status(status), call.name(), "(): the kernel of device ", to_text(call.device), " failed with status ",
+        status);
 }
 
 int64_t work(const Call& call) {
@@ -274,7 +284,8 @@ void call_kernel(Call& call, const Kernel& kernel) {
   } else {
     status = kernel.compiled(&c);
   }
-  if (status != CB_OK) [[unlikely]] raise_kernel_failure(call, frame, status);
+  if (status != CB_OK) [[unlikely]]
+    raise_kernel_failure(call, frame, status);
 }
 
 }  // namespace
@@ -315,8 +326,8 @@ void resolve_device(Call& call) {
     Argument& argument = call[i];
     const TensorObject* odd = nullptr;
     if (argument.is_tensor() && argument.tensor->device() != call.device) {
-      if (argument.tensor->ndim() == 0 && (call.op.tags & tag_numbers) && device_type(argument.tensor->device()).has(CB_CAP_HOST_MEMORY) &&
-          !(call.in_place && i == 0)) {
+      if (argument.tensor->ndim() == 0 && (call.op.tags & tag_numbers) &&
+          device_type(argument.tensor->device()).has(CB_CAP_HOST_MEMORY) && !(call.in_place && i == 0)) {
         argument.scalar = item(argument.tensor);
         argument.kind = ArgumentKind::Number;
         continue;
@@ -327,9 +338,9 @@ void resolve_device(Call& call) {
         if (argument.tensors[k] && argument.tensors[k]->device() != call.device) odd = argument.tensors[k];
       }
     }
-    check(!odd, PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, ", to_text(call.device),
-          " and ", odd ? to_text(odd->device()) : "", " (argument '", call.op.schema.parameters[i].name, "' of ", call.name(),
-          "()); move one with .to(device)");
+    check(!odd, PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, ",
+          to_text(call.device), " and ", odd ? to_text(odd->device()) : "", " (argument '", call.op.schema.parameters[i].name,
+          "' of ", call.name(), "()); move one with .to(device)");
   }
 }
 

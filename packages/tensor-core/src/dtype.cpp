@@ -5,29 +5,40 @@
 namespace candelabra {
 
 const DtypeInfo dtype_infos[dtype_count] = {
-    {"bool", "Bool", 1, false, false, false, "b1"},        {"uint8", "Byte", 1, false, false, false, "u1"},
-    {"int8", "Char", 1, false, false, true, "i1"},         {"int16", "Short", 2, false, false, true, "i2"},
-    {"int32", "Int", 4, false, false, true, "i4"},         {"int64", "Long", 8, false, false, true, "i8"},
-    {"float16", "Half", 2, true, false, true, "f2"},       {"bfloat16", "BFloat16", 2, true, false, true, nullptr},
-    {"float32", "Float", 4, true, false, true, "f4"},      {"float64", "Double", 8, true, false, true, "f8"},
-    {"complex64", "ComplexFloat", 8, false, true, true, "c8"}, {"complex128", "ComplexDouble", 16, false, true, true, "c16"},
+    {"bool", "Bool", 1, false, false, false, "b1"},
+    {"uint8", "Byte", 1, false, false, false, "u1"},
+    {"int8", "Char", 1, false, false, true, "i1"},
+    {"int16", "Short", 2, false, false, true, "i2"},
+    {"int32", "Int", 4, false, false, true, "i4"},
+    {"int64", "Long", 8, false, false, true, "i8"},
+    {"float16", "Half", 2, true, false, true, "f2"},
+    {"bfloat16", "BFloat16", 2, true, false, true, nullptr},
+    {"float32", "Float", 4, true, false, true, "f4"},
+    {"float64", "Double", 8, true, false, true, "f8"},
+    {"complex64", "ComplexFloat", 8, false, true, true, "c8"},
+    {"complex128", "ComplexDouble", 16, false, true, true, "c16"},
 };
 
 namespace {
 
 struct DtypeObject {
-  PyObject_HEAD
-  Dtype value;
+  PyObject_HEAD Dtype value;
 };
 
 PyTypeObject* dtype_type = nullptr;
 PyObject* objects[dtype_count];
 Dtype default_value = Dtype::Float32;
 
-Dtype value_of(PyObject* self) { return reinterpret_cast<DtypeObject*>(self)->value; }
+Dtype value_of(PyObject* self) {
+  return reinterpret_cast<DtypeObject*>(self)->value;
+}
 
-PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("candelabra.%s", name(value_of(self))); }
-PyObject* dtype_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name(value_of(self))); }
+PyObject* dtype_repr(PyObject* self) {
+  return PyUnicode_FromFormat("candelabra.%s", name(value_of(self)));
+}
+PyObject* dtype_reduce(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(name(value_of(self)));
+}
 
 PyGetSetDef dtype_getset[] = {
     {"is_floating_point", [](PyObject* self, void*) { return PyBool_FromLong(is_floating(value_of(self))); }, nullptr,
@@ -71,7 +82,9 @@ PyType_Spec dtype_spec = {"candelabra.dtype", sizeof(DtypeObject), 0, Py_TPFLAGS
 
 }  // namespace
 
-Dtype default_dtype() { return default_value; }
+Dtype default_dtype() {
+  return default_value;
+}
 
 void set_default_dtype(Dtype dtype) {
   check(is_floating(dtype), PyExc_TypeError, "set_default_dtype(): only floating-point dtypes are supported as the default, not ",
@@ -79,8 +92,12 @@ void set_default_dtype(Dtype dtype) {
   default_value = dtype;
 }
 
-PyObject* dtype_object(Dtype dtype) { return objects[static_cast<int>(dtype)]; }
-bool is_dtype_object(PyObject* object) { return Py_TYPE(object) == dtype_type; }
+PyObject* dtype_object(Dtype dtype) {
+  return objects[static_cast<int>(dtype)];
+}
+bool is_dtype_object(PyObject* object) {
+  return Py_TYPE(object) == dtype_type;
+}
 
 Dtype dtype_from_object(PyObject* object) {
   if (is_dtype_object(object)) return value_of(object);

@@ -38,13 +38,27 @@ struct DtypeInfo {
 
 extern const DtypeInfo dtype_infos[dtype_count];
 
-inline const DtypeInfo& info(Dtype dtype) { return dtype_infos[static_cast<int>(dtype)]; }
-inline int itemsize(Dtype dtype) { return info(dtype).itemsize; }
-inline bool is_floating(Dtype dtype) { return info(dtype).floating; }
-inline bool is_complex(Dtype dtype) { return info(dtype).complex; }
-inline bool is_integral(Dtype dtype) { return !info(dtype).floating && !info(dtype).complex; }  // bool included
-inline bool is_differentiable(Dtype dtype) { return !is_integral(dtype); }
-inline const char* name(Dtype dtype) { return info(dtype).name; }
+inline const DtypeInfo& info(Dtype dtype) {
+  return dtype_infos[static_cast<int>(dtype)];
+}
+inline int itemsize(Dtype dtype) {
+  return info(dtype).itemsize;
+}
+inline bool is_floating(Dtype dtype) {
+  return info(dtype).floating;
+}
+inline bool is_complex(Dtype dtype) {
+  return info(dtype).complex;
+}
+inline bool is_integral(Dtype dtype) {
+  return !info(dtype).floating && !info(dtype).complex;
+}  // bool included
+inline bool is_differentiable(Dtype dtype) {
+  return !is_integral(dtype);
+}
+inline const char* name(Dtype dtype) {
+  return info(dtype).name;
+}
 
 // float32 for complex64, float64 for complex128, otherwise the dtype itself; and the other way round.
 Dtype real_of(Dtype dtype);
@@ -73,9 +87,9 @@ class Promotion {
 
 // ---- Python
 
-PyObject* dtype_object(Dtype dtype);           // borrowed
-bool is_dtype_object(PyObject* object);        // candelabra.dtype instance
-Dtype dtype_from_object(PyObject* object);     // dtype instance, or Python's bool, int, float, complex; throws TypeError
+PyObject* dtype_object(Dtype dtype);        // borrowed
+bool is_dtype_object(PyObject* object);     // candelabra.dtype instance
+Dtype dtype_from_object(PyObject* object);  // dtype instance, or Python's bool, int, float, complex; throws TypeError
 bool init_dtype(PyObject* module);
 
 }  // namespace candelabra

@@ -15,19 +15,28 @@ bool init_errors(PyObject* module) {
     slot = PyErr_NewExceptionWithDoc((std::string("candelabra.") + name).c_str(), doc, base, nullptr);
     return slot && PyModule_AddObjectRef(module, name, slot) == 0;
   };
-  return add("OutOfMemoryError", "A device could not give the memory that was asked for.", PyExc_RuntimeError, out_of_memory_error) &&
-         add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError, backend_error) &&
-         add("BackendVersionError", "A backend was built for another major version of the ABI.", backend_error, backend_version_error);
+  return add("OutOfMemoryError", "A device could not give the memory that was asked for.", PyExc_RuntimeError,
+             out_of_memory_error) &&
+         add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError,
+             backend_error) &&
+         add("BackendVersionError", "A backend was built for another major version of the ABI.", backend_error,
+             backend_version_error);
 }
 
 PyObject* exception_of_status(int32_t status) {
   switch (status) {
-    case CB_OUT_OF_MEMORY: return out_of_memory_error;
-    case CB_VALUE_ERROR: return PyExc_ValueError;
-    case CB_INDEX_ERROR: return PyExc_IndexError;
-    case CB_TYPE_ERROR: return PyExc_TypeError;
-    case CB_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
-    default: return PyExc_RuntimeError;
+    case CB_OUT_OF_MEMORY:
+      return out_of_memory_error;
+    case CB_VALUE_ERROR:
+      return PyExc_ValueError;
+    case CB_INDEX_ERROR:
+      return PyExc_IndexError;
+    case CB_TYPE_ERROR:
+      return PyExc_TypeError;
+    case CB_NOT_IMPLEMENTED:
+      return PyExc_NotImplementedError;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 

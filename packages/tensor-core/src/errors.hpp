@@ -36,12 +36,13 @@ template <typename... Parts>
 // Usage: check(ok, PyExc_IndexError, "select(): index ", index, " is out of range");
 template <typename... Parts>
 void check(bool condition, PyObject* type, const Parts&... parts) {
-  if (!condition) [[unlikely]] raise(type, parts...);
+  if (!condition) [[unlikely]]
+    raise(type, parts...);
 }
 
-extern PyObject* out_of_memory_error;     // candelabra.OutOfMemoryError, a RuntimeError
-extern PyObject* backend_error;           // candelabra.BackendError, a RuntimeError: no such device, broken plugin
-extern PyObject* backend_version_error;   // candelabra.BackendVersionError, a BackendError: another ABI major
+extern PyObject* out_of_memory_error;    // candelabra.OutOfMemoryError, a RuntimeError
+extern PyObject* backend_error;          // candelabra.BackendError, a RuntimeError: no such device, broken plugin
+extern PyObject* backend_version_error;  // candelabra.BackendVersionError, a BackendError: another ABI major
 bool init_errors(PyObject* module);
 
 // The exception type that an enum cb_status stands for.

@@ -6,15 +6,16 @@ namespace candelabra {
 namespace {
 
 struct MemoryFormatObject {
-  PyObject_HEAD
-  MemoryFormat value;
+  PyObject_HEAD MemoryFormat value;
 };
 
 constexpr const char* format_names[] = {"contiguous_format", "channels_last", "preserve_format"};
 PyTypeObject* type = nullptr;
 PyObject* objects[3];
 
-const char* name_of(PyObject* self) { return format_names[static_cast<int>(reinterpret_cast<MemoryFormatObject*>(self)->value)]; }
+const char* name_of(PyObject* self) {
+  return format_names[static_cast<int>(reinterpret_cast<MemoryFormatObject*>(self)->value)];
+}
 
 PyMethodDef methods[] = {
     {"__reduce__", [](PyObject* self, PyObject*) { return PyUnicode_FromString(name_of(self)); }, METH_NOARGS, nullptr},
@@ -26,7 +27,9 @@ PyGetSetDef attributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("candelabra.%s", name_of(self)); }
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("candelabra.%s", name_of(self));
+}
 
 PyType_Slot slots[] = {
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
@@ -40,8 +43,12 @@ PyType_Spec spec = {"candelabra.memory_format", sizeof(MemoryFormatObject), 0,
 
 }  // namespace
 
-PyObject* memory_format_object(MemoryFormat format) { return objects[static_cast<int>(format)]; }
-bool is_memory_format_object(PyObject* object) { return Py_TYPE(object) == type; }
+PyObject* memory_format_object(MemoryFormat format) {
+  return objects[static_cast<int>(format)];
+}
+bool is_memory_format_object(PyObject* object) {
+  return Py_TYPE(object) == type;
+}
 
 MemoryFormat memory_format_from_object(PyObject* object) {
   check(is_memory_format_object(object), PyExc_TypeError, "expected a candelabra.memory_format, not ", Py_TYPE(object)->tp_name);

@@ -10,7 +10,9 @@ namespace {
 
 using namespace candelabra;
 
-PyObject* get_default_dtype(PyObject*, PyObject*) { return Py_NewRef(dtype_object(default_dtype())); }
+PyObject* get_default_dtype(PyObject*, PyObject*) {
+  return Py_NewRef(dtype_object(default_dtype()));
+}
 
 PyObject* set_default_dtype_function(PyObject*, PyObject* dtype) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
@@ -68,8 +70,8 @@ PyMethodDef dtype_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "candelabra._C", "Candelabra's tensor core.", -1, nullptr, nullptr, nullptr, nullptr,
-                          nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "candelabra._C", "Candelabra's tensor core.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 
 bool fill(PyObject* module) {
   init_tensor_methods();
@@ -77,10 +79,12 @@ bool fill(PyObject* module) {
       !init_memory_format(module) || !init_tensor(module) || !init_operator(module) || !init_random(module)) {
     return false;
   }
-  for (PyMethodDef* functions : {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions, random_functions}) {
+  for (PyMethodDef* functions :
+       {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions, random_functions}) {
     if (PyModule_AddFunctions(module, functions) < 0) return false;
   }
-  return PyModule_AddIntConstant(module, "ABI_MAJOR", CB_ABI_MAJOR) == 0 && PyModule_AddIntConstant(module, "ABI_MINOR", CB_ABI_MINOR) == 0;
+  return PyModule_AddIntConstant(module, "ABI_MAJOR", CB_ABI_MAJOR) == 0 &&
+         PyModule_AddIntConstant(module, "ABI_MINOR", CB_ABI_MINOR) == 0;
 }
 
 }  // namespace

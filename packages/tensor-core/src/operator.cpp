@@ -44,7 +44,9 @@ struct Given {
   Ref<> spread;  // owns the tuple made of view(2, 3)
 };
 
-bool same_name(PyObject* a, PyObject* b) { return a == b || PyUnicode_Compare(a, b) == 0; }
+bool same_name(PyObject* a, PyObject* b) {
+  return a == b || PyUnicode_Compare(a, b) == 0;
+}
 
 // NumPy's names for PyTorch's, which PyTorch takes as well.
 const char* other_name(PyObject* name) {
@@ -71,7 +73,9 @@ int find_parameter(const Schema& schema, PyObject* name) {
   return -1;
 }
 
-bool is_integer(PyObject* object) { return PyLong_Check(object) || (!PyFloat_Check(object) && PyIndex_Check(object) && !is_tensor(object)); }
+bool is_integer(PyObject* object) {
+  return PyLong_Check(object) || (!PyFloat_Check(object) && PyIndex_Check(object) && !is_tensor(object));
+}
 
 void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObject* names) {
   const Schema& schema = op.schema;
@@ -81,7 +85,8 @@ void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObj
     if (i >= 0) {
       if (given.values[i]) mismatch(schema.name, "() got multiple values for argument '", schema.parameters[i].name, "'");
       given.values[i] = values[k];
-    } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && !(op.tags & (tag_no_out | tag_view | tag_core)) && !op.returns_self) {
+    } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && !(op.tags & (tag_no_out | tag_view | tag_core)) &&
+               !op.returns_self) {
       if (values[k] != Py_None) given.out = values[k];
     } else if (PyUnicode_CompareWithASCIIString(name, "generator") == 0 && (op.tags & tag_random)) {
       if (values[k] != Py_None) given.generator = values[k];
@@ -101,7 +106,8 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
   if (count > positional || (schema.variadic_first_list && count == positional && is_integer(arguments[positional - 1]))) {
     int list = positional - 1;
     if (!schema.variadic_first_list || !is_integer(arguments[list])) {
-      mismatch(schema.name, "() takes ", positional, " positional argument(s) but ", count, " were given; its schema: ", schema.text);
+      mismatch(schema.name, "() takes ", positional, " positional argument(s) but ", count,
+               " were given; its schema: ", schema.text);
     }
     given.spread = owned(PyTuple_New(count - list));
     for (Py_ssize_t i = list; i < count; ++i) PyTuple_SET_ITEM(given.spread.get(), i - list, Py_NewRef(arguments[i]));
@@ -173,7 +179,8 @@ void parse_integers(Call& call, int i, const Parameter& parameter, PyObject* val
 
 double parse_float(const Operator& op, int i, PyObject* value) {
   if (PyFloat_Check(value)) return PyFloat_AS_DOUBLE(value);
-  if (PyBool_Check(value) || PyComplex_Check(value) || PyUnicode_Check(value) || !PyNumber_Check(value)) wrong_type(op, i, "float", value);
+  if (PyBool_Check(value) || PyComplex_Check(value) || PyUnicode_Check(value) || !PyNumber_Check(value))
+    wrong_type(op, i, "float", value);
   double result = PyFloat_AsDouble(value);
   if (result == -1.0 && PyErr_Occurred()) throw PythonError();
   return result;
@@ -191,8 +198,8 @@ void parse_tensors(Call& call, int i, const Parameter& parameter, PyObject* valu
     } else if (element == Py_None && parameter.optional_elements) {
       tensors[k] = nullptr;
     } else {
-      mismatch(call.op.schema.name, "(): argument '", parameter.name, "' (position ", i + 1, ") must be a tuple or list of Tensors, but element ",
-               k, " is a ", Py_TYPE(element)->tp_name);
+      mismatch(call.op.schema.name, "(): argument '", parameter.name, "' (position ", i + 1,
+               ") must be a tuple or list of Tensors, but element ", k, " is a ", Py_TYPE(element)->tp_name);
     }
   }
   Argument& argument = call[i];
@@ -315,8 +322,8 @@ bool parse(Call& call, Given& given) {
 void take_out(Call& call, PyObject* out) {
   size_t results = call.op.schema.result_names.size();
   auto take = [&](size_t k, PyObject* tensor) {
-    check(is_tensor(tensor), PyExc_TypeError, call.name(), "(): argument 'out' must be ", results > 1 ? "a tuple of Tensors" : "Tensor",
-          ", not ", Py_TYPE(tensor)->tp_name);
+    check(is_tensor(tensor), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
+          results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(tensor)->tp_name);
     check(!requires_grad(as_tensor(tensor)) || !grad_mode.enabled, PyExc_RuntimeError, call.name(),
           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
     call.outputs[k].given = as_tensor(tensor);
@@ -324,8 +331,8 @@ void take_out(Call& call, PyObject* out) {
   if (results == 1 && is_tensor(out)) return take(0, out);
   check(PyTuple_Check(out) || PyList_Check(out), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
         results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(out)->tp_name);
-  check(PySequence_Fast_GET_SIZE(out) == static_cast<Py_ssize_t>(results), PyExc_TypeError, call.name(), "(): argument 'out' must hold ",
-        results, " tensors, not ", PySequence_Fast_GET_SIZE(out));
+  check(PySequence_Fast_GET_SIZE(out) == static_cast<Py_ssize_t>(results), PyExc_TypeError, call.name(),
+        "(): argument 'out' must hold ", results, " tensors, not ", PySequence_Fast_GET_SIZE(out));
   for (size_t k = 0; k < results; ++k) take(k, PySequence_Fast_GET_ITEM(out, static_cast<Py_ssize_t>(k)));
 }
 
@@ -516,15 +523,18 @@ int set_doc(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
-PyObject* related(Operator* other) { return Py_NewRef(other ? reinterpret_cast<PyObject*>(other) : Py_None); }
+PyObject* related(Operator* other) {
+  return Py_NewRef(other ? reinterpret_cast<PyObject*>(other) : Py_None);
+}
 
 PyGetSetDef operator_attributes[] = {
-    {"name", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); }, nullptr,
-     "The operator's name.", nullptr},
+    {"name", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+     nullptr, "The operator's name.", nullptr},
     {"__name__", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
      nullptr, nullptr, nullptr},
-    {"__qualname__", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
-     nullptr, nullptr, nullptr},
+    {"__qualname__",
+     [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); }, nullptr,
+     nullptr, nullptr},
     {"schema", [](PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.text.c_str()); },
      nullptr, "The text it was declared with.", nullptr},
     {"tags", [](PyObject* self, void*) { return PyLong_FromUnsignedLong(reinterpret_cast<Operator*>(self)->tags); }, nullptr,
@@ -533,8 +543,8 @@ PyGetSetDef operator_attributes[] = {
     {"elementwise", [](PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Operator*>(self)->elementwise); }, nullptr,
      "Whether an element of the result depends on the same element of the inputs only.", nullptr},
     {"result_count",
-     [](PyObject* self, void*) { return PyLong_FromSize_t(reinterpret_cast<Operator*>(self)->schema.result_names.size()); }, nullptr,
-     "How many tensors it returns.", nullptr},
+     [](PyObject* self, void*) { return PyLong_FromSize_t(reinterpret_cast<Operator*>(self)->schema.result_names.size()); },
+     nullptr, "How many tensors it returns.", nullptr},
     {"inplace", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->inplace); }, nullptr,
      "The in-place variant, or None.", nullptr},
     {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); }, nullptr,
@@ -555,7 +565,8 @@ PyMethodDef operator_methods[] = {
     {"raw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_raw)), METH_FASTCALL | METH_KEYWORDS,
      "Call without recording on the tape."},
     {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},
-    {"__reduce__", [](PyObject* self, PyObject*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
+    {"__reduce__",
+     [](PyObject* self, PyObject*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
      METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -579,7 +590,8 @@ PyObject* make_result_type(const Schema& schema) {
     texts.fields.push_back({PyUnicode_AsUTF8(owned(PyUnicode_InternFromString(name.c_str())).release()), nullptr});
   }
   texts.fields.push_back({nullptr, nullptr});
-  PyStructSequence_Desc description = {texts.type_name.c_str(), nullptr, texts.fields.data(), static_cast<int>(schema.result_names.size())};
+  PyStructSequence_Desc description = {texts.type_name.c_str(), nullptr, texts.fields.data(),
+                                       static_cast<int>(schema.result_names.size())};
   return owned(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&description))).release();
 }
 
@@ -606,9 +618,10 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
 
 // Shape rules of operators whose kernels go element by element.
 bool is_elementwise_rule(std::string_view rule) {
-  static const std::set<std::string_view> rules = {
-      "unary", "unary_float", "unary_real", "unary_angle", "unary_bool", "complex", "binary_alpha", "binary", "divide", "binary_float",
-      "binary_integer", "compare", "where", "clamp", "ternary_float", "ternary", "activation", "masked_fill", "mutate_self"};
+  static const std::set<std::string_view> rules = {"unary",          "unary_float",  "unary_real",  "unary_angle", "unary_bool",
+                                                   "complex",        "binary_alpha", "binary",      "divide",      "binary_float",
+                                                   "binary_integer", "compare",      "where",       "clamp",       "ternary_float",
+                                                   "ternary",        "activation",   "masked_fill", "mutate_self"};
   return rules.contains(rule);
 }
 
@@ -646,14 +659,18 @@ PyMethodDef operator_functions[] = {
 
 }  // namespace
 
-const char* Call::name() const { return op.schema.name.c_str(); }
+const char* Call::name() const {
+  return op.schema.name.c_str();
+}
 
 Operator* find_operator(std::string_view name) {
   auto found = by_name().find(name);
   return found == by_name().end() ? nullptr : found->second;
 }
 
-const std::vector<Operator*>& all_operators() { return declared(); }
+const std::vector<Operator*>& all_operators() {
+  return declared();
+}
 
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments) {
   return owned(op.vectorcall(reinterpret_cast<PyObject*>(&op), arguments.begin(), arguments.size(), nullptr));
@@ -669,9 +686,9 @@ bool init_operator(PyObject* module) {
       {Py_tp_members, operator_members},
       {0, nullptr},
   };
-  PyType_Spec spec = {"candelabra.Operator", sizeof(Operator), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                      slots};
+  PyType_Spec spec = {
+      "candelabra.Operator", sizeof(Operator), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   operator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return operator_type && PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type)) == 0 &&
          PyModule_AddFunctions(module, operator_functions) == 0;

@@ -17,8 +17,7 @@ struct Kernel {
 };
 
 struct Operator {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
@@ -29,12 +28,12 @@ struct Operator {
   PyObject* inplace_recorder;  // on in-place operators: inplace_recorder(operator, *arguments) -> result, instead of the kernel
   PyObject* doc;
   PyObject* dict;
-  Operator* inplace;           // the in-place variant of this operator
-  Operator* functional;        // of an in-place variant: the operator it belongs to
-  PyObject* result_type;       // a structseq type where results are named, else null
-  bool changes_arguments;      // any Tensor(a!), in-place variants included
-  bool returns_self;           // in-place variants, and operators such as fill_ that return the Tensor(a!) they were given first
-  bool elementwise;            // reads element i of its inputs only for element i of the result, so that the two may be one memory
+  Operator* inplace;       // the in-place variant of this operator
+  Operator* functional;    // of an in-place variant: the operator it belongs to
+  PyObject* result_type;   // a structseq type where results are named, else null
+  bool changes_arguments;  // any Tensor(a!), in-place variants included
+  bool returns_self;       // in-place variants, and operators such as fill_ that return the Tensor(a!) they were given first
+  bool elementwise;        // reads element i of its inputs only for element i of the result, so that the two may be one memory
 
   const std::array<Kernel, max_device_types>& kernel_table() const { return functional ? functional->kernels : kernels; }
 };

@@ -36,9 +36,8 @@ Ref<> argument_object(const Argument& argument) {
       // As converted to the dtype of the computation.
       return owned(scalar_object(load_scalar(static_cast<Dtype>(argument.descriptor->dtype), argument.descriptor->data)));
     case ArgumentKind::Tensors:
-      return tuple_of(argument.tensors, argument.count, [](TensorObject* tensor) {
-        return Py_NewRef(tensor ? as_object(tensor) : Py_None);
-      });
+      return tuple_of(argument.tensors, argument.count,
+                      [](TensorObject* tensor) { return Py_NewRef(tensor ? as_object(tensor) : Py_None); });
     case ArgumentKind::Scalar:
       return owned(scalar_object(argument.scalar));
     case ArgumentKind::Int:
@@ -71,7 +70,8 @@ Ref<> output_object(const Output& output) {
       strides.insert(i, 0);
     }
   }
-  return Ref<>(make_tensor(retain(tensor->storage), tensor->dtype, std::move(sizes), std::move(strides), tensor->offset).release_object());
+  return Ref<>(
+      make_tensor(retain(tensor->storage), tensor->dtype, std::move(sizes), std::move(strides), tensor->offset).release_object());
 }
 
 // allocate(*sizes), for kernels whose result shape depends on data.

@@ -190,6 +190,8 @@ class Parser {
 
 }  // namespace
 
-Schema parse_schema(const std::string& text) { return Parser(text).parse(); }
+Schema parse_schema(const std::string& text) {
+  return Parser(text).parse();
+}
 
 }  // namespace candelabra

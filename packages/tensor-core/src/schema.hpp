@@ -25,17 +25,32 @@ enum Tag : uint32_t {
   tag_core = 4096,
 };
 
-enum class ParameterType : uint8_t { Tensor, Tensors, Scalar, Int, Float, Bool, Str, Ints, Bools, Floats, Dtype, Device, MemoryFormat, Generator };
+enum class ParameterType : uint8_t {
+  Tensor,
+  Tensors,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  Str,
+  Ints,
+  Bools,
+  Floats,
+  Dtype,
+  Device,
+  MemoryFormat,
+  Generator
+};
 
 struct Parameter {
   std::string name;
-  PyObject* interned;            // the name as an interned str
+  PyObject* interned;  // the name as an interned str
   ParameterType type;
-  bool optional = false;         // Tensor?: None allowed
+  bool optional = false;           // Tensor?: None allowed
   bool optional_elements = false;  // Tensor?[]
   bool keyword_only = false;
-  bool mutated = false;          // Tensor(a!)
-  int fixed_length = 0;          // int[2]: one int stands for two of them
+  bool mutated = false;               // Tensor(a!)
+  int fixed_length = 0;               // int[2]: one int stands for two of them
   PyObject* default_value = nullptr;  // a Python object; null when required
 };
 

@@ -28,12 +28,13 @@ void delete_struct(Storage* storage) {
 }
 
 struct StorageObject {
-  PyObject_HEAD
-  Storage* storage;
+  PyObject_HEAD Storage* storage;
 };
 
 PyTypeObject* storage_type = nullptr;
-Storage& of(PyObject* self) { return *reinterpret_cast<StorageObject*>(self)->storage; }
+Storage& of(PyObject* self) {
+  return *reinterpret_cast<StorageObject*>(self)->storage;
+}
 
 void storage_dealloc(PyObject* self) {
   Storage* storage = reinterpret_cast<StorageObject*>(self)->storage;
@@ -70,7 +71,8 @@ PyObject* storage_bytes(PyObject* self, PyObject*) {
 PyMethodDef storage_methods[] = {
     {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
     {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
-    {"data_ptr", [](PyObject* self, PyObject*) { return PyLong_FromVoidPtr(of(self).data); }, METH_NOARGS, "Address on its device."},
+    {"data_ptr", [](PyObject* self, PyObject*) { return PyLong_FromVoidPtr(of(self).data); }, METH_NOARGS,
+     "Address on its device."},
     {"tobytes", storage_bytes, METH_NOARGS, "A copy of the memory as bytes."},
     {"__len__", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
@@ -89,8 +91,8 @@ PyType_Slot storage_slots[] = {
     {Py_tp_doc, const_cast<char*>("The memory behind one or more tensors.")},
     {0, nullptr},
 };
-PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, storage_slots};
+PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            storage_slots};
 
 }  // namespace
 
@@ -99,7 +101,8 @@ Storage* make_storage(Device device, size_t bytes) {
   if (bytes > 0) {
     const DeviceType& type = device_type(device);
     int32_t status = type.table->allocate(device.index, bytes, nullptr, &data);
-    if (status != CB_OK) [[unlikely]] raise_backend_failure(type, "allocate", status);
+    if (status != CB_OK) [[unlikely]]
+      raise_backend_failure(type, "allocate", status);
   }
   Storage* storage = new_struct();
   storage->data = data;

@@ -16,10 +16,10 @@ struct Storage {
   void* data = nullptr;
   size_t bytes = 0;
   Device device;
-  uint32_t version = 0;                          // bumped by every in-place change of any tensor on this storage
-  void (*release)(Storage&) = nullptr;           // gives the memory back; null: the device's deallocate
-  void* owner = nullptr;                         // what release needs: a PyObject*, a DLManagedTensor*, another Storage*
-  PyObject* wrapper = nullptr;                   // the Python Storage object of this storage while there is one; borrowed
+  uint32_t version = 0;                 // bumped by every in-place change of any tensor on this storage
+  void (*release)(Storage&) = nullptr;  // gives the memory back; null: the device's deallocate
+  void* owner = nullptr;                // what release needs: a PyObject*, a DLManagedTensor*, another Storage*
+  PyObject* wrapper = nullptr;          // the Python Storage object of this storage while there is one; borrowed
 };
 
 Storage* make_storage(Device device, size_t bytes);  // memory from the device's allocator; throws OutOfMemoryError

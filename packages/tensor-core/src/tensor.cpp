@@ -277,8 +277,8 @@ bool init_tensor(PyObject* module) {
       {Py_tp_doc, const_cast<char*>("A multi-dimensional array of elements of one dtype on one device.")},
       {0, nullptr},
   };
-  PyType_Spec spec = {"candelabra.Tensor", sizeof(TensorObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  PyType_Spec spec = {"candelabra.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                      slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0;
 }

@@ -13,17 +13,16 @@
 namespace candelabra {
 
 struct TensorObject {
-  PyObject_HEAD
-  Storage* storage;    // never null
-  int64_t offset;      // in elements
+  PyObject_HEAD Storage* storage;  // never null
+  int64_t offset;                  // in elements
   int64_t numel;
   Dims sizes;
-  Dims strides;        // in elements
+  Dims strides;  // in elements
   Dtype dtype;
   bool contiguous;     // row-major without gaps; kept by set_geometry
   bool requires_grad;  // on a leaf: asked for; with a grad_fn: true
   bool retains_grad;
-  bool inference;      // made in inference mode: never part of a tape
+  bool inference;         // made in inference mode: never part of a tape
   int32_t output_number;  // which result of grad_fn this is
   uint32_t history;       // of a base: counts changes of its history; of a view: the base's count that its own history belongs to
   PyObject* grad;         // these may be null
@@ -79,8 +78,12 @@ extern PyTypeObject* tensor_type;
 inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_type);
 }
-inline TensorObject* as_tensor(PyObject* object) { return reinterpret_cast<TensorObject*>(object); }
-inline PyObject* as_object(TensorObject* tensor) { return reinterpret_cast<PyObject*>(tensor); }
+inline TensorObject* as_tensor(PyObject* object) {
+  return reinterpret_cast<TensorObject*>(object);
+}
+inline PyObject* as_object(TensorObject* tensor) {
+  return reinterpret_cast<PyObject*>(tensor);
+}
 
 enum class MemoryFormat : uint8_t { Contiguous, ChannelsLast, Preserve };
 PyObject* memory_format_object(MemoryFormat format);  // borrowed
@@ -102,14 +105,15 @@ TensorRef make_alias(TensorObject* self);
 void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset);  // keeps numel and contiguous
 bool is_channels_last(const TensorObject& tensor);
 bool is_dense_and_non_overlapping(const TensorObject& tensor);
-bool may_overlap_itself(const TensorObject& tensor);                       // two indices may mean one element
-bool share_memory_partly(const TensorObject& a, const TensorObject& b);    // overlap, but not the same view
+bool may_overlap_itself(const TensorObject& tensor);                     // two indices may mean one element
+bool share_memory_partly(const TensorObject& a, const TensorObject& b);  // overlap, but not the same view
 
 // The history of a view follows from its base's. Where that has changed (an in-place operation on the base or another view was
 // recorded), candelabra.autograd works the view's out anew; throws what it raises.
 void update_history(TensorObject* view);
 inline void follow_base(TensorObject* tensor) {
-  if (tensor->base && as_tensor(tensor->base)->history != tensor->history) [[unlikely]] update_history(tensor);
+  if (tensor->base && as_tensor(tensor->base)->history != tensor->history) [[unlikely]]
+    update_history(tensor);
 }
 inline bool requires_grad(TensorObject* tensor) {
   follow_base(tensor);

@@ -14,7 +14,9 @@ PyObject* const failure = nullptr;
 PyObject* autograd_loader = nullptr;
 PyObject* view_history = nullptr;  // candelabra.autograd's function that gives a view its history
 
-PyObject* none_or(PyObject* object) { return Py_NewRef(object ? object : Py_None); }
+PyObject* none_or(PyObject* object) {
+  return Py_NewRef(object ? object : Py_None);
+}
 
 int not_deletable(const char* name) {
   PyErr_Format(PyExc_AttributeError, "cannot delete '%s' of a Tensor", name);
@@ -26,7 +28,8 @@ void set_requires_grad(TensorObject* self, bool value) {
   check(!value || is_differentiable(self->dtype), PyExc_RuntimeError,
         "only Tensors of floating point and complex dtype can require gradients, not ", name(self->dtype));
   check(value || self->is_leaf(), PyExc_RuntimeError,
-        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
+        "doesn't "
         "require differentiation use var_no_grad = var.detach().");
   check(!value || !self->inference || grad_mode.inference, PyExc_RuntimeError,
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
@@ -58,8 +61,9 @@ int set_grad(PyObject* self, PyObject* value, void*) {
           " instead of ", to_text(tensor->sizes));
     check(grad->dtype == tensor->dtype, PyExc_RuntimeError, "assigned grad has data of a different type: ", name(grad->dtype),
           " instead of ", name(tensor->dtype));
-    check(grad->device() == tensor->device(), PyExc_RuntimeError, "assigned grad has data located on a different device: ",
-          to_text(grad->device()), " instead of ", to_text(tensor->device()));
+    check(grad->device() == tensor->device(), PyExc_RuntimeError,
+          "assigned grad has data located on a different device: ", to_text(grad->device()), " instead of ",
+          to_text(tensor->device()));
     track(tensor);
     Py_XSETREF(tensor->grad, Py_NewRef(value));
     return 0;
@@ -197,9 +201,10 @@ PyObject* clear_history(PyObject* self, PyObject*) {
 PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded<>(failure, [&]() -> PyObject* {
     check(count >= 2 && count <= 3, PyExc_TypeError, "_make_subclass(cls, data, requires_grad=False)");
-    check(PyType_Check(arguments[0]) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(arguments[0]), tensor_type), PyExc_TypeError,
-          "_make_subclass(): cls must be a subclass of Tensor");
-    check(is_tensor(arguments[1]), PyExc_TypeError, "_make_subclass(): data must be a Tensor, not ", Py_TYPE(arguments[1])->tp_name);
+    check(PyType_Check(arguments[0]) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(arguments[0]), tensor_type),
+          PyExc_TypeError, "_make_subclass(): cls must be a subclass of Tensor");
+    check(is_tensor(arguments[1]), PyExc_TypeError, "_make_subclass(): data must be a Tensor, not ",
+          Py_TYPE(arguments[1])->tp_name);
     TensorRef made = make_subclass(reinterpret_cast<PyTypeObject*>(arguments[0]), as_tensor(arguments[1]));
     if (count == 3) {
       int truth = PyObject_IsTrue(arguments[2]);
@@ -210,7 +215,8 @@ PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t
   });
 }
 
-// Where the gradient of this tensor goes: None, the tensor itself (a leaf), its node, or a pair of the node and the number of the result.
+// Where the gradient of this tensor goes: None, the tensor itself (a leaf), its node, or a pair of the node and the number of the
+// result.
 PyObject* get_edge(PyObject* self, void*) {
   return guarded<>(failure, [&]() -> PyObject* {
     TensorObject* tensor = as_tensor(self);
@@ -223,10 +229,12 @@ PyObject* get_edge(PyObject* self, void*) {
 
 PyObject* get_version(PyObject* self, void*) {
   TensorObject* tensor = as_tensor(self);
-  if (!tensor->inference) [[likely]] return PyLong_FromUnsignedLong(tensor->storage->version);
-  PyErr_SetString(PyExc_RuntimeError,
-                  "Inference tensors do not track version counter, and cannot be saved for backward. To work around this, you can make a clone "
-                  "to get a normal tensor and use it in autograd, or use `candelabra.no_grad()` instead of `candelabra.inference_mode()`.");
+  if (!tensor->inference) [[likely]]
+    return PyLong_FromUnsignedLong(tensor->storage->version);
+  PyErr_SetString(
+      PyExc_RuntimeError,
+      "Inference tensors do not track version counter, and cannot be saved for backward. To work around this, you can make a clone "
+      "to get a normal tensor and use it in autograd, or use `candelabra.no_grad()` instead of `candelabra.inference_mode()`.");
   return nullptr;
 }
 
@@ -288,12 +296,13 @@ PyMethodDef own_methods[] = {
      "The number of dimensions."},
     {"element_size", [](PyObject* self, PyObject*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, METH_NOARGS,
      "Bytes of one element."},
-    {"data_ptr", [](PyObject* self, PyObject*) { return PyLong_FromVoidPtr(as_tensor(self)->numel ? as_tensor(self)->data() : nullptr); },
+    {"data_ptr",
+     [](PyObject* self, PyObject*) { return PyLong_FromVoidPtr(as_tensor(self)->numel ? as_tensor(self)->data() : nullptr); },
      METH_NOARGS, "Address of the first element on its device."},
     {"untyped_storage", [](PyObject* self, PyObject*) { return storage_object(as_tensor(self)->storage); }, METH_NOARGS,
      "The storage that this tensor views."},
-    {"is_floating_point", [](PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(as_tensor(self)->dtype)); }, METH_NOARGS,
-     "Whether the dtype is a real floating-point one."},
+    {"is_floating_point", [](PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(as_tensor(self)->dtype)); },
+     METH_NOARGS, "Whether the dtype is a real floating-point one."},
     {"is_complex", [](PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(as_tensor(self)->dtype)); }, METH_NOARGS,
      "Whether the dtype is complex."},
     {"is_signed", [](PyObject* self, PyObject*) { return PyBool_FromLong(info(as_tensor(self)->dtype).is_signed); }, METH_NOARGS,
@@ -307,11 +316,13 @@ PyMethodDef own_methods[] = {
     {"_clear_history", clear_history, METH_NOARGS, "For the tape: this tensor is a leaf that requires no grad."},
     {"_is_like", is_like, METH_O, "_is_like(other)\n\nWhether other is a tensor of the same sizes, dtype and device."},
     {"_is_exclusive", is_exclusive, METH_O,
-     "_is_exclusive(leaf)\n\nFor the tape: whether this may become the gradient of leaf without a copy: nobody else sees its memory, and it is "
+     "_is_exclusive(leaf)\n\nFor the tape: whether this may become the gradient of leaf without a copy: nobody else sees its "
+     "memory, and it is "
      "laid out like leaf."},
     {"_bump_history", bump_history, METH_NOARGS, "For the tape: views of this tensor have to work out their history anew."},
     {"_bump_version", bump_version, METH_NOARGS, "For the tape: count a change of the memory."},
-    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)), METH_FASTCALL | METH_STATIC,
+    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),
+     METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False)\n\nAn instance of a subclass on the memory of data."},
 };
 
@@ -364,34 +375,41 @@ PyMethodDef grad_functions[] = {
 };
 
 PyGetSetDef tensor_attributes[] = {
-    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return size_object(as_tensor(self)->sizes); }); }, nullptr,
-     "The sizes of the dimensions.", nullptr},
+    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return size_object(as_tensor(self)->sizes); }); },
+     nullptr, "The sizes of the dimensions.", nullptr},
     {"dtype", [](PyObject* self, void*) { return Py_NewRef(dtype_object(as_tensor(self)->dtype)); }, nullptr,
      "The type of the elements.", nullptr},
-    {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr, "Where the memory is.", nullptr},
+    {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr, "Where the memory is.",
+     nullptr},
     {"ndim", [](PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, nullptr, "The number of dimensions.",
      nullptr},
     {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, nullptr,
      "Bytes of one element.", nullptr},
     {"nbytes", [](PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->numel * itemsize(as_tensor(self)->dtype)); },
      nullptr, "Bytes of all elements.", nullptr},
-    {"requires_grad", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->requires_grad); }); }, set_requires_grad_attribute,
-     "Whether operations on this tensor are recorded for gradients.", nullptr},
+    {"requires_grad",
+     [](PyObject* self, void*) {
+       return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->requires_grad); });
+     },
+     set_requires_grad_attribute, "Whether operations on this tensor are recorded for gradients.", nullptr},
     {"grad", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad); }, set_grad, "The gradient, or None.", nullptr},
     {"_edge", get_edge, nullptr, "For the tape: where the gradient of this tensor goes.", nullptr},
-    {"grad_fn", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return none_or(it->grad_fn); }); }, nullptr,
-     "The tape entry that made this tensor; None for a leaf.", nullptr},
-    {"is_leaf", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->is_leaf()); }); }, nullptr,
-     "Whether no recorded operation made this tensor.", nullptr},
-    {"output_nr", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyLong_FromLong(it->output_number); }); }, nullptr,
-     "Which result of grad_fn this is.", nullptr},
+    {"grad_fn", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return none_or(it->grad_fn); }); },
+     nullptr, "The tape entry that made this tensor; None for a leaf.", nullptr},
+    {"is_leaf",
+     [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->is_leaf()); }); },
+     nullptr, "Whether no recorded operation made this tensor.", nullptr},
+    {"output_nr",
+     [](PyObject* self, void*) {
+       return after_following(self, [](TensorObject* it) { return PyLong_FromLong(it->output_number); });
+     },
+     nullptr, "Which result of grad_fn this is.", nullptr},
     {"retains_grad", [](PyObject* self, void*) { return PyBool_FromLong(as_tensor(self)->retains_grad); }, set_retains_grad,
      "Whether backward() keeps the gradient of this tensor though it is no leaf.", nullptr},
     {"data", get_data, set_data, "The same memory, apart from the tape.", nullptr},
-    {"_version", get_version, nullptr,
-     "How often the memory was changed in place.", nullptr},
-    {"_base", [](PyObject* self, void*) { return none_or(as_tensor(self)->base); }, nullptr, "The tensor this is a view of, or None.",
-     nullptr},
+    {"_version", get_version, nullptr, "How often the memory was changed in place.", nullptr},
+    {"_base", [](PyObject* self, void*) { return none_or(as_tensor(self)->base); }, nullptr,
+     "The tensor this is a view of, or None.", nullptr},
     {"_hooks", [](PyObject* self, void*) { return none_or(as_tensor(self)->hooks); }, set_hooks, "Belongs to candelabra.autograd.",
      nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

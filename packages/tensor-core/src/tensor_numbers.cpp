@@ -9,11 +9,53 @@ namespace candelabra {
 namespace {
 
 // The operators, found by name at the first use of a slot. matmul is not in the catalogue: a function of candelabra.composite.
-enum Slot { Add, Sub, Mul, Div, FloorDivide, Remainder, Pow, And, Or, Xor, LeftShift, RightShift, Neg, Positive, Abs, Not,
-            Eq, Ne, Lt, Le, Gt, Ge, SlotCount };
-constexpr const char* names[SlotCount] = {"add", "sub", "mul", "div", "floor_divide", "remainder", "pow", "bitwise_and", "bitwise_or",
-                                          "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "neg", "positive", "abs",
-                                          "bitwise_not", "eq", "ne", "lt", "le", "gt", "ge"};
+enum Slot {
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDivide,
+  Remainder,
+  Pow,
+  And,
+  Or,
+  Xor,
+  LeftShift,
+  RightShift,
+  Neg,
+  Positive,
+  Abs,
+  Not,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  SlotCount
+};
+constexpr const char* names[SlotCount] = {"add",
+                                          "sub",
+                                          "mul",
+                                          "div",
+                                          "floor_divide",
+                                          "remainder",
+                                          "pow",
+                                          "bitwise_and",
+                                          "bitwise_or",
+                                          "bitwise_xor",
+                                          "bitwise_left_shift",
+                                          "bitwise_right_shift",
+                                          "neg",
+                                          "positive",
+                                          "abs",
+                                          "bitwise_not",
+                                          "eq",
+                                          "ne",
+                                          "lt",
+                                          "le",
+                                          "gt",
+                                          "ge"};
 std::array<Operator*, SlotCount> operators{};
 
 Operator* operator_of(Slot slot) {
@@ -25,7 +67,9 @@ Operator* operator_of(Slot slot) {
 }
 
 // What another operand may be; anything else is left to that operand's own type.
-bool operand(PyObject* object) { return is_tensor(object) || is_number(object); }
+bool operand(PyObject* object) {
+  return is_tensor(object) || is_number(object);
+}
 
 PyObject* call(Operator* op, PyObject* const* arguments, size_t count) {
   return op ? op->vectorcall(reinterpret_cast<PyObject*>(op), arguments, count, nullptr) : nullptr;
@@ -49,48 +93,104 @@ PyObject* unary(Slot slot, PyObject* a) {
   return call(operator_of(slot), arguments, 1);
 }
 
-PyObject* call_method(const char* name, PyObject* self, PyObject* other) { return PyObject_CallMethod(self, name, "O", other); }
+PyObject* call_method(const char* name, PyObject* self, PyObject* other) {
+  return PyObject_CallMethod(self, name, "O", other);
+}
 
 }  // namespace
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int operation) {
   if (!operand(b)) Py_RETURN_NOTIMPLEMENTED;
   switch (operation) {
-    case Py_EQ: return binary(Eq, a, b);
-    case Py_NE: return binary(Ne, a, b);
-    case Py_LT: return binary(Lt, a, b);
-    case Py_LE: return binary(Le, a, b);
-    case Py_GT: return binary(Gt, a, b);
-    default: return binary(Ge, a, b);
+    case Py_EQ:
+      return binary(Eq, a, b);
+    case Py_NE:
+      return binary(Ne, a, b);
+    case Py_LT:
+      return binary(Lt, a, b);
+    case Py_LE:
+      return binary(Le, a, b);
+    case Py_GT:
+      return binary(Gt, a, b);
+    default:
+      return binary(Ge, a, b);
   }
 }
 
 namespace number_slots {
 
-PyObject* add(PyObject* a, PyObject* b) { return binary(Add, a, b); }
-PyObject* subtract(PyObject* a, PyObject* b) { return binary(Sub, a, b); }
-PyObject* multiply(PyObject* a, PyObject* b) { return binary(Mul, a, b); }
-PyObject* true_divide(PyObject* a, PyObject* b) { return binary(Div, a, b); }
-PyObject* floor_divide(PyObject* a, PyObject* b) { return binary(FloorDivide, a, b); }
-PyObject* remainder(PyObject* a, PyObject* b) { return binary(Remainder, a, b); }
-PyObject* bitwise_and(PyObject* a, PyObject* b) { return binary(And, a, b); }
-PyObject* bitwise_or(PyObject* a, PyObject* b) { return binary(Or, a, b); }
-PyObject* bitwise_xor(PyObject* a, PyObject* b) { return binary(Xor, a, b); }
-PyObject* left_shift(PyObject* a, PyObject* b) { return binary(LeftShift, a, b); }
-PyObject* right_shift(PyObject* a, PyObject* b) { return binary(RightShift, a, b); }
-PyObject* negative(PyObject* a) { return unary(Neg, a); }
-PyObject* positive(PyObject* a) { return unary(Positive, a); }
-PyObject* absolute(PyObject* a) { return unary(Abs, a); }
-PyObject* invert(PyObject* a) { return unary(Not, a); }
-PyObject* inplace_add(PyObject* a, PyObject* b) { return inplace_binary(Add, a, b); }
-PyObject* inplace_subtract(PyObject* a, PyObject* b) { return inplace_binary(Sub, a, b); }
-PyObject* inplace_multiply(PyObject* a, PyObject* b) { return inplace_binary(Mul, a, b); }
-PyObject* inplace_true_divide(PyObject* a, PyObject* b) { return inplace_binary(Div, a, b); }
-PyObject* inplace_floor_divide(PyObject* a, PyObject* b) { return inplace_binary(FloorDivide, a, b); }
-PyObject* inplace_remainder(PyObject* a, PyObject* b) { return inplace_binary(Remainder, a, b); }
-PyObject* inplace_and(PyObject* a, PyObject* b) { return inplace_binary(And, a, b); }
-PyObject* inplace_or(PyObject* a, PyObject* b) { return inplace_binary(Or, a, b); }
-PyObject* inplace_xor(PyObject* a, PyObject* b) { return inplace_binary(Xor, a, b); }
+PyObject* add(PyObject* a, PyObject* b) {
+  return binary(Add, a, b);
+}
+PyObject* subtract(PyObject* a, PyObject* b) {
+  return binary(Sub, a, b);
+}
+PyObject* multiply(PyObject* a, PyObject* b) {
+  return binary(Mul, a, b);
+}
+PyObject* true_divide(PyObject* a, PyObject* b) {
+  return binary(Div, a, b);
+}
+PyObject* floor_divide(PyObject* a, PyObject* b) {
+  return binary(FloorDivide, a, b);
+}
+PyObject* remainder(PyObject* a, PyObject* b) {
+  return binary(Remainder, a, b);
+}
+PyObject* bitwise_and(PyObject* a, PyObject* b) {
+  return binary(And, a, b);
+}
+PyObject* bitwise_or(PyObject* a, PyObject* b) {
+  return binary(Or, a, b);
+}
+PyObject* bitwise_xor(PyObject* a, PyObject* b) {
+  return binary(Xor, a, b);
+}
+PyObject* left_shift(PyObject* a, PyObject* b) {
+  return binary(LeftShift, a, b);
+}
+PyObject* right_shift(PyObject* a, PyObject* b) {
+  return binary(RightShift, a, b);
+}
+PyObject* negative(PyObject* a) {
+  return unary(Neg, a);
+}
+PyObject* positive(PyObject* a) {
+  return unary(Positive, a);
+}
+PyObject* absolute(PyObject* a) {
+  return unary(Abs, a);
+}
+PyObject* invert(PyObject* a) {
+  return unary(Not, a);
+}
+PyObject* inplace_add(PyObject* a, PyObject* b) {
+  return inplace_binary(Add, a, b);
+}
+PyObject* inplace_subtract(PyObject* a, PyObject* b) {
+  return inplace_binary(Sub, a, b);
+}
+PyObject* inplace_multiply(PyObject* a, PyObject* b) {
+  return inplace_binary(Mul, a, b);
+}
+PyObject* inplace_true_divide(PyObject* a, PyObject* b) {
+  return inplace_binary(Div, a, b);
+}
+PyObject* inplace_floor_divide(PyObject* a, PyObject* b) {
+  return inplace_binary(FloorDivide, a, b);
+}
+PyObject* inplace_remainder(PyObject* a, PyObject* b) {
+  return inplace_binary(Remainder, a, b);
+}
+PyObject* inplace_and(PyObject* a, PyObject* b) {
+  return inplace_binary(And, a, b);
+}
+PyObject* inplace_or(PyObject* a, PyObject* b) {
+  return inplace_binary(Or, a, b);
+}
+PyObject* inplace_xor(PyObject* a, PyObject* b) {
+  return inplace_binary(Xor, a, b);
+}
 
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) {

@@ -29,37 +29,47 @@ typedef struct block {
   char padding[55];
 } block;
 
-static unsigned char *arena;
+static unsigned char* arena;
 static pthread_mutex_t arena_lock;
 static cb_memory_statistics statistics = {sizeof(cb_memory_statistics), 0, 0, 0, 0, 0, 0};
 static __thread char last_message[256];
 
-static void *at(const void *handle) { return handle ? arena + ((uintptr_t)handle ^ TAG) : NULL; }
-static void *handle_of(const void *memory) { return (void *)((uintptr_t)((const unsigned char *)memory - arena) ^ TAG); }
-static block *next_block(block *b) { return (block *)((unsigned char *)(b + 1) + b->bytes); }
-static bool inside(const block *b) { return (const unsigned char *)b < arena + ARENA_BYTES; }
+static void* at(const void* handle) {
+  return handle ? arena + ((uintptr_t)handle ^ TAG) : NULL;
+}
+static void* handle_of(const void* memory) {
+  return (void*)((uintptr_t)((const unsigned char*)memory - arena) ^ TAG);
+}
+static block* next_block(block* b) {
+  return (block*)((unsigned char*)(b + 1) + b->bytes);
+}
+static bool inside(const block* b) {
+  return (const unsigned char*)b < arena + ARENA_BYTES;
+}
 
-static int32_t initialize(const cb_host *host) {
+static int32_t initialize(const cb_host* host) {
   (void)host;
   if (sizeof(block) != ALIGNMENT || pthread_mutex_init(&arena_lock, NULL) != 0) return CB_RUNTIME_ERROR;
-  void *memory = NULL;
+  void* memory = NULL;
   if (posix_memalign(&memory, ALIGNMENT, ARENA_BYTES) != 0) return CB_OUT_OF_MEMORY;
   arena = memory;
-  *(block *)arena = (block){ARENA_BYTES - sizeof(block), false, {0}};
+  *(block*)arena = (block){ARENA_BYTES - sizeof(block), false, {0}};
   statistics.reserved = statistics.reserved_peak = (int64_t)ARENA_BYTES;
   return CB_OK;
 }
 
-static const char *last_error(void) { return last_message; }
+static const char* last_error(void) {
+  return last_message;
+}
 
-static int32_t allocate(int32_t device, size_t bytes, void *stream, void **result) {
+static int32_t allocate(int32_t device, size_t bytes, void* stream, void** result) {
   (void)device, (void)stream;
   int32_t status = CB_OUT_OF_MEMORY;
   size_t wanted = bytes > ARENA_BYTES ? bytes : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   pthread_mutex_lock(&arena_lock);
-  for (block *b = (block *)arena; inside(b); b = next_block(b)) {
+  for (block* b = (block*)arena; inside(b); b = next_block(b)) {
     if (b->used) continue;
-    for (block *following = next_block(b); inside(following) && !following->used; following = next_block(b)) {
+    for (block* following = next_block(b); inside(following) && !following->used; following = next_block(b)) {
       b->bytes += sizeof(block) + following->bytes; /* neighbours that are free become one */
     }
     if (b->bytes < wanted) continue;
@@ -84,34 +94,34 @@ static int32_t allocate(int32_t device, size_t bytes, void *stream, void **resul
   return status;
 }
 
-static void deallocate(int32_t device, void *memory, size_t bytes, void *stream) {
+static void deallocate(int32_t device, void* memory, size_t bytes, void* stream) {
   (void)device, (void)bytes, (void)stream;
-  block *b = (block *)at(memory) - 1;
+  block* b = (block*)at(memory) - 1;
   pthread_mutex_lock(&arena_lock);
   b->used = false;
   statistics.allocated -= (int64_t)b->bytes;
   pthread_mutex_unlock(&arena_lock);
 }
 
-static int32_t copy_from_host(int32_t device, void *destination, const void *source, size_t bytes, void *stream) {
+static int32_t copy_from_host(int32_t device, void* destination, const void* source, size_t bytes, void* stream) {
   (void)device, (void)stream;
   memcpy(at(destination), source, bytes);
   return CB_OK;
 }
 
-static int32_t copy_to_host(int32_t device, void *destination, const void *source, size_t bytes, void *stream) {
+static int32_t copy_to_host(int32_t device, void* destination, const void* source, size_t bytes, void* stream) {
   (void)device, (void)stream;
   memcpy(destination, at(source), bytes);
   return CB_OK;
 }
 
-static int32_t copy_within(int32_t device, void *destination, const void *source, size_t bytes, void *stream) {
+static int32_t copy_within(int32_t device, void* destination, const void* source, size_t bytes, void* stream) {
   (void)device, (void)stream;
   memmove(at(destination), at(source), bytes);
   return CB_OK;
 }
 
-static int32_t memory_statistics(int32_t device, cb_memory_statistics *result) {
+static int32_t memory_statistics(int32_t device, cb_memory_statistics* result) {
   (void)device;
   uint64_t size = result->size < sizeof statistics ? result->size : sizeof statistics;
   pthread_mutex_lock(&arena_lock);
@@ -124,10 +134,12 @@ static int32_t memory_statistics(int32_t device, cb_memory_statistics *result) {
 /* ---- walking over tensors ----------------------------------------------------------------------------------------------- */
 
 /* Memory of a descriptor: a number that stands in for a tensor is in host memory, everything else in the arena. */
-static void *memory_of(const cb_tensor *t) { return t->flags & CB_TENSOR_NUMBER ? t->data : at(t->data); }
+static void* memory_of(const cb_tensor* t) {
+  return t->flags & CB_TENSOR_NUMBER ? t->data : at(t->data);
+}
 
 /* Where the element with this number, counted in row-major order, lies: in elements from the first. */
-static int64_t offset_of(const cb_tensor *t, int64_t number) {
+static int64_t offset_of(const cb_tensor* t, int64_t number) {
   int64_t offset = 0;
   for (int32_t d = t->ndim - 1; d >= 0; --d) {
     offset += number % t->sizes[d] * t->strides[d];
@@ -136,19 +148,21 @@ static int64_t offset_of(const cb_tensor *t, int64_t number) {
   return offset;
 }
 
-static bool is_float(const cb_tensor *t) { return t->dtype == CB_FLOAT32 || t->dtype == CB_FLOAT64; }
-
-static double get(const cb_tensor *t, int64_t number) {
-  int64_t offset = offset_of(t, number);
-  return t->dtype == CB_FLOAT32 ? (double)((const float *)memory_of(t))[offset] : ((const double *)memory_of(t))[offset];
+static bool is_float(const cb_tensor* t) {
+  return t->dtype == CB_FLOAT32 || t->dtype == CB_FLOAT64;
 }
 
-static void set(const cb_tensor *t, int64_t number, double value) {
+static double get(const cb_tensor* t, int64_t number) {
+  int64_t offset = offset_of(t, number);
+  return t->dtype == CB_FLOAT32 ? (double)((const float*)memory_of(t))[offset] : ((const double*)memory_of(t))[offset];
+}
+
+static void set(const cb_tensor* t, int64_t number, double value) {
   int64_t offset = offset_of(t, number);
   if (t->dtype == CB_FLOAT32) {
-    ((float *)memory_of(t))[offset] = (float)value;
+    ((float*)memory_of(t))[offset] = (float)value;
   } else {
-    ((double *)memory_of(t))[offset] = value;
+    ((double*)memory_of(t))[offset] = value;
   }
 }
 
@@ -157,38 +171,68 @@ static void set(const cb_tensor *t, int64_t number, double value) {
 typedef double (*unary_function)(double);
 typedef double (*binary_function)(double, double);
 
-static double negative(double a) { return -a; }
-static double positive_part(double a) { return a > 0 || isnan(a) ? a : 0; }
-static double plus(double a, double b) { return a + b; }
-static double times(double a, double b) { return a * b; }
-static double divided(double a, double b) { return a / b; }
+static double negative(double a) {
+  return -a;
+}
+static double positive_part(double a) {
+  return a > 0 || isnan(a) ? a : 0;
+}
+static double plus(double a, double b) {
+  return a + b;
+}
+static double times(double a, double b) {
+  return a * b;
+}
+static double divided(double a, double b) {
+  return a / b;
+}
 
-static int32_t unary(cb_call *call, unary_function function) {
+static int32_t unary(cb_call* call, unary_function function) {
   const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor;
   if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out->numel; ++i) set(out, i, function(get(a, i)));
   return CB_OK;
 }
 
-static int32_t binary(cb_call *call, binary_function function, double factor) {
+static int32_t binary(cb_call* call, binary_function function, double factor) {
   const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
   if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out->numel; ++i) set(out, i, function(get(a, i), factor * get(b, i)));
   return CB_OK;
 }
 
-static int32_t add(cb_call *call) { return binary(call, plus, call->arguments[2].as.scalar->re); }
-static int32_t sub(cb_call *call) { return binary(call, plus, -call->arguments[2].as.scalar->re); }
-static int32_t mul(cb_call *call) { return binary(call, times, 1); }
-static int32_t power(cb_call *call) { return binary(call, pow, 1); }
-static int32_t neg(cb_call *call) { return unary(call, negative); }
-static int32_t exponential(cb_call *call) { return unary(call, exp); }
-static int32_t logarithm(cb_call *call) { return unary(call, log); }
-static int32_t square_root(cb_call *call) { return unary(call, sqrt); }
-static int32_t tanh_kernel(cb_call *call) { return unary(call, tanh); }
-static int32_t relu(cb_call *call) { return unary(call, positive_part); }
+static int32_t add(cb_call* call) {
+  return binary(call, plus, call->arguments[2].as.scalar->re);
+}
+static int32_t sub(cb_call* call) {
+  return binary(call, plus, -call->arguments[2].as.scalar->re);
+}
+static int32_t mul(cb_call* call) {
+  return binary(call, times, 1);
+}
+static int32_t power(cb_call* call) {
+  return binary(call, pow, 1);
+}
+static int32_t neg(cb_call* call) {
+  return unary(call, negative);
+}
+static int32_t exponential(cb_call* call) {
+  return unary(call, exp);
+}
+static int32_t logarithm(cb_call* call) {
+  return unary(call, log);
+}
+static int32_t square_root(cb_call* call) {
+  return unary(call, sqrt);
+}
+static int32_t tanh_kernel(cb_call* call) {
+  return unary(call, tanh);
+}
+static int32_t relu(cb_call* call) {
+  return unary(call, positive_part);
+}
 
-static int32_t divide(cb_call *call) {
+static int32_t divide(cb_call* call) {
   if (call->arguments[2].kind != CB_NONE) {
     snprintf(call->error, call->error_capacity, "minic divides without a rounding mode only, not with rounding_mode='%s'",
              call->arguments[2].as.string);
@@ -197,22 +241,22 @@ static int32_t divide(cb_call *call) {
   return binary(call, divided, 1);
 }
 
-static int32_t fill(cb_call *call) {
-  const cb_tensor *out = &call->outputs[0];
+static int32_t fill(cb_call* call) {
+  const cb_tensor* out = &call->outputs[0];
   if (!is_float(out)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out->numel; ++i) set(out, i, call->arguments[1].as.scalar->re);
   return CB_OK;
 }
 
 /* Copies any dtype to the same one; converts between the two that this backend computes in. */
-static int32_t copy(cb_call *call) {
+static int32_t copy(cb_call* call) {
   static const size_t sizes[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
   const cb_tensor *out = &call->outputs[0], *source = call->arguments[1].as.tensor;
   if (out->dtype == source->dtype) {
     size_t bytes = sizes[out->dtype];
     for (int64_t i = 0; i < out->numel; ++i) {
-      memmove((char *)memory_of(out) + (size_t)offset_of(out, i) * bytes,
-              (const char *)memory_of(source) + (size_t)offset_of(source, i) * bytes, bytes);
+      memmove((char*)memory_of(out) + (size_t)offset_of(out, i) * bytes,
+              (const char*)memory_of(source) + (size_t)offset_of(source, i) * bytes, bytes);
     }
     return CB_OK;
   }
@@ -223,9 +267,9 @@ static int32_t copy(cb_call *call) {
 
 /* The output has as many dimensions as the input; the reduced ones have size 1. So the strides of the output, with 0 for those,
  * say where each element of the input belongs. */
-static int32_t sum(cb_call *call) {
+static int32_t sum(cb_call* call) {
   cb_tensor out = call->outputs[0];
-  const cb_tensor *a = call->arguments[0].as.tensor;
+  const cb_tensor* a = call->arguments[0].as.tensor;
   if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   for (int64_t i = 0; i < out.numel; ++i) set(&out, i, 0);
   int64_t strides[64];
@@ -235,7 +279,7 @@ static int32_t sum(cb_call *call) {
   return CB_OK;
 }
 
-static int32_t mm(cb_call *call) {
+static int32_t mm(cb_call* call) {
   const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
   if (!is_float(a)) return CB_NOT_IMPLEMENTED;
   int64_t rows = a->sizes[0], inner = a->sizes[1], columns = b->sizes[1];
@@ -250,9 +294,9 @@ static int32_t mm(cb_call *call) {
 }
 
 static const cb_kernel_entry kernels[] = {
-    {"add", add},        {"sub", sub},  {"mul", mul},         {"div", divide},     {"pow", power},        {"neg", neg},
-    {"exp", exponential}, {"log", logarithm}, {"sqrt", square_root}, {"tanh", tanh_kernel}, {"relu", relu}, {"fill_", fill},
-    {"copy_", copy},     {"sum", sum},  {"mm", mm},
+    {"add", add},   {"sub", sub},         {"mul", mul},       {"div", divide},       {"pow", power},
+    {"neg", neg},   {"exp", exponential}, {"log", logarithm}, {"sqrt", square_root}, {"tanh", tanh_kernel},
+    {"relu", relu}, {"fill_", fill},      {"copy_", copy},    {"sum", sum},          {"mm", mm},
 };
 
 static const cb_backend backend = {
@@ -273,4 +317,6 @@ static const cb_backend backend = {
     .memory_statistics = memory_statistics,
 };
 
-CB_EXPORT const cb_backend *candelabra_backend(void) { return &backend; }
+CB_EXPORT const cb_backend* candelabra_backend(void) {
+  return &backend;
+}

@@ -27,9 +27,7 @@ def _grouped(a: Array, groups: int, axis: int) -> Array:
 
 
 @kernel("convolution")
-def convolution(
-    a: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Array:
+def convolution(a: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
     padded = _pad(a, padding)
     window = weight.shape[2:]
     sizes = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(padded.shape[2:], window, stride, dilation, strict=True))
@@ -43,9 +41,7 @@ def convolution(
 
 
 @kernel("convolution_input_gradient")
-def input_gradient(
-    grad: Array, weight: Array, input_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Array:
+def input_gradient(grad: Array, weight: Array, input_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
     padded = np.zeros((*input_size[:2], *(n + 2 * p for n, p in zip(input_size[2:], padding, strict=True))), grad.dtype)
     weights, grads = _grouped(weight, groups, 0), _grouped(grad, groups, 1)
     for position in product(*map(range, weight.shape[2:])):
@@ -55,9 +51,7 @@ def input_gradient(
 
 
 @kernel("convolution_weight_gradient")
-def weight_gradient(
-    grad: Array, a: Array, weight_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Array:
+def weight_gradient(grad: Array, a: Array, weight_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
     padded = _pad(a, padding)
     grads = _grouped(grad, groups, 1)
     result = np.zeros(weight_size, grad.dtype)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import candelabra
+import numpy as np
 
 #: The kernels by operator name, as the core is to call them.
 KERNELS: dict[str, Callable[..., None]] = {}

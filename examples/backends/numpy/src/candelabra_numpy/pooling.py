@@ -14,7 +14,9 @@ Array = Any
 Ints = tuple[int, ...]
 
 
-def _windows(sizes: Ints, outputs: Ints, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Iterator[tuple[Ints, Array]]:
+def _windows(
+    sizes: Ints, outputs: Ints, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Iterator[tuple[Ints, Array]]:
     """Each output position with the flat positions that its window reads inside the plane."""
     for output in product(*map(range, outputs)):
         ranges = [
@@ -79,7 +81,13 @@ def max_pool_backward(grad: Array, indices: Array, input_size: Ints) -> Array:
 
 
 def _divisors(
-    sizes: Ints, outputs: Ints, kernel_size: Ints, stride: Ints, padding: Ints, count_include_pad: bool, divisor_override: int | None
+    sizes: Ints,
+    outputs: Ints,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    count_include_pad: bool,
+    divisor_override: int | None,
 ) -> Iterator[float]:
     """What each window's sum is divided by, in the order of the windows."""
     for output in product(*map(range, outputs)):
@@ -102,7 +110,9 @@ def avg_pool(
     plane = _flat(a)
     result = np.empty((*a.shape[:2], *outputs), a.dtype)
     divisors = _divisors(sizes, outputs, kernel_size, stride, padding, count_include_pad, divisor_override)
-    for (output, positions), divisor in zip(_windows(sizes, outputs, kernel_size, stride, padding, dilation), divisors, strict=True):
+    for (output, positions), divisor in zip(
+        _windows(sizes, outputs, kernel_size, stride, padding, dilation), divisors, strict=True
+    ):
         result[(..., *output)] = plane[..., positions].sum(-1) / divisor
     return result
 
@@ -121,7 +131,9 @@ def avg_pool_backward(
     sizes, outputs, dilation = input_size[2:], grad.shape[2:], (1,) * len(kernel_size)
     result = np.zeros((*input_size[:2], int(np.prod(sizes))), grad.dtype)
     divisors = _divisors(sizes, outputs, kernel_size, stride, padding, count_include_pad, divisor_override)
-    for (output, positions), divisor in zip(_windows(sizes, outputs, kernel_size, stride, padding, dilation), divisors, strict=True):
+    for (output, positions), divisor in zip(
+        _windows(sizes, outputs, kernel_size, stride, padding, dilation), divisors, strict=True
+    ):
         result[..., positions] += grad[(..., *output)][..., None] / divisor
     return result.reshape(input_size)
 

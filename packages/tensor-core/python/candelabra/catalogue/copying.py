@@ -10,4 +10,6 @@ operator(
     "to_copy(Tensor self, *, dtype? dtype=None, device? device=None, bool non_blocking=False, memory_format? memory_format=None) -> Tensor",
     shape="to_copy", tags=HIDDEN | CORE | NO_OUT,
 )  # fmt: skip
-operator("contiguous(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="contiguous", tags=METHOD_ONLY | CORE | NO_OUT)
+operator(
+    "contiguous(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="contiguous", tags=METHOD_ONLY | CORE | NO_OUT
+)

@@ -7,9 +7,7 @@ for name in ("neg", "sign", "sgn", "floor", "ceil", "trunc", "frac", "square", "
     operator(f"{name}(Tensor self) -> Tensor", shape="unary", tags=INPLACE)
 operator("round(Tensor self, *, int decimals=0) -> Tensor", shape="unary", tags=INPLACE)
 operator("bitwise_not(Tensor self) -> Tensor", shape="unary", tags=INPLACE | NONDIFFERENTIABLE)
-operator(
-    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", shape="unary", tags=INPLACE
-)
+operator("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", shape="unary", tags=INPLACE)
 
 # ---- one argument, integers become the default floating dtype
 for name in (
@@ -75,7 +73,9 @@ operator(
 )
 operator("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE)
 # grad where self > threshold, else 0: the gradient of relu and its relatives
-operator("threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE)
+operator(
+    "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE
+)
 # The gradients of sigmoid and tanh from their results, as one pass each.
 operator("sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE)
 operator("tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE)

@@ -6,7 +6,9 @@ operator("gather(Tensor self, int dim, Tensor index) -> Tensor", shape="gather")
 operator("scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE | NUMBERS)
 operator("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE)
 operator("index_select(Tensor self, int dim, Tensor index) -> Tensor", shape="index_select")
-operator("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", shape="index_add", tags=INPLACE)
+operator(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", shape="index_add", tags=INPLACE
+)
 operator("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_add", tags=INPLACE)
 operator("index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", shape="index_fill", tags=INPLACE)
 # Advanced indexing as in NumPy. A kernel gets one entry a dimension of self; the given ones are int64 (boolean masks became

@@ -10,7 +10,9 @@ operator(
     "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor output, Tensor indices)",
     shape="max_pool", tags=HIDDEN,
 )  # fmt: skip
-operator("adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor output, Tensor indices)", shape="adaptive_max_pool", tags=HIDDEN)
+operator(
+    "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor output, Tensor indices)", shape="adaptive_max_pool", tags=HIDDEN
+)
 # Adds grad into zeros of input_size at indices: the gradient of both maximum poolings.
 operator("max_pool_backward(Tensor grad, Tensor indices, int[] input_size) -> Tensor", shape="max_pool_backward", tags=HIDDEN)
 operator(

@@ -10,7 +10,9 @@ operator("exponential_(Tensor(a!) self, float lambd=1) -> Tensor(a!)", shape="mu
 # whole numbers from low (included) to high (excluded)
 operator("random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="mutate_self", tags=_FILL | HIDDEN)
 operator("bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM | NONDIFFERENTIABLE)
-operator("randperm(int n, *, dtype dtype, device? device=None) -> Tensor", shape="randperm", tags=RANDOM | HIDDEN | NONDIFFERENTIABLE)
+operator(
+    "randperm(int n, *, dtype dtype, device? device=None) -> Tensor", shape="randperm", tags=RANDOM | HIDDEN | NONDIFFERENTIABLE
+)
 # input where kept, times 1 / (1 - p), else 0; mask is bool, true where kept
 operator(
     "native_dropout(Tensor input, float p) -> (Tensor output, Tensor mask)", shape="native_dropout",

@@ -8,7 +8,11 @@ operator("prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=N
 for name in ("amax", "amin"):
     operator(f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", shape="extremum")
 for name in ("max_with_indices", "min_with_indices"):
-    operator(f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape="extremum_indices", tags=HIDDEN)
+    operator(
+        f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        shape="extremum_indices",
+        tags=HIDDEN,
+    )
 for name in ("argmax", "argmin"):
     operator(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", shape="arg_extremum", tags=NONDIFFERENTIABLE)
 for name in ("all", "any"):

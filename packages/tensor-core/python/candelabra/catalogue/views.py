@@ -15,7 +15,9 @@ operator("t(Tensor(a) self) -> Tensor(a)", shape="t", tags=VIEW)
 operator("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", shape="squeeze", tags=VIEW)
 operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", shape="unsqueeze", tags=VIEW)
 operator("select(Tensor(a) self, int dim, int index) -> Tensor(a)", shape="select", tags=VIEW)
-operator("slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", shape="slice", tags=VIEW | HIDDEN)
+operator(
+    "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", shape="slice", tags=VIEW | HIDDEN
+)
 operator("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", shape="narrow", tags=VIEW)
 operator("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", shape="diagonal", tags=VIEW)
 operator("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", shape="unfold", tags=VIEW | METHOD_ONLY)

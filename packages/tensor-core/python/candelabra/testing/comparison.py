@@ -55,7 +55,15 @@ def assert_close(
         if not isinstance(actual, Mapping) or set(actual) != set(expected):
             raise AssertionError(f"the keys differ: {sorted(actual, key=str)} and {sorted(expected, key=str)}")
         for key in expected:
-            assert_close(actual[key], expected[key], rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype)
+            assert_close(
+                actual[key],
+                expected[key],
+                rtol=rtol,
+                atol=atol,
+                equal_nan=equal_nan,
+                check_device=check_device,
+                check_dtype=check_dtype,
+            )
         return
     if isinstance(expected, Sequence) and not isinstance(expected, str):
         if len(actual) != len(expected):

@@ -99,7 +99,9 @@ def _run_sample(operator: Any, reference: Reference, sample: Sample, dtype: str,
         expected = reference.expected(*arrays, **keywords)
     if results is None:  # an operator that changes its lists
         results = [argument for argument in arguments if isinstance(argument, list)]
-    elif versions and "!)" not in operator.schema and versions != [a._version for a in arguments if isinstance(a, candelabra.Tensor)]:
+    elif (
+        versions and "!)" not in operator.schema and versions != [a._version for a in arguments if isinstance(a, candelabra.Tensor)]
+    ):
         return "an argument was changed"
     if reference.compare is not None:
         return reference.compare(tuple(values_of(result) for result in _flatten(results)), *arrays, **keywords)

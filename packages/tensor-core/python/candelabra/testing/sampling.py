@@ -136,5 +136,13 @@ def pairs(rng: np.random.Generator, dtype: str, low: float = -4, high: float = 4
         ((2, 0), (2, 0)), ((65,), (65,)),
     ):  # fmt: skip
         yield Input(numbers(rng, dtype, a, low, high), dtype), Input(numbers(rng, dtype, b, low, high), dtype)
-    for first, second in (("transposed", "contiguous"), ("strided", "transposed"), ("transposed", "transposed"), ("offset", "strided")):
-        yield Input(numbers(rng, dtype, (4, 6), low, high), dtype, first), Input(numbers(rng, dtype, (4, 6), low, high), dtype, second)
+    for first, second in (
+        ("transposed", "contiguous"),
+        ("strided", "transposed"),
+        ("transposed", "transposed"),
+        ("offset", "strided"),
+    ):
+        yield (
+            Input(numbers(rng, dtype, (4, 6), low, high), dtype, first),
+            Input(numbers(rng, dtype, (4, 6), low, high), dtype, second),
+        )

@@ -27,12 +27,19 @@ _CASES = (
 
 
 def _reach(sizes: tuple[int, ...], window: tuple[int, ...], stride: Ints, padding: Ints, dilation: Ints) -> tuple[int, ...]:
-    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(sizes, window, stride, padding, dilation, strict=True))
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(sizes, window, stride, padding, dilation, strict=True)
+    )
 
 
-def _places(outputs: tuple[int, ...], window: tuple[int, ...], stride: Ints, dilation: Ints) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+def _places(
+    outputs: tuple[int, ...], window: tuple[int, ...], stride: Ints, dilation: Ints
+) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
     for position in product(*map(range, window)):
-        yield position, tuple(slice(p * d, p * d + (n - 1) * s + 1, s) for p, d, n, s in zip(position, dilation, outputs, stride, strict=True))
+        yield (
+            position,
+            tuple(slice(p * d, p * d + (n - 1) * s + 1, s) for p, d, n, s in zip(position, dilation, outputs, stride, strict=True)),
+        )
 
 
 def _padded(a: Array, padding: Ints) -> Array:

@@ -117,7 +117,9 @@ def complex_(real: Array, imag: Array) -> Array:
 
 
 REFERENCES["complex"] = Reference(complex_, two(number=None), ("float32", "float64"))
-REFERENCES["polar"] = Reference(lambda r, a: complex_(r * np.cos(a), r * np.sin(a)), two(number=None, low=0.5), ("float32", "float64"), 5)
+REFERENCES["polar"] = Reference(
+    lambda r, a: complex_(r * np.cos(a), r * np.sin(a)), two(number=None, low=0.5), ("float32", "float64"), 5
+)
 
 # ---- two arguments
 
@@ -142,7 +144,9 @@ def _divisions(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
                 a.values, b.values = np.trunc(a.values).astype(b.values.dtype), np.trunc(b.values) + (np.trunc(b.values) == 0)
             yield Sample((a, b), {"rounding_mode": mode})
     if dtype in FLOATS:
-        yield Sample((Input(np.array([1.0, -1.0, 0.0, np.inf, np.nan]), dtype), Input(np.array([0.0, 0.0, 0.0, np.inf, 1.0]), dtype)))
+        yield Sample(
+            (Input(np.array([1.0, -1.0, 0.0, np.inf, np.nan]), dtype), Input(np.array([0.0, 0.0, 0.0, np.inf, 1.0]), dtype))
+        )
 
 
 REFERENCES["div"] = Reference(divide, _divisions, ("int32", "int64", "float32", "float64", "bfloat16", *COMPLEX))
@@ -191,7 +195,9 @@ def _choices(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for a, b in pairs(rng, dtype):
         shape = np.broadcast_shapes(a.values.shape, b.values.shape)
         yield Sample((Input(numbers(rng, "bool", shape), "bool"), a, b))
-    yield Sample((Input(numbers(rng, "bool", (4, 1)), "bool"), Input(numbers(rng, dtype, (4, 3)), dtype), True if dtype == "bool" else 1))
+    yield Sample(
+        (Input(numbers(rng, "bool", (4, 1)), "bool"), Input(numbers(rng, dtype, (4, 3)), dtype), True if dtype == "bool" else 1)
+    )
 
 
 REFERENCES["where"] = Reference(np.where, _choices, ALL)

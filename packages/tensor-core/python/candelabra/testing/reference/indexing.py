@@ -25,7 +25,13 @@ def _grid(index: Array, dim: int) -> tuple[Array, ...]:
 
 
 def _tensors(rng: np.random.Generator, dtype: str) -> Iterator[Input]:
-    for shape, layout in (((6,), "contiguous"), ((4, 6), "contiguous"), ((4, 6), "transposed"), ((4, 6), "strided"), ((2, 3, 4), "contiguous")):
+    for shape, layout in (
+        ((6,), "contiguous"),
+        ((4, 6), "contiguous"),
+        ((4, 6), "transposed"),
+        ((4, 6), "strided"),
+        ((2, 3, 4), "contiguous"),
+    ):
         yield Input(numbers(rng, dtype, shape), dtype, layout)
 
 
@@ -64,7 +70,9 @@ def scatter_add(a: Array, dim: int, index: Array, source: Array) -> Array:
 def _adds(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for a in _tensors(rng, dtype):
         for dim in (0, a.values.ndim - 1):
-            yield Sample((a, dim, _index(rng, a.values.shape, a.values.shape[dim]), Input(numbers(rng, dtype, a.values.shape), dtype)))
+            yield Sample(
+                (a, dim, _index(rng, a.values.shape, a.values.shape[dim]), Input(numbers(rng, dtype, a.values.shape), dtype))
+            )
 
 
 def _rows(unique: bool, with_source: bool) -> Samples:

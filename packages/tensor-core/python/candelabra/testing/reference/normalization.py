@@ -82,7 +82,14 @@ def _batch_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
                 a = numbers(rng, dtype, shape)
                 mean, rstd = _statistics(a, _channel_axes(a))
                 yield Sample(
-                    (Input(numbers(rng, dtype, shape), dtype), Input(a, dtype), weight, Input(mean.ravel(), dtype), Input(rstd.ravel(), dtype), training)
+                    (
+                        Input(numbers(rng, dtype, shape), dtype),
+                        Input(a, dtype),
+                        weight,
+                        Input(mean.ravel(), dtype),
+                        Input(rstd.ravel(), dtype),
+                        training,
+                    )
                 )
 
 
@@ -121,7 +128,16 @@ def _layer_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for weight, _ in _optional(rng, dtype, tuple(normalized)):
             a = numbers(rng, dtype, shape)
             mean, rstd = _statistics(a, _last(a, len(normalized)))
-            yield Sample((Input(numbers(rng, dtype, shape), dtype), Input(a, dtype), normalized, Input(mean, dtype), Input(rstd, dtype), weight))
+            yield Sample(
+                (
+                    Input(numbers(rng, dtype, shape), dtype),
+                    Input(a, dtype),
+                    normalized,
+                    Input(mean, dtype),
+                    Input(rstd, dtype),
+                    weight,
+                )
+            )
 
 
 # ---- group norm
@@ -160,7 +176,16 @@ def _group_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for weight, _ in _optional(rng, dtype, shape[1]):
             a = numbers(rng, dtype, shape)
             mean, rstd = _statistics(_groups(a, groups), (2,))
-            yield Sample((Input(numbers(rng, dtype, shape), dtype), Input(a, dtype), Input(mean[..., 0], dtype), Input(rstd[..., 0], dtype), weight, groups))
+            yield Sample(
+                (
+                    Input(numbers(rng, dtype, shape), dtype),
+                    Input(a, dtype),
+                    Input(mean[..., 0], dtype),
+                    Input(rstd[..., 0], dtype),
+                    weight,
+                    groups,
+                )
+            )
 
 
 REFERENCES: dict[str, Reference] = {

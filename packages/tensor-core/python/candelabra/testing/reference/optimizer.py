@@ -75,7 +75,12 @@ def adam(
 
 
 def _rmsprop_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for decay, momentum, centered, maximize in ((0.0, 0.0, False, False), (0.1, 0.9, False, False), (0.0, 0.0, True, True), (0.1, 0.5, True, False)):
+    for decay, momentum, centered, maximize in (
+        (0.0, 0.0, False, False),
+        (0.1, 0.9, False, False),
+        (0.0, 0.0, True, True),
+        (0.1, 0.5, True, False),
+    ):
         lists = list(_lists(rng, dtype, True, centered, momentum > 0))
         if centered:  # a mean of squares is no less than the square of the mean
             lists[3] = [Input(a.values * 0.2, dtype) for a in lists[3]]

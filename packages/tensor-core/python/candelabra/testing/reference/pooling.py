@@ -34,7 +34,9 @@ def _outputs(sizes: tuple[int, ...], window: Ints, stride: Ints, padding: Ints, 
     return tuple(result)
 
 
-def _windows(sizes: tuple[int, ...], outputs: tuple[int, ...], window: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Windows:
+def _windows(
+    sizes: tuple[int, ...], outputs: tuple[int, ...], window: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Windows:
     found = []
     for output in product(*map(range, outputs)):
         ranges = []
@@ -78,7 +80,9 @@ def max_pool_backward(grad: Array, indices: Array, input_size: Ints) -> Array:
     return result.reshape(input_size)
 
 
-def _averages(sizes: Any, window: Ints, stride: Ints, padding: Ints, ceil_mode: bool, with_pad: bool, divisor: int | None) -> list[Any]:
+def _averages(
+    sizes: Any, window: Ints, stride: Ints, padding: Ints, ceil_mode: bool, with_pad: bool, divisor: int | None
+) -> list[Any]:
     ones = [1] * len(window)
     outputs = _outputs(tuple(sizes), window, stride, padding, ones, ceil_mode)
     found = []

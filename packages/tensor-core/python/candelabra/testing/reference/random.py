@@ -86,7 +86,13 @@ def dropout(a: Array, p: float) -> tuple[Array, Array]:
 def _fills(*arguments: Any) -> Any:
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         content = 2.0 if dtype == "float64" else 0.0
-        for shape, layout in (((1,), "contiguous"), ((7,), "contiguous"), ((4, 5), "transposed"), ((3, 6), "strided"), ((0,), "contiguous")):
+        for shape, layout in (
+            ((1,), "contiguous"),
+            ((7,), "contiguous"),
+            ((4, 5), "transposed"),
+            ((3, 6), "strided"),
+            ((0,), "contiguous"),
+        ):
             yield Sample((Input(np.full(shape, content), dtype, layout), *arguments))
 
     return samples
@@ -114,7 +120,9 @@ REFERENCES: dict[str, Reference] = {
     "exponential_": Reference(exponential, _fills(1.5), _DTYPES, 20),
     "bernoulli_": Reference(lambda a, p: _each(a.shape, lambda i: unit(i, False) < p), _fills(0.25), (*_DTYPES, "int64", "bool")),
     "bernoulli": Reference(lambda a: _each(a.shape, lambda i: unit(i, False) < a.flat[i]), _chances, _DTYPES),
-    "random_range_": Reference(lambda a, low, high: _each(a.shape, lambda i: low + word64(i) % (high - low)), _fills(-3, 14), ("int64", "int32", "float32")),
+    "random_range_": Reference(
+        lambda a, low, high: _each(a.shape, lambda i: low + word64(i) % (high - low)), _fills(-3, 14), ("int64", "int32", "float32")
+    ),
     "randperm": Reference(permutation, _permutations, ("int64", "int32")),
     "native_dropout": Reference(dropout, _dropouts, _DTYPES, 5),
 }

@@ -117,7 +117,10 @@ def _variance(a: Array, dim: Any = None, correction: float = 1, keepdim: bool = 
 
 for _name, _last in (("var", lambda v: v), ("std", np.sqrt)):
     REFERENCES[_name] = Reference(
-        lambda a, last=_last, **k: last(_variance(a, **k)), over_dims(special=False), ("float32", "float64", "bfloat16", "complex64"), 20
+        lambda a, last=_last, **k: last(_variance(a, **k)),
+        over_dims(special=False),
+        ("float32", "float64", "bfloat16", "complex64"),
+        20,
     )
 REFERENCES["var"].samples, REFERENCES["std"].samples = over_dims(special=False), over_dims(special=False, correction=0)
 
@@ -135,8 +138,7 @@ def vector_norm(a: Array, ord: float = 2, dim: Any = None, keepdim: bool = False
 
 def _norms(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for order in (0, 1, 2, 3, 0.5, np.inf, -np.inf):
-        for sample in over_dims(empty=not np.isinf(order), special=False, ord=order)(rng, dtype):
-            yield sample
+        yield from over_dims(empty=not np.isinf(order), special=False, ord=order)(rng, dtype)
 
 
 REFERENCES["linalg_vector_norm"] = Reference(vector_norm, _norms, ("float32", "float64", "bfloat16", "complex64", "complex128"), 20)
@@ -148,4 +150,6 @@ def logsumexp(a: Array, dim: Any, keepdim: bool = False) -> Array:
     return reference(a, axis=_axis(dim), keepdims=keepdim)
 
 
-REFERENCES["logsumexp"] = Reference(logsumexp, over_dims(empty=False, special=False, whole=False), ("float32", "float64", "bfloat16"), 10)
+REFERENCES["logsumexp"] = Reference(
+    logsumexp, over_dims(empty=False, special=False, whole=False), ("float32", "float64", "bfloat16"), 10
+)

@@ -21,5 +21,7 @@ def _along(low: float, high: float):  # type: ignore[no-untyped-def]
 
 REFERENCES: dict[str, Reference] = {
     "cumsum": Reference(lambda a, dim: np.cumsum(a, axis=dim), _along(-4, 4), ("bool", *NUMBERS), 30),
-    "cumprod": Reference(lambda a, dim: np.cumprod(a, axis=dim), _along(0.7, 1.3), ("int64", "float32", "float64", "complex64"), 30),
+    "cumprod": Reference(
+        lambda a, dim: np.cumprod(a, axis=dim), _along(0.7, 1.3), ("int64", "float32", "float64", "complex64"), 30
+    ),
 }
