@@ -57,9 +57,9 @@ class Walk:
             node, number = edge
         else:
             node, number = edge, 0
-        key = node.sequence
+        key = node._sequence
         waiting = self.pending.get(key)
-        if node.outputs == 1:
+        if node._outputs == 1:
             if waiting is None:
                 self.pending[key] = [node, grad, False]
                 heappush(self.heap, key)
@@ -70,7 +70,7 @@ class Walk:
                 waiting[2] = not self.create_graph
         else:
             if waiting is None:
-                waiting = self.pending[key] = [node, [None] * node.outputs, False]
+                waiting = self.pending[key] = [node, [None] * node._outputs, False]
                 heappush(self.heap, key)
             old = waiting[1][number]
             waiting[1][number] = grad if old is None else old + grad
@@ -107,7 +107,8 @@ class Walk:
         before = _C.set_grad_enabled(self.create_graph)
         try:
             self._run()
-            for leaf, grad in self.late.values():
+            for key in tuple(self.late):
+                leaf, grad = self.late.pop(key)
                 self._finish_leaf(leaf, grad)
         finally:
             _C.set_grad_enabled(before)
@@ -120,39 +121,39 @@ class Walk:
         while heap:
             node, grad, _ = pending.pop(heappop(heap))
             while True:
-                if special or node.hooks is not None:
+                if special or node._hooks is not None:
                     self._step(node, grad)
                     break
-                if not node.single:
-                    edges = node.edges
+                if not node._single:
+                    edges = node._edges
                     parts = list(node.backward(grad, edges))
                     if free:
-                        node.saved = None
+                        node._saved = None
                     grad = None
                     self.distribute(edges, parts)
                     break
                 grad = node.backward(grad)
                 if free:
-                    node.saved = None
+                    node._saved = None
                 if grad is None:
                     break
-                edge = node.edge
+                edge = node._edge
                 if isinstance(edge, Tensor):
                     if leaves_at_once and edge._hooks is None:
                         take_gradient(edge, grad, create_graph, _HELD_BY_ENGINE)
                     else:
                         self.reach_leaf(edge, grad)
                     break
-                if heap or edge.__class__ is tuple or edge.outputs != 1:
+                if heap or edge.__class__ is tuple or edge._outputs != 1:
                     self.add(edge, grad)
                     break
                 node = edge
 
     def _step(self, node: Node, grad: Any) -> None:
         """Walk over one node with all that may be asked: hooks, captured gradients, pruned edges, anomaly detection."""
-        several = node.outputs > 1
+        several = node._outputs > 1
         arrived = list(grad) if several else [grad]
-        hooks = node.hooks
+        hooks = node._hooks
         if hooks is not None:
             for number, of_tensor in hooks.tensors.items():
                 if arrived[number] is not None:
@@ -162,8 +163,8 @@ class Walk:
                     tape_hooks.set_retained(reference, arrived[number])
         if self.captures is not None:
             for number, part in enumerate(arrived):
-                if (node.sequence, number) in self.captures:
-                    self.captures[node.sequence, number] = part
+                if (node._sequence, number) in self.captures:
+                    self.captures[node._sequence, number] = part
         edges = node.all_edges()
         if self.needed is not None:
             edges = tuple(edge if self.is_needed(edge) else None for edge in edges)
@@ -176,7 +177,7 @@ class Walk:
                 hooks.prepare()
         gradient = arrived if several else arrived[0]
         try:
-            made = (node.backward(gradient),) if node.single else node.backward(gradient, edges)
+            made = (node.backward(gradient),) if node._single else node.backward(gradient, edges)
         except Exception:
             if self.anomaly:
                 report_failure(node)
@@ -184,7 +185,7 @@ class Walk:
         if self.anomaly:
             check_gradients(node, made)
         if self.free:
-            node.saved = None
+            node._saved = None
         if hooks is not None:
             for hook in tuple(hooks.after.values()):
                 made = tape_hooks.call_node_hook(hook, tuple(made), tuple(arrived))
@@ -202,7 +203,7 @@ class Walk:
             return self.captures is not None and id(edge) in self.captures
         if edge.__class__ is tuple:
             edge = edge[0]
-        return self.needed is None or self.needed.get(edge.sequence, False)
+        return self.needed is None or self.needed.get(edge._sequence, False)
 
     def _finish_leaf(self, leaf: Tensor, grad: Tensor) -> None:
         """Take the whole gradient of a leaf with hooks, or of a captured one."""
@@ -216,7 +217,7 @@ class Walk:
         if accumulate is not None:
             for hook in tuple(accumulate.before.values()):
                 (grad,) = tape_hooks.call_node_hook(hook, (grad,))
-        take_gradient(leaf, grad, self.create_graph, 0)
+        take_gradient(leaf, grad, self.create_graph, _HELD_BY_ENGINE + 1)
         for hook in tuple(of_leaf.accumulated.values()):
             if hook(leaf) is not None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
@@ -232,10 +233,10 @@ class Walk:
         stack: list[tuple[Node, bool]] = [(edge, False) for edge in map(_node_of, roots) if edge is not None]
         while stack:
             node, done = stack.pop()
-            key = node.sequence
+            key = node._sequence
             if done:
                 needed[key] = any(
-                    id(edge) in captures if isinstance(edge, Tensor) else edge is not None and needed[_node_of(edge).sequence]
+                    id(edge) in captures if isinstance(edge, Tensor) else edge is not None and needed[_node_of(edge)._sequence]
                     for edge in node.all_edges()
                 ) or key in targets  # fmt: skip
             elif key not in needed:
@@ -243,7 +244,7 @@ class Walk:
                 stack.append((node, True))
                 for edge in node.all_edges():
                     following = _node_of(edge)
-                    if following is not None and following.sequence not in needed:
+                    if following is not None and following._sequence not in needed:
                         stack.append((following, False))
 
 
@@ -310,7 +311,7 @@ def walk_back(
         del tensor, grad, roots
         walk.run()
         return None
-    keys = [id(tensor) if tensor.grad_fn is None else (tensor.grad_fn.sequence, tensor.output_nr) for tensor in inputs]
+    keys = [id(tensor) if tensor.grad_fn is None else (tensor.grad_fn._sequence, tensor.output_nr) for tensor in inputs]
     walk.captures = dict.fromkeys(keys)
     walk.find_needed([tensor._edge for tensor, _ in roots], {key[0] for key in keys if isinstance(key, tuple)})
     for tensor, grad in roots:

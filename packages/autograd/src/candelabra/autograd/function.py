@@ -25,24 +25,23 @@ class FunctionNode(MultiNode):
     """
 
     __slots__ = (
-        "__dict__", "dirty", "inputs_like", "layout", "materialize_grads", "needs_input_grad", "non_differentiable", "outputs", "outputs_like",
-        "to_save",
+        "__dict__", "_layout", "_outputs", "_outputs_like", "dirty", "materialize_grads", "needs_input_grad", "non_differentiable", "to_save",
     )  # fmt: skip
 
-    function: type[Function]
-    outputs: int
+    _function: type[Function]
+    _outputs: int
     needs_input_grad: tuple[bool, ...]
     to_save: tuple[Any, ...]
     dirty: tuple[Tensor, ...]
     non_differentiable: tuple[Tensor, ...]
 
     def __init__(self) -> None:
-        self.hooks = None
-        self.saved = ()
+        self._hooks = None
+        self._saved = ()
         self.to_save = self.dirty = self.non_differentiable = ()
         self.materialize_grads = True
-        self.outputs = 1
-        self.edges = ()
+        self._outputs = 1
+        self._edges = ()
 
     # ---- what forward and setup_context call
 
@@ -76,10 +75,10 @@ class FunctionNode(MultiNode):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors of :meth:`save_for_backward`, checked for changes in place since."""
-        if self.saved is None:
+        if self._saved is None:
             raise RuntimeError(FREED)
         restored = []
-        for kind, value, version in self.saved:
+        for kind, value, version in self._saved:
             if kind == "packed":
                 restored.append(unpack(value))
                 continue
@@ -102,22 +101,22 @@ class FunctionNode(MultiNode):
     # ---- the walk back
 
     def backward(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        gradients = grad if self.outputs > 1 else [grad]
+        gradients = grad if self._outputs > 1 else [grad]
         if self.materialize_grads:
             gradients = [
                 candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None else part
-                for part, of in zip(gradients, self.outputs_like, strict=True)
+                for part, of in zip(gradients, self._outputs_like, strict=True)
             ]
-        made = _backward_of(self.function)(self, *gradients)
+        made = _backward_of(self._function)(self, *gradients)
         if not isinstance(made, tuple):
             made = tuple(made) if isinstance(made, list) else (made,)
-        expected = len(self.layout)
+        expected = len(self._layout)
         if len(made) > expected and all(part is None for part in made[expected:]):
             made = made[:expected]
         if len(made) != expected:
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(made)})")
         results: list[Any] = []
-        for number, (part, of) in enumerate(zip(made, self.layout, strict=True)):
+        for number, (part, of) in enumerate(zip(made, self._layout, strict=True)):
             if of is None:
                 if part is not None:
                     raise RuntimeError(
@@ -127,10 +126,10 @@ class FunctionNode(MultiNode):
                 continue
             if part is not None and not isinstance(part, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(part).__name__})")
-            results.append(None if part is None or edges[len(results)] is None else self.checked(number, part, of))
+            results.append(None if part is None or edges[len(results)] is None else self._checked(number, part, of))
         return tuple(results)
 
-    def checked(self, number: int, grad: Tensor, of: Any) -> Tensor:
+    def _checked(self, number: int, grad: Tensor, of: Any) -> Tensor:
         """Bring a gradient to the sizes of its input, or refuse it."""
         if grad.shape == of[0] and grad.dtype is of[1] and grad.device == of[2]:
             return grad
@@ -150,7 +149,7 @@ def _sums_to(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 class _Meta(type):
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
-        cls._backward_cls = type(f"{name}Backward", (FunctionNode,), {"__slots__": (), "function": cls, "__module__": cls.__module__})
+        cls._backward_cls = type(f"{name}Backward", (FunctionNode,), {"__slots__": (), "_function": cls, "__module__": cls.__module__})
 
 
 class Function(metaclass=_Meta):
@@ -237,8 +236,8 @@ def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
     node.needs_input_grad = tuple(isinstance(argument, Tensor) and argument.requires_grad for argument in arguments)
     recording = candelabra.is_grad_enabled() and any(node.needs_input_grad)
     if recording:
-        node.layout = tuple(like(argument) if isinstance(argument, Tensor) else None for argument in arguments)
-        node.edges = tuple(argument._edge for argument in arguments if isinstance(argument, Tensor))
+        node._layout = tuple(like(argument) if isinstance(argument, Tensor) else None for argument in arguments)
+        node._edges = tuple(argument._edge for argument in arguments if isinstance(argument, Tensor))
     before = candelabra._C.set_grad_enabled(False)
     try:
         if function.setup_context is Function.setup_context:
@@ -280,9 +279,9 @@ def _among(tensor: Any, tensors: tuple[Any, ...]) -> bool:
 
 def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) -> None:
     """Put an applied function on the tape: the history of its results, and what it keeps."""
-    node.sequence = next_sequence()
-    node.outputs = len(results)
-    node.outputs_like = [like(result) if isinstance(result, Tensor) else None for result in results]
+    node._sequence = next_sequence()
+    node._outputs = len(results)
+    node._outputs_like = [like(result) if isinstance(result, Tensor) else None for result in results]
     inside = list(results)
     changed: list[tuple[Tensor, int]] = []
     for number, result in enumerate(results):
@@ -301,7 +300,7 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
                 result = results[number] = result.view_as(result) if differentiable else result.detach()
         if differentiable:
             result._set_history(node, number)
-    node.saved = _kept(node, arguments, inside, results)
+    node._saved = _kept(node, arguments, inside, results)
     for result, number in changed:
         base = result._base
         if base is None:
@@ -314,8 +313,8 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
     node.to_save = node.dirty = node.non_differentiable = ()
     if is_anomaly_enabled():
         annotate(node)
-    if node.outputs > 1 or node.materialize_grads:
-        node.outputs_like = [of if of is not None else ((), candelabra.float32, candelabra.device("cpu")) for of in node.outputs_like]
+    if node._outputs > 1 or node.materialize_grads:
+        node._outputs_like = [of if of is not None else ((), candelabra.float32, candelabra.device("cpu")) for of in node._outputs_like]
 
 
 def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:
@@ -370,7 +369,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             return made
         if not any(isinstance(part, Tensor) and part.requires_grad for part in gradients):
             tensors = [part for part in gradients if isinstance(part, Tensor)]
-            if not any(edge is not None for edge in ctx.edges) or not tensors:
+            if not any(edge is not None for edge in ctx._edges) or not tensors:
                 return made
         several = made if isinstance(made, tuple) else (made,)
         refused = [_refuse(part, gradients, ctx) for part in several]
@@ -392,8 +391,8 @@ def _refuse(part: Any, gradients: tuple[Any, ...], ctx: FunctionNode) -> Any:
     if not isinstance(part, Tensor) or not (part.is_floating_point() or part.is_complex()):
         return part
     node = _Refusal()
-    node.sequence, node.hooks = next_sequence(), None
-    node.edges = (*(part._edge for part in gradients if isinstance(part, Tensor)), *ctx.edges)
+    node._sequence, node._hooks = next_sequence(), None
+    node._edges = (*(part._edge for part in gradients if isinstance(part, Tensor)), *ctx._edges)
     result = part.detach()
     result._set_history(node)
     return result

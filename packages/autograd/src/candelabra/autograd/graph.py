@@ -108,7 +108,7 @@ def _recorder_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _pack_node(node: Node) -> None:
-    saved = getattr(node, "saved", None)
+    saved = getattr(node, "_saved", None)
     if not isinstance(saved, tuple) or not any(isinstance(entry, Tensor) for entry in saved):
         return
     edges = {id(edge): edge for edge in node.all_edges() if isinstance(edge, Tensor)}
@@ -119,10 +119,10 @@ def _pack_node(node: Node) -> None:
         (entry.grad_fn, entry.output_nr) if isinstance(entry, Tensor) and entry.grad_fn is not None else edges.get(id(entry))
         for entry in saved
     ]
-    node.saved = tuple(entries)
+    node._saved = tuple(entries)
 
     def prepare() -> None:
-        packed = node.saved
+        packed = node._saved
         if packed is None:
             return
         restored: list[Any] = list(packed)
@@ -140,7 +140,7 @@ def _pack_node(node: Node) -> None:
                 # The version is that of the tensor that came back: the hook answers for its contents.
                 if position + 1 < len(restored) and restored[position + 1] is not None:
                     restored[position + 1] = tensor._version
-        node.saved = tuple(restored)
+        node._saved = tuple(restored)
 
     node_hooks(node).prepare = prepare
 
@@ -156,7 +156,7 @@ def _ConnectedTensor(tensor: Tensor, leaf: Tensor) -> Tensor:
             return grad
 
     node = Restored()
-    node.sequence, node.hooks, node.edge = next_sequence(), None, leaf
+    node._sequence, node._hooks, node._edge = next_sequence(), None, leaf
     tensor = tensor.detach()
     tensor._set_history(node)
     return tensor

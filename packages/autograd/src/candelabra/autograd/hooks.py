@@ -80,9 +80,9 @@ class NodeHooks:
 
 def node_hooks(node: Node) -> NodeHooks:
     """Give the hooks of a node, made where there are none yet."""
-    if node.hooks is None:
-        node.hooks = NodeHooks()
-    return node.hooks
+    if node._hooks is None:
+        node._hooks = NodeHooks()
+    return node._hooks
 
 
 class LeafHooks:
@@ -97,17 +97,20 @@ class LeafHooks:
 
     def accumulate_node(self, leaf: Tensor) -> AccumulateGrad:
         """Give the node that stands for the leaf: the same one as long as somebody holds it, or it has hooks."""
-        made = self._accumulate_node
-        if isinstance(made, weakref.ref):
-            made = made()
+        made = self.active_node()
         if made is None:
             made = AccumulateGrad(leaf)
             self._accumulate_node = weakref.ref(made)
         return made
 
     def active_node(self) -> AccumulateGrad | None:
-        """Give the leaf's node if somebody holds it."""
-        return None if self._accumulate_node is None else self._accumulate_node()
+        """Give the leaf's node if there is one."""
+        made = self._accumulate_node
+        return made() if isinstance(made, weakref.ref) else made
+
+    def hold(self, node: AccumulateGrad) -> None:
+        """Keep the leaf's node from now on."""
+        self._accumulate_node = node
 
 
 def leaf_hooks(leaf: Tensor) -> LeafHooks:
@@ -248,8 +251,8 @@ def retain_grad(self: Tensor) -> None:
 
 def keep_retaining(tensor: Tensor, before: Node | None, number: int) -> None:
     """Move ``retain_grad`` of a tensor that was changed in place from the node it had `before` to its present one."""
-    if before is not None and before.hooks is not None:
-        before.hooks.retaining.pop(number, None)
+    if before is not None and before._hooks is not None:
+        before._hooks.retaining.pop(number, None)
     node_hooks(tensor.grad_fn).retaining[tensor.output_nr] = weakref.ref(tensor)
 
 

@@ -148,9 +148,9 @@ class CopySlices(MultiNode):
 def rebase(base: Tensor, view: Tensor, value: Tensor) -> None:
     """Give `base` the history of having `value` (the tape's name of the view's new contents) written to `view`."""
     node = CopySlices()
-    node.sequence = next_sequence()
-    node.hooks = None
-    node.edges = (base._edge, value._edge)
+    node._sequence = next_sequence()
+    node._hooks = None
+    node._edges = (base._edge, value._edge)
     node.geometry = geometry_in(base, view)
     node.sizes, node.strides = tuple(base.shape), base.stride()
     before, number = base.grad_fn, base.output_nr
@@ -204,9 +204,9 @@ def history_of_view(view: Tensor) -> None:
         return
     before, number = view.grad_fn, view.output_nr
     node = AsStridedBackward0()
-    node.sequence = next_sequence()
-    node.hooks = None
-    node.edge = base._edge
+    node._sequence = next_sequence()
+    node._hooks = None
+    node._edge = base._edge
     node.geometry = geometry_in(base, view)
     node.like = (base.dtype, base.device)
     node.sizes, node.strides = tuple(base.shape), base.stride()

@@ -8,7 +8,7 @@ A node is left behind by one recorded operation. It knows where the gradients of
 - a tuple ``(node, number)``: the node that made the input, and which of its results the input is.
 
 ``Tensor._edge`` gives the edge of a tensor. Nodes are numbered downwards as they are made, so that everything a node was made from
-has a higher ``sequence``, and the next one to be walked over is always the smallest that waits.
+has a higher ``_sequence``, and the next one to be walked over is always the smallest that waits.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ FREED = (
 class Node:
     """What one recorded operation left behind.
 
-    Subclasses say how gradients pass: ``single`` ones have one slot ``edge`` and a method ``backward(grad)`` that returns one
-    gradient; the others a slot ``edges`` and ``backward(grad, edges)`` that returns as many gradients as there are edges. A node of
-    several differentiable results (``outputs`` above 1) gets a list of gradients, ``None`` where none arrived.
+    Subclasses say how gradients pass: ``_single`` ones have one slot ``_edge`` and a method ``backward(grad)`` that returns one
+    gradient; the others a slot ``_edges`` and ``backward(grad, edges)`` that returns as many gradients as there are edges. A node of
+    several differentiable results (``_outputs`` above 1) gets a list of gradients, ``None`` where none arrived.
     """
 
-    __slots__ = ("__weakref__", "_metadata", "hooks", "saved", "sequence")
+    __slots__ = ("__weakref__", "_hooks", "_metadata", "_saved", "_sequence")
 
-    sequence: int
-    hooks: NodeHooks | None
-    saved: Any
+    _sequence: int
+    _hooks: NodeHooks | None
+    _saved: Any
     _metadata: dict[Any, Any]
 
-    outputs = 1
-    single = False
+    _outputs = 1
+    _single = False
 
     def backward(self, *arguments: Any) -> Any:
         """Turn gradients of the results into gradients of the inputs."""
@@ -91,7 +91,7 @@ class Node:
             return self._metadata
 
     def _sequence_nr(self) -> int:
-        return -self.sequence
+        return -self._sequence
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have ``hook(grad_inputs, grad_outputs)`` called after this node's gradients are computed.
@@ -130,24 +130,24 @@ class Node:
 class SingleNode(Node):
     """A node of one differentiable input."""
 
-    __slots__ = ("edge",)
+    __slots__ = ("_edge",)
 
-    edge: Edge
-    single = True
+    _edge: Edge
+    _single = True
 
     def all_edges(self) -> tuple[Edge, ...]:
-        return (self.edge,)
+        return (self._edge,)
 
 
 class MultiNode(Node):
     """A node of several differentiable inputs."""
 
-    __slots__ = ("edges",)
+    __slots__ = ("_edges",)
 
-    edges: tuple[Edge, ...]
+    _edges: tuple[Edge, ...]
 
     def all_edges(self) -> tuple[Edge, ...]:
-        return self.edges
+        return self._edges
 
 
 class AccumulateGrad:
@@ -180,15 +180,17 @@ class AccumulateGrad:
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have ``hook(grad_inputs, grad_outputs)`` called after the leaf took a gradient."""
-        from .hooks import register
-
-        return register(self.after, hook)
+        return self._register(self.after, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have ``hook(grad_outputs)`` called before the leaf takes a gradient; it may return a tuple in its place."""
-        from .hooks import register
+        return self._register(self.before, hook)
 
-        return register(self.before, hook)
+    def _register(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
+        from .hooks import leaf_hooks, register
+
+        leaf_hooks(self.variable).hold(self)
+        return register(hooks, hook)
 
 
 def resolve(edge: Edge) -> tuple[Any, int]:

@@ -154,7 +154,7 @@ class _Writer:
         if not single:
             write(f"        {', '.join(f'edge_{name}' for name in inputs)}, = edges")
         if tensors:
-            write("        saved = node.saved")
+            write("        saved = node._saved")
             write("        if saved is None: raise_freed(node)")
             write(f"        {', '.join(f'{entry.name}, {entry.name}_version' for entry in tensors)}, = saved")
         optional = not single and len(inputs) != 2
@@ -210,12 +210,12 @@ class _Writer:
         some = len(inputs) > 2 or self.row.joint is not None  # not all of the inputs need a gradient
         write = self.lines.append
         write(f"{indent}node = {class_name}()")
-        write(f"{indent}node.sequence = next_sequence()")
-        write(f"{indent}node.hooks = None")
+        write(f"{indent}node._sequence = next_sequence()")
+        write(f"{indent}node._hooks = None")
         if single:
-            write(f"{indent}node.edge = edge_{inputs[0]}")
+            write(f"{indent}node._edge = edge_{inputs[0]}")
         else:
-            write(f"{indent}node.edges = ({', '.join(f'edge_{name}' for name in inputs)},)")
+            write(f"{indent}node._edges = ({', '.join(f'edge_{name}' for name in inputs)},)")
         if self.row.broadcast:
             for name in inputs:
                 absent = f"edge_{name} is None or " if some else ""
@@ -242,7 +242,7 @@ class _Writer:
                 source, version = f"{source} if {condition} else None", f"({version}) if {condition} else None"
             saved += [f"({source})" if conditional else source, f"({version})"]
         if saved:
-            write(f"{indent}node.saved = ({', '.join(saved)},)")
+            write(f"{indent}node._saved = ({', '.join(saved)},)")
 
     def source(self) -> str:
         """Write everything: the node classes, and the function ``record``."""

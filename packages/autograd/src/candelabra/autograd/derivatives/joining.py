@@ -40,10 +40,10 @@ class CatBackward0(MultiNode):
 def record_cat(result: Tensor, tensors: Any, dim: int) -> Tensor:
     """Record a concatenation."""
     node = CatBackward0()
-    node.sequence, node.hooks = next_sequence(), None
+    node._sequence, node._hooks = next_sequence(), None
     ndim = result.ndim
     node.dim = dim = dim % ndim
-    node.edges = tuple(tensor._edge for tensor in tensors)
+    node._edges = tuple(tensor._edge for tensor in tensors)
     node.sizes = [tensor.shape[dim] if tensor.ndim == ndim and (ndim > 1 or tensor.numel()) else -1 for tensor in tensors]
     node.dtypes = [tensor.dtype for tensor in tensors]
     result._set_history(node)
@@ -69,9 +69,9 @@ class StackBackward0(MultiNode):
 def record_stack(result: Tensor, tensors: Any, dim: int) -> Tensor:
     """Record a stack."""
     node = StackBackward0()
-    node.sequence, node.hooks = next_sequence(), None
+    node._sequence, node._hooks = next_sequence(), None
     node.dim = dim % result.ndim
-    node.edges = tuple(tensor._edge for tensor in tensors)
+    node._edges = tuple(tensor._edge for tensor in tensors)
     node.dtypes = [tensor.dtype for tensor in tensors]
     result._set_history(node)
     return result

@@ -1,0 +1,81 @@
+"""Anomaly detection names the line of the forward pass."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import candelabra
+import pytest
+from candelabra import autograd
+from candelabra.autograd import Function
+
+
+def make_nan(x):
+    return (x * 0).sqrt() * 0  # the line that is named
+
+
+def test_nan_is_an_error_with_the_forward_line():
+    x = candelabra.ones(2, requires_grad=True)
+    with autograd.detect_anomaly(), pytest.warns(UserWarning, match="Error detected in SqrtBackward0") as caught:
+        y = make_nan(x)
+        with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+            y.sum().backward()
+    assert "the line that is named" in str(caught[0].message)
+    assert "Traceback of forward call that caused the error" in str(caught[0].message)
+
+
+def test_without_looking_for_nan():
+    x = candelabra.ones(2, requires_grad=True)
+    with autograd.detect_anomaly(check_nan=False), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_nan(x).sum().backward()
+    assert bool(x.grad.isnan().all().item())
+
+
+def test_failing_gradient_of_a_custom_function():
+    class Failing(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise ArithmeticError("no")
+
+    x = candelabra.ones(2, requires_grad=True)
+    with autograd.detect_anomaly(), pytest.warns(UserWarning, match="Error detected in FailingBackward.*Traceback of forward call"):
+        y = Failing.apply(x)
+        with pytest.raises(ArithmeticError):
+            y.sum().backward()
+
+
+def test_forward_outside_of_the_block():
+    x = candelabra.ones(2, requires_grad=True)
+    y = make_nan(x)
+    with autograd.detect_anomaly(), pytest.warns(UserWarning, match="No forward pass information available"), pytest.raises(RuntimeError):
+        y.sum().backward()
+
+
+def test_switch():
+    assert not autograd.is_anomaly_enabled()
+    with autograd.set_detect_anomaly(True, check_nan=False):
+        assert autograd.is_anomaly_enabled()
+        assert not autograd.is_anomaly_check_nan_enabled()
+        with autograd.detect_anomaly():
+            assert autograd.is_anomaly_check_nan_enabled()
+        with autograd.set_detect_anomaly(False):
+            assert not autograd.is_anomaly_enabled()
+    assert not autograd.is_anomaly_enabled()
+    switch = autograd.set_detect_anomaly(True)
+    assert autograd.is_anomaly_enabled()
+    switch.__exit__()
+
+
+def test_per_thread():
+    seen = []
+    with autograd.detect_anomaly():
+        thread = threading.Thread(target=lambda: seen.append(autograd.is_anomaly_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [False]

@@ -1,0 +1,145 @@
+"""Checkpointing gives the same gradients, with the same random numbers, and keeps less."""
+
+from __future__ import annotations
+
+import weakref
+
+import candelabra
+import pytest
+from candelabra import autograd
+from candelabra.autograd.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+
+
+def leaf(*values):
+    return candelabra.tensor(values, dtype=candelabra.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_same_gradients(reentrant):
+    x, w = leaf(0.5, 1.0), leaf(2.0, 3.0)
+    calls = []
+
+    def block(a, b):
+        calls.append(1)
+        return (a * b).sin().exp() * a
+
+    checkpoint(block, x, w, use_reentrant=reentrant).sum().backward()
+    assert len(calls) == 2
+    expected = autograd.grad(block(x, w).sum(), (x, w))
+    assert x.grad.tolist() == pytest.approx(expected[0].tolist())
+    assert w.grad.tolist() == pytest.approx(expected[1].tolist())
+
+
+def test_parameters_from_outside():
+    x, w = leaf(0.5, 1.0), leaf(2.0, 3.0)
+    checkpoint(lambda a: (a * w).exp(), x, use_reentrant=False).sum().backward()
+    expected = autograd.grad((x * w).exp().sum(), (x, w))
+    assert w.grad.tolist() == pytest.approx(expected[1].tolist())
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_random_numbers_are_drawn_again(reentrant):
+    x = leaf(*[1.0] * 20)
+
+    def block(a):
+        return a * candelabra.rand(20, dtype=candelabra.float64) * a
+
+    y = checkpoint(block, x, use_reentrant=reentrant)
+    after = candelabra.rand(3)
+    y.sum().backward()
+    assert x.grad.tolist() == pytest.approx((2 * y).tolist())
+    candelabra.manual_seed(0)
+    candelabra.rand(20, dtype=candelabra.float64)
+    assert candelabra.rand(3).tolist() == after.tolist()
+
+
+def test_intermediate_results_are_not_kept():
+    x = leaf(1.0, 2.0)
+    seen = []
+
+    def block(a):
+        middle = a * 2
+        seen.append(weakref.ref(middle))
+        return middle * middle
+
+    y = checkpoint(block, x, use_reentrant=False)
+    assert seen[0]() is None
+    y.sum().backward()
+    assert x.grad.tolist() == [8.0, 16.0]
+
+
+def test_nested_and_several_results():
+    x = leaf(0.5, 1.0)
+
+    def inner(a):
+        return a.sin() * a
+
+    def outer(a):
+        b = checkpoint(inner, a.exp(), use_reentrant=False)
+        return b * a, b.sum()
+
+    first, second = checkpoint(outer, x, use_reentrant=False)
+    (first.sum() + second).backward()
+    expected = autograd.grad((x.exp().sin() * x.exp() * (x + 1)).sum(), x)[0]
+    assert x.grad.tolist() == pytest.approx(expected.tolist())
+
+
+def test_second_derivative():
+    x = leaf(0.5, 1.0)
+    (first,) = autograd.grad(checkpoint(lambda a: (a * a).exp(), x, use_reentrant=False).sum(), x, create_graph=True)
+    (second,) = autograd.grad(first.sum(), x)
+    (plain,) = autograd.grad((x * x).exp().sum(), x, create_graph=True)
+    assert second.tolist() == pytest.approx(autograd.grad(plain.sum(), x)[0].tolist())
+
+
+def test_another_second_computation_is_an_error():
+    x = leaf(0.5, 1.0)
+    state = []
+
+    def block(a):
+        state.append(1)
+        return (a * a).exp() if len(state) == 1 else a.exp()
+
+    y = checkpoint(block, x, use_reentrant=False)
+    with pytest.raises(CheckpointError, match="different number of tensors"):
+        y.sum().backward()
+
+
+def test_contexts_and_arguments():
+    x = leaf(0.5)
+    entered = []
+
+    class Note:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            entered.append(self.name)
+
+        def __exit__(self, *error):
+            return None
+
+    y = checkpoint(lambda a, scale: a.exp() * scale, x, scale=2, use_reentrant=False, context_fn=lambda: (Note("first"), Note("second")))
+    y.sum().backward()
+    assert entered == ["first", "second"]
+    with pytest.raises(ValueError, match="context_fn"):
+        checkpoint(lambda a: a, x, use_reentrant=True, context_fn=lambda: (Note(""), Note("")))
+    with pytest.raises(ValueError, match="determinism_check"):
+        checkpoint(lambda a: a, x, determinism_check="maybe")
+
+
+def test_without_recording():
+    with candelabra.no_grad():
+        assert not checkpoint(lambda a: a * 2, leaf(1.0), use_reentrant=False).requires_grad
+
+
+def test_sequential():
+    x = leaf(0.5, 1.0)
+    chain = [candelabra.sin, candelabra.exp, candelabra.cos, candelabra.tanh, candelabra.sigmoid]
+    for segments in (1, 2, 3, 5):
+        x.grad = None
+        checkpoint_sequential(chain, segments, x).sum().backward()
+        expected = autograd.grad(x.sin().exp().cos().tanh().sigmoid().sum(), x)[0]
+        assert x.grad.tolist() == pytest.approx(expected.tolist())
+    with pytest.raises(ValueError, match="segments has to be between 1 and 5"):
+        checkpoint_sequential(chain, 6, x)
