@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def as_function(operator: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def as_function(
+    operator: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Make a function of the tensors that require grad, wherever they are in the arguments, and give these tensors."""
     found: list[Tensor] = []
 

@@ -92,7 +92,14 @@ def _binary(second: str = "__call__", first: str = "__call__", number: Any = 1.5
         def b(*shape: int) -> Any:
             return getattr(d, second)(*shape, **options)
 
-        calls = [call(a(2, 3), b(2, 3)), call(a(2, 3), b(3)), call(a(3), b(2, 1)), call(a(), b(2)), call(a(2, 1), b(1, 3)), call(a(2), b())]
+        calls = [
+            call(a(2, 3), b(2, 3)),
+            call(a(2, 3), b(3)),
+            call(a(3), b(2, 1)),
+            call(a(), b(2)),
+            call(a(2, 1), b(1, 3)),
+            call(a(2), b()),
+        ]
         calls.append(call(a(3, 2).detach().t().requires_grad_(), b(2, 3)))
         if number is not None:
             calls.append(call(a(2, 3), number))
@@ -177,31 +184,61 @@ def _lerp(d: Draw) -> list[Call]:
 
 
 def _addcmul(d: Draw) -> list[Call]:
-    return [call(d(2, 3), d.away(2, 3), d.away(2, 3)), call(d(3), d.away(2, 3), d.away(2, 1), value=0.7), call(d(2, 2), d.away(), d.away(2), value=2)]
+    return [
+        call(d(2, 3), d.away(2, 3), d.away(2, 3)),
+        call(d(3), d.away(2, 3), d.away(2, 1), value=0.7),
+        call(d(2, 2), d.away(), d.away(2), value=2),
+    ]
 
 
 def _pow(d: Draw) -> list[Call]:
     base = d.positive(2, 3)
-    calls = [call(base, d(2, 3)), call(d.positive(3), d(2, 1)), call(2.5, d(2, 3)), call(d.positive(3), 2.5), call(d.away(3), 2), call(d.away(3), 3)]
+    calls = [
+        call(base, d(2, 3)),
+        call(d.positive(3), d(2, 1)),
+        call(2.5, d(2, 3)),
+        call(d.positive(3), 2.5),
+        call(d.away(3), 2),
+        call(d.away(3), 3),
+    ]
     calls += [call(d.away(3), -1), call(d(3), 1), call(d(3), 0), call(d.positive(), d()), call(d.positive(2), 0.5)]
     return calls
 
 
 def _where(d: Draw) -> list[Call]:
-    return [call(d.mask(2, 3), d(2, 3), d(2, 3)), call(d.mask(2, 3), d(3), d(2, 1)), call(d.mask(3), 1.5, d(2, 3)), call(d.mask(2, 1), d(), 2.0)]
+    return [
+        call(d.mask(2, 3), d(2, 3), d(2, 3)),
+        call(d.mask(2, 3), d(3), d(2, 1)),
+        call(d.mask(3), 1.5, d(2, 3)),
+        call(d.mask(2, 1), d(), 2.0),
+    ]
 
 
 def _gather(d: Draw) -> list[Call]:
-    return [call(d(3, 4), 1, d.indices(4, 3, 2)), call(d(3, 4), 0, d.indices(3, 2, 4)), call(d(3, 4), -1, d.indices(4, 2, 5)), call(d(4), 0, d.indices(4, 6))]
+    return [
+        call(d(3, 4), 1, d.indices(4, 3, 2)),
+        call(d(3, 4), 0, d.indices(3, 2, 4)),
+        call(d(3, 4), -1, d.indices(4, 2, 5)),
+        call(d(4), 0, d.indices(4, 6)),
+    ]
 
 
 def _scatter(d: Draw) -> list[Call]:
     unique = candelabra.tensor(numpy.argsort(d.random.random((3, 4)), axis=1)[:, :2])
-    return [call(d(3, 4), 1, unique, d(3, 2)), call(d(3, 4), 1, unique, 2.5), call(d(3, 4), 1, unique, d(3, 5)), call(d(4), 0, d.indices(4, 3, unique=True), d(3))]
+    return [
+        call(d(3, 4), 1, unique, d(3, 2)),
+        call(d(3, 4), 1, unique, 2.5),
+        call(d(3, 4), 1, unique, d(3, 5)),
+        call(d(4), 0, d.indices(4, 3, unique=True), d(3)),
+    ]
 
 
 def _scatter_add(d: Draw) -> list[Call]:
-    return [call(d(3, 4), 1, d.indices(4, 3, 2), d(3, 2)), call(d(3, 4), 0, d.indices(3, 2, 4), d(5, 4)), call(d(4), 0, d.indices(4, 6), d(6))]
+    return [
+        call(d(3, 4), 1, d.indices(4, 3, 2), d(3, 2)),
+        call(d(3, 4), 0, d.indices(3, 2, 4), d(5, 4)),
+        call(d(4), 0, d.indices(4, 6), d(6)),
+    ]
 
 
 def _index_select(d: Draw) -> list[Call]:
@@ -209,7 +246,11 @@ def _index_select(d: Draw) -> list[Call]:
 
 
 def _index_add(d: Draw) -> list[Call]:
-    return [call(d(3, 4), 0, d.indices(3, 2), d(2, 4)), call(d(3, 4), 1, d.indices(4, 5), d(3, 5), alpha=0.5), call(d(3), 0, d.indices(3, 4), d(4))]
+    return [
+        call(d(3, 4), 0, d.indices(3, 2), d(2, 4)),
+        call(d(3, 4), 1, d.indices(4, 5), d(3, 5), alpha=0.5),
+        call(d(3), 0, d.indices(3, 4), d(4)),
+    ]
 
 
 def _index_copy(d: Draw) -> list[Call]:
@@ -295,7 +336,10 @@ def _conv_weight_gradient(d: Draw) -> list[Call]:
 
 
 def _max_pool(d: Draw) -> list[Call]:
-    return [call(d.distinct(1, 2, 6), [2], [2], [0], [1], False), call(d.distinct(1, 2, 5, 4), [3, 2], [2, 1], [1, 1], [1, 2], True)]
+    return [
+        call(d.distinct(1, 2, 6), [2], [2], [0], [1], False),
+        call(d.distinct(1, 2, 5, 4), [3, 2], [2, 1], [1, 1], [1, 2], True),
+    ]
 
 
 def _max_pool_backward(d: Draw) -> list[Call]:
@@ -311,7 +355,10 @@ def _avg_pool(d: Draw) -> list[Call]:
 
 
 def _avg_pool_backward(d: Draw) -> list[Call]:
-    return [call(d(1, 2, 3), [1, 2, 6], [2], [2], [0], False, True, None), call(d(1, 2, 2, 2), [1, 2, 4, 4], [2, 2], [2, 2], [0, 0], False, True, None)]
+    return [
+        call(d(1, 2, 3), [1, 2, 6], [2], [2], [0], False, True, None),
+        call(d(1, 2, 2, 2), [1, 2, 4, 4], [2, 2], [2, 2], [0, 0], False, True, None),
+    ]
 
 
 def _batch_norm(d: Draw) -> list[Call]:
@@ -355,7 +402,13 @@ def _nll_backward(d: Draw) -> list[Call]:
 
 
 def _as_strided(d: Draw) -> list[Call]:
-    return [call(d(6), [2, 3], [3, 1]), call(d(6), [2, 2], [2, 1], 1), call(d(6), [3, 3], [1, 1]), call(d(3, 2).detach().t().requires_grad_(), [4], [1]), call(d(4), [3, 2], [0, 1])]
+    return [
+        call(d(6), [2, 3], [3, 1]),
+        call(d(6), [2, 2], [2, 1], 1),
+        call(d(6), [3, 3], [1, 1]),
+        call(d(3, 2).detach().t().requires_grad_(), [4], [1]),
+        call(d(4), [3, 2], [0, 1]),
+    ]
 
 
 def _views(d: Draw) -> dict[str, list[Call]]:

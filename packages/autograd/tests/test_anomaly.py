@@ -17,10 +17,13 @@ def make_nan(x):
 
 def test_nan_is_an_error_with_the_forward_line():
     x = candelabra.ones(2, requires_grad=True)
-    with autograd.detect_anomaly(), pytest.warns(UserWarning, match="Error detected in SqrtBackward0") as caught:
-        y = make_nan(x)
-        with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
-            y.sum().backward()
+    with autograd.detect_anomaly():
+        y = make_nan(x).sum()
+        with (
+            pytest.warns(UserWarning, match="Error detected in SqrtBackward0") as caught,
+            pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."),
+        ):
+            y.backward()
     assert "the line that is named" in str(caught[0].message)
     assert "Traceback of forward call that caused the error" in str(caught[0].message)
 
@@ -44,16 +47,21 @@ def test_failing_gradient_of_a_custom_function():
             raise ArithmeticError("no")
 
     x = candelabra.ones(2, requires_grad=True)
-    with autograd.detect_anomaly(), pytest.warns(UserWarning, match="Error detected in FailingBackward.*Traceback of forward call"):
-        y = Failing.apply(x)
-        with pytest.raises(ArithmeticError):
-            y.sum().backward()
+    message = "Error detected in FailingBackward.*Traceback of forward call"
+    with autograd.detect_anomaly():
+        y = Failing.apply(x).sum()
+        with pytest.warns(UserWarning, match=message), pytest.raises(ArithmeticError):
+            y.backward()
 
 
 def test_forward_outside_of_the_block():
     x = candelabra.ones(2, requires_grad=True)
     y = make_nan(x)
-    with autograd.detect_anomaly(), pytest.warns(UserWarning, match="No forward pass information available"), pytest.raises(RuntimeError):
+    with (
+        autograd.detect_anomaly(),
+        pytest.warns(UserWarning, match="No forward pass information available"),
+        pytest.raises(RuntimeError),
+    ):
         y.sum().backward()
 
 

@@ -119,7 +119,9 @@ def test_contexts_and_arguments():
         def __exit__(self, *error):
             return None
 
-    y = checkpoint(lambda a, scale: a.exp() * scale, x, scale=2, use_reentrant=False, context_fn=lambda: (Note("first"), Note("second")))
+    y = checkpoint(
+        lambda a, scale: a.exp() * scale, x, scale=2, use_reentrant=False, context_fn=lambda: (Note("first"), Note("second"))
+    )
     y.sum().backward()
     assert entered == ["first", "second"]
     with pytest.raises(ValueError, match="context_fn"):

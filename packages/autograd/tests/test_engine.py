@@ -198,7 +198,9 @@ def test_double_backward_through_saved_results():
         (first,) = autograd.grad(getattr(x, name)().sum(), x, create_graph=True)
         (second,) = autograd.grad(first.sum(), x)
         step = 1e-5
-        shifted = [autograd.grad(getattr(at, name)().sum(), at)[0] for at in (leaf(0.5 + step, 1.5 + step), leaf(0.5 - step, 1.5 - step))]
+        shifted = [
+            autograd.grad(getattr(at, name)().sum(), at)[0] for at in (leaf(0.5 + step, 1.5 + step), leaf(0.5 - step, 1.5 - step))
+        ]
         numpy.testing.assert_allclose(values(second), values((shifted[0] - shifted[1]) / (2 * step)), rtol=1e-6)
 
 
@@ -286,7 +288,9 @@ def test_node_attributes():
     node.metadata["note"] = 1
     assert y.grad_fn.metadata == {"note": 1}
     z = (y + candelabra.ones(1)).sum()
-    assert z.grad_fn.next_functions[0][0].next_functions == ((node, 0), (None, 0)) or z.grad_fn.next_functions[0][0].next_functions == ((node, 0),)
+    assert z.grad_fn.next_functions[0][0].next_functions == ((node, 0), (None, 0)) or z.grad_fn.next_functions[0][
+        0
+    ].next_functions == ((node, 0),)
 
 
 def test_is_leaf():

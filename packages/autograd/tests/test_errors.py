@@ -27,7 +27,9 @@ def test_gradient_of_a_vector_needs_a_vector(x):
 
 
 def test_wrong_gradients(x):
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of .*\[2\].* and output\[0\] has a shape of .*\[3\]"):
+    with pytest.raises(
+        RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of .*\[2\].* and output\[0\] has a shape of .*\[3\]"
+    ):
         (x * 1).backward(candelabra.ones(2))
     with pytest.raises(RuntimeError, match="both grad_output and output are required to have the same dtype"):
         (x * 1).backward(candelabra.ones(3, dtype=candelabra.complex64))
@@ -58,7 +60,10 @@ def test_second_walk_over_what_keeps_no_tensor(x):
 def test_changed_result(x):
     y = x.exp()
     y.add_(1)
-    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: \[candelabra.FloatTensor \[3\]\], which is output 0 of ExpBackward0, is at version 1; expected version 0"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"modified by an inplace operation: \[candelabra.FloatTensor \[3\]\], which is output 0 of ExpBackward0, is at version 1; expected version 0",
+    ):
         y.sum().backward()
 
 

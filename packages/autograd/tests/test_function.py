@@ -258,9 +258,14 @@ def function_with(backward, forward=lambda ctx, x: x * 2):
 
 def test_wrong_gradients():
     x = leaf(1.0, 2.0, 3.0)
-    with pytest.raises(RuntimeError, match=r"function MadeBackward returned an incorrect number of gradients \(expected 1, got 2\)"):
+    with pytest.raises(
+        RuntimeError, match=r"function MadeBackward returned an incorrect number of gradients \(expected 1, got 2\)"
+    ):
         function_with(lambda ctx, grad: (grad, grad)).apply(x).sum().backward()
-    with pytest.raises(RuntimeError, match=r"Function MadeBackward returned an invalid gradient at index 0 - got \[7\] but expected shape compatible with \[3\]"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"Function MadeBackward returned an invalid gradient at index 0 - got \[7\] but expected shape compatible with \[3\]",
+    ):
         function_with(lambda ctx, grad: grad.sum().expand(7)).apply(x).sum().backward()
     with pytest.raises(RuntimeError, match=r"expected Variable or None \(got int\)"):
         function_with(lambda ctx, grad: 3).apply(x).sum().backward()
@@ -322,7 +327,9 @@ def test_results_in_containers():
 
 
 def test_vjp_is_another_name_of_backward():
-    made = type("Made", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, grad: grad * 2)})
+    made = type(
+        "Made", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, grad: grad * 2)}
+    )
     x = leaf(1.0)
     made.apply(x).sum().backward()
     numpy.testing.assert_array_equal(x.grad.numpy(), [2.0])

@@ -33,7 +33,9 @@ def test_vjp():
 
 
 def test_vjp_of_several():
-    (a, b), (of_x, of_y) = functional.vjp(lambda x, y: (x * y, x + y), (tensor([2.0]), tensor([3.0])), (tensor([1.0]), tensor([10.0])))
+    (a, b), (of_x, of_y) = functional.vjp(
+        lambda x, y: (x * y, x + y), (tensor([2.0]), tensor([3.0])), (tensor([1.0]), tensor([10.0]))
+    )
     assert (a.item(), b.item()) == (6.0, 5.0)
     assert (of_x.item(), of_y.item()) == (13.0, 12.0)
 

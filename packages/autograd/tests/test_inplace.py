@@ -79,7 +79,14 @@ def test_operand_that_is_a_view_of_self():
     check(in_place, lambda x: x * x, leaf(3))
 
 
-@pytest.mark.parametrize("name", sorted(name for name, operator in OPERATORS.items() if operator.inplace is not None and operator.inplace.inplace_recorder is not None))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name
+        for name, operator in OPERATORS.items()
+        if operator.inplace is not None and operator.inplace.inplace_recorder is not None
+    ),
+)
 def test_every_in_place_operator(name):
     """Each in-place operator against the operator itself, on the sample calls where the result has the sizes of the first argument."""
     operator, checked = OPERATORS[name], 0

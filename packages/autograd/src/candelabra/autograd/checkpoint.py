@@ -165,7 +165,9 @@ class _Frame:
             self.compute_again()
         tensor = self.computed[number]
         if tensor is None:
-            raise CheckpointError("checkpoint: a tensor that was computed again has been used already; retain_graph=True was not given")
+            raise CheckpointError(
+                "checkpoint: a tensor that was computed again has been used already; retain_graph=True was not given"
+            )
         self.computed[number] = None
         return tensor
 

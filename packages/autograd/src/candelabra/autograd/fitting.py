@@ -45,9 +45,7 @@ def sum_to(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Sum `grad` to `shape`, from which it was broadcast."""
     leading = grad.ndim - len(shape)
     dims = [*range(leading)]
-    dims += [
-        leading + dim for dim, size in enumerate(shape) if size == 1 and grad.shape[leading + dim] != 1
-    ]
+    dims += [leading + dim for dim, size in enumerate(shape) if size == 1 and grad.shape[leading + dim] != 1]
     if dims:
         grad = grad.sum(dims, True)
     if leading:

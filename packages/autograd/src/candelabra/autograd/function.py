@@ -29,6 +29,9 @@ class FunctionNode(MultiNode):
     )  # fmt: skip
 
     _function: type[Function]
+    #: By argument: sizes, dtype and device of a tensor, else None; and the same of the results.
+    _layout: tuple[Any, ...]
+    _outputs_like: list[Any]
     _outputs: int
     needs_input_grad: tuple[bool, ...]
     to_save: tuple[Any, ...]
@@ -114,7 +117,9 @@ class FunctionNode(MultiNode):
         if len(made) > expected and all(part is None for part in made[expected:]):
             made = made[:expected]
         if len(made) != expected:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(made)})")
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(made)})"
+            )
         results: list[Any] = []
         for number, (part, of) in enumerate(zip(made, self._layout, strict=True)):
             if of is None:
@@ -149,7 +154,9 @@ def _sums_to(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 class _Meta(type):
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
-        cls._backward_cls = type(f"{name}Backward", (FunctionNode,), {"__slots__": (), "_function": cls, "__module__": cls.__module__})
+        cls._backward_cls = type(
+            f"{name}Backward", (FunctionNode,), {"__slots__": (), "_function": cls, "__module__": cls.__module__}
+        )
 
 
 class Function(metaclass=_Meta):
@@ -206,7 +213,9 @@ class Function(metaclass=_Meta):
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Forward-mode differentiation does not exist here."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @classmethod
     def apply(cls, *arguments: Any, **keywords: Any) -> Any:
@@ -251,7 +260,9 @@ def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
     results = list(output) if several else [output]
     for position, result in enumerate(results):
         if not isinstance(result, Tensor) and result is not None and not several:
-            raise TypeError(f"{function.__name__}.forward: expected Tensor or tuple of Tensor (got {type(result).__name__}) for return value")
+            raise TypeError(
+                f"{function.__name__}.forward: expected Tensor or tuple of Tensor (got {type(result).__name__}) for return value"
+            )
         results[position] = result
     for changed in node.dirty:
         if not any(changed is result for result in results):
@@ -264,7 +275,9 @@ def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
     else:
         # A tensor that is handed through is another tensor outside, as it is with recording.
         results = [_handed_through(result, arguments, node) for result in results]
-    return type(output)(results) if several and not hasattr(output, "_fields") else (type(output)(*results) if several else results[0])
+    return (
+        type(output)(results) if several and not hasattr(output, "_fields") else (type(output)(*results) if several else results[0])
+    )
 
 
 def _handed_through(result: Any, arguments: tuple[Any, ...], node: FunctionNode) -> Any:
@@ -314,7 +327,9 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
     if is_anomaly_enabled():
         annotate(node)
     if node._outputs > 1 or node.materialize_grads:
-        node._outputs_like = [of if of is not None else ((), candelabra.float32, candelabra.device("cpu")) for of in node._outputs_like]
+        node._outputs_like = [
+            of if of is not None else ((), candelabra.float32, candelabra.device("cpu")) for of in node._outputs_like
+        ]
 
 
 def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:

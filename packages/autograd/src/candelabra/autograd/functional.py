@@ -20,7 +20,9 @@ def _tuple(values: Any, argument: str, function: str) -> tuple[bool, tuple[Tenso
     for number, value in enumerate(made):
         if not isinstance(value, Tensor):
             where = f"element {number} of {argument}" if several else f"the {argument}"
-            raise TypeError(f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but {where} has type {type(value)}.")
+            raise TypeError(
+                f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but {where} has type {type(value)}."
+            )
     return several, made
 
 
@@ -199,7 +201,9 @@ def jacobian(
             [0., 4.]])
     """
     if strategy != "reverse-mode":
-        raise NotImplementedError(f"jacobian: the strategy {strategy!r} needs forward-mode differentiation, which does not exist here")
+        raise NotImplementedError(
+            f"jacobian: the strategy {strategy!r} needs forward-mode differentiation, which does not exist here"
+        )
     with candelabra.enable_grad():
         several, given = _tuple(inputs, "inputs", "jacobian")
         given = _prepared(given, create_graph)
@@ -219,7 +223,8 @@ def _jacobian_of(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool,
     if not rows:
         return tuple(value.new_zeros((*output.shape, *value.shape)) for value in inputs)
     return tuple(
-        candelabra.stack(column).reshape((*output.shape, *value.shape)) for column, value in zip(zip(*rows, strict=True), inputs, strict=True)
+        candelabra.stack(column).reshape((*output.shape, *value.shape))
+        for column, value in zip(zip(*rows, strict=True), inputs, strict=True)
     )
 
 
@@ -280,7 +285,9 @@ def hessian(
         made = jacobian(checked, arguments, create_graph=True, strict=strict)
         return made if several else made[0]
 
-    return jacobian(gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy)
+    return jacobian(
+        gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy
+    )
 
 
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:

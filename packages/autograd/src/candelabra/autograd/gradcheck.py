@@ -45,7 +45,9 @@ def _all_outputs(value: Any) -> tuple[Tensor, ...]:
 
 def _check_inputs(inputs: tuple[Any, ...]) -> None:
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
     for number, value in enumerate(inputs):
         if not (isinstance(value, Tensor) and value.requires_grad):
             continue
@@ -252,7 +254,15 @@ def _gradcheck(
 
 
 def _compare(
-    number: int, at: int, output: Tensor, target: Tensor, jacobian: Tensor, atol: float, rtol: float, nondet_tol: float, fast_mode: bool
+    number: int,
+    at: int,
+    output: Tensor,
+    target: Tensor,
+    jacobian: Tensor,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    fast_mode: bool,
 ) -> None:
     vectors = _unit_vectors(output)
     if fast_mode:

@@ -89,7 +89,9 @@ def unpack(packed: _Packed) -> Tensor:
     """Get a kept tensor back from its hook."""
     tensor = packed.unpack(packed.value)
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}")
+        raise TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
+        )
     return tensor
 
 

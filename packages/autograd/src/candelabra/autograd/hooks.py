@@ -139,7 +139,9 @@ def call_tensor_hooks(hooks: Hooks, grad: Tensor) -> Tensor:
         if replaced.dtype is not grad.dtype:
             raise RuntimeError(f"hook '{hook_name(hook)}' has changed the type of value (was {grad.dtype} got {replaced.dtype})")
         if replaced.device != grad.device:
-            raise RuntimeError(f"hook '{hook_name(hook)}' has changed the device of value (was {grad.device} got {replaced.device})")
+            raise RuntimeError(
+                f"hook '{hook_name(hook)}' has changed the device of value (was {grad.device} got {replaced.device})"
+            )
         grad = replaced
     return grad
 

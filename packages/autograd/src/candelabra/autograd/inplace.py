@@ -241,8 +241,6 @@ def detach_(self: Tensor) -> Tensor:
     return self
 
 
-
-
 def install() -> None:
     """Tell the core whom to ask for the history of a view."""
     candelabra._C.set_view_history(history_of_view)

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     Recorder = Callable[..., Any]
 
 _NUMBERS = 16  # the tag NUMBERS of the catalogue
-_SUFFIXES = {"_shape": "{}.shape", "_dtype": "{}.dtype", "_strides": "{}.stride()", "_offset": "{}.storage_offset()", "_like": "like({})"}
+_SUFFIXES = {
+    "_shape": "{}.shape",
+    "_dtype": "{}.dtype",
+    "_strides": "{}.stride()",
+    "_offset": "{}.storage_offset()",
+    "_like": "like({})",
+}
 
 #: Recorders in use, by operator: with the modes (anomaly detection, hooks on saved tensors) around them.
 RECORDERS: dict[str, Recorder] = {}
@@ -52,7 +58,7 @@ def signature(schema: str) -> Signature:
     opening = schema.index("(")
     arrow = schema.rindex("->")
     inside = schema[opening + 1 : schema.rindex(")", 0, arrow)]
-    parameters = []
+    parameters: list[Parameter] = []
     keyword_only = 0
     depth = start = 0
     for position, character in enumerate(inside + ","):
@@ -92,7 +98,9 @@ class _Writer:
         self.numbers = numbers
         unknown = [name for name in row.inputs if name not in self.parameters]
         if unknown:
-            raise ValueError(f"derivative of {row.name!r}: the operator has no argument {unknown[0]!r}, only {', '.join(self.parameters)}")
+            raise ValueError(
+                f"derivative of {row.name!r}: the operator has no argument {unknown[0]!r}, only {', '.join(self.parameters)}"
+            )
         self.namespace: dict[str, Any] = {
             "Tensor": Tensor, "SingleNode": nodes.SingleNode, "MultiNode": nodes.MultiNode, "next_sequence": nodes.next_sequence,
             "raise_freed": nodes.raise_freed, "raise_modified": nodes.raise_modified, "own_result": nodes.own_result,
@@ -260,7 +268,9 @@ class _Writer:
         if self.row.may_return_self:
             write(f"    if result is {inputs[0]}: return result")
         for name in inputs:
-            write(f"    edge_{name} = {name}._edge" + (f" if isinstance({name}, Tensor) else None" if self.may_be_other(name) else ""))
+            write(
+                f"    edge_{name} = {name}._edge" + (f" if isinstance({name}, Tensor) else None" if self.may_be_other(name) else "")
+            )
         if len(cases) == 3:
             write(f"    if edge_{inputs[1]} is None:")
             self.write_node("First", inputs[:1], "        ")

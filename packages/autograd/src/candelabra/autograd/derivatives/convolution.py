@@ -47,7 +47,9 @@ def _weight_gradient_grad(upper: Tensor, input: Tensor, stride: Any, padding: An
     return ops.convolution(conj(input), upper, None, stride, padding, dilation, groups)
 
 
-def _weight_gradient_input(upper: Tensor, grad: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, input_shape: Ints) -> Tensor:
+def _weight_gradient_input(
+    upper: Tensor, grad: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, input_shape: Ints
+) -> Tensor:
     return ops.convolution_input_gradient(conj(grad), upper, input_shape, stride, padding, dilation, groups)
 
 

@@ -7,16 +7,13 @@ steepest descent: what is multiplied with is conjugated.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import candelabra
 from candelabra import Tensor, ops, where
 
 from ..table import derivative
 from .parts import conj, masked, zeros_like
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LN2 = math.log(2)
 _LN10 = math.log(10)
@@ -120,7 +117,9 @@ def trigamma(x: Tensor) -> Tensor:
     z = y + 10
     inverse = 1 / z
     square = inverse * inverse
-    series = square * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square * (1 / 30 - square * (5 / 66 - square * (691 / 2730))))))
+    series = square * (
+        1 / 6 - square * (1 / 30 - square * (1 / 42 - square * (1 / 30 - square * (5 / 66 - square * (691 / 2730)))))
+    )
     right = total + inverse * (1 + 0.5 * inverse + series)
     sine = (where(left, x, 0.5) * math.pi).sin()
     return where(left, (math.pi * math.pi) / (sine * sine) - right, right)
@@ -156,10 +155,16 @@ def _div_other(grad: Tensor, self: Any, other: Tensor, rounding_mode: str | None
 derivative("div", broadcast=True, self=_div_self, other=_div_other)
 derivative("floor_divide", broadcast=True, self=lambda grad: zeros_like(grad), other=lambda grad: zeros_like(grad))
 derivative(
-    "remainder", broadcast=True, self=_unchanged, other=lambda grad, self, other: -grad * candelabra.div(self, other, rounding_mode="floor")
+    "remainder",
+    broadcast=True,
+    self=_unchanged,
+    other=lambda grad, self, other: -grad * candelabra.div(self, other, rounding_mode="floor"),
 )
 derivative(
-    "fmod", broadcast=True, self=_unchanged, other=lambda grad, self, other: -grad * candelabra.div(self, other, rounding_mode="trunc")
+    "fmod",
+    broadcast=True,
+    self=_unchanged,
+    other=lambda grad, self, other: -grad * candelabra.div(self, other, rounding_mode="trunc"),
 )
 
 
@@ -200,20 +205,17 @@ def _complex_or_nan_log(number: Any, other: Tensor) -> Any:
 derivative("pow", broadcast=True, self=_pow_self, other=_pow_other)
 
 
-def _at_ties(better: Callable[[Tensor, Tensor], Tensor]) -> dict[str, Callable[..., Tensor]]:
+def _maximum(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
     """Where the arguments are equal, each gets half."""
-
-    def of_self(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-        return masked(grad, better(self, other)) + masked(grad / 2, self == other)
-
-    def of_other(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-        return masked(grad, better(other, self)) + masked(grad / 2, self == other)
-
-    return {"self": of_self, "other": of_other}
+    return masked(grad, self > other) + masked(grad / 2, self == other)
 
 
-derivative("maximum", broadcast=True, **_at_ties(lambda a, b: a > b))
-derivative("minimum", broadcast=True, **_at_ties(lambda a, b: a < b))
+def _minimum(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
+    return masked(grad, self < other) + masked(grad / 2, self == other)
+
+
+derivative("maximum", broadcast=True, self=_maximum, other=lambda grad, self, other: _maximum(grad, other, self))
+derivative("minimum", broadcast=True, self=_minimum, other=lambda grad, self, other: _minimum(grad, other, self))
 derivative(
     "fmax", broadcast=True,
     self=lambda grad, self, other: masked(grad, (self >= other) | other.isnan()),
@@ -238,7 +240,10 @@ def _atan2_other(grad: Tensor, self: Any, other: Any) -> Tensor:
 
 derivative("atan2", broadcast=True, self=_atan2_self, other=_atan2_other)
 derivative(
-    "hypot", broadcast=True, self=lambda grad, self, result: grad * (self / result), other=lambda grad, other, result: grad * (other / result)
+    "hypot",
+    broadcast=True,
+    self=lambda grad, self, result: grad * (self / result),
+    other=lambda grad, other, result: grad * (other / result),
 )
 
 

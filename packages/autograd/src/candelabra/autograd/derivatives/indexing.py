@@ -19,9 +19,7 @@ derivative(
     self=lambda grad, dim, index: grad.scatter(dim, index, 0),
     src=lambda grad, dim, index, src_shape: _read(grad, dim, index, src_shape),
 )
-derivative(
-    "scatter_add", self=lambda grad: grad, src=lambda grad, dim, index, src_shape: _read(grad, dim, index, src_shape)
-)
+derivative("scatter_add", self=lambda grad: grad, src=lambda grad, dim, index, src_shape: _read(grad, dim, index, src_shape))
 
 
 def _read(grad: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -37,7 +35,10 @@ def _read(grad: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tens
     return whole
 
 
-derivative("index_select", self=lambda grad, dim, index, self_shape: zeros(self_shape, grad).index_add_(dim, index.reshape(-1), _lined(grad, dim)))
+derivative(
+    "index_select",
+    self=lambda grad, dim, index, self_shape: zeros(self_shape, grad).index_add_(dim, index.reshape(-1), _lined(grad, dim)),
+)
 
 
 def _lined(grad: Tensor, dim: int) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from candelabra import Tensor
 
 from ..fitting import sum_to

@@ -24,8 +24,8 @@ def _read_planes(upper: Tensor, indices: Tensor) -> Tensor:
 derivative("max_pool_backward", grad=lambda upper, indices: _read_planes(upper, indices))
 derivative(
     "avg_pool",
-    self=lambda grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, self_shape: ops.avg_pool_backward(
-        grad, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    self=lambda grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, self_shape: (
+        ops.avg_pool_backward(grad, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     ),
 )
 derivative(

@@ -39,13 +39,17 @@ derivative("movedim", self=lambda grad, source, destination: grad.movedim(destin
 derivative("select", self=lambda grad, dim, index, self_shape: placed(grad, self_shape, lambda whole: whole.select(dim, index)))
 derivative(
     "slice",
-    self=lambda grad, dim, start, end, step, self_shape: placed(grad, self_shape, lambda whole: ops.slice(whole, dim, start, end, step)),
+    self=lambda grad, dim, start, end, step, self_shape: placed(
+        grad, self_shape, lambda whole: ops.slice(whole, dim, start, end, step)
+    ),
 )
 derivative(
-    "narrow", self=lambda grad, dim, start, length, self_shape: placed(grad, self_shape, lambda whole: whole.narrow(dim, start, length))
+    "narrow",
+    self=lambda grad, dim, start, length, self_shape: placed(grad, self_shape, lambda whole: whole.narrow(dim, start, length)),
 )
 derivative(
-    "diagonal", self=lambda grad, offset, dim1, dim2, self_shape: placed(grad, self_shape, lambda whole: whole.diagonal(offset, dim1, dim2))
+    "diagonal",
+    self=lambda grad, offset, dim1, dim2, self_shape: placed(grad, self_shape, lambda whole: whole.diagonal(offset, dim1, dim2)),
 )
 
 
