@@ -6,7 +6,7 @@ The core imports this package the first time a tensor requires grad. That gives 
 
 from candelabra import Tensor
 
-from . import derivatives, functional, graph, hooks, inplace, recording
+from . import checkpoint, derivatives, functional, graph, hooks, inplace, recording
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .engine import backward, backward_of_tensor, grad
 from .function import Function
@@ -17,7 +17,7 @@ from .node import Node
 __version__ = "0.1.0"
 
 __all__ = [
-    "Function", "GradcheckError", "Node", "backward", "derivatives", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
+    "Function", "GradcheckError", "Node", "backward", "checkpoint", "derivatives", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
     "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
     "is_inference_mode_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip

@@ -31,7 +31,7 @@ def is_anomaly_enabled() -> bool:
     Examples
     --------
     >>> import candelabra
-    >>> candelabra.is_anomaly_enabled()
+    >>> candelabra.autograd.is_anomaly_enabled()
     False
     """
     return _state.enabled
@@ -43,7 +43,7 @@ def is_anomaly_check_nan_enabled() -> bool:
     Examples
     --------
     >>> import candelabra
-    >>> candelabra.is_anomaly_check_nan_enabled()
+    >>> candelabra.autograd.is_anomaly_check_nan_enabled()
     True
     """
     return _state.check_nan
@@ -99,7 +99,7 @@ class set_detect_anomaly:
     --------
     >>> import candelabra
     >>> with candelabra.autograd.set_detect_anomaly(False):
-    ...     candelabra.is_anomaly_enabled()
+    ...     candelabra.autograd.is_anomaly_enabled()
     False
     """
 

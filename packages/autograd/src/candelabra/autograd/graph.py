@@ -50,8 +50,9 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     --------
     >>> import candelabra
     >>> x = candelabra.ones(1)
+    >>> before = x._version
     >>> candelabra.autograd.graph.increment_version(x)
-    >>> x._version
+    >>> x._version - before
     1
     """
     for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
