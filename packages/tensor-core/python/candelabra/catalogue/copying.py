@@ -1,15 +1,45 @@
 """Copies: between tensors, dtypes and devices."""
 
-from .declaration import CORE, HIDDEN, METHOD_ONLY, NO_OUT, operator
+from .declaration import CORE, HIDDEN, METHOD_ONLY, NO_OUT, document, operator
 
+_FORMAT = "memory_format, optional: the order of the elements in memory; that of the tensor by default"
 # The kernel "copy_" converts dtypes and walks strides on one device; the core takes care of broadcasting and of other devices.
-operator("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tags=METHOD_ONLY | NO_OUT)
-operator("clone(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="clone", tags=CORE | NO_OUT)
+operator(
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tags=METHOD_ONLY | NO_OUT,
+    doc=document(
+        "Copy the elements of another tensor into this one, which is returned.",
+        ">>> candelabra.zeros(2).copy_(candelabra.tensor([1, 2]))\ntensor([1., 2.])",
+        src="Tensor: of any dtype and device, broadcast to the shape of this tensor",
+        non_blocking="bool: whether a copy between devices may go on after the call",
+        returns="Tensor: this tensor", out=False,
+    ),
+)  # fmt: skip
+operator(
+    "clone(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="clone", tags=CORE | NO_OUT,
+    doc=document(
+        "Copy a tensor into new memory.",
+        ">>> x = candelabra.zeros(2)\n>>> y = candelabra.clone(x)\n>>> y[0] = 1\n>>> x\ntensor([0., 0.])",
+        input="Tensor: what is copied", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out=False,
+    ),
+)  # fmt: skip
 # dtype and device of the result are given; the public `to` in all its spellings is a composite.
 operator(
     "to_copy(Tensor self, *, dtype? dtype=None, device? device=None, bool non_blocking=False, memory_format? memory_format=None) -> Tensor",
     shape="to_copy", tags=HIDDEN | CORE | NO_OUT,
+    doc=document(
+        "Copy a tensor to a dtype and device.",
+        ">>> candelabra.ops.to_copy(candelabra.tensor([1.5]), dtype=candelabra.int64)\ntensor([1])",
+        input="Tensor: what is copied", dtype="dtype, optional: of the result; that of the tensor by default",
+        device="device, optional: of the result; that of the tensor by default",
+        non_blocking="bool: whether a copy between devices may go on after the call", memory_format=_FORMAT,
+        returns="Tensor: a copy, also where nothing is to convert", out=False,
+    ),
 )  # fmt: skip
 operator(
-    "contiguous(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="contiguous", tags=METHOD_ONLY | CORE | NO_OUT
-)
+    "contiguous(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="contiguous", tags=METHOD_ONLY | CORE | NO_OUT,
+    doc=document(
+        "Return the tensor with its elements in order and without gaps: itself where they are, else a copy.",
+        ">>> candelabra.ones(2, 3).T.contiguous().stride()\n(2, 1)",
+        memory_format="memory_format, optional: the order; row-major by default", returns="Tensor: of the same shape", out=False,
+    ),
+)  # fmt: skip

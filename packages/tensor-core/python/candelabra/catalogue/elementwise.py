@@ -1,81 +1,382 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
-from .declaration import COMPOSITE, FUNCTION_ONLY, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, operator
+from .declaration import COMPOSITE, FUNCTION_ONLY, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, document, operator
 
-# ---- one argument, result of the same dtype
-for name in ("neg", "sign", "sgn", "floor", "ceil", "trunc", "frac", "square", "positive", "conj_physical", "relu"):
-    operator(f"{name}(Tensor self) -> Tensor", shape="unary", tags=INPLACE)
-operator("round(Tensor self, *, int decimals=0) -> Tensor", shape="unary", tags=INPLACE)
-operator("bitwise_not(Tensor self) -> Tensor", shape="unary", tags=INPLACE | NONDIFFERENTIABLE)
-operator("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", shape="unary", tags=INPLACE)
 
-# ---- one argument, integers become the default floating dtype
-for name in (
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal",
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
-    "sigmoid", "erf", "erfc", "erfinv", "lgamma", "digamma",
-):  # fmt: skip
-    operator(f"{name}(Tensor self) -> Tensor", shape="unary_float", tags=INPLACE)
-
-# ---- one argument, other results
-operator("abs(Tensor self) -> Tensor", shape="unary_real", tags=INPLACE)
-operator("angle(Tensor self) -> Tensor", shape="unary_angle")
-for name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit"):
-    operator(f"{name}(Tensor self) -> Tensor", shape="unary_bool", tags=NONDIFFERENTIABLE)
-operator("logical_not(Tensor self) -> Tensor", shape="unary_bool", tags=INPLACE | NONDIFFERENTIABLE)
-operator("complex(Tensor real, Tensor imag) -> Tensor", shape="complex", tags=FUNCTION_ONLY)
-operator("polar(Tensor abs, Tensor angle) -> Tensor", shape="complex", tags=FUNCTION_ONLY)
-
-# ---- two arguments, promoted
-for name in ("add", "sub"):
-    operator(f"{name}(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=INPLACE | NUMBERS)
-operator("mul(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS)
-operator("div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", shape="divide", tags=INPLACE | NUMBERS)
-operator("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=NUMBERS | COMPOSITE)
-for name in ("floor_divide", "remainder", "fmod", "pow"):
-    operator(f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS)
-for name in ("maximum", "minimum", "fmax", "fmin"):
-    operator(f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary")
-for name in ("atan2", "hypot", "copysign", "xlogy", "logaddexp", "logaddexp2", "nextafter"):
-    operator(f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=INPLACE | NUMBERS)
-operator("heaviside(Tensor self, Tensor values) -> Tensor", shape="binary", tags=INPLACE | NONDIFFERENTIABLE)
-for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"):
-    operator(f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_integer", tags=INPLACE | NUMBERS | NONDIFFERENTIABLE)
-for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"):
-    operator(f"{name}(Tensor self, Tensor other) -> Tensor", shape="compare", tags=INPLACE | NUMBERS | NONDIFFERENTIABLE)
-
-# ---- three arguments
-operator("where(Tensor condition, Tensor input, Tensor other) -> Tensor", shape="where", tags=NUMBERS)
-operator("clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape="clamp", tags=INPLACE | NUMBERS)
-operator("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float", tags=INPLACE | NUMBERS)
-for name in ("addcmul", "addcdiv"):
-    operator(
-        f"{name}(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-        shape="ternary",
-        tags=INPLACE,
+def _unary(name: str, sentence: str, given: str, shown: str, result: str = "of the dtype of `input`", kind: str = "Tensor") -> str:
+    return document(
+        sentence,
+        f">>> candelabra.{name}(candelabra.tensor({given}))\n{shown}",
+        input=f"{kind}: of any shape",
+        returns=f"Tensor: of the shape of `input`, {result}",
     )
 
+
+# ---- one argument, result of the same dtype
+for name, sentence, given, shown in (
+    ("neg", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])"),
+    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])"),
+    ("sgn", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])"),
+    ("floor", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])"),
+    ("ceil", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])"),
+    ("trunc", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])"),
+    ("frac", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])"),
+    ("square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])"),
+    ("positive", "Return the elements as they are; the operator behind ``+x``.", "[-1, 2]", "tensor([-1,  2])"),
+    ("conj_physical", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])"),
+    ("relu", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])"),
+):  # fmt: skip
+    operator(f"{name}(Tensor self) -> Tensor", shape="unary", tags=INPLACE, doc=_unary(name, sentence, given, shown))
+operator(
+    "round(Tensor self, *, int decimals=0) -> Tensor", shape="unary", tags=INPLACE,
+    doc=document(
+        "Round to whole numbers, halves to the even one, or to a number of decimals.",
+        ">>> candelabra.round(candelabra.tensor([0.5, 1.5, -1.7]))\ntensor([ 0.,  2., -2.])",
+        input="Tensor: of any shape",
+        decimals="int: digits after the decimal point; negative ones round before it",
+        returns="Tensor: of the shape and dtype of `input`",
+    ),
+)  # fmt: skip
+operator(
+    "bitwise_not(Tensor self) -> Tensor", shape="unary", tags=INPLACE | NONDIFFERENTIABLE,
+    doc=_unary("bitwise_not", "Turn over every bit; of bools, the truth.", "[0, 5]", "tensor([-1, -6])", kind="Tensor of integers or bools"),
+)  # fmt: skip
+operator(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", shape="unary", tags=INPLACE,
+    doc=document(
+        "Replace NaN and infinities by numbers.",
+        '>>> candelabra.nan_to_num(candelabra.tensor([float("nan"), 1.0, float("-inf")]), neginf=-9.0)\ntensor([ 0.,  1., -9.])',
+        input="Tensor: of any shape",
+        nan="float, optional: what NaN becomes; 0 by default",
+        posinf="float, optional: what infinity becomes; the largest number of the dtype by default",
+        neginf="float, optional: what minus infinity becomes; the lowest number of the dtype by default",
+        returns="Tensor: of the shape and dtype of `input`",
+    ),
+)  # fmt: skip
+
+# ---- one argument, integers become the default floating dtype
+_FLOATING = "of the dtype of `input`; of the default dtype for integers"
+for name, sentence, given, shown in (
+    ("exp", "Raise e to the power of each element.", "[0.0, 1.0]", "tensor([1.0000, 2.7183])"),
+    ("exp2", "Raise 2 to the power of each element.", "[0.0, 3.0]", "tensor([1., 8.])"),
+    ("expm1", "Compute ``exp(x) - 1``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 1.7183])"),
+    ("log", "Compute natural logarithms.", "[1.0, 10.0]", "tensor([0.0000, 2.3026])"),
+    ("log2", "Compute logarithms to the base 2.", "[1.0, 8.0]", "tensor([0., 3.])"),
+    ("log10", "Compute logarithms to the base 10.", "[1.0, 1000.0]", "tensor([0., 3.])"),
+    ("log1p", "Compute ``log(1 + x)``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 0.6931])"),
+    ("sqrt", "Compute square roots; NaN for negative numbers.", "[4.0, 9.0]", "tensor([2., 3.])"),
+    ("rsqrt", "Compute ``1 / sqrt(x)``.", "[4.0, 16.0]", "tensor([0.5000, 0.2500])"),
+    ("reciprocal", "Compute ``1 / x``.", "[2.0, 4.0]", "tensor([0.5000, 0.2500])"),
+    ("sin", "Compute sines of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 0.8415])"),
+    ("cos", "Compute cosines of angles in radians.", "[0.0, 1.0]", "tensor([1.0000, 0.5403])"),
+    ("tan", "Compute tangents of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 1.5574])"),
+    ("asin", "Compute arc sines, from -pi/2 to pi/2.", "[0.0, 1.0]", "tensor([0.0000, 1.5708])"),
+    ("acos", "Compute arc cosines, from 0 to pi.", "[0.0, 1.0]", "tensor([1.5708, 0.0000])"),
+    ("atan", "Compute arc tangents, from -pi/2 to pi/2.", "[0.0, 1.0]", "tensor([0.0000, 0.7854])"),
+    ("sinh", "Compute hyperbolic sines.", "[0.0, 1.0]", "tensor([0.0000, 1.1752])"),
+    ("cosh", "Compute hyperbolic cosines.", "[0.0, 1.0]", "tensor([1.0000, 1.5431])"),
+    ("tanh", "Compute hyperbolic tangents.", "[0.0, 1.0]", "tensor([0.0000, 0.7616])"),
+    ("asinh", "Compute inverse hyperbolic sines.", "[0.0, 1.0]", "tensor([0.0000, 0.8814])"),
+    ("acosh", "Compute inverse hyperbolic cosines; NaN below 1.", "[1.0, 2.0]", "tensor([0.0000, 1.3170])"),
+    ("atanh", "Compute inverse hyperbolic tangents; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.5493])"),
+    ("sigmoid", "Compute the logistic function, ``1 / (1 + exp(-x))``.", "[0.0, 2.0]", "tensor([0.5000, 0.8808])"),
+    ("erf", "Compute the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to x.", "[0.0, 1.0]", "tensor([0.0000, 0.8427])"),
+    ("erfc", "Compute the complement of the error function, ``1 - erf(x)``, precisely also where it is small.", "[0.0, 1.0]", "tensor([1.0000, 0.1573])"),
+    ("erfinv", "Compute the inverse of the error function; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.4769])"),
+    ("lgamma", "Compute the natural logarithm of the magnitude of the gamma function.", "[1.0, 5.0]", "tensor([0.0000, 3.1781])"),
+    ("digamma", "Compute the derivative of the logarithm of the gamma function.", "[1.0, 2.0]", "tensor([-0.5772,  0.4228])"),
+):  # fmt: skip
+    operator(f"{name}(Tensor self) -> Tensor", shape="unary_float", tags=INPLACE, doc=_unary(name, sentence, given, shown, _FLOATING))
+
+# ---- one argument, other results
+operator(
+    "abs(Tensor self) -> Tensor", shape="unary_real", tags=INPLACE,
+    doc=_unary("abs", "Compute magnitudes.", "[-1, 2]", "tensor([1, 2])", "of the dtype of `input`, or of its parts for a complex one"),
+)  # fmt: skip
+operator(
+    "angle(Tensor self) -> Tensor", shape="unary_angle",
+    doc=_unary("angle", "Compute the angle of complex numbers in radians; of real ones 0, or pi where negative.", "[1j, -1.0]",
+               "tensor([1.5708, 3.1416])", "of the real dtype of `input`; of the default dtype for integers"),
+)  # fmt: skip
+for name, sentence, given, shown in (
+    ("isnan", "Tell which elements are NaN.", '[1.0, float("nan")]', "tensor([False,  True])"),
+    ("isinf", "Tell which elements are infinite.", '[1.0, float("-inf")]', "tensor([False,  True])"),
+    ("isfinite", "Tell which elements are neither infinite nor NaN.", '[1.0, float("inf")]', "tensor([ True, False])"),
+    ("isposinf", "Tell which elements are infinity.", '[float("inf"), float("-inf")]', "tensor([ True, False])"),
+    ("isneginf", "Tell which elements are minus infinity.", '[float("inf"), float("-inf")]', "tensor([False,  True])"),
+    ("signbit", "Tell which elements have the sign bit set: the negative ones, minus zero included.", "[-0.0, 0.0, -3.0]", "tensor([ True, False,  True])"),
+):  # fmt: skip
+    operator(
+        f"{name}(Tensor self) -> Tensor", shape="unary_bool", tags=NONDIFFERENTIABLE,
+        doc=_unary(name, sentence, given, shown, "of dtype bool"),
+    )  # fmt: skip
+operator(
+    "logical_not(Tensor self) -> Tensor", shape="unary_bool", tags=INPLACE | NONDIFFERENTIABLE,
+    doc=_unary("logical_not", "Tell which elements are zero.", "[0, 2]", "tensor([ True, False])", "of dtype bool"),
+)  # fmt: skip
+operator(
+    "complex(Tensor real, Tensor imag) -> Tensor", shape="complex", tags=FUNCTION_ONLY,
+    doc=document(
+        "Make complex numbers of real and imaginary parts.",
+        ">>> candelabra.complex(candelabra.tensor([1.0]), candelabra.tensor([2.0]))\ntensor([1.+2.j])",
+        real="Tensor: the real parts, float32 or float64",
+        imag="Tensor: the imaginary parts, of the same dtype",
+        returns="Tensor: complex64 or complex128, of the shape that the arguments broadcast to",
+    ),
+)  # fmt: skip
+operator(
+    "polar(Tensor abs, Tensor angle) -> Tensor", shape="complex", tags=FUNCTION_ONLY,
+    doc=document(
+        "Make complex numbers of magnitudes and angles: ``abs * (cos(angle) + sin(angle) j)``.",
+        ">>> candelabra.polar(candelabra.tensor([2.0]), candelabra.tensor([0.0]))\ntensor([2.+0.j])",
+        abs="Tensor: the magnitudes, float32 or float64",
+        angle="Tensor: the angles in radians, of the same dtype",
+        returns="Tensor: complex64 or complex128, of the shape that the arguments broadcast to",
+    ),
+)  # fmt: skip
+
+# ---- two arguments, promoted
+_PROMOTED = "Tensor: of the shape that the arguments broadcast to, of the dtype that they promote to"
+_BOOL = "Tensor: of dtype bool and the shape that the arguments broadcast to"
+
+
+def _binary(name: str, sentence: str, given: str, shown: str, returns: str = _PROMOTED, number: bool = True, **parameters: str) -> str:
+    kind = "Tensor or number" if number else "Tensor"
+    return document(
+        sentence, f">>> candelabra.{name}({given})\n{shown}",
+        input=f"{kind}: the first argument", other=f"{kind}: the second argument", **parameters, returns=returns,
+    )  # fmt: skip
+
+
+for name, sentence, given, shown in (
+    ("add", "Add: ``input + alpha * other``.", "candelabra.tensor([1, 2]), 10", "tensor([11, 12])"),
+    ("sub", "Subtract: ``input - alpha * other``.", "candelabra.tensor([1, 2]), candelabra.tensor([1, 1]), alpha=2", "tensor([-1,  0])"),
+):  # fmt: skip
+    operator(
+        f"{name}(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=INPLACE | NUMBERS,
+        doc=_binary(name, sentence, given, shown, alpha="number: multiplies `other`"),
+    )  # fmt: skip
+operator(
+    "mul(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS,
+    doc=_binary("mul", "Multiply.", "candelabra.tensor([1, 2]), 1.5", "tensor([1.5000, 3.0000])"),
+)  # fmt: skip
+operator(
+    "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", shape="divide", tags=INPLACE | NUMBERS,
+    doc=_binary(
+        "div", "Divide.", 'candelabra.tensor([7, -7]), 2, rounding_mode="floor"', "tensor([ 3, -4])",
+        _PROMOTED + "; without rounding, integers become the default dtype",
+        rounding_mode="str, optional: ``\"floor\"`` or ``\"trunc\"`` round the quotient down or towards zero",
+    ),
+)  # fmt: skip
+operator(
+    "rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=NUMBERS | COMPOSITE,
+    doc=_binary("rsub", "Subtract the other way round: ``other - alpha * input``.", "candelabra.tensor([1, 2]), 10", "tensor([9, 8])",
+                alpha="number: multiplies `input`"),
+)  # fmt: skip
+for name, sentence, given, shown in (
+    ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])"),
+    ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])"),
+    ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])"),
+    ("pow", "Raise `input` to the power of `other`.", "candelabra.tensor([2.0, 3.0]), 2", "tensor([4., 9.])"),
+):  # fmt: skip
+    operator(
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS, doc=_binary(name, sentence, given, shown)
+    )
+_NAN_PAIR = 'candelabra.tensor([1.0, float("nan")]), candelabra.tensor([2.0, 3.0])'
+for name, sentence, shown in (
+    ("maximum", "Take the larger of two elements; NaN where one is NaN.", "tensor([2., nan])"),
+    ("minimum", "Take the smaller of two elements; NaN where one is NaN.", "tensor([1., nan])"),
+    ("fmax", "Take the larger of two elements; where one is NaN, the other.", "tensor([2., 3.])"),
+    ("fmin", "Take the smaller of two elements; where one is NaN, the other.", "tensor([1., 3.])"),
+):
+    operator(
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", doc=_binary(name, sentence, _NAN_PAIR, shown, number=False)
+    )
+for name, sentence, given, shown in (
+    ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])"),
+    ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])"),
+    ("copysign", "Give the magnitude of `input` the sign of `other`.", "candelabra.tensor([1.0, 2.0]), -1", "tensor([-1., -2.])"),
+    ("xlogy", "Compute ``input * log(other)``, which is 0 where `input` is 0.", "candelabra.tensor([0.0, 2.0]), candelabra.tensor([0.0, 1.0])", "tensor([0., 0.])"),
+    ("logaddexp", "Compute ``log(exp(input) + exp(other))`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1000.6931])"),
+    ("logaddexp2", "Compute ``log2(2**input + 2**other)`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1001.])"),
+    ("nextafter", "Return the next number of the dtype after `input` in the direction of `other`.", "candelabra.tensor([1.0]), candelabra.tensor([2.0])", "tensor([1.0000])"),
+):  # fmt: skip
+    operator(
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=INPLACE | NUMBERS,
+        doc=_binary(name, sentence, given, shown, _PROMOTED + "; integers become the default dtype"),
+    )  # fmt: skip
+operator(
+    "heaviside(Tensor self, Tensor values) -> Tensor", shape="binary", tags=INPLACE | NONDIFFERENTIABLE,
+    doc=document(
+        "Compute the step function: 0 below zero, 1 above it, and `values` at zero.",
+        ">>> candelabra.heaviside(candelabra.tensor([-1.0, 0.0, 2.0]), candelabra.tensor(0.5))\ntensor([0.0000, 0.5000, 1.0000])",
+        input="Tensor: of any shape", values="Tensor: what the function is at zero, of the same dtype", returns=_PROMOTED,
+    ),
+)  # fmt: skip
+for name, sentence, given, shown in (
+    ("bitwise_and", "Combine bits by *and*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([2, 1])"),
+    ("bitwise_or", "Combine bits by *or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([7, 7])"),
+    ("bitwise_xor", "Combine bits by *exclusive or*; of bools, truths.", "candelabra.tensor([6, 5]), 3", "tensor([5, 6])"),
+    ("bitwise_left_shift", "Move bits to the left: ``input * 2**other``.", "candelabra.tensor([1, 3]), 2", "tensor([ 4, 12])"),
+    ("bitwise_right_shift", "Move bits to the right: ``input / 2**other``, rounded down.", "candelabra.tensor([8, -3]), 1", "tensor([ 4, -2])"),
+):  # fmt: skip
+    operator(
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_integer", tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
+        doc=_binary(name, sentence, given, shown),
+    )  # fmt: skip
+for name, sentence, given, shown in (
+    ("eq", "Tell where the arguments are equal.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
+    ("ne", "Tell where the arguments are not equal.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
+    ("lt", "Tell where `input` is less than `other`.", "candelabra.tensor([1, 2]), 2", "tensor([ True, False])"),
+    ("le", "Tell where `input` is less than or equal to `other`.", "candelabra.tensor([1, 2]), 1", "tensor([ True, False])"),
+    ("gt", "Tell where `input` is greater than `other`.", "candelabra.tensor([1, 2]), 1", "tensor([False,  True])"),
+    ("ge", "Tell where `input` is greater than or equal to `other`.", "candelabra.tensor([1, 2]), 2", "tensor([False,  True])"),
+    ("logical_and", "Tell where both arguments are not zero.", "candelabra.tensor([0, 2]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+    ("logical_or", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
+    ("logical_xor", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
+):  # fmt: skip
+    operator(
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="compare", tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
+        doc=_binary(name, sentence, given, shown, _BOOL),
+    )  # fmt: skip
+
+# ---- three arguments
+operator(
+    "where(Tensor condition, Tensor input, Tensor other) -> Tensor", shape="where", tags=NUMBERS,
+    doc=document(
+        "Take elements of `input` where the condition holds, else of `other`.\n\n"
+        "With the condition alone: the positions where it holds, as ``nonzero(condition, as_tuple=True)``.",
+        ">>> x = candelabra.tensor([-1.0, 2.0])\n>>> candelabra.where(x > 0, x, 0)\ntensor([0., 2.])",
+        condition="Tensor: of dtype bool",
+        input="Tensor or number: taken where the condition is true",
+        other="Tensor or number: taken where it is false",
+        returns=_PROMOTED,
+    ),
+)  # fmt: skip
+operator(
+    "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape="clamp", tags=INPLACE | NUMBERS,
+    doc=document(
+        "Raise elements below `min` to it, and lower elements above `max` to it.",
+        ">>> candelabra.clamp(candelabra.tensor([-2.0, 0.5, 2.0]), -1, 1)\ntensor([-1.0000,  0.5000,  1.0000])",
+        input="Tensor: of any shape",
+        min="Tensor or number, optional: the lower bound",
+        max="Tensor or number, optional: the upper bound; where it is below the lower one, it is what counts",
+        returns="Tensor: ``minimum(maximum(input, min), max)``; NaN stays NaN",
+        raises="RuntimeError: where both bounds are missing",
+    ),
+)  # fmt: skip
+operator(
+    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float", tags=INPLACE | NUMBERS,
+    doc=document(
+        "Go from `input` towards `end`: ``input + weight * (end - input)``.",
+        ">>> candelabra.lerp(candelabra.tensor([0.0, 10.0]), candelabra.tensor([1.0, 20.0]), 0.5)\ntensor([ 0.5000, 15.0000])",
+        input="Tensor: where weight 0 is, floating point or complex",
+        end="Tensor: where weight 1 is",
+        weight="Tensor or number: how far to go",
+        returns="Tensor: of the shape that the arguments broadcast to",
+    ),
+)  # fmt: skip
+for name, sentence, shown in (
+    ("addcmul", "Add a product: ``input + value * tensor1 * tensor2``.", "tensor([7.])"),
+    ("addcdiv", "Add a quotient: ``input + value * tensor1 / tensor2``.", "tensor([2.5000])"),
+):
+    operator(
+        f"{name}(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", shape="ternary", tags=INPLACE,
+        doc=document(
+            sentence,
+            f">>> x, y, z = candelabra.tensor([1.0]), candelabra.tensor([3.0]), candelabra.tensor([2.0])\n>>> candelabra.{name}(x, y, z)\n{shown}",
+            input="Tensor: what is added to", tensor1="Tensor: the first factor", tensor2="Tensor: the second one",
+            value="number: multiplies what is added", returns=_PROMOTED,
+        ),
+    )  # fmt: skip
+
+
 # ---- activations that backends may fuse; the gradients are operators too, so that they can be fused as well
-operator("gelu(Tensor self, *, str approximate='none') -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE)
+def _activation(call: str, sentence: str, given: str, shown: str, **parameters: str) -> str:
+    return document(
+        sentence, f">>> candelabra.ops.{call.replace('X', f'candelabra.tensor({given})')}\n{shown}",
+        input="Tensor: floating point, of any shape", **parameters, returns="Tensor: of the shape and dtype of `input`",
+    )  # fmt: skip
+
+
+def _gradient(call: str, of: str, shown: str, saved: str = "self", **parameters: str) -> str:
+    what = "the input of the activation" if saved == "self" else "the result of the activation"
+    return document(
+        f"Compute the gradient of {of}.",
+        f">>> one, x = candelabra.ones(2), candelabra.tensor([0.0, 1.0])\n>>> candelabra.ops.{call}\n{shown}",
+        grad="Tensor: the gradient of the result", **{saved: f"Tensor: {what}"}, **parameters,
+        returns="Tensor: the gradient of the input",
+    )  # fmt: skip
+
+
+_APPROXIMATE = "str: ``\"none\"``, or ``\"tanh\"`` for the formula with a hyperbolic tangent"
+operator(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    doc=_activation(
+        "gelu(X)", "Multiply each element by the normal distribution function of it (Hendrycks and Gimpel 2016).", "[-1.0, 1.0]",
+        "tensor([-0.1587,  0.8413])", approximate=_APPROXIMATE,
+    ),
+)  # fmt: skip
 operator(
     "gelu_backward(Tensor grad, Tensor self, *, str approximate='none') -> Tensor", shape="activation_backward",
-    tags=HIDDEN | COMPOSITE,
+    tags=HIDDEN | COMPOSITE, doc=_gradient("gelu_backward(one, x)", "gelu", "tensor([0.5000, 1.0833])", approximate=_APPROXIMATE),
 )  # fmt: skip
-operator("silu(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE)
-operator("silu_backward(Tensor grad, Tensor self) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE)
-operator("mish(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE)
-operator("log_sigmoid(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE)
-operator("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE)
 operator(
-    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-    shape="activation",
+    "silu(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    doc=_activation("silu(X)", "Multiply each element by the logistic function of it.", "[0.0, 1.0]", "tensor([0.0000, 0.7311])"),
+)  # fmt: skip
+operator(
+    "silu_backward(Tensor grad, Tensor self) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    doc=_gradient("silu_backward(one, x)", "silu", "tensor([0.5000, 0.9277])"),
+)  # fmt: skip
+operator(
+    "mish(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    doc=_activation("mish(X)", "Compute ``x * tanh(softplus(x))`` (Misra 2019).", "[0.0, 1.0]", "tensor([0.0000, 0.8651])"),
+)  # fmt: skip
+operator(
+    "log_sigmoid(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    doc=_activation(
+        "log_sigmoid(X)", "Compute the logarithm of the logistic function, finite for all finite x.", "[0.0, -1000.0]",
+        "tensor([-6.9315e-01, -1.0000e+03])",
+    ),
+)  # fmt: skip
+operator(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    doc=_activation(
+        "softplus(X)", "Compute ``log(1 + exp(beta * x)) / beta``, a smooth relu.", "[0.0, 50.0]", "tensor([ 0.6931, 50.0000])",
+        beta="number: how sharp the bend is", threshold="number: where ``beta * x`` is above it, the result is x",
+    ),
+)  # fmt: skip
+operator(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", shape="activation",
     tags=HIDDEN | COMPOSITE | INPLACE,
-)
-operator("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE)
+    doc=_activation(
+        "elu(X)", "Compute x where positive, else ``alpha * (exp(x) - 1)`` (Clevert, Unterthiner and Hochreiter 2015).", "[-1.0, 2.0]",
+        "tensor([-0.6321,  2.0000])", alpha="number: minus the limit for negative x", scale="number: multiplies the result",
+        input_scale="number: multiplies x in the exponential",
+    ),
+)  # fmt: skip
+operator(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    doc=_activation(
+        "leaky_relu(X, 0.5)", "Multiply negative elements by a small number.", "[-1.0, 2.0]", "tensor([-0.5000,  2.0000])",
+        negative_slope="number: what they are multiplied by",
+    ),
+)  # fmt: skip
 # grad where self > threshold, else 0: the gradient of relu and its relatives
 operator(
-    "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE
-)
+    "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    doc=_gradient(
+        "threshold_backward(one, x, 0)", "relu and its relatives: `grad` where the input is above a threshold, else 0", "tensor([0., 1.])",
+        threshold="number: the threshold",
+    ),
+)  # fmt: skip
 # The gradients of sigmoid and tanh from their results, as one pass each.
-operator("sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE)
-operator("tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE)
+operator(
+    "sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    doc=_gradient("sigmoid_backward(one, x.sigmoid())", "sigmoid from its result", "tensor([0.2500, 0.1966])", "output"),
+)  # fmt: skip
+operator(
+    "tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    doc=_gradient("tanh_backward(one, x.tanh())", "tanh from its result", "tensor([1.0000, 0.4200])", "output"),
+)  # fmt: skip

@@ -1,28 +1,91 @@
 """Reductions over some or all dimensions. A kernel gets `dim` as sorted non-negative dimensions, all of them when none were given."""
 
-from .declaration import COMPOSITE, HIDDEN, NONDIFFERENTIABLE, operator
+from .declaration import COMPOSITE, HIDDEN, NONDIFFERENTIABLE, document, operator
 
-for name in ("sum", "mean"):
-    operator(f"{name}(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape=name)
-operator("prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="prod")
-for name in ("amax", "amin"):
-    operator(f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", shape="extremum")
-for name in ("max_with_indices", "min_with_indices"):
+_X = ">>> x = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])\n"
+_DIMS = "int or sequence of int, optional: the dimensions that are reduced; all by default"
+_DIM = "int, optional: the dimension that is reduced; all by default"
+_KEEPDIM = "bool: whether reduced dimensions stay, with size 1"
+_DTYPE = "dtype, optional: to which `input` is converted first"
+_RETURNS = "Tensor: without the reduced dimensions"
+
+
+def _reduced(call: str, sentence: str, shown: str, dim: str = _DIMS, **parameters: str) -> str:
+    return document(
+        sentence, f"{_X}>>> candelabra.{call}\n{shown}",
+        input="Tensor: of any shape", dim=dim, keepdim=_KEEPDIM, **parameters, returns=_RETURNS,
+    )  # fmt: skip
+
+
+for name, sentence, shown in (
+    ("sum", "Add up elements; integers and bools as int64.", "tensor([4., 6.])"),
+    ("mean", "Average elements, which must be floating point or complex.", "tensor([2., 3.])"),
+):
     operator(
-        f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        shape="extremum_indices",
-        tags=HIDDEN,
-    )
-for name in ("argmax", "argmin"):
-    operator(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", shape="arg_extremum", tags=NONDIFFERENTIABLE)
-for name in ("all", "any"):
-    operator(f"{name}(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", shape="reduce_bool", tags=NONDIFFERENTIABLE)
-for name in ("var", "std"):
-    operator(f"{name}(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", shape="variance")
+        f"{name}(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape=name,
+        doc=_reduced(f"{name}(x, 0)", sentence, shown, dtype=_DTYPE),
+    )  # fmt: skip
+operator(
+    "prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="prod",
+    doc=_reduced("prod(x, 0)", "Multiply elements; integers and bools as int64.", "tensor([3., 8.])", _DIM, dtype=_DTYPE),
+)  # fmt: skip
+for name, word, shown in (("amax", "largest", "tensor([3., 4.])"), ("amin", "smallest", "tensor([1., 2.])")):
+    operator(
+        f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", shape="extremum",
+        doc=_reduced(f"{name}(x, 0)", f"Return the {word} elements; NaN where there is one. Equals share the gradient.", shown),
+    )  # fmt: skip
+for name, word, shown in (("max_with_indices", "largest", "tensor([1, 1])"), ("min_with_indices", "smallest", "tensor([0, 0])")):
+    operator(
+        f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape="extremum_indices", tags=HIDDEN,
+        doc=document(
+            f"Return the {word} elements along a dimension and their positions, the first among equals. NaN counts as the {word}.",
+            f"{_X}>>> candelabra.ops.{name}(x, 1).indices\n{shown}",
+            input="Tensor: of any shape", dim="int: the dimension that is reduced", keepdim=_KEEPDIM,
+            returns="(values, indices): without the reduced dimension; indices are int64", out=False,
+        ),
+    )  # fmt: skip
+for name, word, shown in (("argmax", "largest", "tensor([1, 1])"), ("argmin", "smallest", "tensor([0, 0])")):
+    operator(
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", shape="arg_extremum", tags=NONDIFFERENTIABLE,
+        doc=_reduced(
+            f"{name}(x, 1)", f"Return the position of the {word} element, the first among equals; without `dim`, in the flattened tensor.", shown, _DIM
+        ),
+    )  # fmt: skip
+for name, sentence, shown in (
+    ("all", "Tell whether all elements are not zero.", "tensor([False,  True])"),
+    ("any", "Tell whether at least one element is not zero.", "tensor([True, True])"),
+):
+    operator(
+        f"{name}(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", shape="reduce_bool", tags=NONDIFFERENTIABLE,
+        doc=_reduced(f"{name}(x > 1, 0)", sentence, shown),
+    )  # fmt: skip
+for name, sentence, shown in (
+    ("var", "Compute variances: sums of squared differences to the mean, divided by the number of elements less the correction.", "tensor([2., 2.])"),
+    ("std", "Compute standard deviations: square roots of variances.", "tensor([1.4142, 1.4142])"),
+):  # fmt: skip
+    operator(
+        f"{name}(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", shape="variance",
+        doc=_reduced(
+            f"{name}(x, 0)", sentence, shown,
+            correction="number, optional: 1 by default (Bessel's); the older ``unbiased=False`` means 0",
+        ),
+    )  # fmt: skip
 # The vector norm of order ord: (sum |x|^ord)^(1/ord), with inf, -inf and 0 as in numpy.linalg.norm.
 operator(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor",
-    shape="vector_norm",
-    tags=HIDDEN,
-)
-operator("logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor", shape="logsumexp", tags=COMPOSITE)
+    shape="vector_norm", tags=HIDDEN,
+    doc=document(
+        "Compute vector norms: ``(sum |x|^ord)^(1/ord)``.",
+        f"{_X}>>> candelabra.ops.linalg_vector_norm(x, 1)\ntensor(10.)",
+        input="Tensor: floating point or complex",
+        ord="number: the order; inf and -inf give the largest and smallest magnitude, 0 the number of elements not zero",
+        dim=_DIMS, keepdim=_KEEPDIM, dtype=_DTYPE, returns="Tensor: real, without the reduced dimensions",
+    ),
+)  # fmt: skip
+operator(
+    "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor", shape="logsumexp", tags=COMPOSITE,
+    doc=_reduced(
+        "logsumexp(x * 1000, 1)", "Compute ``log(sum(exp(x)))`` without overflow on the way.", "tensor([2000., 4000.])",
+        "int or sequence of int: the dimensions that are reduced",
+    ),
+)  # fmt: skip
