@@ -19,6 +19,74 @@ int by_stride(const TensorObject& tensor, int* order) {
   return count;
 }
 
+bool is_same_view(const TensorObject& a, const TensorObject& b) {
+  if (a.data() != b.data() || a.dtype != b.dtype || !(a.sizes == b.sizes)) return false;
+  for (int dim = 0; dim < a.ndim(); ++dim) {
+    if (a.sizes[dim] != 1 && a.strides[dim] != b.strides[dim]) return false;
+  }
+  return true;
+}
+
+// Whether two tensors have a byte of memory in common: whether there are indices i of a and j of b, and bytes k and l within an
+// element, such that begin(a) + sum i*stride(a) + k = begin(b) + sum j*stride(b) + l. In general that is a hard problem; with the
+// strides that views have, each stride being longer than what the smaller ones reach, only one or two values of an index are
+// possible at a time, and the search ends at once.
+class CommonByte {
+ public:
+  CommonByte(const TensorObject& a, const TensorObject& b) : distance_(b.data() - a.data()) {
+    for (int dim = 0; dim < a.ndim(); ++dim) add(a.strides[dim] * itemsize(a.dtype), 0, a.sizes[dim] - 1);
+    for (int dim = 0; dim < b.ndim(); ++dim) add(b.strides[dim] * itemsize(b.dtype), 1 - b.sizes[dim], 0);
+    add(1, 1 - itemsize(b.dtype), itemsize(a.dtype) - 1);
+    std::sort(terms_, terms_ + count_, [](const Term& x, const Term& y) { return x.stride > y.stride; });
+    for (int i = count_ - 1; i >= 0; --i) {
+      const Term& next = terms_[i + 1];
+      terms_[i].least = terms_[i].stride * terms_[i].low + (i + 1 < count_ ? next.least : 0);
+      terms_[i].most = terms_[i].stride * terms_[i].high + (i + 1 < count_ ? next.most : 0);
+    }
+  }
+
+  bool exists() { return search(0, distance_); }
+
+ private:
+  struct Term {
+    int64_t stride, low, high;  // a multiple of the stride between low and high
+    int64_t least, most;        // of the sum of this term and those of smaller strides
+  };
+
+  void add(int64_t stride, int64_t low, int64_t high) {
+    if (stride == 0 || low == high) return;
+    for (int i = 0; i < count_; ++i) {
+      if (terms_[i].stride != stride) continue;
+      terms_[i].low += low;
+      terms_[i].high += high;
+      return;
+    }
+    terms_[count_++] = {stride, low, high, 0, 0};
+  }
+
+  bool search(int i, int64_t target) {
+    if (i == count_) return target == 0;
+    const Term& term = terms_[i];
+    if (target < term.least || target > term.most) return false;
+    if (--budget_ < 0) return true;  // not found out: as good as yes
+    const bool last = i + 1 == count_;
+    const int64_t least = last ? 0 : terms_[i + 1].least, most = last ? 0 : terms_[i + 1].most;
+    const int64_t from = std::max(term.low, -floor_divide(most - target, term.stride));
+    const int64_t to = std::min(term.high, floor_divide(target - least, term.stride));
+    for (int64_t k = from; k <= to; ++k) {
+      if (search(i + 1, target - k * term.stride)) return true;
+    }
+    return false;
+  }
+
+  static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+  int64_t distance_;
+  int budget_ = 10000;
+  int count_ = 0;
+  Term terms_[2 * max_dims + 2];
+};
+
 }  // namespace
 
 bool is_channels_last(const TensorObject& tensor) {
@@ -66,15 +134,8 @@ bool may_overlap_itself(const TensorObject& tensor) {
 
 bool share_memory_partly(const TensorObject& a, const TensorObject& b) {
   if (a.storage->device != b.storage->device || a.numel == 0 || b.numel == 0) return false;
-  const char* a_first = a.data();
-  const char* b_first = b.data();
-  const auto last = [](const TensorObject& tensor) {
-    int64_t reach = 0;
-    for (int dim = 0; dim < tensor.ndim(); ++dim) reach += tensor.strides[dim] * (tensor.sizes[dim] - 1);
-    return tensor.data() + (reach + 1) * itemsize(tensor.dtype);
-  };
-  if (last(a) <= b_first || last(b) <= a_first) return false;
-  return !(a_first == b_first && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides);
+  if (is_same_view(a, b)) return false;
+  return CommonByte(a, b).exists();
 }
 
 Dims preserved_strides(const TensorObject& like) {

@@ -157,3 +157,55 @@ def test_fill_and_item(name: str) -> None:
         if x.numel() == 1:
             assert x.item() == value
             assert type(x.item()) is type(value) if name not in ("float16", "bfloat16", "float32", "float64") else float
+
+
+# ---- to another device: one of the core's own host memory, with two kernels in Python
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> str:
+    from candelabra import _C
+
+    name = "elsewhere"
+    _C.register_backend(name, "tests 0", None)
+
+    def copy(out: candelabra.Tensor, _self: candelabra.Tensor, source: candelabra.Tensor, _non_blocking: bool) -> None:
+        out.numpy()[...] = source.numpy()
+
+    def fill(out: candelabra.Tensor, _self: candelabra.Tensor, value: float) -> None:
+        out.numpy()[...] = value
+
+    assert _C.register_kernel(name, "copy_", copy)
+    assert _C.register_kernel(name, "fill_", fill)
+    return name
+
+
+def test_to_another_device_and_back(elsewhere: str) -> None:
+    array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = candelabra.tensor(array)
+    for view, reference in ((x, array), (x.permute(2, 0, 1), array.transpose(2, 0, 1)), (x[:, ::2, 1:], array[:, ::2, 1:])):
+        there = view.to(elsewhere)
+        assert str(there.device) == f"{elsewhere}:0" or str(there.device) == elsewhere
+        np.testing.assert_array_equal(np.array(there.tolist()), reference)
+        np.testing.assert_array_equal(there.cpu().numpy(), reference)
+        assert there.cpu().device == x.device
+    assert x.permute(2, 0, 1).to(elsewhere).stride() == x.permute(2, 0, 1).stride()
+    assert candelabra.empty(0, 3).to(elsewhere).shape == (0, 3)
+    assert x.to(elsewhere, candelabra.int64).dtype == candelabra.int64
+
+
+def test_copy_between_devices(elsewhere: str) -> None:
+    there = candelabra.zeros(2, 3, device=elsewhere)
+    there.copy_(candelabra.tensor([[1], [2]], dtype=candelabra.int32))
+    assert there.tolist() == [[1] * 3, [2] * 3]
+    there.t().copy_(candelabra.arange(6).reshape(3, 2))
+    assert there.tolist() == [[0, 2, 4], [1, 3, 5]]
+    here = candelabra.zeros(3, 2, dtype=candelabra.float64).t()
+    here.copy_(there)
+    assert here.tolist() == there.tolist()
+    there[0] = candelabra.tensor([7.0, 8.0, 9.0])
+    there[1, 1:] = -1
+    assert there.tolist() == [[7, 8, 9], [1, -1, -1]]
+    assert there[0, 1].item() == 8
+    assert candelabra.tensor([there[0, 0], 2.5]).tolist() == [7, 2.5]
+    assert candelabra.tensor([[1, 2], [3, 4]], device=elsewhere).tolist() == [[1, 2], [3, 4]]

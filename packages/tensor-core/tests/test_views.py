@@ -238,3 +238,39 @@ def test_size_is_a_tuple_that_keeps_its_type() -> None:
         candelabra.Size([1, 2.5])
     with pytest.raises(TypeError):
         size + [1]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data(), st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_in_place_with_another_view_of_the_same_memory(data: st.DataObject, sizes: list[int]) -> None:
+    """Exactly where the two views overlap in part, the operation is refused."""
+    array = np.arange(60.0)
+    tensor = candelabra.tensor(array)
+
+    def view() -> tuple[candelabra.Tensor, np.ndarray]:
+        # strides that step over what the smaller ones reach, so that no view overlaps itself
+        strides, reach = [], 0
+        for size in reversed(sizes):
+            strides.insert(0, reach + data.draw(st.integers(1, 3)))
+            reach += strides[0] * (size - 1)
+        offset = data.draw(st.integers(0, max(0, 59 - reach)))
+        if offset + reach > 59:
+            return tensor[:0], array[:0]
+        return (
+            tensor.as_strided(sizes, strides, offset),
+            np.lib.stride_tricks.as_strided(array[offset:], sizes, [8 * s for s in strides]),
+        )
+
+    (ours, theirs), (other, other_array) = view(), view()
+    if ours.numel() == 0 or other.numel() == 0:
+        return
+    same = theirs.ctypes.data == other_array.ctypes.data and all(
+        s == t for s, t, n in zip(theirs.strides, other_array.strides, sizes, strict=True) if n > 1
+    )
+    if np.shares_memory(theirs, other_array) and not same:
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            ours += other
+    else:
+        ours += other
+        theirs += other_array
+    np.testing.assert_array_equal(tensor.numpy(), array)
