@@ -106,8 +106,8 @@ void forked() {
 
 bool in_parallel() { return parallel_detail::inside; }
 
-void use_library_threads() {
-  int32_t wanted = parallel_detail::inside ? 1 : thread_count();
+void use_library_threads(int32_t at_most) {
+  int32_t wanted = parallel_detail::inside ? 1 : std::min(at_most, thread_count());
   if (library_threads == wanted) return;
   omp_set_num_threads(wanted);
   library_threads = wanted;

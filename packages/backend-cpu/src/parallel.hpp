@@ -22,8 +22,8 @@ void set_thread_count(int32_t count);
 // In a forked child libgomp's threads are gone and its team would wait for them for ever: the child computes on one thread.
 void forked();
 bool in_parallel();
-// Call before MKL or oneDNN: their number of threads is libgomp's, which every thread has of its own.
-void use_library_threads();
+// Call before MKL or oneDNN: their number of threads is libgomp's, which every thread has of its own. `at_most` 1 for little work.
+void use_library_threads(int32_t at_most = INT32_MAX);
 
 // f(begin, end) over pieces of [0, n), none smaller than `grain` elements but for the last; serial inside another parallel_for.
 // What is written for an index must not depend on where the pieces begin, so that results do not depend on the number of threads.

@@ -21,8 +21,6 @@ Matrix<T> mutable_matrix(const cb_tensor& tensor, int first = 0) {
   return {mutable_data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
 }
 
-bool is_zero(const cb_scalar& scalar) { return scalar.re == 0 && scalar.im == 0; }
-
 // An integer product with a fractional factor has no exact result; PyTorch refuses it, too.
 void check_factor(const cb_scalar& scalar, int32_t dtype, const char* argument) {
   if (is_integer_dtype(dtype) && scalar.kind >= CB_SCALAR_FLOAT)
@@ -50,9 +48,12 @@ void addmm(Call& call) {
   check_factor(call.scalar(3), out.dtype, "beta");
   check_factor(call.scalar(4), out.dtype, "alpha");
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    if (!is_zero(call.scalar(3)) && !holds(out, self)) copy_matrix<T>(matrix<T>(self), mutable_matrix<T>(out));
-    multiply<T>(matrix<T>(call.tensor(1)), matrix<T>(call.tensor(2)), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)),
-                mutable_matrix<T>(out));
+    T beta = scalar_to<T>(call.scalar(3)), alpha = scalar_to<T>(call.scalar(4));
+    Matrix<const T> a = matrix<T>(call.tensor(1)), b = matrix<T>(call.tensor(2));
+    if (holds(out, self))
+      multiply<T>(a, b, alpha, beta, mutable_matrix<T>(out));
+    else
+      multiply_and_add<T>(a, b, alpha, beta, matrix<T>(self), mutable_matrix<T>(out));
   });
 }
 
@@ -65,18 +66,22 @@ void mv(Call& call) {
   });
 }
 
-// out[i] = alpha * a[i] @ b[i] + beta * out[i].
+// out[i] = alpha * a[i] @ b[i] + beta * self[i]; self may be null (with beta 0) or out itself.
 template <typename T>
-void multiply_batches(const cb_tensor& a, const cb_tensor& b, T alpha, T beta, const cb_tensor& out) {
+void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor& b, T alpha, T beta, const cb_tensor& out) {
   int64_t batches = out.sizes[0];
   if (out.numel == 0) return;
+  bool in_place = !self || holds(out, *self);
   auto one = [&](int64_t i) {
     Matrix<const T> left = matrix<T>(a, 1), right = matrix<T>(b, 1);
     Matrix<T> result = mutable_matrix<T>(out, 1);
     left.data += i * a.strides[0];
     right.data += i * b.strides[0];
     result.data += i * out.strides[0];
-    multiply<T>(left, right, alpha, beta, result);
+    if (in_place) return multiply<T>(left, right, alpha, beta, result);
+    Matrix<const T> added = matrix<T>(*self, 1);
+    added.data += i * self->strides[0];
+    multiply_and_add<T>(left, right, alpha, beta, added, result);
   };
   // Small matrices: a thread for each. Large ones: all threads on each, which needs less memory at once.
   constexpr int64_t large = int64_t{1} << 24;
@@ -91,24 +96,15 @@ void multiply_batches(const cb_tensor& a, const cb_tensor& b, T alpha, T beta, c
 
 void bmm(Call& call) {
   cb_tensor& out = call.output();
-  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { multiply_batches<T>(call.tensor(0), call.tensor(1), T(1), T(0), out); });
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { multiply_batches<T>(nullptr, call.tensor(0), call.tensor(1), T(1), T(0), out); });
 }
 
 void baddbmm(Call& call) {
   cb_tensor& out = call.output();
-  const cb_tensor& self = call.tensor(0);
   check_factor(call.scalar(3), out.dtype, "beta");
   check_factor(call.scalar(4), out.dtype, "alpha");
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    if (!is_zero(call.scalar(3)) && !holds(out, self))
-      for (int64_t i = 0; i < out.sizes[0]; ++i) {
-        Matrix<const T> from = matrix<T>(self, 1);
-        Matrix<T> to = mutable_matrix<T>(out, 1);
-        from.data += i * self.strides[0];
-        to.data += i * out.strides[0];
-        copy_matrix<T>(from, to);
-      }
-    multiply_batches<T>(call.tensor(1), call.tensor(2), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)), out);
+    multiply_batches<T>(&call.tensor(0), call.tensor(1), call.tensor(2), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)), out);
   });
 }
 
@@ -172,8 +168,7 @@ void linear_of(Call& call) {
       return multiply_half<T>(samples, factor, 1, 0, row.data(), result);
     }
   }
-  copy_matrix<T>({data<T>(*bias), rows, n, 0, bias->strides[0]}, result);
-  multiply<T>(samples, factor, T(1), T(1), result);
+  multiply_and_add<T>(samples, factor, T(1), T(1), {data<T>(*bias), rows, n, 0, bias->strides[0]}, result);
 }
 
 void linear(Call& call) {

@@ -71,6 +71,7 @@ float time_library(void (*multiply)(const Gemm<float>&), const Gemm<float>& prob
 }
 
 GemmLibrary measure(Decision& decision, const Representative& shape) {
+  use_library_threads(threads_for(shape_class(shape.m, shape.n, shape.k)));
   Scratch<float> a(shape.m * shape.k), b(shape.n * shape.k), c(shape.m * shape.n);
   for (int64_t i = 0; i < shape.m * shape.k; ++i) a[i] = static_cast<float>(i % 7) - 3;
   for (int64_t i = 0; i < shape.n * shape.k; ++i) b[i] = static_cast<float>(i % 5) - 2;
@@ -86,9 +87,11 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
 }  // namespace
 
 ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
-  constexpr double few_operations = 1 << 20;
+  // In double: a product of sides may be beyond 64 bits.
+  constexpr double few_operations = 1 << 20, few_elements = 1 << 17;
   constexpr int64_t short_side = 8;
-  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= few_operations) return ShapeClass::small;
+  double rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
+  if (rows * columns * inner <= few_operations && rows * inner + inner * columns + rows * columns <= few_elements) return ShapeClass::small;
   return std::min(m, n) <= short_side ? ShapeClass::narrow : ShapeClass::large;
 }
 

@@ -102,27 +102,25 @@ void gemm_by_onednn(const Gemm<float>& p) {
 }
 
 void gemm(const Gemm<float>& problem) {
-  use_library_threads();
-  if (choose_gemm_library(shape_class(problem.m, problem.n, problem.k)) == GemmLibrary::mkl)
-    gemm_by_mkl(problem);
-  else
-    gemm_by_onednn(problem);
+  ShapeClass shape = shape_class(problem.m, problem.n, problem.k);
+  GemmLibrary library = choose_gemm_library(shape);
+  use_library_threads(threads_for(shape));
+  library == GemmLibrary::mkl ? gemm_by_mkl(problem) : gemm_by_onednn(problem);
 }
 void gemm(const Gemm<double>& problem) {
-  use_library_threads();
+  use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
   multiply_by_mkl(problem);
 }
 void gemm(const Gemm<std::complex<float>>& problem) {
-  use_library_threads();
+  use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
   multiply_by_mkl(problem);
 }
 void gemm(const Gemm<std::complex<double>>& problem) {
-  use_library_threads();
+  use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
   multiply_by_mkl(problem);
 }
 
 bool half_gemm(const HalfGemm& p) {
-  use_library_threads();
   return onednn_matmul({.a_dtype = p.dtype, .c_dtype = p.float_result ? int32_t{CB_FLOAT32} : p.dtype, .bias_dtype = p.dtype,
                         .transpose_a = p.transpose_a, .transpose_b = p.transpose_b, .m = p.m, .n = p.n, .k = p.k,
                         .a = p.a, .lda = p.lda, .b = p.b, .ldb = p.ldb, .bias = p.bias, .c = p.c, .ldc = p.ldc});

@@ -53,6 +53,32 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
   });
 }
 
+// to += factor * from, element by element. Rows of `from` may be one row (a stride of 0).
+template <typename T>
+void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to) {
+  using C = compute_t<T>;
+  parallel_for(to.rows, grain_for(to.columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* in = from.data + i * from.row_stride;
+      T* out = to.data + i * to.row_stride;
+      auto add = [&](int64_t in_step, int64_t out_step) {
+        for (int64_t j = 0; j < to.columns; ++j) {
+          T& sum = out[j * out_step];
+          T added = in[j * in_step];
+          if constexpr (is_integer_v<T>)
+            sum = static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(factor) * static_cast<uint64_t>(added));
+          else
+            sum = T(static_cast<C>(sum) + static_cast<C>(factor) * static_cast<C>(added));
+        }
+      };
+      if (from.column_stride == 1 && to.column_stride == 1)
+        add(1, 1);
+      else
+        add(from.column_stride, to.column_stride);
+    }
+  });
+}
+
 // A factor of a product as BLAS takes it: packed first where its strides are out of reach.
 template <typename T>
 class Factor {
@@ -174,6 +200,21 @@ void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T bet
   if (static_cast<C>(beta) != zero) copy_matrix<T>({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, plain);
   multiply_into_rows<T>(a, b, alpha, beta, plain);
   copy_matrix<T>({result.data(), c.rows, c.columns, c.columns, 1}, c);
+}
+
+// c = alpha * a @ b + beta * self, where c does not hold self. BLAS is slower with a beta than without, more than the addition
+// afterwards costs; the half precisions are rounded once, and need self in c for that.
+template <typename T>
+void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self, const Matrix<T>& c) {
+  using C = compute_t<T>;
+  if (static_cast<C>(beta) == C{0}) return multiply<T>(a, b, alpha, beta, c);
+  if constexpr (is_half_v<T>) {
+    copy_matrix<T>(self, c);
+    multiply<T>(a, b, alpha, beta, c);
+  } else {
+    multiply<T>(a, b, alpha, T{0}, c);
+    add_matrix<T>(beta, self, c);
+  }
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

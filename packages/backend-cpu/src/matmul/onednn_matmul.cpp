@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "choice.hpp"
 #include "onednn/primitive_cache.hpp"
 #include "parallel.hpp"
 
@@ -49,7 +50,9 @@ bool onednn_matmul(const MatmulProblem& p) {
   thread_local PrimitiveCache<Matmul> cache(256);
   return with_onednn("matrix product", [&] {
     PrimitiveKey key;
-    int threads = in_parallel() ? 1 : thread_count();
+    int32_t limit = threads_for(shape_class(p.m, p.n, p.k));
+    use_library_threads(limit);
+    int32_t threads = in_parallel() ? 1 : std::min(limit, thread_count());
     key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, threads);
     const Matmul* found = cache.find(key, [&] { return make(p); });
     if (!found) return false;
