@@ -45,7 +45,7 @@ struct Weights {
 };
 
 // Sums are made in pieces of this many positions, whatever the number of threads.
-constexpr int64_t piece = 16384;
+constexpr int64_t piece = 2048;
 
 template <typename T>
 void forward(Call& call) {

@@ -97,7 +97,7 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
   return entries;
 }
 
-// Sorts a run in place.
+// Sorts a run, whose entries are in the order of their positions, in place.
 template <typename Entry>
 void sort_run(Entry* entries, Entry* other, int64_t n, int bits) {
   if (std::is_sorted(entries, entries + n)) return;
@@ -359,12 +359,7 @@ void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
       }
       std::nth_element(buffer.data(), buffer.data() + (k - 1), buffer.data() + found);
     }
-    if (k < few) {
-      std::sort(buffer.data(), buffer.data() + k);
-    } else {
-      Scratch<Entry> other(k);
-      sort_run(buffer.data(), other.data(), k, key_bits<T>);
-    }
+    std::sort(buffer.data(), buffer.data() + k);  // by counting, equal keys would keep the order that the selection left
     for (int64_t i = 0; i < k; ++i) {
       int64_t source = static_cast<int64_t>(position(buffer[i]));
       to_values[i * lines.strides[0]] = from[source * lines.strides[2]];

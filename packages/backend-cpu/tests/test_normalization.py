@@ -1,0 +1,194 @@
+"""Batch, layer and group normalization, forward and backward, against their formulas in float64."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+import numpy as np
+import pytest
+from candelabra import ops
+from values import EPSILON, FLOATS, assert_values, random_tensor, tensor, wide
+
+EPS = 1e-5
+
+
+def close(result: Any, expected: np.ndarray, *, of: float = 1.0, units: float = 16.0) -> None:
+    assert_values(result, expected, scale=of * (np.abs(expected) + np.abs(expected).mean() + 1), units=units)
+
+
+def statistics_dtype(dtype: str) -> str:
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def normalized(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    mean = array.mean(axes, keepdims=True)
+    rstd = 1 / np.sqrt(array.var(axes, keepdims=True) + EPS)
+    return (array - mean) * rstd, mean, rstd
+
+
+def input_gradient(h: np.ndarray, xhat: np.ndarray, rstd: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Gradient of (x - mean) rstd given that of the normalized values."""
+    return rstd * (h - h.mean(axes, keepdims=True) - xhat * (h * xhat).mean(axes, keepdims=True))
+
+
+def channels_last(x: Any) -> Any:
+    """The same values with the channels innermost in memory."""
+    order = [0, *range(2, x.ndim), 1]
+    back = [0, x.ndim - 1, *range(1, x.ndim - 1)]
+    return x.permute(*order).contiguous().permute(*back)
+
+
+BATCH_SHAPES = [(8, 3), (4, 3, 5), (2, 5, 7, 9), (3, 64, 8, 8), (2, 2, 3, 4, 5), (300, 1, 31, 11), (7, 1000)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+def test_batch_norm_in_training(dtype: str, affine: bool, last: bool) -> None:
+    for shape in BATCH_SHAPES:
+        x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
+        if last:
+            x, grad = channels_last(x), channels_last(grad)
+        channels = shape[1]
+        axes = (0, *range(2, len(shape)))
+        expand = (slice(None), *[None] * (len(shape) - 2))
+        weight, bias = (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+        w, b = (wide(weight)[expand], wide(bias)[expand]) if affine else (1.0, 0.0)
+        running_dtype = statistics_dtype(dtype)
+        running_mean, running_var = random_tensor((channels,), running_dtype), tensor(np.full(channels, 2.0), running_dtype)
+        before_mean = wide(running_mean)
+        array = wide(x)
+        xhat, mean, rstd = normalized(array, axes)
+
+        out, save_mean, save_rstd = ops.native_batch_norm(x, weight, bias, running_mean, running_var, True, 0.1, EPS)
+        close(out, xhat * w + b)
+        close(save_mean, mean.ravel())
+        close(save_rstd, rstd.ravel())
+        close(running_mean, 0.9 * before_mean + 0.1 * mean.ravel())
+        close(running_var, 1.8 + 0.1 * array.var(axes, ddof=1))
+        if last and len(shape) == 4 and channels > 1:
+            assert out.stride()[1] == 1
+
+        g = wide(grad)
+        grad_input, grad_weight, grad_bias = ops.native_batch_norm_backward(grad, x, weight, save_mean, save_rstd, True)
+        close(grad_input, input_gradient(g * w, xhat, rstd, axes), units=32)
+        if affine:
+            count = math.prod(shape) / channels
+            close(grad_weight, (g * xhat).sum(axes), of=math.sqrt(count))
+            close(grad_bias, g.sum(axes), of=math.sqrt(count))
+        else:
+            assert grad_weight.numel() == grad_bias.numel() == 0
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("last", [False, True])
+def test_batch_norm_in_evaluation(dtype: str, last: bool) -> None:
+    for shape in BATCH_SHAPES[:5]:
+        x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
+        if last:
+            x, grad = channels_last(x), channels_last(grad)
+        channels = shape[1]
+        axes = (0, *range(2, len(shape)))
+        expand = (slice(None), *[None] * (len(shape) - 2))
+        running_mean = random_tensor((channels,), statistics_dtype(dtype), seed=4)
+        running_var = tensor(np.linspace(0.5, 3, channels), statistics_dtype(dtype))
+        weight, bias = random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)
+        before = wide(running_mean), wide(running_var)
+        rstd = 1 / np.sqrt(before[1] + EPS)
+        xhat = (wide(x) - before[0][expand]) * rstd[expand]
+        out, mean, save_rstd = ops.native_batch_norm(x, weight, bias, running_mean, running_var, False, 0.1, EPS)
+        close(out, xhat * wide(weight)[expand] + wide(bias)[expand])
+        np.testing.assert_array_equal(wide(running_mean), before[0])
+        np.testing.assert_array_equal(wide(running_var), before[1])
+        grad_input, grad_weight, grad_bias = ops.native_batch_norm_backward(grad, x, weight, mean, save_rstd, False)
+        count = math.sqrt(math.prod(shape) / channels)
+        close(grad_input, wide(grad) * (wide(weight) * rstd)[expand])
+        close(grad_weight, (wide(grad) * xhat).sum(axes), of=count)
+        close(grad_bias, wide(grad).sum(axes), of=count)
+
+
+def test_batch_norm_far_from_zero() -> None:
+    x = tensor((np.random.default_rng(0).standard_normal((16, 4, 20, 20)) + 1000).astype("f4"))
+    out, _, _ = ops.native_batch_norm(x, None, None, None, None, True, 0.1, EPS)
+    expected, _, _ = normalized(wide(x), (0, 2, 3))
+    assert np.max(np.abs(wide(out) - expected)) < 1e-3
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("affine", [False, True])
+def test_layer_norm(dtype: str, affine: bool) -> None:
+    for shape, count in [((5,), 1), ((4, 6), 1), ((4, 6), 2), ((3, 5, 130), 1), ((200, 3000), 1), ((3, 4, 5, 6), 2), ((1000, 8), 1)]:
+        x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
+        inner = shape[len(shape) - count :]
+        axes = tuple(range(len(shape) - count, len(shape)))
+        outer = tuple(range(len(shape) - count))
+        weight, bias = (random_tensor(inner, dtype, seed=2), random_tensor(inner, dtype, seed=3)) if affine else (None, None)
+        w, b = (wide(weight), wide(bias)) if affine else (1.0, 0.0)
+        xhat, mean, rstd = normalized(wide(x), axes)
+        out, save_mean, save_rstd = ops.native_layer_norm(x, list(inner), weight, bias, EPS)
+        close(out, xhat * w + b)
+        close(save_mean, mean)
+        close(save_rstd, rstd)
+        grad_input, grad_weight, grad_bias = ops.native_layer_norm_backward(grad, x, list(inner), save_mean, save_rstd, weight)
+        g = wide(grad)
+        close(grad_input, input_gradient(g * w, xhat, rstd, axes), units=32)
+        if affine:
+            rows = math.sqrt(math.prod(shape) / math.prod(inner))
+            close(grad_weight, (g * xhat).sum(outer), of=rows)
+            close(grad_bias, g.sum(outer), of=rows)
+        else:
+            assert grad_weight.numel() == grad_bias.numel() == 0
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("affine", [False, True])
+def test_group_norm(dtype: str, affine: bool) -> None:
+    for shape, groups in [((4, 6), 3), ((2, 6, 5), 2), ((3, 8, 9, 7), 4), ((2, 8, 40, 40), 1), ((2, 5, 6, 6), 5)]:
+        x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
+        channels = shape[1]
+        grouped = (shape[0], groups, -1)
+        expand = (slice(None), *[None] * (len(shape) - 2))
+        weight, bias = (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+        w, b = (wide(weight)[expand], wide(bias)[expand]) if affine else (1.0, 0.0)
+        rows, mean, rstd = normalized(wide(x).reshape(grouped), (2,))
+        xhat = rows.reshape(shape)
+        out, save_mean, save_rstd = ops.native_group_norm(x, weight, bias, groups, EPS)
+        close(out, xhat * w + b)
+        close(save_mean, mean[..., 0])
+        close(save_rstd, rstd[..., 0])
+        g = wide(grad)
+        grad_input, grad_weight, grad_bias = ops.native_group_norm_backward(grad, x, save_mean, save_rstd, weight, groups)
+        close(grad_input, input_gradient((g * w).reshape(grouped), rows, rstd, (2,)).reshape(shape), units=32)
+        if affine:
+            axes = (0, *range(2, len(shape)))
+            count = math.sqrt(math.prod(shape) / channels)
+            close(grad_weight, (g * xhat).sum(axes), of=count)
+            close(grad_bias, g.sum(axes), of=count)
+        else:
+            assert grad_weight.numel() == grad_bias.numel() == 0
+
+
+def test_parameters_of_another_dtype() -> None:
+    x = random_tensor((4, 6, 5), "bfloat16")
+    weight, bias = random_tensor((6,), "float32", seed=2), random_tensor((6,), "float32", seed=3)
+    expected, _, _ = normalized(wide(x), (0, 2))
+    out, mean, _ = ops.native_batch_norm(x, weight, bias, None, None, True, 0.1, EPS)
+    assert mean.dtype == candelabra.float32
+    close(out, expected * wide(weight)[:, None] + wide(bias)[:, None])
+    assert EPSILON["bfloat16"] > EPSILON["float32"]
+
+
+def test_nothing_to_normalize() -> None:
+    out, mean, rstd = ops.native_layer_norm(candelabra.zeros(0, 4), [4], None, None, EPS)
+    assert tuple(out.shape) == (0, 4)
+    assert tuple(mean.shape) == tuple(rstd.shape) == (0, 1)
+    empty = candelabra.zeros(0, 3, 2)
+    running_mean, running_var = candelabra.zeros(3), candelabra.ones(3)
+    out, _, _ = ops.native_batch_norm(empty, None, None, running_mean, running_var, False, 0.1, EPS)
+    assert tuple(out.shape) == (0, 3, 2)
+    results = ops.native_layer_norm_backward(
+        candelabra.zeros(0, 4), candelabra.zeros(0, 4), [4], candelabra.zeros(0, 1), candelabra.zeros(0, 1), candelabra.ones(4)
+    )
+    assert results[1].tolist() == [0.0] * 4

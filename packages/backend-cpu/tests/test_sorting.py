@@ -1,0 +1,126 @@
+"""Sorting and selection against NumPy's stable sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+import numpy as np
+import pytest
+from candelabra import ops
+from values import FLOATS, REALS, assert_values, cases, random_tensor, tensor, wide
+
+SORTABLE = ["bool", *REALS]
+SHAPES = [(), (1,), (2,), (50,), (300,), (5000,), (3, 5), (300, 4), (4, 300), (3, 1, 7), (5, 40, 3)]
+
+
+def order(array: np.ndarray, dim: int, descending: bool) -> np.ndarray:
+    """Return the stable order, NaN largest."""
+    if not descending:
+        return np.argsort(array, axis=dim, kind="stable")
+    if array.dtype == bool:
+        array = array.astype(np.int64)
+    if array.dtype.kind == "f":
+        return np.lexsort((-array, ~np.isnan(array)), axis=dim) if array.ndim else np.zeros((), dtype=np.int64)
+    return np.argsort(~array, axis=dim, kind="stable")
+
+
+def check_sort(x: Any, dim: int, descending: bool) -> None:
+    values, indices = ops.sort(x, dim, descending, True)
+    array = wide(x)
+    if x.ndim == 0:
+        assert_values(values, array)
+        assert int(indices) == 0
+        return
+    expected = order(array, dim, descending)
+    assert_values(indices, expected)
+    np.testing.assert_array_equal(wide(values), np.take_along_axis(array, expected, dim))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", SORTABLE)
+def test_sort(dtype: str, descending: bool) -> None:
+    for x in cases(SHAPES, dtype):
+        for dim in range(max(1, x.ndim)):
+            check_sort(x, dim, descending)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_special_values(dtype: str, descending: bool) -> None:
+    generator = np.random.default_rng(3)
+    for n in (9, 400, 3000):
+        array = generator.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-6, -3e4], n)
+        check_sort(tensor(array, dtype), 0, descending)
+    negative_nan = tensor(np.array([1.0, np.copysign(np.nan, -1.0), -np.inf]), dtype)
+    assert ops.sort(negative_nan, 0, descending, True)[1].tolist() == ([1, 0, 2] if descending else [2, 0, 1])
+    zeros = ops.sort(tensor(np.array([0.0, -0.0, 0.0, -0.0]), dtype), 0, descending, True)
+    assert zeros[1].tolist() == [0, 1, 2, 3]
+    assert np.signbit(wide(zeros[0])).tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16", "bool", "bfloat16", "uint8"])
+def test_large(dtype: str) -> None:
+    for n in (131_072, 131_073, 400_001):
+        check_sort(random_tensor((n,), dtype, "contiguous", n), 0, False)
+    check_sort(random_tensor((2, 200_000), dtype, "transposed"), 1, True)
+
+
+def test_full_range_of_integers() -> None:
+    for dtype in (np.int64, np.int32, np.int16, np.int8, np.uint8):
+        limits = np.iinfo(dtype)
+        array = np.random.default_rng(4).integers(limits.min, limits.max, 3000, dtype=dtype, endpoint=True)
+        array[:2] = limits.min, limits.max
+        for descending in (False, True):
+            check_sort(tensor(array), 0, descending)
+
+
+def test_sorted_already() -> None:
+    x = tensor(np.arange(5000))
+    check_sort(x, 0, False)
+    check_sort(x, 0, True)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", REALS)
+def test_topk(dtype: str, largest: bool) -> None:
+    for x in cases([(1,), (50,), (300,), (5000,), (3, 5), (300, 4), (5, 40, 3)], dtype):
+        for dim in range(x.ndim):
+            n = x.shape[dim]
+            for k in sorted({0, 1, min(3, n), n // 2, n}):
+                values, indices = ops.topk(x, k, dim, largest)
+                array = wide(x)
+                expected = np.take(order(array, dim, largest), range(k), axis=dim)
+                assert_values(indices, expected)
+                np.testing.assert_array_equal(wide(values), np.take_along_axis(array, expected, dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+def test_topk_of_many(dtype: str) -> None:
+    for layout in ("contiguous", "sliced"):
+        x = random_tensor((600_000,), dtype, layout)
+        for k in (1, 100, 5000, 100_000):
+            for largest in (True, False):
+                values, indices = ops.topk(x, k, 0, largest)
+                expected = order(wide(x), 0, largest)[:k]
+                assert_values(indices, expected)
+                np.testing.assert_array_equal(wide(values), wide(x)[expected])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_topk_takes_nan_as_largest(dtype: str) -> None:
+    x = tensor(np.array([1.0, np.nan, np.inf, -np.inf, np.nan, 2.0]), dtype)
+    assert ops.topk(x, 4)[1].tolist() == [1, 4, 2, 5]
+    assert ops.topk(x, 3, 0, False)[1].tolist() == [3, 0, 5]
+
+
+def test_empty() -> None:
+    values, indices = ops.sort(candelabra.zeros(0, 3), 0)
+    assert tuple(values.shape) == tuple(indices.shape) == (0, 3)
+    values, indices = ops.topk(candelabra.zeros(3, 0), 2, 0)
+    assert tuple(values.shape) == tuple(indices.shape) == (2, 0)
+
+
+def test_complex_has_no_order() -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        ops.sort(candelabra.zeros(3, dtype=candelabra.complex64))
