@@ -205,11 +205,11 @@ struct Cube {
 struct SquareOf {
   template <typename T> T operator()(T a) const { return a * a; }
 };
-struct RootOf {  // pow(-inf, 0.5) is inf and pow(-0, 0.5) is 0
-  template <typename T> T operator()(T a) const { return a == -math::detail::infinity<T> ? -a : math::sqrt(a + T(0)); }
+struct RootOf {  // PyTorch takes the root here, too: NaN for -inf, where C's pow gives inf
+  template <typename T> T operator()(T a) const { return math::sqrt(a); }
 };
 struct InverseRootOf {
-  template <typename T> T operator()(T a) const { return a == -math::detail::infinity<T> ? T(0) : T(1) / math::sqrt(a + T(0)); }
+  template <typename T> T operator()(T a) const { return T(1) / math::sqrt(a); }
 };
 struct InverseOf {
   template <typename T> T operator()(T a) const { return T(1) / a; }
