@@ -7,7 +7,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr, number
+from .fused import FusedOptimizer, as_real, check_lr
 
 
 class Adagrad(FusedOptimizer):
@@ -85,6 +85,8 @@ class Adagrad(FusedOptimizer):
     def _states(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
         every = self.state
         states = [every[parameter] for parameter in params]
+        if all(states):
+            return states
         for place, state in enumerate(states):
             if not state:
                 parameter = params[place].detach()
@@ -99,7 +101,7 @@ class Adagrad(FusedOptimizer):
                 bucket,
                 bucket_grads,
                 [state["sum"] for state in states],
-                number(group["lr"]),
+                float(group["lr"]),
                 group["lr_decay"],
                 group["weight_decay"],
                 group["eps"],
@@ -116,7 +118,7 @@ class Adagrad(FusedOptimizer):
                 grad = -grad
             if group["weight_decay"] != 0:
                 grad = grad.add(parameter, alpha=group["weight_decay"])
-            lr = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            lr = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
             total = as_real(state["sum"])
             total.addcmul_(grad, grad, value=1)
             parameter.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)

@@ -8,7 +8,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr, number
+from .fused import FusedOptimizer, as_real, check_lr
 
 
 class Adam(FusedOptimizer):
@@ -93,6 +93,8 @@ class Adam(FusedOptimizer):
         every = self.state
         states = [every[parameter] for parameter in params]
         amsgrad = group["amsgrad"]
+        if not amsgrad and all(states):
+            return states
         for place, state in enumerate(states):
             if not state:
                 parameter = params[place].detach()
@@ -113,11 +115,11 @@ class Adam(FusedOptimizer):
                 [state["exp_avg"] for state in states],
                 [state["exp_avg_sq"] for state in states],
                 [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
-                number(group["lr"]),
-                number(beta1),
-                number(beta2),
+                float(group["lr"]),
+                float(beta1),
+                float(beta2),
                 group["eps"],
-                number(group["weight_decay"]),
+                float(group["weight_decay"]),
                 group["decoupled_weight_decay"],
                 amsgrad,
                 group["maximize"],
@@ -127,8 +129,8 @@ class Adam(FusedOptimizer):
                 state["step"] = step
 
     def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
-        lr, weight_decay = number(group["lr"]), number(group["weight_decay"])
-        beta1, beta2 = (number(beta) for beta in group["betas"])
+        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
+        beta1, beta2 = (float(beta) for beta in group["betas"])
         for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
             step = state["step"] = state["step"] + 1
             if group["maximize"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import candelabra
@@ -65,13 +65,37 @@ class FusedOptimizer(Optimizer):
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for params, grads, fused in self._buckets(group):
-                if fused:
+            params = group["params"]
+            grads = [grad for parameter in params if (grad := parameter.grad) is not None]
+            plan = self._plans.get(id(params))
+            # The common case: the same parameters as last time, all of one kind, all with a gradient, and a kernel for them.
+            if plan is not None and plan.fused and plan.count == len(grads) and plan.unchanged(params) and self._may_fuse(group):
+                try:
                     self._step_fused(group, params, grads)
+                except RuntimeError:
+                    # The operator checks before it changes anything: some parameters may have gone to another device meanwhile.
+                    if plan.fits(params):
+                        raise
                 else:
-                    with no_grad():
-                        self._step_plain(group, *_as_real(params, grads))
+                    continue
+            if grads:
+                self._step_buckets(group, params)
         return loss
+
+    def _step_buckets(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        plan = self._plans.get(id(params))
+        if plan is None or not plan.fits(params):
+            plan = self._plans[id(params)] = _Plan(params, self._operator)
+        for kernel, bucket in plan.buckets:
+            active = [parameter for parameter in bucket if parameter.grad is not None]
+            grads = [parameter.grad for parameter in active]
+            if not active:
+                continue
+            if kernel and self._may_fuse(group):
+                self._step_fused(group, active, grads)
+            else:
+                with no_grad():
+                    self._step_plain(group, *_as_real(active, grads))
 
     def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """Step one bucket by the operator."""
@@ -80,23 +104,6 @@ class FusedOptimizer(Optimizer):
     def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
         """Step one bucket by ordinary operators; `owners` are the parameters that have the states (complex ones are stepped as real)."""
         raise NotImplementedError(f"{type(self).__name__} defines no _step_plain()")
-
-    def _buckets(self, group: dict[str, Any]) -> Any:
-        params = group["params"]
-        grads = [grad for parameter in params if (grad := parameter.grad) is not None]
-        plan = self._plans.get(id(params))
-        # The common case: the same list as last time, all of one kind, all with a gradient.
-        if plan is None or not plan.fits(params):
-            plan = self._plans[id(params)] = _Plan(params, self._operator)
-        if plan.whole is not None and len(grads) == len(params):
-            return ((params, grads, plan.whole and self._may_fuse(group)),)
-        return self._split(group, plan)
-
-    def _split(self, group: dict[str, Any], plan: _Plan) -> Iterator[tuple[list[Tensor], list[Tensor], bool]]:
-        for kernel, bucket in plan.buckets:
-            active = [parameter for parameter in bucket if parameter.grad is not None]
-            if active:
-                yield active, [parameter.grad for parameter in active], kernel and self._may_fuse(group)
 
     def _may_fuse(self, group: dict[str, Any]) -> bool:
         fused = group.get("fused")
@@ -132,7 +139,7 @@ class FusedOptimizer(Optimizer):
 class _Plan:
     """How the parameters of one group fall into buckets. Kept from step to step as long as it fits."""
 
-    __slots__ = ("buckets", "count", "devices", "dtypes", "params", "whole")
+    __slots__ = ("buckets", "count", "devices", "dtypes", "fused", "params")
 
     def __init__(self, params: list[Tensor], operator: Any) -> None:
         self.params = params
@@ -143,16 +150,16 @@ class _Plan:
         for parameter in params:
             kinds.setdefault((str(parameter.device), parameter.dtype), []).append(parameter)
         self.buckets = [(has_kernel(operator, bucket[0]), bucket) for bucket in kinds.values()]
-        # Whether the one bucket has a kernel; None when there are several or none.
-        self.whole = self.buckets[0][0] if len(self.buckets) == 1 else None
+        # Whether there is one bucket only, and a kernel for it.
+        self.fused = len(self.buckets) == 1 and self.buckets[0][0]
+
+    def unchanged(self, params: list[Tensor]) -> bool:
+        """Whether these are the same parameters with the same dtypes."""
+        return self.params is params and self.count == len(params) and self.dtypes == [parameter.dtype for parameter in params]
 
     def fits(self, params: list[Tensor]) -> bool:
-        return (
-            self.params is params
-            and self.count == len(params)
-            and self.dtypes == [parameter.dtype for parameter in params]
-            and self.devices == [parameter.device for parameter in params]
-        )
+        """Whether these are the same parameters with the same dtypes, on the same devices."""
+        return self.unchanged(params) and self.devices == [parameter.device for parameter in params]
 
 
 def has_kernel(operator: Any, parameter: Tensor) -> bool:
@@ -180,11 +187,6 @@ def check_options(name: str, options: dict[str, Any]) -> None:
         raise RuntimeError(f"{name}: capturable=True is not supported, as steps are not captured in graphs; leave it out")
     if options.get("fused") and options.get("foreach"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def number(value: Any) -> float:
-    """An option that may be a one-element tensor (a learning rate, for instance) as a number."""
-    return value if type(value) is float else float(value)
 
 
 def check_lr(lr: Any) -> None:

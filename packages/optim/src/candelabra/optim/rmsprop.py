@@ -7,7 +7,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr, number
+from .fused import FusedOptimizer, as_real, check_lr
 
 
 class RMSprop(FusedOptimizer):
@@ -83,6 +83,8 @@ class RMSprop(FusedOptimizer):
     def _states(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
         every = self.state
         states = [every[parameter] for parameter in params]
+        if all(states):
+            return states
         for place, state in enumerate(states):
             if not state:
                 parameter = params[place].detach()
@@ -102,7 +104,7 @@ class RMSprop(FusedOptimizer):
             [state["square_avg"] for state in states],
             [state["grad_avg"] for state in states] if group["centered"] else [],
             [state["momentum_buffer"] for state in states] if group["momentum"] > 0 else [],
-            number(group["lr"]),
+            float(group["lr"]),
             group["alpha"],
             group["eps"],
             group["weight_decay"],
@@ -114,7 +116,7 @@ class RMSprop(FusedOptimizer):
             state["step"] += 1
 
     def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
-        lr, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
+        lr, alpha, momentum = float(group["lr"]), group["alpha"], group["momentum"]
         for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
             state["step"] += 1
             if group["maximize"]:

@@ -7,7 +7,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr, number
+from .fused import FusedOptimizer, as_real, check_lr
 
 
 class SGD(FusedOptimizer):
@@ -85,8 +85,8 @@ class SGD(FusedOptimizer):
     def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         momentum = group["momentum"]
         options = (
-            number(group["lr"]),
-            number(group["weight_decay"]),
+            float(group["lr"]),
+            float(group["weight_decay"]),
             momentum,
             group["dampening"],
             group["nesterov"],
@@ -110,7 +110,7 @@ class SGD(FusedOptimizer):
             state[params[place]]["momentum_buffer"] = buffers[place]
 
     def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
-        lr, weight_decay = number(group["lr"]), number(group["weight_decay"])
+        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
         momentum = group["momentum"]
         for parameter, grad, owner in zip(params, grads, owners, strict=True):
             if group["maximize"]:
