@@ -20,12 +20,12 @@ class _Switch:
     __slots__ = ("_previous",)
 
     def __init__(self) -> None:
-        self._previous: list[bool] = []
+        self._previous: list[Any] = []
 
-    def _enter(self) -> bool:
+    def _enter(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what it switches")
 
-    def _leave(self, previous: bool) -> None:
+    def _leave(self, previous: Any) -> None:
         _C.set_grad_enabled(previous)
 
     def _again(self) -> _Switch:
@@ -193,11 +193,12 @@ class inference_mode(_Switch):
         super().__init__()
         self.mode = mode
 
-    def _enter(self) -> bool:
-        return _C.set_inference_mode(self.mode)
+    def _enter(self) -> tuple[bool, bool]:
+        return _C.set_inference_mode(self.mode), _C.set_grad_enabled(not self.mode)
 
-    def _leave(self, previous: bool) -> None:
-        _C.set_inference_mode(previous)
+    def _leave(self, previous: tuple[bool, bool]) -> None:
+        _C.set_inference_mode(previous[0])
+        _C.set_grad_enabled(previous[1])
 
     def _again(self) -> _Switch:
         return inference_mode(self.mode)
