@@ -382,3 +382,15 @@ def test_recording_is_per_thread():
         thread.start()
         thread.join()
     assert seen == [True]
+
+
+def test_inference_mode_records_nothing():
+    x = leaf(1.0)
+    with candelabra.inference_mode():
+        made = x * 2
+        assert not made.requires_grad
+        assert not candelabra.is_grad_enabled()
+        with candelabra.inference_mode(False):
+            assert (x * 2).requires_grad
+    assert made.is_inference()
+    assert (x * 2).requires_grad

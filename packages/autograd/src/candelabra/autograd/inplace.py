@@ -215,32 +215,6 @@ def history_of_view(view: Tensor) -> None:
         keep_retaining(view, before, number)
 
 
-def detach_(self: Tensor) -> Tensor:
-    """Take this tensor off the tape: it becomes a leaf that requires no grad, on the same memory.
-
-    Returns
-    -------
-    Tensor
-        The tensor itself.
-
-    Raises
-    ------
-    RuntimeError
-        If it is a view: its base would still be on the tape.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> y = candelabra.ones(1, requires_grad=True) * 2
-    >>> y.detach_().requires_grad
-    False
-    """
-    if self._base is not None:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-    self._clear_history()
-    return self
-
-
 def install() -> None:
     """Tell the core whom to ask for the history of a view."""
     candelabra._C.set_view_history(history_of_view)

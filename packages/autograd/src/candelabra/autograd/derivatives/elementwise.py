@@ -188,10 +188,9 @@ def _pow_other(grad: Tensor, self: Any, other: Tensor, result: Tensor) -> Tensor
             return masked(grad * float("-inf"), other.real < 0) if other.is_complex() else masked(grad * float("-inf"), other < 0)
         logarithm = math.log(self) if not isinstance(self, complex) and self > 0 else _complex_or_nan_log(self, other)
         return grad * conj(result * logarithm)
-    zero = self == 0
-    positive = (other.real if other.is_complex() else other) >= 0
-    base = where(zero, 1, self)
-    return where(zero & positive, 0, grad * conj(result * base.log()))
+    # 0^y is 0 for all y > 0, whatever the logarithm of 0; for y < 0 it is infinite, and its derivative minus infinity.
+    flat = (self == 0) & ((other.real if other.is_complex() else other) >= 0)
+    return where(flat, 0, grad * conj(result * where(flat, 1, self).log()))
 
 
 def _complex_or_nan_log(number: Any, other: Tensor) -> Any:
@@ -206,12 +205,12 @@ derivative("pow", broadcast=True, self=_pow_self, other=_pow_other)
 
 
 def _maximum(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-    """Where the arguments are equal, each gets half."""
-    return masked(grad, self > other) + masked(grad / 2, self == other)
+    """Where the arguments are equal, each gets half; with NaN, both get it all, for the result is the NaN of either."""
+    return where(self == other, grad / 2, masked(grad, ~(self < other)))
 
 
 def _minimum(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-    return masked(grad, self < other) + masked(grad / 2, self == other)
+    return where(self == other, grad / 2, masked(grad, ~(self > other)))
 
 
 derivative("maximum", broadcast=True, self=_maximum, other=lambda grad, self, other: _maximum(grad, other, self))
@@ -247,9 +246,9 @@ derivative(
 )
 
 
-def _copysign(grad: Tensor, self: Any, result: Tensor) -> Tensor:
-    ratio = (result / self).sign() if isinstance(self, Tensor) else result.sign()
-    return masked(grad * ratio, self != 0)
+def _copysign(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    # sgn(0) is 0: there the result jumps.
+    return grad * (result.sign() * self.sign())
 
 
 derivative("copysign", broadcast=True, self=_copysign, other=lambda grad: zeros_like(grad))
@@ -266,15 +265,17 @@ def _xlogy_self(grad: Tensor, self: Tensor, other: Any) -> Tensor:
 
 derivative("xlogy", broadcast=True, self=_xlogy_self, other=lambda grad, self, other: grad * self / other)
 derivative(
-    "logaddexp", broadcast=True,
-    self=lambda grad, self, result: grad * (self - result).exp(),
-    other=lambda grad, other, result: grad * (other - result).exp(),
-)  # fmt: skip
+    "logaddexp",
+    broadcast=True,
+    self=lambda grad, self, other: grad * (self - other).sigmoid(),
+    other=lambda grad, self, other: grad * (other - self).sigmoid(),
+)
 derivative(
-    "logaddexp2", broadcast=True,
-    self=lambda grad, self, result: grad * (self - result).exp2(),
-    other=lambda grad, other, result: grad * (other - result).exp2(),
-)  # fmt: skip
+    "logaddexp2",
+    broadcast=True,
+    self=lambda grad, self, other: grad * ((self - other) * _LN2).sigmoid(),
+    other=lambda grad, self, other: grad * ((other - self) * _LN2).sigmoid(),
+)
 
 
 def _not_implemented(grad: Tensor) -> Tensor:
