@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
-special = pytest.importorskip("scipy.special")
 
 import candelabra as c
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import COMPOSITE
+from scipy import special
 
 _rng = np.random.default_rng(11)
 X = _rng.standard_normal((4, 5)) * 3
@@ -96,7 +96,9 @@ def test_gradients_from_results():
     np.testing.assert_allclose(
         OPERATORS["tanh_backward"].composite(g.to(c.complex128), c.tensor(y)).numpy(), grad * (1 - y * y).conj(), rtol=1e-9
     )
-    np.testing.assert_array_equal(OPERATORS["threshold_backward"].composite(g, c.tensor(X), 0.5).numpy(), np.where(X > 0.5, grad, 0))
+    np.testing.assert_array_equal(
+        OPERATORS["threshold_backward"].composite(g, c.tensor(X), 0.5).numpy(), np.where(X > 0.5, grad, 0)
+    )
 
 
 def test_gelu_refuses_an_unknown_approximation():
@@ -238,7 +240,9 @@ def test_batch_norm(shape, affine):
 
 def test_batch_norm_in_evaluation():
     x, m, v = _rng.standard_normal((3, 2, 4)), _rng.standard_normal(2), _rng.random(2) + 0.5
-    output, mean, rstd = OPERATORS["native_batch_norm"].composite(c.tensor(x), None, None, c.tensor(m), c.tensor(v), False, 0.1, 1e-5)
+    output, mean, rstd = OPERATORS["native_batch_norm"].composite(
+        c.tensor(x), None, None, c.tensor(m), c.tensor(v), False, 0.1, 1e-5
+    )
     np.testing.assert_allclose(output.numpy(), (x - channels(m, 3)) / np.sqrt(channels(v, 3) + 1e-5), rtol=1e-10)
     grad = _rng.standard_normal(x.shape)
     got = OPERATORS["native_batch_norm_backward"].composite(c.tensor(grad), c.tensor(x), None, mean, rstd, False)[0]

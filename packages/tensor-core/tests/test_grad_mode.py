@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 
-import pytest
-
 import candelabra as c
+import pytest
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +137,7 @@ def test_inference_mode():
 
 def test_classes_are_not_decorated():
     with pytest.raises(TypeError, match="decorate the methods of Model"):
+
         @c.no_grad()
         class Model:
             pass

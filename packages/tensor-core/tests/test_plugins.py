@@ -10,9 +10,8 @@ import sysconfig
 import textwrap
 from pathlib import Path
 
-import pytest
-
 import candelabra
+import pytest
 
 # Where the package under test is, so that the child finds it without what else is installed.
 SOURCES = [str(Path(folder).parent) for folder in candelabra.__path__]
@@ -141,7 +140,9 @@ def test_a_plugin_that_fails_to_import(installed):
 
 
 def test_a_failed_plugin_is_tried_again(installed):
-    installed.distribution("late-backend", "1", "late", "late_backend", "import os\nos.environ['READY']\n" + textwrap.dedent(WORKING))
+    installed.distribution(
+        "late-backend", "1", "late", "late_backend", "import os\nos.environ['READY']\n" + textwrap.dedent(WORKING)
+    )
     out = installed.check("""
         import os
         import candelabra as c
@@ -334,12 +335,22 @@ def candelabra_register_backend(registrar):
 """
 
 
-def compiled(installed: Installed, major: str = "CB_ABI_MAJOR", minor: str = "CB_ABI_MINOR", size: str = "sizeof(cb_backend)") -> None:
-    compiler = next((c for c in ("cc", "gcc", "clang") if any((Path(p) / c).exists() for p in os.environ["PATH"].split(os.pathsep))), None)
+def compiled(
+    installed: Installed, major: str = "CB_ABI_MAJOR", minor: str = "CB_ABI_MINOR", size: str = "sizeof(cb_backend)"
+) -> None:
+    compiler = next(
+        (c for c in ("cc", "gcc", "clang") if any((Path(p) / c).exists() for p in os.environ["PATH"].split(os.pathsep))), None
+    )
     if compiler is None:
         pytest.skip("no C compiler")
     include = next(
-        (str(p) for folder in candelabra.__path__ for p in (Path(folder) / "include", Path(folder).parents[1] / "include") if p.exists()), None
+        (
+            str(p)
+            for folder in candelabra.__path__
+            for p in (Path(folder) / "include", Path(folder).parents[1] / "include")
+            if p.exists()
+        ),
+        None,
     )
     assert include, "the header of backends is not where the package is"
     source = installed.folder / "acme.c"

@@ -17,7 +17,20 @@ pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pi
 
 import candelabra as c
 
-DTYPES = [c.bool, c.uint8, c.int8, c.int16, c.int32, c.int64, c.float16, c.bfloat16, c.float32, c.float64, c.complex64, c.complex128]
+DTYPES = [
+    c.bool,
+    c.uint8,
+    c.int8,
+    c.int16,
+    c.int32,
+    c.int64,
+    c.float16,
+    c.bfloat16,
+    c.float32,
+    c.float64,
+    c.complex64,
+    c.complex128,
+]
 
 
 def through_archive(value):
@@ -186,7 +199,9 @@ def test_missing_file(tmp_path):
         c.save(1, tmp_path / "no folder" / "x")
 
 
-@pytest.mark.parametrize("value", [lambda: 0, c.Tensor, {1, 2}, np.float64(1), np.ones(2), object()], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [lambda: 0, c.Tensor, {1, 2}, np.float64(1), np.ones(2), object()], ids=lambda v: type(v).__name__
+)
 def test_what_is_not_plain_data_is_refused(value):
     with pytest.raises(TypeError, match=r"candelabra\.save\(\): cannot store"):
         c.save({"x": [value]}, io.BytesIO())
@@ -273,16 +288,20 @@ def test_every_cut_and_every_flipped_byte_is_noticed_or_harmless():
     for length in range(0, len(whole), 7):
         with pytest.raises(RuntimeError, match="damaged"):
             c.load(io.BytesIO(whole[:length]))
+    refusals = []
     for at in range(len(whole)):
         damaged = bytearray(whole)
         damaged[at] ^= 0x10
         try:
             result = c.load(io.BytesIO(bytes(damaged)))
         except RuntimeError as error:
-            assert "damaged" in str(error) or "version" in str(error)
+            refusals.append(str(error))
         else:
             # Only what carries no content: dates, flags and comments of the zip archive.
-            assert result["weight"].tolist() == list(range(16)) and result["step"] == 3
+            assert result["weight"].tolist() == list(range(16))
+            assert result["step"] == 3
+    assert len(refusals) > len(whole) // 2
+    assert [text for text in refusals if "damaged" not in text and "version" not in text] == []
 
 
 def test_not_an_archive(tmp_path):

@@ -1,3 +1,4 @@
+# ruff: noqa: F401, F403, I001 (what is imported here is the package; __path__ comes first)
 """Candelabra: PyTorch's API, taken apart. This is the tensor core; backends, autograd, nn and optim plug in."""
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ class finfo:
         if described.is_complex:
             described = described.to_real()
         if described not in _FORMATS:
-            raise TypeError(f"candelabra.finfo() requires a floating point input type, not {described}. Use candelabra.iinfo to handle it")
+            raise TypeError(
+                f"candelabra.finfo() requires a floating point input type, not {described}. Use candelabra.iinfo to handle it"
+            )
         digits, largest, smallest, decimals = _FORMATS[described]
         self.bits = described.itemsize * 8
         self.eps = 2.0 ** (1 - digits)

@@ -66,7 +66,9 @@ def wrapped(names: list[str], width: int = 100) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table, or run the conformance suite; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m candelabra.backends", description="List the installed backends, or verify one.")
+    parser = argparse.ArgumentParser(
+        prog="python -m candelabra.backends", description="List the installed backends, or verify one."
+    )
     parser.add_argument("--verify", metavar="DEVICE", help="run the conformance suite on this device")
     parser.add_argument("--verbose", action="store_true", help="list the registered kernels too")
     given, rest = parser.parse_known_args(arguments)

@@ -46,7 +46,9 @@ class Registrar:
             Where there is no such file, or a library was given before.
         """
         if self._library is not None:
-            raise _C.BackendError(f"{self.distribution} registers two libraries for device '{self.device_type}': {self._library} and {path}")
+            raise _C.BackendError(
+                f"{self.distribution} registers two libraries for device '{self.device_type}': {self._library} and {path}"
+            )
         text = os.fspath(path)
         if not os.path.exists(text):
             raise _C.BackendError(

@@ -51,7 +51,9 @@ def operator(schema: str, *, shape: str, tags: int = 0, doc: str = "") -> _C.Ope
     return declared
 
 
-def document(summary: str, example: str, *, returns: str = "", raises: str = "", notes: str = "", out: bool = True, **parameters: str) -> str:
+def document(
+    summary: str, example: str, *, returns: str = "", raises: str = "", notes: str = "", out: bool = True, **parameters: str
+) -> str:
     """Put together the docstring of an operator, in NumPy's style.
 
     Parameters
@@ -70,29 +72,22 @@ def document(summary: str, example: str, *, returns: str = "", raises: str = "",
     if out:
         parameters["out"] = "Tensor, optional: where the result is written"
     parts = [summary]
-    for title, entries in (
-        ("Parameters", [f"{name} : {text}" for name, text in parameters.items()]),
-        ("Returns", [returns] if returns else []),
-        ("Raises", [raises] if raises else []),
-    ):
-        if entries:
-            parts.append(f"{title}\n{'-' * len(title)}\n" + "\n".join(_entry(entry) for entry in entries))
+    sections = (
+        ("Parameters", [_entry(text, name) for name, text in parameters.items()]),
+        ("Returns", [_entry(returns)] if returns else []),
+        ("Raises", [_entry(raises)] if raises else []),
+    )
+    parts += [f"{title}\n{'-' * len(title)}\n" + "\n".join(entries) for title, entries in sections if entries]
     if notes:
         parts.append(f"Notes\n-----\n{notes}")
-    parts.append("Examples\n--------\n>>> import candelabra\n" + example)
+    parts.append(f"Examples\n--------\n>>> import candelabra\n{example}")
     return "\n\n".join(parts) + "\n"
 
 
-def _entry(text: str) -> str:
-    """Return ``name : type`` and, indented below it, what it is."""
-    head, _, description = text.partition(": ") if " : " not in text else _after_name(text)
+def _entry(text: str, name: str = "") -> str:
+    kind, _, description = text.partition(": ")
+    head = f"{name} : {kind}" if name else kind
     return f"{head}\n    {description[0].upper()}{description[1:]}." if description else head
-
-
-def _after_name(text: str) -> tuple[str, str, str]:
-    name, _, rest = text.partition(" : ")
-    kind, colon, description = rest.partition(": ")
-    return f"{name} : {kind}", colon, description
 
 
 def declare_family(family: str, first: int) -> None:

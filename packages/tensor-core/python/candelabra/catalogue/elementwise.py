@@ -86,7 +86,9 @@ for name, sentence, given, shown in (
     ("lgamma", "Compute the natural logarithm of the magnitude of the gamma function.", "[1.0, 5.0]", "tensor([0.0000, 3.1781])"),
     ("digamma", "Compute the derivative of the logarithm of the gamma function.", "[1.0, 2.0]", "tensor([-0.5772,  0.4228])"),
 ):  # fmt: skip
-    operator(f"{name}(Tensor self) -> Tensor", shape="unary_float", tags=INPLACE, doc=_unary(name, sentence, given, shown, _FLOATING))
+    operator(
+        f"{name}(Tensor self) -> Tensor", shape="unary_float", tags=INPLACE, doc=_unary(name, sentence, given, shown, _FLOATING)
+    )
 
 # ---- one argument, other results
 operator(
@@ -140,7 +142,9 @@ _PROMOTED = "Tensor: of the shape that the arguments broadcast to, of the dtype 
 _BOOL = "Tensor: of dtype bool and the shape that the arguments broadcast to"
 
 
-def _binary(name: str, sentence: str, given: str, shown: str, returns: str = _PROMOTED, number: bool = True, **parameters: str) -> str:
+def _binary(
+    name: str, sentence: str, given: str, shown: str, returns: str = _PROMOTED, number: bool = True, **parameters: str
+) -> str:
     kind = "Tensor or number" if number else "Tensor"
     return document(
         sentence, f">>> candelabra.{name}({given})\n{shown}",
@@ -180,7 +184,10 @@ for name, sentence, given, shown in (
     ("pow", "Raise `input` to the power of `other`.", "candelabra.tensor([2.0, 3.0]), 2", "tensor([4., 9.])"),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS, doc=_binary(name, sentence, given, shown)
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        shape="binary",
+        tags=INPLACE | NUMBERS,
+        doc=_binary(name, sentence, given, shown),
     )
 _NAN_PAIR = 'candelabra.tensor([1.0, float("nan")]), candelabra.tensor([2.0, 3.0])'
 for name, sentence, shown in (
@@ -197,7 +204,7 @@ for name, sentence, given, shown in (
     ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])"),
     ("copysign", "Give the magnitude of `input` the sign of `other`.", "candelabra.tensor([1.0, 2.0]), -1", "tensor([-1., -2.])"),
     ("xlogy", "Compute ``input * log(other)``, which is 0 where `input` is 0.", "candelabra.tensor([0.0, 2.0]), candelabra.tensor([0.0, 1.0])", "tensor([0., 0.])"),
-    ("logaddexp", "Compute ``log(exp(input) + exp(other))`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1000.6931])"),
+    ("logaddexp", "Compute ``log(exp(input) + exp(other))`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1000.6932])"),
     ("logaddexp2", "Compute ``log2(2**input + 2**other)`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1001.])"),
     ("nextafter", "Return the next number of the dtype after `input` in the direction of `other`.", "candelabra.tensor([1.0]), candelabra.tensor([2.0])", "tensor([1.0000])"),
 ):  # fmt: skip
@@ -309,7 +316,7 @@ def _gradient(call: str, of: str, shown: str, saved: str = "self", **parameters:
     )  # fmt: skip
 
 
-_APPROXIMATE = "str: ``\"none\"``, or ``\"tanh\"`` for the formula with a hyperbolic tangent"
+_APPROXIMATE = 'str: ``"none"``, or ``"tanh"`` for the formula with a hyperbolic tangent'
 operator(
     "gelu(Tensor self, *, str approximate='none') -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
     doc=_activation(

@@ -1,30 +1,160 @@
 """Reading and writing at positions given by tensors. Indices are int64 when a kernel sees them, and it checks each of them."""
 
-from .declaration import COMPOSITE, DATA_DEPENDENT, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, NUMBERS, operator
+from .declaration import COMPOSITE, DATA_DEPENDENT, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, document, operator
 
-operator("gather(Tensor self, int dim, Tensor index) -> Tensor", shape="gather")
-operator("scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE | NUMBERS)
-operator("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE)
-operator("index_select(Tensor self, int dim, Tensor index) -> Tensor", shape="index_select")
+_RAISES = "IndexError: where a position is out of range"
+_INPUT = "Tensor: of any shape"
+_DIM = "int: along which `index` counts"
+_POSITIONS = "Tensor: positions of dtype int64, one-dimensional"
+_COPY = "Tensor: a changed copy of `input`"
+
 operator(
-    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", shape="index_add", tags=INPLACE
-)
-operator("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_add", tags=INPLACE)
-operator("index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", shape="index_fill", tags=INPLACE)
+    "gather(Tensor self, int dim, Tensor index) -> Tensor", shape="gather",
+    doc=document(
+        "Take elements at positions along a dimension: for two dimensions and ``dim=1``, ``out[i, j] = input[i, index[i, j]]``.",
+        ">>> candelabra.gather(candelabra.tensor([[1, 2], [3, 4]]), 1, candelabra.tensor([[0, 0], [1, 0]]))\ntensor([[1, 1],\n        [4, 3]])",
+        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
+        returns="Tensor: of the shape of `index`", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE | NUMBERS,
+    doc=document(
+        "Write elements to positions along a dimension: for two dimensions and ``dim=1``, ``out[i, index[i, j]] = src[i, j]``.",
+        ">>> candelabra.scatter(candelabra.zeros(3), 0, candelabra.tensor([2, 0]), candelabra.tensor([5.0, 6.0]))\ntensor([6., 0., 5.])",
+        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
+        src="Tensor or number: what is written; at least of the shape of `index`",
+        returns=_COPY + "; where positions repeat, one of the values", raises=_RAISES,
+        notes="With ``reduce=\"add\"`` or ``reduce=\"multiply\"`` the values are combined with those that are there.",
+    ),
+)  # fmt: skip
+operator(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE,
+    doc=document(
+        "Add elements to those at positions along a dimension: for ``dim=1``, ``out[i, index[i, j]] += src[i, j]``.",
+        ">>> candelabra.scatter_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
+        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
+        src="Tensor: what is added, of the dtype of `input`", returns=_COPY, raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor", shape="index_select",
+    doc=document(
+        "Take positions of a dimension, in any order and number.",
+        ">>> candelabra.index_select(candelabra.tensor([[1, 2], [3, 4]]), 0, candelabra.tensor([1, 1]))\ntensor([[3, 4],\n        [3, 4]])",
+        input=_INPUT, dim="int: the dimension", index=_POSITIONS,
+        returns="Tensor: of the shape of `input`, but in that dimension", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", shape="index_add", tags=INPLACE,
+    doc=document(
+        "Add slices to those at positions of a dimension: ``out[index[i]] += alpha * source[i]``.",
+        ">>> candelabra.index_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
+        input=_INPUT, dim="int: the dimension", index=_POSITIONS,
+        source="Tensor: one slice a position, of the dtype of `input`", alpha="number: multiplies `source`", returns=_COPY, raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_add", tags=INPLACE,
+    doc=document(
+        "Write slices to positions of a dimension: ``out[index[i]] = source[i]``.",
+        ">>> candelabra.index_copy(candelabra.zeros(3), 0, candelabra.tensor([2, 0]), candelabra.tensor([5.0, 6.0]))\ntensor([6., 0., 5.])",
+        input=_INPUT, dim="int: the dimension", index=_POSITIONS, source="Tensor: one slice a position, of the dtype of `input`",
+        returns=_COPY, raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", shape="index_fill", tags=INPLACE,
+    doc=document(
+        "Set the slices at positions of a dimension to a number.",
+        ">>> candelabra.index_fill(candelabra.zeros(3), 0, candelabra.tensor([0, 2]), 7)\ntensor([7., 0., 7.])",
+        input=_INPUT, dim="int: the dimension", index=_POSITIONS, value="number: what they are set to", returns=_COPY, raises=_RAISES,
+    ),
+)  # fmt: skip
 # Advanced indexing as in NumPy. A kernel gets one entry a dimension of self; the given ones are int64 (boolean masks became
 # indices), broadcast to one shape. The indexed dimensions are replaced by that shape: in place when they are adjacent, else in front.
-operator("index(Tensor self, Tensor?[] indices) -> Tensor", shape="index", tags=HIDDEN)
 operator(
-    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", shape="index_put", tags=INPLACE
-)
-operator("take(Tensor self, Tensor index) -> Tensor", shape="take")
-operator("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", shape="masked_fill", tags=INPLACE | NUMBERS)
-operator("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", shape="masked_scatter", tags=INPLACE)
-operator("masked_select(Tensor self, Tensor mask) -> Tensor", shape="masked_select", tags=DATA_DEPENDENT)
+    "index(Tensor self, Tensor?[] indices) -> Tensor", shape="index", tags=HIDDEN,
+    doc=document(
+        "Take elements at positions in several dimensions, as ``x[i, j]`` does.",
+        ">>> x = candelabra.tensor([[1, 2], [3, 4]])\n>>> candelabra.ops.index(x, [candelabra.tensor([0, 1]), candelabra.tensor([1, 0])])\ntensor([2, 3])",
+        input=_INPUT, indices="sequence of Tensor or None: positions or bool masks, one a dimension; None takes all of a dimension",
+        returns="Tensor: the indexed dimensions replaced by the shape that the positions broadcast to", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", shape="index_put", tags=INPLACE,
+    doc=document(
+        "Write elements to positions in several dimensions, as ``x[i, j] = values`` does.",
+        ">>> candelabra.index_put(candelabra.zeros(3), [candelabra.tensor([0, 0])], candelabra.tensor([1.0, 2.0]), accumulate=True)\n"
+        "tensor([3., 0., 0.])",
+        input=_INPUT, indices="sequence of Tensor or None: positions or bool masks, one a dimension",
+        values="Tensor: what is written, broadcast to the indexed shape", accumulate="bool: whether to add to what is there",
+        returns=_COPY, raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "take(Tensor self, Tensor index) -> Tensor", shape="take",
+    doc=document(
+        "Take elements of the flattened tensor.",
+        ">>> candelabra.take(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([0, 3]))\ntensor([1, 4])",
+        input=_INPUT, index="Tensor: positions of dtype int64, of any shape", returns="Tensor: of the shape of `index`", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", shape="masked_fill", tags=INPLACE | NUMBERS,
+    doc=document(
+        "Set the elements where a mask is true to a number.",
+        ">>> x = candelabra.tensor([1.0, -2.0])\n>>> candelabra.masked_fill(x, x < 0, 0)\ntensor([1., 0.])",
+        input=_INPUT, mask="Tensor: of dtype bool, broadcast with `input`", value="number or zero-dimensional Tensor: what they are set to",
+        returns=_COPY,
+    ),
+)  # fmt: skip
+operator(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", shape="masked_scatter", tags=INPLACE,
+    doc=document(
+        "Write the elements of `source`, in order, where a mask is true.",
+        ">>> mask = candelabra.tensor([True, False, True])\n"
+        ">>> candelabra.masked_scatter(candelabra.zeros(3), mask, candelabra.tensor([5.0, 6.0]))\ntensor([5., 0., 6.])",
+        input=_INPUT, mask="Tensor: of dtype bool, broadcast with `input`",
+        source="Tensor: of the dtype of `input`, with at least as many elements as the mask is true", returns=_COPY,
+    ),
+)  # fmt: skip
+operator(
+    "masked_select(Tensor self, Tensor mask) -> Tensor", shape="masked_select", tags=DATA_DEPENDENT,
+    doc=document(
+        "Take the elements where a mask is true.",
+        ">>> x = candelabra.tensor([1, -2, 3])\n>>> candelabra.masked_select(x, x > 0)\ntensor([1, 3])",
+        input=_INPUT, mask="Tensor: of dtype bool, broadcast with `input`", returns="Tensor: one-dimensional, in row-major order",
+    ),
+)  # fmt: skip
 # One row an element that is not zero: an int64 matrix of shape (count, self.ndim); as_tuple is a composite on top.
-operator("nonzero(Tensor self) -> Tensor", shape="nonzero", tags=DATA_DEPENDENT | NONDIFFERENTIABLE)
-operator("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", shape="embedding", tags=HIDDEN | COMPOSITE)
+operator(
+    "nonzero(Tensor self) -> Tensor", shape="nonzero", tags=DATA_DEPENDENT | NONDIFFERENTIABLE,
+    doc=document(
+        "Return the positions of the elements that are not zero, one a row; with ``as_tuple=True`` one tensor a dimension.",
+        ">>> candelabra.nonzero(candelabra.tensor([0, 5, 6]))\ntensor([[1],\n        [2]])",
+        input=_INPUT, returns="Tensor: of dtype int64 and shape (count, input.ndim), in row-major order",
+    ),
+)  # fmt: skip
+operator(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", shape="embedding", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Take rows of a matrix.",
+        ">>> candelabra.ops.embedding(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([1, 0, 1]))\n"
+        "tensor([[3, 4],\n        [1, 2],\n        [3, 4]])",
+        weight="Tensor: of shape (rows, features)", indices="Tensor: row numbers, of any shape",
+        padding_idx="int: a row that gets no gradient; -1 for none", returns="Tensor: of shape (*indices.shape, features)", raises=_RAISES,
+    ),
+)  # fmt: skip
 operator(
     "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor",
     shape="embedding_backward", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Compute the gradient of embedding with regard to the matrix: add up the gradients of each row.",
+        ">>> candelabra.ops.embedding_backward(candelabra.ones(3, 1), candelabra.tensor([1, 0, 1]), 2)\ntensor([[1.],\n        [2.]])",
+        grad="Tensor: the gradient of the result", indices="Tensor: row numbers", num_weights="int: the number of rows",
+        padding_idx="int: a row that gets no gradient; -1 for none", returns="Tensor: of shape (num_weights, features)",
+    ),
 )  # fmt: skip

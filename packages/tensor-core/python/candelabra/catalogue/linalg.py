@@ -1,15 +1,67 @@
 """Products of matrices and vectors."""
 
-from .declaration import COMPOSITE, HIDDEN, INPLACE, operator
+from .declaration import COMPOSITE, HIDDEN, INPLACE, document, operator
 
-operator("mm(Tensor self, Tensor mat2) -> Tensor", shape="mm")
-operator("bmm(Tensor self, Tensor mat2) -> Tensor", shape="bmm")
-operator("mv(Tensor self, Tensor vec) -> Tensor", shape="mv", tags=COMPOSITE)
-operator("dot(Tensor self, Tensor tensor) -> Tensor", shape="dot")
-# beta * self + alpha * (a @ b). With beta == 0, self is not read.
-operator("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="addmm", tags=INPLACE)
+_RAISES = "RuntimeError: where the inner sizes differ"
 operator(
-    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="baddbmm", tags=INPLACE
-)
+    "mm(Tensor self, Tensor mat2) -> Tensor", shape="mm",
+    doc=document(
+        "Multiply two matrices.",
+        ">>> candelabra.mm(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([[1, 0], [0, 2]]))\ntensor([[1, 4],\n        [3, 8]])",
+        input="Tensor: of shape (n, k)", mat2="Tensor: of shape (k, m)", returns="Tensor: of shape (n, m)", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "bmm(Tensor self, Tensor mat2) -> Tensor", shape="bmm",
+    doc=document(
+        "Multiply two batches of matrices.",
+        ">>> candelabra.bmm(candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1)).shape\ncandelabra.Size([2, 1, 1])",
+        input="Tensor: of shape (b, n, k)", mat2="Tensor: of shape (b, k, m)", returns="Tensor: of shape (b, n, m)", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "mv(Tensor self, Tensor vec) -> Tensor", shape="mv", tags=COMPOSITE,
+    doc=document(
+        "Multiply a matrix and a vector.",
+        ">>> candelabra.mv(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([1, 1]))\ntensor([3, 7])",
+        input="Tensor: of shape (n, k)", vec="Tensor: of shape (k,)", returns="Tensor: of shape (n,)", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "dot(Tensor self, Tensor tensor) -> Tensor", shape="dot",
+    doc=document(
+        "Sum the products of the elements of two vectors.",
+        ">>> candelabra.dot(candelabra.tensor([1, 2]), candelabra.tensor([3, 4]))\ntensor(11)",
+        input="Tensor: of shape (k,)", tensor="Tensor: of shape (k,)", returns="Tensor: without dimensions", raises=_RAISES,
+    ),
+)  # fmt: skip
+# beta * self + alpha * (a @ b). With beta == 0, self is not read.
+operator(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="addmm", tags=INPLACE,
+    doc=document(
+        "Multiply two matrices and add a third: ``beta * input + alpha * (mat1 @ mat2)``.",
+        ">>> candelabra.addmm(candelabra.ones(2), candelabra.eye(2), candelabra.eye(2), alpha=2)\ntensor([[3., 1.],\n        [1., 3.]])",
+        input="Tensor: broadcast to (n, m); not read where `beta` is 0", mat1="Tensor: of shape (n, k)", mat2="Tensor: of shape (k, m)",
+        beta="number: multiplies `input`", alpha="number: multiplies the product", returns="Tensor: of shape (n, m)", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="baddbmm", tags=INPLACE,
+    doc=document(
+        "Multiply two batches of matrices and add a third: ``beta * input + alpha * (batch1 @ batch2)``.",
+        ">>> candelabra.baddbmm(candelabra.ones(1), candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1)).flatten()\ntensor([4., 4.])",
+        input="Tensor: broadcast to (b, n, m); not read where `beta` is 0", batch1="Tensor: of shape (b, n, k)",
+        batch2="Tensor: of shape (b, k, m)", beta="number: multiplies `input`", alpha="number: multiplies the product",
+        returns="Tensor: of shape (b, n, m)", raises=_RAISES,
+    ),
+)  # fmt: skip
 # input @ weight.T + bias, with any number of leading dimensions of input
-operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", shape="linear", tags=HIDDEN | COMPOSITE)
+operator(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", shape="linear", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Compute ``input @ weight.T + bias``.",
+        ">>> candelabra.ops.linear(candelabra.ones(2), candelabra.tensor([[1.0, 2.0]]), candelabra.tensor([10.0]))\ntensor([13.])",
+        input="Tensor: of shape (..., k)", weight="Tensor: of shape (m, k)", bias="Tensor, optional: of shape (m,)",
+        returns="Tensor: of shape (..., m)", raises=_RAISES,
+    ),
+)  # fmt: skip

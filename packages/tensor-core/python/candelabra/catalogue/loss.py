@@ -1,14 +1,35 @@
 """Losses that need a kernel or are worth one; the others are composites of elementwise operators and reductions."""
 
-from .declaration import COMPOSITE, HIDDEN, operator
+from .declaration import HIDDEN, document, operator
 
+_ARGUMENTS = {
+    "input": "Tensor: log-probabilities of shape (N, C, ...)",
+    "target": "Tensor: class numbers of dtype int64 and shape (N, ...)",
+    "weight": "Tensor or None: of shape (C,); multiplies the loss of each class",
+    "reduction": "int: 0 none, 1 mean (by the sum of the weights), 2 sum",
+    "ignore_index": "int: a class number that is left out",
+}
 # self: (N, C, ...), log-probabilities; target: (N, ...), class numbers. reduction: 0 none, 1 mean, 2 sum. total_weight is the sum
 # of the weights of the targets that were not ignored.
 operator(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor output, Tensor total_weight)",
     shape="nll_loss_forward", tags=HIDDEN,
+    doc=document(
+        "Compute the negative log-likelihood of classes: ``-weight[target] * input[target]``.",
+        ">>> x = candelabra.tensor([[-1.0, -2.0], [-3.0, -4.0]])\n"
+        ">>> candelabra.ops.nll_loss_forward(x, candelabra.tensor([0, 1]), None, 1, -100).output\ntensor(2.5000)",
+        **_ARGUMENTS, returns="(output, total_weight): the loss, and the sum of the weights of the targets that were not left out", out=False,
+    ),
 )  # fmt: skip
 operator(
     "nll_loss_backward(Tensor grad, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, Tensor total_weight) -> Tensor",
     shape="nll_loss_backward", tags=HIDDEN,
+    doc=document(
+        "Compute the gradient of the negative log-likelihood.",
+        ">>> x, target = candelabra.zeros(2, 2), candelabra.tensor([0, 1])\n"
+        ">>> candelabra.ops.nll_loss_backward(candelabra.tensor(1.0), x, target, None, 1, -100, candelabra.tensor(2.0))\n"
+        "tensor([[-0.5000,  0.0000],\n        [ 0.0000, -0.5000]])",
+        grad="Tensor: the gradient of the loss", **_ARGUMENTS, total_weight="Tensor: the second result of the loss",
+        returns="Tensor: the gradient of the log-probabilities",
+    ),
 )  # fmt: skip

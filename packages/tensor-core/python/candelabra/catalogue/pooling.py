@@ -4,26 +4,86 @@ Input is (N, C, spatial...); the public functions add the batch dimension when t
 spatial dimensions of one plane of the input.
 """
 
-from .declaration import HIDDEN, operator
+from .declaration import HIDDEN, document, operator
 
+_INPUT = "Tensor: of shape (N, C, spatial...)"
+_WINDOW = {
+    "kernel_size": "sequence of int: the sizes of a window",
+    "stride": "sequence of int: the step from one window to the next; none for that of the window",
+    "padding": "sequence of int: what is added at both ends, at most half a window",
+}
+_DILATION = "sequence of int: the step between the elements of a window"
+_CEIL = "bool: whether a last window may go over the end"
+_OUTPUT_SIZE = "sequence of int: the spatial sizes of the result"
+_X = ">>> x = candelabra.tensor([[[1.0, 3.0, 2.0, 5.0]]])\n"
 operator(
     "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor output, Tensor indices)",
     shape="max_pool", tags=HIDDEN,
+    doc=document(
+        "Take the largest element of each window, and its position.",
+        f"{_X}>>> candelabra.ops.max_pool(x, [2], [2], [0], [1], False).indices\ntensor([[[1, 3]]])",
+        input=_INPUT, **_WINDOW, dilation=_DILATION, ceil_mode=_CEIL, returns="(output, indices): indices are int64", out=False,
+    ),
 )  # fmt: skip
 operator(
-    "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor output, Tensor indices)", shape="adaptive_max_pool", tags=HIDDEN
-)
+    "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor output, Tensor indices)", shape="adaptive_max_pool", tags=HIDDEN,
+    doc=document(
+        "Take the largest element of each of a given number of windows, and its position.",
+        f"{_X}>>> candelabra.ops.adaptive_max_pool(x, [2]).output\ntensor([[[3., 5.]]])",
+        input=_INPUT, output_size=_OUTPUT_SIZE, returns="(output, indices): indices are int64", out=False,
+    ),
+)  # fmt: skip
 # Adds grad into zeros of input_size at indices: the gradient of both maximum poolings.
-operator("max_pool_backward(Tensor grad, Tensor indices, int[] input_size) -> Tensor", shape="max_pool_backward", tags=HIDDEN)
+operator(
+    "max_pool_backward(Tensor grad, Tensor indices, int[] input_size) -> Tensor", shape="max_pool_backward", tags=HIDDEN,
+    doc=document(
+        "Compute the gradient of maximum pooling: add gradients to zeros at the positions of the largest elements.",
+        ">>> candelabra.ops.max_pool_backward(candelabra.ones(1, 1, 2), candelabra.tensor([[[1, 3]]]), [1, 1, 4])\n"
+        "tensor([[[0., 1., 0., 1.]]])",
+        grad="Tensor: the gradient of the result", indices="Tensor: the positions", input_size="sequence of int: the sizes of the input",
+        returns="Tensor: of the sizes of the input",
+    ),
+)  # fmt: skip
+_COUNT = {
+    "ceil_mode": _CEIL, "count_include_pad": "bool: whether what was padded is counted",
+    "divisor_override": "int or None: what sums are divided by, in place of the count",
+}  # fmt: skip
 operator(
     "avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override)"
     " -> Tensor",
     shape="avg_pool", tags=HIDDEN,
+    doc=document(
+        "Average the elements of each window.",
+        f"{_X}>>> candelabra.ops.avg_pool(x, [2], [2], [0], False, True, None)\ntensor([[[2.0000, 3.5000]]])",
+        input=_INPUT, **_WINDOW, **_COUNT, returns="Tensor: of shape (N, C, spatial...)",
+    ),
 )  # fmt: skip
 operator(
     "avg_pool_backward(Tensor grad, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
     " bool count_include_pad, int? divisor_override) -> Tensor",
     shape="pool_backward", tags=HIDDEN,
+    doc=document(
+        "Compute the gradient of average pooling.",
+        ">>> candelabra.ops.avg_pool_backward(candelabra.ones(1, 1, 2), [1, 1, 4], [2], [2], [0], False, True, None)\n"
+        "tensor([[[0.5000, 0.5000, 0.5000, 0.5000]]])",
+        grad="Tensor: the gradient of the result", input_size="sequence of int: the sizes of the input", **_WINDOW, **_COUNT,
+        returns="Tensor: of the sizes of the input",
+    ),
 )  # fmt: skip
-operator("adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor", shape="adaptive_avg_pool", tags=HIDDEN)
-operator("adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="pool_backward", tags=HIDDEN)
+operator(
+    "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor", shape="adaptive_avg_pool", tags=HIDDEN,
+    doc=document(
+        "Average the elements of each of a given number of windows.",
+        f"{_X}>>> candelabra.ops.adaptive_avg_pool(x, [2])\ntensor([[[2.0000, 3.5000]]])",
+        input=_INPUT, output_size=_OUTPUT_SIZE, returns="Tensor: of shape (N, C, *output_size)",
+    ),
+)  # fmt: skip
+operator(
+    "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="pool_backward", tags=HIDDEN,
+    doc=document(
+        "Compute the gradient of adaptive average pooling.",
+        ">>> candelabra.ops.adaptive_avg_pool_backward(candelabra.ones(1, 1, 2), [1, 1, 4])\ntensor([[[0.5000, 0.5000, 0.5000, 0.5000]]])",
+        grad="Tensor: the gradient of the result", input_size="sequence of int: the sizes of the input",
+        returns="Tensor: of the sizes of the input",
+    ),
+)  # fmt: skip

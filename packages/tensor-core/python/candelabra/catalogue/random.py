@@ -1,20 +1,78 @@
 """Random numbers: Philox 4x32-10, counted, so that a seed gives the same numbers on every backend (docs/backends.md, "Random numbers")."""
 
-from .declaration import COMPOSITE, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIABLE, RANDOM, operator
+from .declaration import COMPOSITE, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIABLE, RANDOM, document, operator
 
 _FILL = METHOD_ONLY | RANDOM | NO_OUT
-operator("uniform_(Tensor(a!) self, float from=0, float to=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL)
-operator("normal_(Tensor(a!) self, float mean=0, float std=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL)
-operator("bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="mutate_self", tags=_FILL)
-operator("exponential_(Tensor(a!) self, float lambd=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL)
-# whole numbers from low (included) to high (excluded)
-operator("random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="mutate_self", tags=_FILL | HIDDEN)
-operator("bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM | NONDIFFERENTIABLE)
+_GENERATOR = "Generator, optional: what is drawn from; by default that of the device"
+
+
+def _filled(sentence: str, example: str, **parameters: str) -> str:
+    return document(sentence, example, **parameters, generator=_GENERATOR, returns="Tensor: this tensor", out=False)
+
+
 operator(
-    "randperm(int n, *, dtype dtype, device? device=None) -> Tensor", shape="randperm", tags=RANDOM | HIDDEN | NONDIFFERENTIABLE
-)
+    "uniform_(Tensor(a!) self, float from=0, float to=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    doc=_filled(
+        "Fill with numbers drawn uniformly from `from` (included) to `to` (excluded).",
+        ">>> x = candelabra.empty(100).uniform_(1, 2)\n>>> bool(((x >= 1) & (x < 2)).all())\nTrue",
+        **{"from": "float: the lower end"}, to="float: the upper end",
+    ),
+)  # fmt: skip
+operator(
+    "normal_(Tensor(a!) self, float mean=0, float std=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    doc=_filled(
+        "Fill with numbers drawn from a normal distribution.",
+        ">>> candelabra.empty(2).normal_(3, 0)\ntensor([3., 3.])",
+        mean="float: the mean", std="float: the standard deviation",
+    ),
+)  # fmt: skip
+operator(
+    "bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    doc=_filled(
+        "Fill with ones of a probability, and zeros else.",
+        ">>> candelabra.empty(2).bernoulli_(1.0)\ntensor([1., 1.])", p="float: the probability of one",
+    ),
+)  # fmt: skip
+operator(
+    "exponential_(Tensor(a!) self, float lambd=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    doc=_filled(
+        "Fill with numbers drawn from an exponential distribution.",
+        ">>> bool((candelabra.empty(100).exponential_() >= 0).all())\nTrue", lambd="float: the rate, one over the mean",
+    ),
+)  # fmt: skip
+# whole numbers from low (included) to high (excluded)
+operator(
+    "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="mutate_self", tags=_FILL | HIDDEN,
+    doc=_filled(
+        "Fill with whole numbers drawn uniformly from `low` (included) to `high` (excluded).",
+        ">>> candelabra.ops.random_range_(candelabra.empty(2), 7, 8)\ntensor([7., 7.])", low="int: the lowest", high="int: one above the highest",
+    ),
+)  # fmt: skip
+operator(
+    "bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM | NONDIFFERENTIABLE,
+    doc=document(
+        "Draw ones of given probabilities, and zeros else; ``bernoulli(input, p)`` takes one probability for all.",
+        ">>> candelabra.bernoulli(candelabra.tensor([0.0, 1.0]))\ntensor([0., 1.])",
+        input="Tensor: the probabilities of one", generator=_GENERATOR, returns="Tensor: of the shape and dtype of `input`",
+    ),
+)  # fmt: skip
+operator(
+    "randperm(int n, *, dtype dtype, device? device=None) -> Tensor", shape="randperm", tags=RANDOM | HIDDEN | NONDIFFERENTIABLE,
+    doc=document(
+        "Put the numbers from 0 up to, not including, `n` in random order; :func:`candelabra.randperm` has defaults.",
+        ">>> candelabra.ops.randperm(3, dtype=candelabra.int64).sum()\ntensor(3)",
+        n="int: how many", dtype="dtype: of the result", device="device, optional: the default device where not given",
+        generator=_GENERATOR, returns="Tensor: of `n` elements",
+    ),
+)  # fmt: skip
 # input where kept, times 1 / (1 - p), else 0; mask is bool, true where kept
 operator(
     "native_dropout(Tensor input, float p) -> (Tensor output, Tensor mask)", shape="native_dropout",
     tags=RANDOM | HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Set elements to zero at random and divide the others by ``1 - p`` (Srivastava et al. 2014).",
+        ">>> candelabra.ops.native_dropout(candelabra.ones(2), 1.0).mask\ntensor([False, False])",
+        input="Tensor: floating point", p="float: the probability of zero", generator=_GENERATOR,
+        returns="(output, mask): the mask is true where elements were kept", out=False,
+    ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from .declaration import COMPOSITE, HIDDEN, document, operator
 
 for name, sentence, shown, gradient in (
-    ("softmax", "Scale exponentials so that they sum to 1: ``exp(x) / sum(exp(x))``, without overflow.", "tensor([0.5000, 0.5000])", "[0.1875, -0.1875]"),
+    ("softmax", "Scale exponentials so that they sum to 1: ``exp(x) / sum(exp(x))``, without overflow.", "tensor([0.5000, 0.5000])", "[ 0.1875, -0.1875]"),
     ("log_softmax", "Compute the logarithm of the softmax: ``x - log(sum(exp(x)))``, without overflow.", "tensor([-0.6931, -0.6931])", "[-0.2840, -2.1170]"),
 ):  # fmt: skip
     operator(

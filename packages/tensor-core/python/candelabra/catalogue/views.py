@@ -1,29 +1,172 @@
 """Views: other sizes, strides and offsets on the same memory. The core does them all; no kernel is called."""
 
-from .declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY, NONDIFFERENTIABLE, VIEW, operator
+from .declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY, NONDIFFERENTIABLE, VIEW, document, operator
 
-operator("view(Tensor(a) self, int[] size) -> Tensor(a)", shape="view", tags=VIEW | METHOD_ONLY)
-operator("view_dtype(Tensor(a) self, dtype dtype) -> Tensor(a)", shape="view_dtype", tags=VIEW | HIDDEN | NONDIFFERENTIABLE)
+_VIEW = "Tensor: a view on the same memory"
+
+
+def _viewed(sentence: str, example: str, **parameters: str) -> str:
+    return document(sentence, example, **{"input": "Tensor: what is viewed", "returns": _VIEW, **parameters}, out=False)
+
+
+def _method(sentence: str, example: str, **parameters: str) -> str:
+    return document(sentence, example, **{"returns": _VIEW, **parameters}, out=False)
+
+
 operator(
-    "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)", shape="as_strided", tags=VIEW
-)
-operator("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", shape="expand", tags=VIEW | METHOD_ONLY)
-operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", shape="permute", tags=VIEW)
-operator("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", shape="transpose", tags=VIEW)
-operator("t(Tensor(a) self) -> Tensor(a)", shape="t", tags=VIEW)
+    "view(Tensor(a) self, int[] size) -> Tensor(a)", shape="view", tags=VIEW | METHOD_ONLY,
+    doc=_method(
+        "View the elements in another shape, or as another dtype: ``view(size)`` or ``view(dtype)``.",
+        ">>> candelabra.arange(4).view(2, -1)\ntensor([[0, 1],\n        [2, 3]])",
+        size="sequence of int: the new sizes; one may be -1 and follows from the others",
+        raises="RuntimeError: where the number of elements differs, or the strides do not allow a view; reshape copies then",
+    ),
+)  # fmt: skip
+operator(
+    "view_dtype(Tensor(a) self, dtype dtype) -> Tensor(a)", shape="view_dtype", tags=VIEW | HIDDEN | NONDIFFERENTIABLE,
+    doc=_viewed(
+        "View the bytes of the elements as another dtype; the last dimension changes where the sizes of the dtypes differ.",
+        ">>> candelabra.ops.view_dtype(candelabra.tensor([1.0]), candelabra.int32)\ntensor([1065353216], dtype=candelabra.int32)",
+        dtype="dtype: as which the bytes are read",
+    ),
+)  # fmt: skip
+operator(
+    "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)", shape="as_strided", tags=VIEW,
+    doc=_viewed(
+        "View the storage with any sizes, strides and offset.",
+        ">>> candelabra.as_strided(candelabra.arange(4), (3, 2), (1, 1))\ntensor([[0, 1],\n        [1, 2],\n        [2, 3]])",
+        size="sequence of int: the sizes", stride="sequence of int: the strides, in elements",
+        storage_offset="int, optional: the first element; that of `input` by default",
+        raises="RuntimeError: where the view would reach beyond the storage",
+    ),
+)  # fmt: skip
+operator(
+    "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", shape="expand", tags=VIEW | METHOD_ONLY,
+    doc=_method(
+        "View dimensions of size 1 as larger ones, and add dimensions in front; all their elements are the same memory.",
+        ">>> candelabra.tensor([[1], [2]]).expand(2, 3)\ntensor([[1, 1, 1],\n        [2, 2, 2]])",
+        size="sequence of int: the new sizes; -1 leaves a dimension as it is", implicit="bool: accepted for PyTorch's sake",
+    ),
+)  # fmt: skip
+operator(
+    "permute(Tensor(a) self, int[] dims) -> Tensor(a)", shape="permute", tags=VIEW,
+    doc=_viewed(
+        "Put the dimensions in another order.",
+        ">>> candelabra.permute(candelabra.ones(2, 3, 4), (2, 0, 1)).shape\ncandelabra.Size([4, 2, 3])",
+        dims="sequence of int: the old dimension that each new one is",
+    ),
+)  # fmt: skip
+operator(
+    "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", shape="transpose", tags=VIEW,
+    doc=_viewed(
+        "Exchange two dimensions.",
+        ">>> candelabra.transpose(candelabra.tensor([[1, 2]]), 0, 1)\ntensor([[1],\n        [2]])",
+        dim0="int: the one", dim1="int: the other",
+    ),
+)  # fmt: skip
+operator(
+    "t(Tensor(a) self) -> Tensor(a)", shape="t", tags=VIEW,
+    doc=_viewed(
+        "Transpose a matrix; a tensor of fewer dimensions stays as it is.",
+        ">>> candelabra.t(candelabra.ones(2, 3)).shape\ncandelabra.Size([3, 2])",
+        raises="RuntimeError: where there are more than two dimensions",
+    ),
+)  # fmt: skip
 # squeeze with no dim removes every dimension of size 1
-operator("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", shape="squeeze", tags=VIEW)
-operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", shape="unsqueeze", tags=VIEW)
-operator("select(Tensor(a) self, int dim, int index) -> Tensor(a)", shape="select", tags=VIEW)
 operator(
-    "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", shape="slice", tags=VIEW | HIDDEN
-)
-operator("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", shape="narrow", tags=VIEW)
-operator("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", shape="diagonal", tags=VIEW)
-operator("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", shape="unfold", tags=VIEW | METHOD_ONLY)
-operator("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)", shape="movedim", tags=VIEW)
-operator("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", shape="unflatten", tags=VIEW)
-operator("alias(Tensor(a) self) -> Tensor(a)", shape="alias", tags=VIEW | HIDDEN)
-operator("view_as_real(Tensor(a) self) -> Tensor(a)", shape="view_as_real", tags=VIEW | FUNCTION_ONLY)
-operator("view_as_complex(Tensor(a) self) -> Tensor(a)", shape="view_as_complex", tags=VIEW | FUNCTION_ONLY)
-operator("detach(Tensor(a) self) -> Tensor(a)", shape="detach", tags=VIEW | NONDIFFERENTIABLE)
+    "squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", shape="squeeze", tags=VIEW,
+    doc=_viewed(
+        "Remove dimensions of size 1.",
+        ">>> candelabra.squeeze(candelabra.ones(1, 2, 1)).shape\ncandelabra.Size([2])",
+        dim="int or sequence of int, optional: only these, where they are of size 1; all by default",
+    ),
+)  # fmt: skip
+operator(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", shape="unsqueeze", tags=VIEW,
+    doc=_viewed(
+        "Insert a dimension of size 1.",
+        ">>> candelabra.unsqueeze(candelabra.ones(2), 0).shape\ncandelabra.Size([1, 2])", dim="int: where it is in the result",
+    ),
+)  # fmt: skip
+operator(
+    "select(Tensor(a) self, int dim, int index) -> Tensor(a)", shape="select", tags=VIEW,
+    doc=_viewed(
+        "Take one position of a dimension, which goes away.",
+        ">>> candelabra.select(candelabra.tensor([[1, 2], [3, 4]]), 1, 0)\ntensor([1, 3])",
+        dim="int: the dimension", index="int: the position; negative ones count from the end",
+    ),
+)  # fmt: skip
+operator(
+    "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", shape="slice", tags=VIEW | HIDDEN,
+    doc=_viewed(
+        "Take a slice of a dimension, as ``x[start:end:step]`` does.",
+        ">>> candelabra.ops.slice(candelabra.arange(6), 0, 1, None, 2)\ntensor([1, 3, 5])",
+        dim="int: the dimension", start="int, optional: the first position", end="int, optional: where it ends", step="int: at least 1",
+    ),
+)  # fmt: skip
+operator(
+    "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", shape="narrow", tags=VIEW,
+    doc=_viewed(
+        "Take a number of positions of a dimension.",
+        ">>> candelabra.narrow(candelabra.arange(6), 0, 2, 3)\ntensor([2, 3, 4])",
+        dim="int: the dimension", start="int: the first position", length="int: how many",
+    ),
+)  # fmt: skip
+operator(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", shape="diagonal", tags=VIEW,
+    doc=_viewed(
+        "Take the diagonal of two dimensions, which becomes the last dimension.",
+        ">>> candelabra.diagonal(candelabra.tensor([[1, 2], [3, 4]]))\ntensor([1, 4])",
+        offset="int: which one: 0 the main one, positive above it", dim1="int: the rows", dim2="int: the columns",
+    ),
+)  # fmt: skip
+operator(
+    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", shape="unfold", tags=VIEW | METHOD_ONLY,
+    doc=_method(
+        "View windows of a dimension; what is in a window becomes the last dimension.",
+        ">>> candelabra.arange(5).unfold(0, 3, 2)\ntensor([[0, 1, 2],\n        [2, 3, 4]])",
+        dimension="int: the dimension", size="int: of each window", step="int: from one window to the next",
+    ),
+)  # fmt: skip
+operator(
+    "movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)", shape="movedim", tags=VIEW,
+    doc=_viewed(
+        "Move dimensions to other places; the others keep their order.",
+        ">>> candelabra.movedim(candelabra.ones(2, 3, 4), 0, -1).shape\ncandelabra.Size([3, 4, 2])",
+        source="int or sequence of int: where they are", destination="int or sequence of int: where they go",
+    ),
+)  # fmt: skip
+operator(
+    "unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", shape="unflatten", tags=VIEW,
+    doc=_viewed(
+        "Make several dimensions of one.",
+        ">>> candelabra.unflatten(candelabra.ones(6), 0, (2, -1)).shape\ncandelabra.Size([2, 3])",
+        dim="int: the dimension", sizes="sequence of int: what it becomes; one may be -1 and follows from the others",
+    ),
+)  # fmt: skip
+operator(
+    "alias(Tensor(a) self) -> Tensor(a)", shape="alias", tags=VIEW | HIDDEN,
+    doc=_viewed("View a tensor as it is.", ">>> candelabra.ops.alias(candelabra.ones(1))\ntensor([1.])"),
+)  # fmt: skip
+operator(
+    "view_as_real(Tensor(a) self) -> Tensor(a)", shape="view_as_real", tags=VIEW | FUNCTION_ONLY,
+    doc=_viewed(
+        "View complex numbers as pairs of real ones, in a last dimension of size 2.",
+        ">>> candelabra.view_as_real(candelabra.tensor([1 + 2j]))\ntensor([[1., 2.]])",
+    ),
+)  # fmt: skip
+operator(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)", shape="view_as_complex", tags=VIEW | FUNCTION_ONLY,
+    doc=_viewed(
+        "View pairs of real numbers, in a last dimension of size 2, as complex ones.",
+        ">>> candelabra.view_as_complex(candelabra.tensor([[1.0, 2.0]]))\ntensor([1.+2.j])",
+    ),
+)  # fmt: skip
+operator(
+    "detach(Tensor(a) self) -> Tensor(a)", shape="detach", tags=VIEW | NONDIFFERENTIABLE,
+    doc=_viewed(
+        "Return the same memory, off the tape: nothing done to the result is recorded.",
+        ">>> candelabra.detach(candelabra.ones(1, requires_grad=True)).requires_grad\nFalse",
+        returns="Tensor: on the same memory, with the same version counter",
+    ),
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 import importlib
 
-from .registration import FUNCTIONS, METHODS, PROPERTIES, ALIASES, decomposes, fallback, function, tensor_property
+from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, fallback, function, tensor_property
 
 for _family in (
     "creation", "copying", "elementwise", "reduction", "scan", "sorting", "views", "joining", "indexing", "linalg", "einsum",

@@ -249,7 +249,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
     view = memoryview(buffer).cast("B")
     if offset < 0 or offset > len(view):
-        raise ValueError(f"frombuffer(): offset ({offset} bytes) must be non-negative and no greater than buffer length ({len(view)} bytes)")
+        raise ValueError(
+            f"frombuffer(): offset ({offset} bytes) must be non-negative and no greater than buffer length ({len(view)} bytes)"
+        )
     available = (len(view) - offset) // dtype.itemsize
     if count < 0:
         if (len(view) - offset) % dtype.itemsize:
@@ -259,7 +261,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
             )
         count = available
     if count > available:
-        raise ValueError(f"frombuffer(): requested buffer length ({count} elements) is larger than the {available} elements there are")
+        raise ValueError(
+            f"frombuffer(): requested buffer length ({count} elements) is larger than the {available} elements there are"
+        )
     raw = numpy.frombuffer(view, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
     made = _shared_or_copied(raw)
     return finish(made if dtype is _C.uint8 else OPERATORS["view_dtype"](made, dtype), requires_grad)
@@ -269,7 +273,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 
 @function(method=False)
-def empty(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None, **names):
+def empty(
+    *size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None, **names
+):
     """Make a tensor without setting its elements.
 
     Parameters
@@ -526,7 +532,9 @@ def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fals
 
 
 @function(method=False)
-def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def full_like(
+    input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+):
     """Make a tensor of one value of the shape, dtype and device of another; arguments as in :func:`candelabra.empty_like`.
 
     Examples
@@ -678,7 +686,9 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
     if count < 1:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     dtype = _C.get_default_dtype() if dtype is None else dtype
-    return arange(start, start + (count - 0.5) * step, step, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return arange(
+        start, start + (count - 0.5) * step, step, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 @function(method=False)
@@ -712,7 +722,9 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 
 
 @function(method=False)
-def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def logspace(
+    start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
     """Make numbers whose logarithms are evenly spaced: ``base ** linspace(start, end, steps)``.
 
     Parameters

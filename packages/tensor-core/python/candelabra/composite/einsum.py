@@ -99,7 +99,9 @@ def _parsed(equation, operands):
         front, dots, back = text.partition("...")
         for letter in front + back:
             if letter not in _LETTERS:
-                raise RuntimeError(f"einsum(): invalid subscript given at index {equation.find(letter)} in the equation string, subscripts must be in [a-zA-Z]")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {equation.find(letter)} in the equation string, subscripts must be in [a-zA-Z]"
+                )
         hidden = t.ndim - len(front) - len(back)
         if hidden < 0 or (hidden and not dots):
             raise RuntimeError(
@@ -133,7 +135,9 @@ def _sizes(terms):
             known = sizes.setdefault(label, n)
             if known != n and 1 not in (known, n):
                 name = f"subscript {label}" if isinstance(label, str) else "a dimension of '...'"
-                raise RuntimeError(f"einsum(): {name} has size {n} for operand {i} which does not broadcast with previously seen size {known}")
+                raise RuntimeError(
+                    f"einsum(): {name} has size {n} for operand {i} which does not broadcast with previously seen size {known}"
+                )
             if known == 1:
                 sizes[label] = n
     return sizes

@@ -127,9 +127,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
                 f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
             )
         axis = wrap_dim(dim, input.ndim)
-        sizes = [
-            None if d == axis else broadcast_shape((a,), (b,))[0] for d, (a, b) in enumerate(zip(input.shape, indices.shape))
-        ]
+        sizes = [None if d == axis else broadcast_shape((a,), (b,))[0] for d, (a, b) in enumerate(zip(input.shape, indices.shape))]
         input = OPERATORS["expand"](input, [input.shape[d] if n is None else n for d, n in enumerate(sizes)])
         indices = OPERATORS["expand"](indices, [indices.shape[d] if n is None else n for d, n in enumerate(sizes)])
     return _gather(input, axis, indices) if out is None else _gather(input, axis, indices, out=out)

@@ -332,7 +332,9 @@ def block_diag(*tensors):
     blocks = [atleast_2d(t) for t in tensors]
     for i, block in enumerate(blocks):
         if block.ndim > 2:
-            raise RuntimeError(f"block_diag(): Input tensors must have 2 or fewer dimensions. Input {i} has {block.ndim} dimensions")
+            raise RuntimeError(
+                f"block_diag(): Input tensors must have 2 or fewer dimensions. Input {i} has {block.ndim} dimensions"
+            )
     width = sum(block.shape[1] for block in blocks)
     rows, left = [], 0
     for block in blocks:

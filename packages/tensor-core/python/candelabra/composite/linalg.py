@@ -25,14 +25,18 @@ def mv(self, vec):
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})")
+        raise RuntimeError(
+            f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})"
+        )
     return _squeeze(_mm(self, _unsqueeze(vec, 1)), 1)
 
 
 @decomposes("linear")
 def linear(input, weight, bias=None):
     if weight.ndim != 2 or input.ndim == 0:
-        raise RuntimeError(f"linear(): expected an input of at least one dimension and a 2-D weight, got {list(input.shape)}, {list(weight.shape)}")
+        raise RuntimeError(
+            f"linear(): expected an input of at least one dimension and a 2-D weight, got {list(input.shape)}, {list(weight.shape)}"
+        )
     features = input.shape[-1]
     rows = input if input.ndim == 2 else reshape(input, (input.numel() // features if features else _rows(input), features))
     transposed = _transpose(weight, 0, 1)

@@ -94,7 +94,9 @@ def randn(*size, generator=None, out=None, dtype=None, layout=None, device=None,
 
 
 @function(method=False)
-def randint(*bounds_and_size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+def randint(
+    *bounds_and_size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names
+):
     """Draw whole numbers uniformly.
 
     Called as ``randint(high, size)`` or ``randint(low, high, size)``.
@@ -155,7 +157,9 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
 
 @function(method=False)
-def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def rand_like(
+    input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+):
     """Draw uniformly from [0, 1) in the shape, dtype and device of another tensor.
 
     Examples
@@ -169,7 +173,9 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
 
 
 @function(method=False)
-def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def randn_like(
+    input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+):
     """Draw from the standard normal distribution in the shape, dtype and device of another tensor.
 
     Examples
@@ -184,7 +190,17 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
 
 @function(method=False)
 def randint_like(
-    input, low, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+    input,
+    low,
+    high=None,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=None,
 ):
     """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or (low, high).
 
@@ -362,7 +378,9 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement:
         if bool((possible < num_samples).any()):
-            raise RuntimeError("invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)")
+            raise RuntimeError(
+                "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
+            )
         draws = OPERATORS["exponential_"](_empty(weights.shape, dtype=_C.float64, device=weights.device), generator=generator)
         result = OPERATORS["topk"](weights / draws, num_samples)[1]
     else:

@@ -479,7 +479,11 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None, out=None):
         except ValueError:
             raise ValueError(f"norm(): p must be a number, 'fro' or 'nuc', but got '{p}'") from None
     vector_norm = OPERATORS["linalg_vector_norm"]
-    return vector_norm(input, p, dim, keepdim, dtype=dtype) if out is None else vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    return (
+        vector_norm(input, p, dim, keepdim, dtype=dtype)
+        if out is None
+        else vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    )
 
 
 @function()

@@ -32,7 +32,9 @@ def _tape_method(name, summary):
             )
         real = getattr(_Tensor, name)
         if real is method:
-            raise RuntimeError(f"Tensor.{name}(): the installed {_DISTRIBUTION} does not have it: pip install --upgrade {_DISTRIBUTION}")
+            raise RuntimeError(
+                f"Tensor.{name}(): the installed {_DISTRIBUTION} does not have it: pip install --upgrade {_DISTRIBUTION}"
+            )
         return real(self, *arguments, **keywords)
 
     method.__name__ = method.__qualname__ = name

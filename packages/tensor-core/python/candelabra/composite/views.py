@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator as python_operator
 from functools import reduce
+from itertools import pairwise
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
@@ -474,7 +475,7 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sectio
         each, longer = divmod(length, indices_or_sections)
         return split_with_sizes(input, [each + (i < longer) for i in range(indices_or_sections)], dim)
     bounds = [None, *indices_or_sections, None]
-    return tuple([_slice(input, dim, start, end) for start, end in zip(bounds, bounds[1:])])
+    return tuple([_slice(input, dim, start, end) for start, end in pairwise(bounds)])
 
 
 def _named_split(name, ndim, dim_of):
@@ -602,7 +603,9 @@ def meshgrid(*tensors, indexing="ij"):
         raise RuntimeError(f'candelabra.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
         if t.ndim > 1:
-            raise RuntimeError(f"candelabra.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of {t.ndim} dimensions")
+            raise RuntimeError(
+                f"candelabra.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of {t.ndim} dimensions"
+            )
     swap = indexing == "xy" and len(tensors) > 1
     ordered = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
     shape = [t.numel() for t in ordered]
