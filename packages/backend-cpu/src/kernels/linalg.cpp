@@ -66,18 +66,36 @@ void mv(Call& call) {
   });
 }
 
+// A product so small that calling a library costs more than computing it.
+template <typename T>
+void multiply_tiny(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+  using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // integers wrap
+  using Sum = typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide>, std::type_identity<compute_t<T>>>::type;
+  for (int64_t i = 0; i < c.rows; ++i)
+    for (int64_t j = 0; j < c.columns; ++j) {
+      const T *left = a.data + i * a.row_stride, *right = b.data + j * b.column_stride;
+      Sum sum{0};
+      for (int64_t p = 0; p < a.columns; ++p)
+        sum += static_cast<Sum>(left[p * a.column_stride]) * static_cast<Sum>(right[p * b.row_stride]);
+      c.data[i * c.row_stride + j * c.column_stride] = static_cast<T>(sum);
+    }
+}
+
 // out[i] = alpha * a[i] @ b[i] + beta * self[i]; self may be null (with beta 0) or out itself.
 template <typename T>
 void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor& b, T alpha, T beta, const cb_tensor& out) {
   int64_t batches = out.sizes[0];
   if (out.numel == 0) return;
   bool in_place = !self || holds(out, *self);
+  int64_t operations = out.sizes[1] * out.sizes[2] * std::max<int64_t>(1, a.sizes[2]);
+  constexpr int64_t tiny = 256;
   auto one = [&](int64_t i) {
     Matrix<const T> left = matrix<T>(a, 1), right = matrix<T>(b, 1);
     Matrix<T> result = mutable_matrix<T>(out, 1);
     left.data += i * a.strides[0];
     right.data += i * b.strides[0];
     result.data += i * out.strides[0];
+    if (!self && operations <= tiny) return multiply_tiny<T>(left, right, result);
     if (in_place) return multiply<T>(left, right, alpha, beta, result);
     Matrix<const T> added = matrix<T>(*self, 1);
     added.data += i * self->strides[0];
@@ -85,7 +103,6 @@ void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor
   };
   // Small matrices: a thread for each. Large ones: all threads on each, which needs less memory at once.
   constexpr int64_t large = int64_t{1} << 24;
-  int64_t operations = out.sizes[1] * out.sizes[2] * std::max<int64_t>(1, a.sizes[2]);
   if (operations >= large || batches == 1)
     for (int64_t i = 0; i < batches; ++i) one(i);
   else
