@@ -68,7 +68,9 @@ def test_scatter(dtype: str) -> None:
                 if any(w > s for d, (w, s) in enumerate(zip(written, shape, strict=True)) if d != dim):
                     continue
                 source = random_tensor(tuple(w + 1 for w in written), dtype, layout, 1)
-                assert_values(ops.scatter(x, dim, index, source), scattered(wide(x), dim, wide(index), wide(source), False), units=0)
+                assert_values(
+                    ops.scatter(x, dim, index, source), scattered(wide(x), dim, wide(index), wide(source), False), units=0
+                )
                 assert_values(ops.scatter(x, dim, index, 1), scattered(wide(x), dim, wide(index), 1, False), units=0)
                 total = adding(wide(x), dtype)
                 expected = scattered(total, dim, wide(index), wide(source).astype(total.dtype), True)
@@ -86,9 +88,7 @@ def test_scatter_add_is_exact_in_parallel() -> None:
     for column in range(3):
         np.add.at(expected[:, column], wide(index)[:, column], wide(source)[:, column])
     assert_values(ops.scatter_add(candelabra.zeros(50, 3, dtype=candelabra.int64), 0, index, source), expected)
-    assert_values(
-        ops.scatter_add(candelabra.zeros(3, 50, dtype=candelabra.int64), 1, index.T.contiguous(), source.T), expected.T
-    )
+    assert_values(ops.scatter_add(candelabra.zeros(3, 50, dtype=candelabra.int64), 1, index.T.contiguous(), source.T), expected.T)
 
 
 @pytest.mark.parametrize("bad", [5, -1, 1 << 40])
@@ -276,13 +276,21 @@ def test_masked_fill_and_select(dtype: str) -> None:
             for mask in (random_tensor(shape, "bool", layout, seed), random_tensor(shape[-1:], "bool", seed=seed)):
                 chosen = np.broadcast_to(wide(mask), shape)
                 assert_values(ops.masked_fill(x, mask, 1), np.where(chosen, np.ones((), array.dtype), array), units=0)
-                assert_values(ops.masked_fill(x, mask, random_tensor((), dtype)), np.where(chosen, wide(random_tensor((), dtype)), array), units=0)
+                assert_values(
+                    ops.masked_fill(x, mask, random_tensor((), dtype)),
+                    np.where(chosen, wide(random_tensor((), dtype)), array),
+                    units=0,
+                )
                 assert_values(ops.masked_select(x, mask), array[chosen], units=0)
                 in_place = x.clone()
                 in_place.masked_fill_(mask, 0)
                 assert_values(in_place, np.where(chosen, np.zeros((), array.dtype), array), units=0)
     wider = random_tensor((3, 5), "bool")
-    assert_values(ops.masked_select(random_tensor((5,), dtype), wider), np.broadcast_to(wide(random_tensor((5,), dtype)), (3, 5))[wide(wider)], units=0)
+    assert_values(
+        ops.masked_select(random_tensor((5,), dtype), wider),
+        np.broadcast_to(wide(random_tensor((5,), dtype)), (3, 5))[wide(wider)],
+        units=0,
+    )
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -308,7 +316,10 @@ def test_nonzero(dtype: str) -> None:
     assert tuple(ops.nonzero(tensor(np.array(3))).shape) == (1, 0)
     assert tuple(ops.nonzero(tensor(np.array(0))).shape) == (0, 0)
     if dtype in FLOATS:
-        assert ops.nonzero(tensor(np.array([0.0, -0.0, np.nan, 1e-7 if dtype == "float16" else 1e-30]), dtype)).tolist() == [[2], [3]]
+        assert ops.nonzero(tensor(np.array([0.0, -0.0, np.nan, 1e-7 if dtype == "float16" else 1e-30]), dtype)).tolist() == [
+            [2],
+            [3],
+        ]
 
 
 # ---- embedding

@@ -54,7 +54,9 @@ def test_batch_norm_in_training(dtype: str, affine: bool, last: bool) -> None:
         channels = shape[1]
         axes = (0, *range(2, len(shape)))
         expand = (slice(None), *[None] * (len(shape) - 2))
-        weight, bias = (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+        weight, bias = (
+            (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+        )
         w, b = (wide(weight)[expand], wide(bias)[expand]) if affine else (1.0, 0.0)
         running_dtype = statistics_dtype(dtype)
         running_mean, running_var = random_tensor((channels,), running_dtype), tensor(np.full(channels, 2.0), running_dtype)
@@ -119,7 +121,15 @@ def test_batch_norm_far_from_zero() -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("affine", [False, True])
 def test_layer_norm(dtype: str, affine: bool) -> None:
-    for shape, count in [((5,), 1), ((4, 6), 1), ((4, 6), 2), ((3, 5, 130), 1), ((200, 3000), 1), ((3, 4, 5, 6), 2), ((1000, 8), 1)]:
+    for shape, count in [
+        ((5,), 1),
+        ((4, 6), 1),
+        ((4, 6), 2),
+        ((3, 5, 130), 1),
+        ((200, 3000), 1),
+        ((3, 4, 5, 6), 2),
+        ((1000, 8), 1),
+    ]:
         x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
         inner = shape[len(shape) - count :]
         axes = tuple(range(len(shape) - count, len(shape)))
@@ -150,7 +160,9 @@ def test_group_norm(dtype: str, affine: bool) -> None:
         channels = shape[1]
         grouped = (shape[0], groups, -1)
         expand = (slice(None), *[None] * (len(shape) - 2))
-        weight, bias = (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+        weight, bias = (
+            (random_tensor((channels,), dtype, seed=2), random_tensor((channels,), dtype, seed=3)) if affine else (None, None)
+        )
         w, b = (wide(weight)[expand], wide(bias)[expand]) if affine else (1.0, 0.0)
         rows, mean, rstd = normalized(wide(x).reshape(grouped), (2,))
         xhat = rows.reshape(shape)

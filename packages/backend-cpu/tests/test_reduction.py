@@ -37,7 +37,9 @@ def test_sum(dtype: str) -> None:
     for x, array, dims in cases(dtype):
         expected = array.astype(np.int64).sum(tuple(dims)) if array.dtype == bool else array.sum(tuple(dims))
         assert_values(ops.sum(x, dims), expected, scale=np.abs(array).sum(tuple(dims)), units=4)
-        assert_values(ops.sum(x, dims, True), array.sum(tuple(dims), keepdims=True), scale=np.abs(array).sum(tuple(dims), keepdims=True))
+        assert_values(
+            ops.sum(x, dims, True), array.sum(tuple(dims), keepdims=True), scale=np.abs(array).sum(tuple(dims), keepdims=True)
+        )
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
@@ -55,7 +57,9 @@ def test_prod(dtype: str) -> None:
             assert_values(result, expected, units=4)
     everything = random_tensor((3, 4), dtype, "transposed")
     with np.errstate(over="ignore"):
-        assert_values(ops.prod(everything), np.asarray(wide(everything).astype(object).prod()).astype(wide(ops.prod(everything)).dtype))
+        assert_values(
+            ops.prod(everything), np.asarray(wide(everything).astype(object).prod()).astype(wide(ops.prod(everything)).dtype)
+        )
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "float16", "float32", "bool"])
@@ -79,7 +83,9 @@ def test_sums_of_many_values_are_accurate() -> None:
     doubles = np.random.default_rng(0).standard_normal(1_000_003)
     assert float(tensor(doubles).sum()) == pytest.approx(math.fsum(doubles), abs=1e-12)
     columns = doubles[:1_000_000].reshape(-1, 4)
-    np.testing.assert_allclose(ops.sum(tensor(columns), 0).numpy(), [math.fsum(columns[:, j]) for j in range(4)], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        ops.sum(tensor(columns), 0).numpy(), [math.fsum(columns[:, j]) for j in range(4)], rtol=0, atol=1e-12
+    )
     halves = candelabra.full((100_000,), 0.1).to(candelabra.bfloat16)
     assert float(halves.sum()) == pytest.approx(100_000 * float(halves[0]), rel=2**-8)
 
@@ -91,7 +97,9 @@ def test_results_do_not_depend_on_threads() -> None:
     try:
         for threads in (1, 2):
             candelabra.set_num_threads(threads)
-            results.append([wide(f).tobytes() for f in (x.sum(), x.var(), x.reshape(-1, 6).sum(0), ops.logsumexp(x, [0]), x.cumsum(0))])
+            results.append(
+                [wide(f).tobytes() for f in (x.sum(), x.var(), x.reshape(-1, 6).sum(0), ops.logsumexp(x, [0]), x.cumsum(0))]
+            )
     finally:
         candelabra.set_num_threads(before)
     assert results[0] == results[1]
@@ -221,7 +229,9 @@ def test_logsumexp(dtype: str) -> None:
     for x, array, dims in cases(dtype):
         if dims:
             assert_values(ops.logsumexp(x, dims), logsumexp(array, axis=tuple(dims)), scale=1 + np.abs(array).max(tuple(dims)))
-    special = np.array([[np.inf, 1.0, 2], [-np.inf, -np.inf, -np.inf], [np.nan, 1, 2], [1000, 1000, -np.inf], [-1000, -1001, -1002]])
+    special = np.array(
+        [[np.inf, 1.0, 2], [-np.inf, -np.inf, -np.inf], [np.nan, 1, 2], [1000, 1000, -np.inf], [-1000, -1001, -1002]]
+    )
     x = tensor(special, dtype)
     expected = logsumexp(wide(x), axis=1)
     assert_values(ops.logsumexp(x, [1]), expected)

@@ -71,7 +71,11 @@ def test_special_values_go_on(dtype: str) -> None:
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
 def test_in_place(dim: int, dtype: str) -> None:
-    for x in (random_tensor((30, 5000), dtype), random_tensor((30, 5000), dtype, "sliced"), random_tensor((30, 5000), dtype, "transposed")):
+    for x in (
+        random_tensor((30, 5000), dtype),
+        random_tensor((30, 5000), dtype, "sliced"),
+        random_tensor((30, 5000), dtype, "transposed"),
+    ):
         array = wide(x)
         assert x.cumsum_(dim) is x
         assert_values(x, np.cumsum(array, dim), scale=np.cumsum(np.abs(array), dim))

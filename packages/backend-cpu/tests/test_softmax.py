@@ -43,7 +43,11 @@ def test_gradients(dtype: str) -> None:
             y = ops.softmax(x, dim)
             total = (g * wide(y)).sum(dim, keepdims=True)
             expected = wide(y) * (g - total)
-            assert_values(ops.softmax_backward(grad, y, dim), expected, scale=wide(y) * (np.abs(g) + np.abs(g * wide(y)).sum(dim, keepdims=True)))
+            assert_values(
+                ops.softmax_backward(grad, y, dim),
+                expected,
+                scale=wide(y) * (np.abs(g) + np.abs(g * wide(y)).sum(dim, keepdims=True)),
+            )
             log_y = ops.log_softmax(x, dim)
             weight = np.exp(wide(log_y))
             expected = g - weight * g.sum(dim, keepdims=True)
@@ -54,7 +58,15 @@ def test_gradients(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values(dtype: str) -> None:
     rows = np.array(
-        [[1000.0, 1000, 999], [-1000, -1001, -1e4], [-np.inf, 0, 1], [-np.inf] * 3, [np.inf, 0, 1], [np.nan, 0, 1], [60000, -60000, 0]]
+        [
+            [1000.0, 1000, 999],
+            [-1000, -1001, -1e4],
+            [-np.inf, 0, 1],
+            [-np.inf] * 3,
+            [np.inf, 0, 1],
+            [np.nan, 0, 1],
+            [60000, -60000, 0],
+        ]
     )
     with np.errstate(all="ignore"):
         for x, dim in ((tensor(rows, dtype), 1), (tensor(rows.T.copy(), dtype).T, 1), (tensor(np.tile(rows.T, (1, 3)), dtype), 0)):

@@ -108,9 +108,8 @@ void scatter(Call& call) {
   int64_t dim = call.integer(1);
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
   begin_as(out, self);
-  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
-    scatter_lines<U>(out, index, source, dim, [](U& to, const U& value) { to = value; });
-  });
+  dispatch_size(itemsize(out.dtype),
+                [&]<typename U>() { scatter_lines<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }); });
 }
 
 void scatter_add(Call& call) {

@@ -29,7 +29,8 @@ struct Expanded {
 
 void masked_fill(Call& call) {
   cb_tensor& out = call.output();
-  Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes), value(call.tensor(2), out.ndim, out.sizes);
+  Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes),
+      value(call.tensor(2), out.ndim, out.sizes);
   auto g = geometry<4>({&out, &self.tensor, &mask.tensor, &value.tensor});
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {

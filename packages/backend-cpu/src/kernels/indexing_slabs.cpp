@@ -1,5 +1,5 @@
-// One index for a whole slab of elements: index_select, index_add, index_copy, index_fill, index, index_put, take, embedding and its
-// gradient. All of them turn indices into offsets first (which checks every index before anything is written), then move or add
+// One index for a whole slab of elements: index_select, index_add, index_copy, index_fill, index, index_put, take, embedding and
+// its gradient. All of them turn indices into offsets first (which checks every index before anything is written), then move or add
 // slab after slab.
 #include <optional>
 
@@ -59,12 +59,14 @@ struct Slabs {
   int64_t count;
   Scratch<int64_t> to, from;
   Geometry<2> shape;
-  bool slab_after_slab = true;  // else element by element, each through all slabs: where neighbours in memory are in different slabs
+  bool slab_after_slab =
+      true;  // else element by element, each through all slabs: where neighbours in memory are in different slabs
 
   explicit Slabs(int64_t count) : count(count), to(count), from(count) {}
 
   // The dimensions of a tensor but [first, first + indexed) make up a slab.
-  void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read, int read_first, int read_indexed) {
+  void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read, int read_first,
+                 int read_indexed) {
     Rest a(written, written_first, written_indexed), b(read, read_first, read_indexed);
     shape = geometry<2>({&a.tensor, &b.tensor});
   }
@@ -97,7 +99,8 @@ struct Slabs {
     if (Exclusive && (slab_after_slab || elements == 1) && (count >= 64 || elements < 1024))
       parallel_for(count, grain_for(elements), [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
     else
-      parallel_for(elements, std::max<int64_t>(16, grain_for(count)), [&](int64_t begin, int64_t end) { block(0, count, begin, end); });
+      parallel_for(elements, std::max<int64_t>(16, grain_for(count)),
+                   [&](int64_t begin, int64_t end) { block(0, count, begin, end); });
   }
 
  private:
@@ -143,18 +146,25 @@ void add_slabs(Slabs& slabs, T* to, const S* from, T factor) {
 #pragma omp simd
       for (int64_t k = 0; k < n; ++k) a[k] = static_cast<T>(a[k] + factor * static_cast<T>(b[k]));
     } else {
-      for (int64_t k = 0; k < n; ++k) a[k * out_stride] = static_cast<T>(a[k * out_stride] + factor * static_cast<T>(b[k * in_stride]));
+      for (int64_t k = 0; k < n; ++k)
+        a[k * out_stride] = static_cast<T>(a[k * out_stride] + factor * static_cast<T>(b[k * in_stride]));
     }
   });
 }
 
-int64_t size_of(const cb_tensor& tensor, int64_t dim) { return tensor.ndim ? tensor.sizes[dim] : 1; }
-int64_t stride_of(const cb_tensor& tensor, int64_t dim) { return tensor.ndim ? tensor.strides[dim] : 1; }
-int indexed_dims(const cb_tensor& tensor) { return tensor.ndim ? 1 : 0; }
+int64_t size_of(const cb_tensor& tensor, int64_t dim) {
+  return tensor.ndim ? tensor.sizes[dim] : 1;
+}
+int64_t stride_of(const cb_tensor& tensor, int64_t dim) {
+  return tensor.ndim ? tensor.strides[dim] : 1;
+}
+int indexed_dims(const cb_tensor& tensor) {
+  return tensor.ndim ? 1 : 0;
+}
 
 // Slabs of `indexed` along dim by number, slabs of `dense` one after the other.
-void set_along(Slabs& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index, Negative negative,
-               bool write_indexed) {
+void set_along(Slabs& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index,
+               Negative negative, bool write_indexed) {
   int64_t size = size_of(indexed, dim), stride = stride_of(indexed, dim), dense_stride = stride_of(dense, dim);
   int64_t* numbered = (write_indexed ? slabs.to : slabs.from).data();
   int64_t* counted = (write_indexed ? slabs.from : slabs.to).data();
@@ -183,7 +193,8 @@ void index_add(Call& call) {
   Slabs slabs(index.numel);
   set_along(slabs, out, source, call.integer(1), index, Negative::Refused, true);
   begin_as(out, self);
-  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(slabs, data<T>(out), data<T>(source), scalar_to<T>(call.scalar(4))); });
+  dispatch<AllTypes>(out.dtype,
+                     [&]<typename T>() { add_slabs(slabs, data<T>(out), data<T>(source), scalar_to<T>(call.scalar(4))); });
 }
 
 void index_copy(Call& call) {
@@ -214,11 +225,11 @@ void index_fill(Call& call) {
 
 // How the dimensions of self and those of the indexed shape belong together.
 struct Indexed {
-  int count = 0;        // indexed dimensions
-  int first = -1;       // the first of them
+  int count = 0;   // indexed dimensions
+  int first = -1;  // the first of them
   bool adjacent = true;
   const cb_tensor* shape = nullptr;  // one of the index tensors: all have one shape
-  int place = 0;        // where the dimensions of the indices are in the indexed shape
+  int place = 0;                     // where the dimensions of the indices are in the indexed shape
 
   explicit Indexed(std::span<const cb_tensor* const> indices) {
     int last = -1;
@@ -264,7 +275,8 @@ void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, st
   else
     slabs.set_shape(dense, indexed.place, index_dims, kept, 0, 0);
   int64_t step = index_dims ? dense.strides[indexed.place + index_dims - 1] : 0;
-  slabs.slab_after_slab = slabs.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slabs.shape.strides[write_indexed][0]);
+  slabs.slab_after_slab =
+      slabs.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slabs.shape.strides[write_indexed][0]);
 }
 
 void index(Call& call) {

@@ -40,7 +40,8 @@ template <typename T>
 struct Weights {
   const T* values;
   int64_t stride;
-  explicit Weights(const cb_tensor* weight) : values(weight ? data<T>(*weight) : nullptr), stride(weight ? weight->strides[0] : 0) {}
+  explicit Weights(const cb_tensor* weight)
+      : values(weight ? data<T>(*weight) : nullptr), stride(weight ? weight->strides[0] : 0) {}
   double operator()(int64_t target) const { return values ? static_cast<double>(values[target * stride]) : 1.0; }
 };
 

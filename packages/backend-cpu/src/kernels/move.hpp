@@ -30,9 +30,8 @@ inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(in);
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
-      for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-        move_run(to + at[0], g.strides[0][0], from + at[1], g.strides[1][0], n);
-      });
+      for_each_run(g, begin, end,
+                   [&](const int64_t* at, int64_t n) { move_run(to + at[0], g.strides[0][0], from + at[1], g.strides[1][0], n); });
     });
   });
 }

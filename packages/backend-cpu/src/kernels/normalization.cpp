@@ -1,5 +1,5 @@
-// Layer and group normalization with their gradients: statistics for each row of contiguous input, and parameters that run along the
-// row (layer norm) or belong to its channels (group norm).
+// Layer and group normalization with their gradients: statistics for each row of contiguous input, and parameters that run along
+// the row (layer norm) or belong to its channels (group norm).
 #include <cmath>
 
 #include "normalize.hpp"
@@ -153,8 +153,8 @@ struct Groups {
   Groups(const cb_tensor& input, int64_t groups) : batch(input.sizes[0]), channels(input.sizes[1]), groups(groups), plane(1) {
     for (int d = 2; d < input.ndim; ++d) plane *= input.sizes[d];
   }
-  int64_t width() const { return channels / groups; }         // channels of a group
-  int64_t length() const { return width() * plane; }          // elements of a group
+  int64_t width() const { return channels / groups; }  // channels of a group
+  int64_t length() const { return width() * plane; }   // elements of a group
 };
 
 template <typename T>
@@ -206,8 +206,9 @@ void group_norm_backward_of(Call& call) {
       double center = centers[row], scale = scales[row], sum = 0, product = 0;
       for (int64_t k = 0; k < shape.width(); ++k) {
         GradientSums here;
-        consume(shape.plane, [&](const V* d, const V* v, int64_t, int64_t count) { here.add(d, v, center, count); }, dy + k * shape.plane,
-                x + k * shape.plane);
+        consume(
+            shape.plane, [&](const V* d, const V* v, int64_t, int64_t count) { here.add(d, v, center, count); },
+            dy + k * shape.plane, x + k * shape.plane);
         double w = static_cast<double>(weight[row % shape.groups * shape.width() + k]);
         sum += w * here.grad;
         product += w * here.product;

@@ -1,7 +1,8 @@
 // native_batch_norm and its gradient: statistics for each channel, over everything else.
 //
-// Input (N, C, ...) of any strides. With spatial dimensions innermost a run of memory belongs to one channel; in channels-last it goes
-// through all of them. Both are the same iteration over input, output and a vector of C elements that is expanded to their sizes.
+// Input (N, C, ...) of any strides. With spatial dimensions innermost a run of memory belongs to one channel; in channels-last it
+// goes through all of them. Both are the same iteration over input, output and a vector of C elements that is expanded to their
+// sizes.
 #include <cmath>
 
 #include "normalize.hpp"
@@ -60,7 +61,8 @@ void forward(Call& call) {
     }
     if (running_var) {
       Vector<double> before(running_var, channels, 1);
-      write_vector(*running_var, [&](int64_t c) { return (1 - momentum) * before[c] + momentum * moments[c].squares / (count - 1); });
+      write_vector(*running_var,
+                   [&](int64_t c) { return (1 - momentum) * before[c] + momentum * moments[c].squares / (count - 1); });
     }
   } else {
     if (!running_mean || !running_var)

@@ -27,7 +27,8 @@ class Vector {
     dispatch<FloatTypes>(tensor->dtype, [&]<typename T>() {
       V* to = copy_.data();
       for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) *to++ = static_cast<V>(static_cast<compute_t<T>>(cpu::data<T>(*tensor)[at[0] + i * g.strides[0][0]]));
+        for (int64_t i = 0; i < count; ++i)
+          *to++ = static_cast<V>(static_cast<compute_t<T>>(cpu::data<T>(*tensor)[at[0] + i * g.strides[0][0]]));
       });
     });
   }
@@ -48,7 +49,8 @@ void write_vector(const cb_tensor& tensor, F&& value) {
   dispatch<FloatTypes>(tensor.dtype, [&]<typename T>() {
     int64_t i = 0;
     for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t count) {
-      for (int64_t k = 0; k < count; ++k, ++i) mutable_data<T>(tensor)[at[0] + k * g.strides[0][0]] = static_cast<T>(static_cast<compute_t<T>>(value(i)));
+      for (int64_t k = 0; k < count; ++k, ++i)
+        mutable_data<T>(tensor)[at[0] + k * g.strides[0][0]] = static_cast<T>(static_cast<compute_t<T>>(value(i)));
     });
   });
 }
@@ -66,7 +68,9 @@ template <typename T, typename F, typename... In>
       int64_t count = std::min(values_together, n - i);
       int k = 0;
       (to_float(in + i, buffer[k++], count), ...);
-      [&]<size_t... K>(std::index_sequence<K...>) { f(buffer[K]..., buffer[sizeof...(In)], i, count); }(std::index_sequence_for<In...>{});
+      [&]<size_t... K>(std::index_sequence<K...>) {
+        f(buffer[K]..., buffer[sizeof...(In)], i, count);
+      }(std::index_sequence_for<In...>{});
       from_float(buffer[sizeof...(In)], out + i, count);
     }
   }

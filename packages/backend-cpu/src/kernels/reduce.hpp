@@ -32,20 +32,20 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 
-constexpr int64_t block_length = 2048;    // values that a block holds at most: two passes over it stay in the first cache level
-constexpr int64_t tile_columns = 512;     // columns taken up together by rows()
-constexpr int64_t loaded_columns = 256;   // the same where they go through a buffer,
-constexpr int64_t loaded_rows = 32;       // of so many rows
-constexpr int64_t chunk_elements = 65536; // elements of one task where one result has many
+constexpr int64_t block_length = 2048;     // values that a block holds at most: two passes over it stay in the first cache level
+constexpr int64_t tile_columns = 512;      // columns taken up together by rows()
+constexpr int64_t loaded_columns = 256;    // the same where they go through a buffer,
+constexpr int64_t loaded_rows = 32;        // of so many rows
+constexpr int64_t chunk_elements = 65536;  // elements of one task where one result has many
 
 enum class Parts { Whole, Keep, Reduce };  // complex elements as they are; as pairs with two results; as pairs into one result
 
 struct Plan {
-  Geometry<2> kept;      // one element a result; operands: the input and the output
-  Geometry<1> reduced;   // one element an element of the input that makes up a result
+  Geometry<2> kept;     // one element a result; operands: the input and the output
+  Geometry<1> reduced;  // one element an element of the input that makes up a result
   int64_t outputs = 1;
-  int64_t length = 1;    // elements that make up one result
-  bool inner = true;     // the values of one result lie side by side, rather than those of neighbouring results
+  int64_t length = 1;  // elements that make up one result
+  bool inner = true;   // the values of one result lie side by side, rather than those of neighbouring results
 
   // A dimension is reduced where the output has size 1 and the input has not. Complex elements may count as pairs of real ones.
   Plan(const cb_tensor& in, const cb_tensor& out, Parts parts) {
@@ -95,8 +95,8 @@ using Load = void (*)(const char* from, int64_t stride, int64_t n, Value* to, co
 template <typename Value>
 struct Source {
   const char* data;
-  int64_t itemsize;             // of one element as strides count them
-  Load<Value> load = nullptr;   // null: memory holds values
+  int64_t itemsize;            // of one element as strides count them
+  Load<Value> load = nullptr;  // null: memory holds values
   const void* context = nullptr;
 };
 
@@ -255,7 +255,9 @@ class Reducer {
     auto take = [&](Acc* acc, int64_t unit, int64_t chunk) {
       take_outer(acc, position(unit).offsets[0], columns(unit), chunk * rows, std::min((chunk + 1) * rows, plan_.length));
     };
-    auto finish = [&](const Acc* acc, int64_t unit) { store(acc, columns(unit), position(unit).offsets[1], plan_.kept.strides[1][0]); };
+    auto finish = [&](const Acc* acc, int64_t unit) {
+      store(acc, columns(unit), position(unit).offsets[1], plan_.kept.strides[1][0]);
+    };
 
     if (chunks == 1) {
       parallel_for(units, grain_for(width * (plan_.length + 1)), [&](int64_t begin, int64_t end) {
@@ -328,7 +330,9 @@ void load_through(const char* from, int64_t stride, int64_t n, Value* to, const 
 struct Unchanged {
   explicit Unchanged(const void*) {}
   template <typename T>
-  T operator()(T value) const { return value; }
+  T operator()(T value) const {
+    return value;
+  }
 };
 
 // T as Value; nothing needs doing where they are the same.

@@ -27,9 +27,11 @@ struct Lanes {
 };
 
 template <typename T>
-constexpr T lowest_value = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+constexpr T lowest_value =
+    std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 template <typename T>
-constexpr T highest_value = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+constexpr T highest_value =
+    std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
 
 template <typename T, bool Largest>
 struct Extremum {

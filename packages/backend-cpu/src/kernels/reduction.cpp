@@ -35,8 +35,7 @@ template <typename T, bool Mean>
 void sum_parts(const cb_tensor& in, const cb_tensor& out, Parts parts) {
   using Value = std::conditional_t<is_integer_v<T>, int64_t, compute_t<T>>;
   using Operation = Sum<Value>;
-  run<Operation>(in, out, source_of<T, Value>(in),
-                 {static_cast<char*>(out.data), sizeof(T), store_sum<T, Operation, Mean>}, parts);
+  run<Operation>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_sum<T, Operation, Mean>}, parts);
 }
 
 template <bool Largest>
@@ -46,7 +45,8 @@ void sum(Call& call) {
   const cb_tensor& in = call.tensor(0);
   cb_tensor& out = call.output();
   if (out.dtype == CB_BOOL) return reduce_truth<true>(in, out);
-  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { sum_parts<real_t<T>, false>(in, out, is_complex_v<T> ? Parts::Keep : Parts::Whole); });
+  dispatch<NumberTypes>(out.dtype,
+                        [&]<typename T>() { sum_parts<real_t<T>, false>(in, out, is_complex_v<T> ? Parts::Keep : Parts::Whole); });
 }
 
 void mean(Call& call) {
@@ -152,8 +152,12 @@ void reduce_truth(const cb_tensor& in, const cb_tensor& out) {
   });
 }
 
-void all(Call& call) { reduce_truth<false>(call.tensor(0), call.output()); }
-void any(Call& call) { reduce_truth<true>(call.tensor(0), call.output()); }
+void all(Call& call) {
+  reduce_truth<false>(call.tensor(0), call.output());
+}
+void any(Call& call) {
+  reduce_truth<true>(call.tensor(0), call.output());
+}
 
 }  // namespace
 

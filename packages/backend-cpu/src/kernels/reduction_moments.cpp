@@ -126,13 +126,17 @@ struct Magnitude {
 struct NotZero {
   explicit NotZero(const void*) {}
   template <typename T>
-  float operator()(T value) const { return value != T(0) ? 1.0f : 0.0f; }
+  float operator()(T value) const {
+    return value != T(0) ? 1.0f : 0.0f;
+  }
 };
 struct Power {
   double exponent;
   explicit Power(const void* context) : exponent(*static_cast<const double*>(context)) {}
   template <typename T>
-  double operator()(T value) const { return std::pow(static_cast<double>(std::abs(value)), exponent); }
+  double operator()(T value) const {
+    return std::pow(static_cast<double>(std::abs(value)), exponent);
+  }
 };
 
 // T: type of the output
@@ -185,9 +189,9 @@ void vector_norm(Call& call) {
   cb_tensor& out = call.output();
   double order = call.real(1);
   if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
-    throw failure(CB_RUNTIME_ERROR,
-                  "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an identity",
-                  order);
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an identity", order);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() { norm_of<T>(in, out, order); });
 }
 
@@ -249,7 +253,8 @@ struct LogSumExp {
 template <typename T>
 void store_logarithm(const ScaledSum* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
   for (int64_t i = 0; i < count; ++i)
-    reinterpret_cast<T*>(to)[i * stride] = static_cast<compute_t<T>>(std::log(results[i].sum) + ScaledSum::shift(results[i].largest));
+    reinterpret_cast<T*>(to)[i * stride] =
+        static_cast<compute_t<T>>(std::log(results[i].sum) + ScaledSum::shift(results[i].largest));
 }
 
 void logsumexp(Call& call) {

@@ -33,15 +33,23 @@ struct Wide<std::complex<T>> {
 
 struct Adding {
   template <typename A>
-  static A start() { return A(0); }
+  static A start() {
+    return A(0);
+  }
   template <typename A>
-  [[gnu::always_inline]] static A apply(A a, A b) { return a + b; }
+  [[gnu::always_inline]] static A apply(A a, A b) {
+    return a + b;
+  }
 };
 struct Multiplying {
   template <typename A>
-  static A start() { return A(1); }
+  static A start() {
+    return A(1);
+  }
   template <typename A>
-  [[gnu::always_inline]] static A apply(A a, A b) { return a * b; }
+  [[gnu::always_inline]] static A apply(A a, A b) {
+    return a * b;
+  }
 };
 
 template <typename Operation, typename A, typename V>
@@ -154,7 +162,8 @@ class Scan {
       starts[0] = starts[parts];
     }
     if (i < n_)
-      with_values(in, out, i, n_ - i, [&](const V* values, V* results) { run_serial<Operation>(values, results, n_ - i, starts[0]); });
+      with_values(in, out, i, n_ - i,
+                  [&](const V* values, V* results) { run_serial<Operation>(values, results, n_ - i, starts[0]); });
   }
 
   // The same on several threads: the totals of all segments first. Rounds as line() does.

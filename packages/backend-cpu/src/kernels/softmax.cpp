@@ -59,7 +59,8 @@ double exponentials(const V* x, V* out, int64_t n, V largest) {
 template <typename V>
 V largest_of(const V* x, int64_t n) {
   V result = Extremum<V, true>::identity();
-  for (int64_t i = 0; i < n; i += reduce::block_length) Extremum<V, true>::block(result, x + i, std::min(reduce::block_length, n - i), 0);
+  for (int64_t i = 0; i < n; i += reduce::block_length)
+    Extremum<V, true>::block(result, x + i, std::min(reduce::block_length, n - i), 0);
   return result;
 }
 

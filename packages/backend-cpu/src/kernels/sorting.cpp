@@ -43,17 +43,27 @@ template <typename T>
 using Key = decltype(key_of(T{}));
 // Bits of a key that may differ between elements of type T.
 template <typename T>
-constexpr int key_bits = sizeof(T) == 1 && !std::is_signed_v<T> ? 8 : is_half_v<T> ? 16 : 8 * static_cast<int>(sizeof(Key<T>));
+constexpr int key_bits = sizeof(T) == 1 && !std::is_signed_v<T> ? 8
+                         : is_half_v<T>                         ? 16
+                                                                : 8 * static_cast<int>(sizeof(Key<T>));
 
 struct LongEntry {
   uint64_t key;
   uint64_t at;
   friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.key < b.key || (a.key == b.key && a.at < b.at); }
 };
-inline uint64_t position(uint64_t entry) { return entry & 0xffffffffu; }
-inline uint64_t position(const LongEntry& entry) { return entry.at; }
-inline uint64_t sort_key(uint64_t entry) { return entry >> 32; }
-inline uint64_t sort_key(const LongEntry& entry) { return entry.key; }
+inline uint64_t position(uint64_t entry) {
+  return entry & 0xffffffffu;
+}
+inline uint64_t position(const LongEntry& entry) {
+  return entry.at;
+}
+inline uint64_t sort_key(uint64_t entry) {
+  return entry >> 32;
+}
+inline uint64_t sort_key(const LongEntry& entry) {
+  return entry.key;
+}
 
 // Short: whether key and position fit in one word.
 template <typename T, bool Short>
@@ -69,12 +79,12 @@ struct Entries {
   }
 };
 
-constexpr int64_t few = 192;            // below this, comparing is faster than counting
-constexpr int64_t run_length = 131072;  // entries sorted at once: they and their buffer stay in the second cache level
-constexpr int64_t merge_length = 65536; // entries of one task of merging
+constexpr int64_t few = 192;             // below this, comparing is faster than counting
+constexpr int64_t run_length = 131072;   // entries sorted at once: they and their buffer stay in the second cache level
+constexpr int64_t merge_length = 65536;  // entries of one task of merging
 
-// Least significant digit first, a byte at a time; passes in which all entries share the byte are left out. Returns where the sorted
-// entries are: in `entries` or in `other`.
+// Least significant digit first, a byte at a time; passes in which all entries share the byte are left out. Returns where the
+// sorted entries are: in `entries` or in `other`.
 template <typename Entry>
 Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
   int digits = (bits + 7) / 8;
@@ -303,7 +313,8 @@ int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_
   for (; i < end && !smallest.limited(); ++i) smallest.add(E::make(from[i * stride], static_cast<uint64_t>(i), largest));
   constexpr int64_t block = 64;
   Key<T> keys[block];
-  const Key<T> mask = largest ? (key_bits<T> < 32 ? static_cast<Key<T>>((Key<T>{1} << (key_bits<T> & 31)) - 1) : ~Key<T>{0}) : Key<T>{0};
+  const Key<T> mask =
+      largest ? (key_bits<T> < 32 ? static_cast<Key<T>>((Key<T>{1} << (key_bits<T> & 31)) - 1) : ~Key<T>{0}) : Key<T>{0};
   while (i < end) {
     int64_t n = std::min(block, end - i);
     Key<T> limit = static_cast<Key<T>>(smallest.limit());
