@@ -4,9 +4,11 @@ The core imports this package the first time a tensor requires grad. That gives 
 ``backward``, ``register_hook``, ``retain_grad`` and the like.
 """
 
+import importlib
+
 from candelabra import Tensor
 
-from . import checkpoint, derivatives, functional, graph, hooks, inplace, recording
+from . import derivatives, graph, hooks, inplace, recording
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .engine import backward, backward_of_tensor, grad
 from .function import Function
@@ -21,6 +23,14 @@ __all__ = [
     "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
     "is_inference_mode_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import what few programs need when it is asked for."""
+    if name in ("checkpoint", "functional"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 Tensor.backward = backward_of_tensor
 Tensor.register_hook = hooks.register_hook

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +81,8 @@ def _tracing(record: Callable[..., Any]) -> Callable[..., Any]:
 
 def annotate(node: Node) -> None:
     """Note the present line of the user's program on a node."""
+    import traceback
+
     node.metadata["traceback_"] = traceback.format_stack()[:-2]
 
 

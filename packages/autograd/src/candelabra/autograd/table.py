@@ -18,7 +18,6 @@ What a formula does not name is not kept alive. Formulas use ordinary operators,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,24 +26,33 @@ if TYPE_CHECKING:
     Formula = Callable[..., Any]
 
 
-@dataclass(frozen=True)
 class Row:
-    """The formulas of one operator."""
+    """The formulas of one operator.
 
-    name: str
-    formulas: dict[str, Formula]
-    #: One function for all inputs in ``joint_inputs``; it returns a tuple.
-    joint: Formula | None = None
-    joint_inputs: tuple[str, ...] = ()
-    #: Gradients are summed to the sizes of the inputs, and converted to their dtype.
-    broadcast: bool = False
-    title: str = ""
-    #: Whether the result may be the first argument itself: then there is nothing to record.
-    may_return_self: bool = False
-    inputs: tuple[str, ...] = field(init=False)
+    ``joint`` is one function for all of ``inputs``, which returns a tuple; else ``formulas`` has one for each of them. ``broadcast``:
+    gradients are summed to the sizes of the inputs, and converted to their dtype. ``may_return_self``: the result may be the first
+    argument itself, and then there is nothing to record.
+    """
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", self.joint_inputs or tuple(self.formulas))
+    __slots__ = ("broadcast", "formulas", "inputs", "joint", "may_return_self", "name", "title")
+
+    def __init__(
+        self,
+        name: str,
+        formulas: dict[str, Formula],
+        joint: Formula | None = None,
+        joint_inputs: tuple[str, ...] = (),
+        broadcast: bool = False,
+        title: str = "",
+        may_return_self: bool = False,
+    ) -> None:
+        self.name = name
+        self.formulas = formulas
+        self.joint = joint
+        self.inputs = joint_inputs or tuple(formulas)
+        self.broadcast = broadcast
+        self.title = title
+        self.may_return_self = may_return_self
 
 
 #: Rows by the name of the operator.
