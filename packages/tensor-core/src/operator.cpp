@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -433,7 +434,19 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
         ++call[0].tensor->storage->version;
         return Ref<>::borrow(given.values[0]);
       }
-      return call_composite(op, given);
+      if (!recording || !op.recorder) return call_composite(op, given);
+      // A formula is shorter than the decomposition's tape, and knows what that loses (the padding row of an embedding).
+      grad_mode.enabled = false;
+      Ref<> result;
+      try {
+        result = call_composite(op, given);
+      } catch (...) {
+        grad_mode.enabled = true;
+        throw;
+      }
+      grad_mode.enabled = true;
+      const bool handed_through = std::find(given.values, given.values + parameters, result.get()) != given.values + parameters;
+      return handed_through ? call_composite(op, given) : call_recorder(op.recorder, result.get(), given, parameters);
     }
   }
   if (op.returns_self) call.outputs[0].given = call[0].tensor;
