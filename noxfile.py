@@ -204,7 +204,8 @@ def lint(session: nox.Session) -> None:
 def wheels(session: nox.Session) -> None:
     """All wheels into dist/, then a smoke test in a fresh environment that sees nothing but dist/."""
     build(session, ALL)
-    environment = Path(session.create_tmp()) / "smoke"
+    temporary = Path(session.create_tmp()).resolve()
+    environment = temporary / "smoke"
     shutil.rmtree(environment, ignore_errors=True)
     session.run(sys.executable, "-m", "venv", str(environment), external=True)
     python = str(environment / "bin" / "python")
@@ -214,7 +215,7 @@ def wheels(session: nox.Session) -> None:
         python, "-m", "pip", "install", "-q", "--no-index", "--only-binary=:all:", "--find-links", str(DIST), "--find-links", str(needs),
         "candelabra", external=True,
     )  # fmt: skip
-    session.chdir(session.create_tmp())
+    session.chdir(temporary)
     # No compiler on the path: installing and running must not need one.
     session.run(python, str(ROOT / "tools" / "smoke_test.py"), external=True, env={"PATH": str(environment / "bin")})
     total = sum(path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl"))
