@@ -1,0 +1,19 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import candelabra
+
+sys.path.insert(0, str(Path(__file__).parent))  # for nn_numerics
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    candelabra.manual_seed(0)
