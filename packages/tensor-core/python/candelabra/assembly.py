@@ -33,10 +33,10 @@ SUBPACKAGES = {
 LAZY_MODULES = ("serialization", "testing")
 LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization"}
 
-ops = SimpleNamespace()
+ops: Any = SimpleNamespace()
 
 
-def assemble(tensor: type) -> dict[str, Any]:
+def assemble(tensor: Any) -> dict[str, Any]:
     """Put the methods on Tensor and return the functions of the package."""
     functions: dict[str, Any] = {}
     for name, operator in OPERATORS.items():

@@ -7,8 +7,7 @@ from candelabra import _C
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from candelabra._C import Generator, Tensor, device, dtype
-
-    Device = device | str | int | None
+    from candelabra.types import Device
 
 __all__ = [
     "get_default_device", "get_default_dtype", "get_num_threads", "get_rng_state", "initial_seed", "manual_seed", "seed",

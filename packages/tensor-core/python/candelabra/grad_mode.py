@@ -48,7 +48,7 @@ def _decorated(make: Callable[[], _Switch], function: Any) -> Any:
         return _decorated_generator(make, function)
 
     @functools.wraps(function)
-    def switched(*arguments, **keywords):
+    def switched(*arguments: Any, **keywords: Any) -> Any:
         with make():
             return function(*arguments, **keywords)
 
@@ -63,7 +63,7 @@ def _is_generator_function(function: Any) -> bool:
 def _decorated_generator(make: Callable[[], _Switch], function: Any) -> Any:
     # The state holds while the generator runs, and not between, while its caller does.
     @functools.wraps(function)
-    def switched(*arguments, **keywords):
+    def switched(*arguments: Any, **keywords: Any) -> Any:
         generator = function(*arguments, **keywords)
         resume, value = generator.send, None
         while True:

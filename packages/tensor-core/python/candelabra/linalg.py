@@ -7,10 +7,19 @@ from candelabra.composite.linalg import cross as _cross
 from candelabra.composite.linalg import matmul, matrix_power
 from candelabra.composite.views import wrap_dim
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+
 __all__ = ["cross", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm", "vecdot", "vector_norm"]
 
 
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+def vector_norm(
+    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+) -> Tensor:
     """Compute a vector norm of all elements, or along dimensions.
 
     Parameters
@@ -43,7 +52,15 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     return compute(x, ord, dim, keepdim, dtype=dtype) if out is None else compute(x, ord, dim, keepdim, dtype=dtype, out=out)
 
 
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
+def matrix_norm(
+    A: Tensor,
+    ord: Any = "fro",
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute a matrix norm over two dimensions.
 
     Parameters
@@ -92,7 +109,15 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
     return result if out is None else out.copy_(result)
 
 
-def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
+def norm(
+    A: Tensor,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute a vector norm, or a matrix norm where `ord` is given for a matrix or `dim` names two dimensions.
 
     Examples
@@ -112,7 +137,7 @@ def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
 
 
-def cross(input, other, *, dim=-1, out=None):
+def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Compute the cross product of three-dimensional vectors along a dimension.
 
     Examples
@@ -124,7 +149,7 @@ def cross(input, other, *, dim=-1, out=None):
     return _cross(input, other, dim, out=out)
 
 
-def vecdot(x, y, *, dim=-1, out=None):
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Sum the products of two batches of vectors along a dimension, the first conjugated.
 
     Examples
@@ -137,7 +162,7 @@ def vecdot(x, y, *, dim=-1, out=None):
     return result if out is None else out.copy_(result)
 
 
-def multi_dot(tensors, *, out=None):
+def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Multiply matrices in the order that needs the fewest multiplications; the first and the last may be vectors.
 
     Examples

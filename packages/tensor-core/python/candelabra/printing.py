@@ -21,7 +21,7 @@ _select = OPERATORS["select"]
 _narrow = OPERATORS["narrow"]
 _detach = OPERATORS["detach"]
 
-PROFILES = {
+PROFILES: dict[str, dict[str, float]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
@@ -29,10 +29,10 @@ PROFILES = {
 
 
 class _Options:
-    precision = 4
+    precision: int = 4
     threshold: float = 1000
-    edgeitems = 3
-    linewidth = 80
+    edgeitems: int = 3
+    linewidth: int = 80
     sci_mode: bool | None = None
 
 
@@ -82,9 +82,10 @@ def set_printoptions(
             raise ValueError(f"set_printoptions(): unknown profile {profile!r}; there are {', '.join(PROFILES)}")
         for name, value in PROFILES[profile].items():
             setattr(options, name, value)
-    for name, value in {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}.items():
-        if value is not None:
-            setattr(options, name, value)
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    for name, setting in given.items():
+        if setting is not None:
+            setattr(options, name, setting)
     options.sci_mode = sci_mode
 
 

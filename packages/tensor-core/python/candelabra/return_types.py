@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 def print_as(result_type: Any, name: str, fields: tuple[str, ...]) -> None:
     """Make results of this type print one field a line, under their public name."""
 
-    def represent(self):
+    def represent(self: Any) -> str:
         return f"candelabra.return_types.{name}(\n" + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self)) + ")"
 
     result_type.__repr__ = represent
 
 
 def _result_type(name: str, *fields: str) -> Any:
-    made = namedtuple(name, fields, module=__name__)
+    made: Any = namedtuple(name, fields, module=__name__)  # type: ignore[misc]  # the name is a variable
     print_as(made, name, fields)
     made.__doc__ = f"The results of candelabra.{name}: {' and '.join(fields)}."
     return made

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from typing import Any
 
-    from candelabra._C import device
-
-    Device = device | str | int
+    from candelabra.types import Device
 
 #: The entry-point group of backend plugins.
 GROUP = "candelabra.backends"

@@ -11,7 +11,7 @@ operator(
         ">>> candelabra.zeros(2).copy_(candelabra.tensor([1, 2]))\ntensor([1., 2.])",
         src="Tensor: of any dtype and device, broadcast to the shape of this tensor",
         non_blocking="bool: whether a copy between devices may go on after the call",
-        returns="Tensor: this tensor", out=False,
+        returns="Tensor: this tensor", out="",
     ),
 )  # fmt: skip
 operator(
@@ -19,7 +19,7 @@ operator(
     doc=document(
         "Copy a tensor into new memory.",
         ">>> x = candelabra.zeros(2)\n>>> y = candelabra.clone(x)\n>>> y[0] = 1\n>>> x\ntensor([0., 0.])",
-        input="Tensor: what is copied", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out=False,
+        input="Tensor: what is copied", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out="",
     ),
 )  # fmt: skip
 # dtype and device of the result are given; the public `to` in all its spellings is a composite.
@@ -32,7 +32,7 @@ operator(
         input="Tensor: what is copied", dtype="dtype, optional: of the result; that of the tensor by default",
         device="device, optional: of the result; that of the tensor by default",
         non_blocking="bool: whether a copy between devices may go on after the call", memory_format=_FORMAT,
-        returns="Tensor: a copy, also where nothing is to convert", out=False,
+        returns="Tensor: a copy, also where nothing is to convert", out="",
     ),
 )  # fmt: skip
 operator(
@@ -40,6 +40,6 @@ operator(
     doc=document(
         "Return the tensor with its elements in order and without gaps: itself where they are, else a copy.",
         ">>> candelabra.ones(2, 3).T.contiguous().stride()\n(2, 1)",
-        memory_format="memory_format, optional: the order; row-major by default", returns="Tensor: of the same shape", out=False,
+        memory_format="memory_format, optional: the order; row-major by default", returns="Tensor: of the same shape", out="",
     ),
 )  # fmt: skip

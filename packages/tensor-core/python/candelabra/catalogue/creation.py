@@ -12,7 +12,7 @@ operator(
         "Make a tensor without setting its elements.",
         ">>> candelabra.ops.empty([2, 3]).shape\ncandelabra.Size([2, 3])",
         size=_SIZE, dtype=_DTYPE, device=_DEVICE, memory_format="memory_format, optional: row-major where not given",
-        returns="Tensor: with whatever was in memory", out=False,
+        returns="Tensor: with whatever was in memory", out="",
     ),
 )  # fmt: skip
 operator(
@@ -22,7 +22,7 @@ operator(
         "Make a tensor of given sizes and strides without setting its elements.",
         ">>> candelabra.ops.empty_strided([2, 3], [1, 2]).stride()\n(1, 2)",
         size=_SIZE, stride="sequence of int: the strides, in elements", dtype=_DTYPE, device=_DEVICE,
-        returns="Tensor: with whatever was in memory", out=False,
+        returns="Tensor: with whatever was in memory", out="",
     ),
 )  # fmt: skip
 operator(
@@ -30,7 +30,7 @@ operator(
     doc=document(
         "Set every element to a number.",
         ">>> candelabra.zeros(2).fill_(3)\ntensor([3., 3.])",
-        input="Tensor: what is filled", value="number or zero-dimensional Tensor: what it is filled with", returns="Tensor: the same tensor", out=False,
+        input="Tensor: what is filled", value="number or zero-dimensional Tensor: what it is filled with", returns="Tensor: the same tensor", out="",
     ),
 )  # fmt: skip
 operator(

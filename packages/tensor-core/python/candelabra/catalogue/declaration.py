@@ -51,8 +51,11 @@ def operator(schema: str, *, shape: str, tags: int = 0, doc: str = "") -> _C.Ope
     return declared
 
 
+_OUT = "Tensor, optional: where the result is written"
+
+
 def document(
-    summary: str, example: str, *, returns: str = "", raises: str = "", notes: str = "", out: bool = True, **parameters: str
+    summary: str, example: str, *, returns: str = "", raises: str = "", notes: str = "", out: str = _OUT, **parameters: str
 ) -> str:
     """Put together the docstring of an operator, in NumPy's style.
 
@@ -65,12 +68,12 @@ def document(
     returns, raises, notes
         The text of these sections; ``returns`` and ``raises`` begin with the type and a colon.
     out
-        Whether there is a keyword ``out``.
+        The same for the keyword ``out``; empty where there is none.
     parameters
         The text of each parameter: its type, a colon, what it is.
     """
     if out:
-        parameters["out"] = "Tensor, optional: where the result is written"
+        parameters["out"] = out
     parts = [summary]
     sections = (
         ("Parameters", [_entry(text, name) for name, text in parameters.items()]),

@@ -18,7 +18,7 @@ operator(
         "Compute the negative log-likelihood of classes: ``-weight[target] * input[target]``.",
         ">>> x = candelabra.tensor([[-1.0, -2.0], [-3.0, -4.0]])\n"
         ">>> candelabra.ops.nll_loss_forward(x, candelabra.tensor([0, 1]), None, 1, -100).output\ntensor(2.5000)",
-        **_ARGUMENTS, returns="(output, total_weight): the loss, and the sum of the weights of the targets that were not left out", out=False,
+        **_ARGUMENTS, returns="(output, total_weight): the loss, and the sum of the weights of the targets that were not left out", out="",
     ),
 )  # fmt: skip
 operator(

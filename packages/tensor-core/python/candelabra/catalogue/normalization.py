@@ -28,7 +28,7 @@ operator(
         running_mean="Tensor or None: of shape (C,); moved towards the mean in training, used in its place otherwise",
         running_var="Tensor or None: of shape (C,); the same for the variance, with Bessel's correction",
         training="bool: whether the statistics are those of the batch", momentum="float: how far the running statistics are moved",
-        eps=_EPS, returns=_RETURNS, out=False,
+        eps=_EPS, returns=_RETURNS, out="",
     ),
 )  # fmt: skip
 operator(
@@ -40,7 +40,7 @@ operator(
         ">>> x, one = candelabra.tensor([[1.0], [3.0]]), candelabra.ones(1)\n"
         ">>> candelabra.ops.native_batch_norm_backward(candelabra.ones(2, 1), x, one, one * 2, one, True).grad_bias\ntensor([2.])",
         **_SAVED, weight="Tensor or None: that of the forward call", **_STATISTICS, training="bool: that of the forward call",
-        returns=_GRADIENTS, out=False,
+        returns=_GRADIENTS, out="",
     ),
 )  # fmt: skip
 # mean and rstd keep the leading dimensions of input; the normalized ones have size 1.
@@ -52,7 +52,7 @@ operator(
         "Normalize over the last dimensions (Ba, Kiros and Hinton 2016).",
         ">>> candelabra.ops.native_layer_norm(candelabra.tensor([[1.0, 3.0]]), [2], None, None, 0.0).output\ntensor([[-1.,  1.]])",
         input="Tensor: of shape (..., *normalized_shape)", normalized_shape="sequence of int: the sizes of the last dimensions",
-        **_AFFINE, eps=_EPS, returns=_RETURNS, out=False,
+        **_AFFINE, eps=_EPS, returns=_RETURNS, out="",
     ),
 )  # fmt: skip
 operator(
@@ -65,7 +65,7 @@ operator(
         ">>> grads = candelabra.ops.native_layer_norm_backward(candelabra.ones(1, 2), x, [2], one * 2, one, candelabra.ones(2))\n"
         ">>> grads.grad_weight\ntensor([-1.,  1.])",
         **_SAVED, normalized_shape="sequence of int: that of the forward call", **_STATISTICS,
-        weight="Tensor or None: that of the forward call", returns=_GRADIENTS, out=False,
+        weight="Tensor or None: that of the forward call", returns=_GRADIENTS, out="",
     ),
 )  # fmt: skip
 # mean and rstd are of size (N, num_groups).
@@ -76,7 +76,7 @@ operator(
         "Normalize groups of channels of each sample (Wu and He 2018).",
         ">>> candelabra.ops.native_group_norm(candelabra.tensor([[1.0, 3.0]]), None, None, 1, 0.0).output\ntensor([[-1.,  1.]])",
         input="Tensor: of shape (N, C, ...)", **_AFFINE, num_groups="int: how many groups; a divisor of C", eps=_EPS,
-        returns=_RETURNS, out=False,
+        returns=_RETURNS, out="",
     ),
 )  # fmt: skip
 operator(
@@ -89,6 +89,6 @@ operator(
         ">>> grads = candelabra.ops.native_group_norm_backward(candelabra.ones(1, 2), x, one * 2, one, candelabra.ones(2), 1)\n"
         ">>> grads.grad_weight\ntensor([-1.,  1.])",
         **_SAVED, **_STATISTICS, weight="Tensor or None: that of the forward call", num_groups="int: that of the forward call",
-        returns=_GRADIENTS, out=False,
+        returns=_GRADIENTS, out="",
     ),
 )  # fmt: skip

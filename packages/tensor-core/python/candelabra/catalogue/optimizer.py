@@ -18,7 +18,7 @@ _P = ">>> p, g = candelabra.ones(1), candelabra.ones(1)\n"
 
 
 def _step(sentence: str, call: str, shown: str, **parameters: str) -> str:
-    return document(sentence, f"{_P}>>> candelabra.ops.{call}\n>>> p\n{shown}", **_LISTS, **parameters, out=False)
+    return document(sentence, f"{_P}>>> candelabra.ops.{call}\n>>> p\n{shown}", **_LISTS, **parameters, out="")
 
 
 # first: momentum_buffers hold nothing yet and are set to the gradients

@@ -22,7 +22,7 @@ operator(
     doc=document(
         "Take the largest element of each window, and its position.",
         f"{_X}>>> candelabra.ops.max_pool(x, [2], [2], [0], [1], False).indices\ntensor([[[1, 3]]])",
-        input=_INPUT, **_WINDOW, dilation=_DILATION, ceil_mode=_CEIL, returns="(output, indices): indices are int64", out=False,
+        input=_INPUT, **_WINDOW, dilation=_DILATION, ceil_mode=_CEIL, returns="(output, indices): indices are int64", out="",
     ),
 )  # fmt: skip
 operator(
@@ -30,7 +30,7 @@ operator(
     doc=document(
         "Take the largest element of each of a given number of windows, and its position.",
         f"{_X}>>> candelabra.ops.adaptive_max_pool(x, [2]).output\ntensor([[[3., 5.]]])",
-        input=_INPUT, output_size=_OUTPUT_SIZE, returns="(output, indices): indices are int64", out=False,
+        input=_INPUT, output_size=_OUTPUT_SIZE, returns="(output, indices): indices are int64", out="",
     ),
 )  # fmt: skip
 # Adds grad into zeros of input_size at indices: the gradient of both maximum poolings.

@@ -7,7 +7,7 @@ _GENERATOR = "Generator, optional: what is drawn from; by default that of the de
 
 
 def _filled(sentence: str, example: str, **parameters: str) -> str:
-    return document(sentence, example, **parameters, generator=_GENERATOR, returns="Tensor: this tensor", out=False)
+    return document(sentence, example, **parameters, generator=_GENERATOR, returns="Tensor: this tensor", out="")
 
 
 operator(
@@ -73,6 +73,6 @@ operator(
         "Set elements to zero at random and divide the others by ``1 - p`` (Srivastava et al. 2014).",
         ">>> candelabra.ops.native_dropout(candelabra.ones(2), 1.0).mask\ntensor([False, False])",
         input="Tensor: floating point", p="float: the probability of zero", generator=_GENERATOR,
-        returns="(output, mask): the mask is true where elements were kept", out=False,
+        returns="(output, mask): the mask is true where elements were kept", out="",
     ),
 )  # fmt: skip

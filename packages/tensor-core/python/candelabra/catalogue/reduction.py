@@ -41,7 +41,7 @@ for name, word, shown in (("max_with_indices", "largest", "tensor([1, 1])"), ("m
             f"Return the {word} elements along a dimension and their positions, the first among equals. NaN counts as the {word}.",
             f"{_X}>>> candelabra.ops.{name}(x, 1).indices\n{shown}",
             input="Tensor: of any shape", dim="int: the dimension that is reduced", keepdim=_KEEPDIM,
-            returns="(values, indices): without the reduced dimension; indices are int64", out=False,
+            returns="(values, indices): without the reduced dimension; indices are int64", out="",
         ),
     )  # fmt: skip
 for name, word, shown in (("argmax", "largest", "tensor([1, 1])"), ("argmin", "smallest", "tensor([0, 0])")):

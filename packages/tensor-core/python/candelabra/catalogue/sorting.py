@@ -9,7 +9,7 @@ operator(
         ">>> values, indices = candelabra.sort(candelabra.tensor([3, 1, 2]))\n>>> values, indices\n(tensor([1, 2, 3]), tensor([1, 2, 0]))",
         input="Tensor: of any shape, not complex", dim="int: the dimension that is sorted; the last by default",
         descending="bool: whether the largest comes first", stable="bool: whether equal elements keep their order",
-        returns="(values, indices): of the shape of `input`; indices are int64", out=False,
+        returns="(values, indices): of the shape of `input`; indices are int64", out="",
     ),
 )  # fmt: skip
 operator(
@@ -20,6 +20,6 @@ operator(
         input="Tensor: of any shape, not complex", k="int: how many", dim="int: along which; the last by default",
         largest="bool: the largest, or else the smallest", sorted="bool: whether they must be in order",
         returns="(values, indices): with size `k` in that dimension; indices are int64",
-        raises="RuntimeError: where `k` is larger than the dimension", out=False,
+        raises="RuntimeError: where `k` is larger than the dimension", out="",
     ),
 )  # fmt: skip

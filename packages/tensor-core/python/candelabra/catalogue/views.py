@@ -6,11 +6,11 @@ _VIEW = "Tensor: a view on the same memory"
 
 
 def _viewed(sentence: str, example: str, **parameters: str) -> str:
-    return document(sentence, example, **{"input": "Tensor: what is viewed", "returns": _VIEW, **parameters}, out=False)
+    return document(sentence, example, **{"input": "Tensor: what is viewed", "returns": _VIEW, **parameters}, out="")
 
 
 def _method(sentence: str, example: str, **parameters: str) -> str:
-    return document(sentence, example, **{"returns": _VIEW, **parameters}, out=False)
+    return document(sentence, example, **{"returns": _VIEW, **parameters}, out="")
 
 
 operator(

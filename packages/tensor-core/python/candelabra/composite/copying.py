@@ -7,6 +7,13 @@ from candelabra.catalogue import OPERATORS
 
 from .registration import function
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype, memory_format
+    from candelabra.types import Device
+
 _to_copy = OPERATORS["to_copy"]
 _Tensor = _C.Tensor
 _dtype = _C.dtype
@@ -14,7 +21,16 @@ _device = _C.device
 
 
 @function(package=False)
-def to(self, *arguments, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
+def to(
+    self: Tensor,
+    *arguments: Any,
+    dtype: dtype | None = None,
+    device: Device = None,
+    other: Tensor | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Convert to a dtype, to a device, or to those of another tensor.
 
     Called as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, each followed by `non_blocking` and `copy`.
@@ -78,14 +94,14 @@ def to(self, *arguments, dtype=None, device=None, other=None, non_blocking=False
     return _to_copy(self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format)
 
 
-def _has_format(self, memory_format):
+def _has_format(self: Tensor, memory_format: memory_format | None) -> bool:
     if memory_format is None or memory_format is _C.preserve_format:
         return True
     return self.is_contiguous(memory_format=memory_format)
 
 
-def _conversion(name, dtype):
-    def convert(self, memory_format=None):
+def _conversion(name: str, dtype: dtype) -> None:
+    def convert(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
         if self.dtype is dtype and memory_format is None:
             return self
         return to(self, dtype, memory_format=memory_format)
@@ -110,7 +126,7 @@ for _name, _made in {
 
 
 @function(name="type", package=False)
-def type_(self, dtype=None, non_blocking=False):
+def type_(self: Tensor, dtype: dtype | None = None, non_blocking: bool = False) -> Any:
     """Return the name of the tensor's type, or convert to a dtype.
 
     Parameters
@@ -145,19 +161,19 @@ _TYPE_NAMES = {
 
 
 @function(package=False)
-def type_as(self, other):
+def type_as(self: Tensor, other: Tensor) -> Tensor:
     """Convert to the dtype and device of another tensor."""
     return to(self, other)
 
 
 @function(package=False)
-def cpu(self, memory_format=None):
+def cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Copy to the CPU; the tensor itself where it is there."""
     return to(self, device="cpu", memory_format=memory_format)
 
 
 @function(package=False)
-def cuda(self, device=None, non_blocking=False, memory_format=None):
+def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, memory_format: memory_format | None = None) -> Tensor:
     """Copy to a CUDA device, the first one by default; the tensor itself where it is there."""
     if device is None:
         device = "cuda"
@@ -167,7 +183,7 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
 
 
 @function(package=False)
-def detach_(self):
+def detach_(self: Tensor) -> Tensor:
     """Cut this tensor off the tape, in place."""
     if self._is_view():
         raise RuntimeError("Can't detach views in-place; use detach() instead.")
@@ -177,7 +193,7 @@ def detach_(self):
 
 
 @function(package=False)
-def zero_(self):
+def zero_(self: Tensor) -> Tensor:
     """Set every element to zero.
 
     Examples
@@ -190,13 +206,13 @@ def zero_(self):
 
 
 @function(name="zero_", method=False)
-def _zero_function(input):
+def _zero_function(input: Tensor) -> Tensor:
     """Set every element to zero; see :meth:`Tensor.zero_`."""
     return OPERATORS["fill_"](input, 0)
 
 
 @function(package=False)
-def fill_diagonal_(self, fill_value, wrap=False):
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Set the main diagonal of a matrix, or of a tensor of equal sizes, to a number.
 
     Parameters

@@ -12,9 +12,11 @@ from .registration import function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from candelabra._C import Tensor
+    from candelabra._C import Tensor, dtype, memory_format
+    from candelabra.types import Device, Number
 
 _empty = OPERATORS["empty"]
 _fill_ = OPERATORS["fill_"]
@@ -43,7 +45,16 @@ def check_layout(layout: Any, pin_memory: bool, name: str) -> None:
         raise NotImplementedError(f"{name}(): pin_memory=True is not supported; allocate without it")
 
 
-def _made(size, name, out, dtype, layout, device, pin_memory, memory_format=None):
+def _made(
+    size: Any,
+    name: str,
+    out: Tensor | None,
+    dtype: dtype | None,
+    layout: Any,
+    device: Device,
+    pin_memory: bool,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Return memory of these sizes: that of `out` where it is given."""
     if layout is not None or pin_memory:
         check_layout(layout, pin_memory, name)
@@ -61,7 +72,9 @@ def _made(size, name, out, dtype, layout, device, pin_memory, memory_format=None
 
 
 @function(method=False)
-def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+def tensor(
+    data: Any, *, dtype: dtype | None = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """Make a tensor with a copy of `data`.
 
     Parameters
@@ -105,7 +118,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 
 @function(method=False)
-def as_tensor(data, dtype=None, device=None):
+def as_tensor(data: Any, dtype: dtype | None = None, device: Device = None) -> Tensor:
     """Make a tensor of `data`, sharing its memory where it can.
 
     Parameters
@@ -130,7 +143,7 @@ def as_tensor(data, dtype=None, device=None):
     return _C.tensor_from_data(data, dtype, device)
 
 
-def _shared_or_copied(array):
+def _shared_or_copied(array: Any) -> Tensor:
     # Memory that cannot be shared (read-only, negative strides) is copied.
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
         return _C.tensor_from_data(array, None, None)
@@ -138,7 +151,9 @@ def _shared_or_copied(array):
 
 
 @function(method=False)
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(
+    obj: Any, *, dtype: dtype | None = None, device: Device = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
     """Make a tensor of any object that offers its data: tensor, NumPy array, DLPack, buffer, scalar or sequence.
 
     Parameters
@@ -187,7 +202,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 
 
 @function(method=False)
-def from_numpy(ndarray):
+def from_numpy(ndarray: Any) -> Tensor:
     """Make a tensor that shares the memory of a NumPy array.
 
     Parameters
@@ -210,7 +225,7 @@ def from_numpy(ndarray):
 
 
 @function(method=False)
-def from_dlpack(ext_tensor):
+def from_dlpack(ext_tensor: Any) -> Tensor:
     """Make a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack capsule.
 
     Examples
@@ -223,7 +238,7 @@ def from_dlpack(ext_tensor):
 
 
 @function(method=False)
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Make a one-dimensional tensor that shares the memory of an object with the buffer protocol.
 
     Parameters
@@ -274,8 +289,16 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 @function(method=False)
 def empty(
-    *size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None, **names
-):
+    *size: Any,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+    **names: Any,
+) -> Tensor:
     """Make a tensor without setting its elements.
 
     Parameters
@@ -303,7 +326,7 @@ def empty(
     return finish(_made(size, "empty", out, dtype, layout, device, pin_memory, memory_format), requires_grad)
 
 
-def _size_argument(size, names, function_name):
+def _size_argument(size: Any, names: dict[str, Any], function_name: str) -> Any:
     """Return the sizes from positional arguments or from the keyword ``size``."""
     if names:
         if "size" in names and not size:
@@ -314,7 +337,16 @@ def _size_argument(size, names, function_name):
 
 
 @function(method=False)
-def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def empty_strided(
+    size: Any,
+    stride: Sequence[int],
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor of given sizes and strides without setting its elements.
 
     Examples
@@ -328,7 +360,16 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 
 
 @function(method=False)
-def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+def zeros(
+    *size: Any,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Make a tensor of zeros.
 
     Parameters
@@ -354,7 +395,16 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=F
 
 
 @function(method=False)
-def ones(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+def ones(
+    *size: Any,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Make a tensor of ones; the arguments are those of :func:`candelabra.zeros`.
 
     Examples
@@ -368,7 +418,17 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, requires_grad=Fa
 
 
 @function(method=False)
-def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor with one value everywhere.
 
     Parameters
@@ -397,7 +457,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
     return finish(_fill_(_made(size, "full", out, dtype, layout, device, pin_memory), fill_value), requires_grad)
 
 
-def dtype_of_number(number):
+def dtype_of_number(number: Any) -> Any:
     """Return the dtype of a tensor made of this Python or NumPy number; None for the default dtype."""
     if isinstance(number, bool):
         return _C.bool
@@ -411,7 +471,15 @@ def dtype_of_number(number):
 
 
 @function(method=False)
-def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def scalar_tensor(
+    s: Number,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a zero-dimensional tensor of the default dtype from a number.
 
     Examples
@@ -425,7 +493,17 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
 
 
 @function(method=False)
-def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a matrix with ones on the diagonal and zeros elsewhere.
 
     Parameters
@@ -456,7 +534,15 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
 # ---- like another tensor
 
 
-def _like(input, dtype, layout, device, pin_memory, memory_format, name):
+def _like(
+    input: Tensor,
+    dtype: dtype | None,
+    layout: Any,
+    device: Device,
+    pin_memory: bool,
+    memory_format: memory_format | None,
+    name: str,
+) -> Tensor:
     if layout is not None or pin_memory:
         check_layout(layout, pin_memory, name)
     dtype = input.dtype if dtype is None else dtype
@@ -468,7 +554,7 @@ def _like(input, dtype, layout, device, pin_memory, memory_format, name):
     return _empty(input.shape, dtype=dtype, device=device, memory_format=memory_format)
 
 
-def _dense_strides(input):
+def _dense_strides(input: Tensor) -> list[int]:
     """Return strides without gaps in the order of those of `input`, row-major where it is expanded."""
     sizes, strides = tuple(input.shape), input.stride()
     if 0 in sizes or any(stride == 0 and size > 1 for size, stride in zip(sizes, strides)):
@@ -483,7 +569,16 @@ def _dense_strides(input):
 
 
 @function(method=False)
-def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Make a tensor of the shape, dtype and device of another, without setting its elements.
 
     Parameters
@@ -506,7 +601,16 @@ def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
 
 
 @function(method=False)
-def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Make zeros of the shape, dtype and device of another tensor; arguments as in :func:`candelabra.empty_like`.
 
     Examples
@@ -519,7 +623,16 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
 
 
 @function(method=False)
-def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Make ones of the shape, dtype and device of another tensor; arguments as in :func:`candelabra.empty_like`.
 
     Examples
@@ -533,8 +646,16 @@ def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fals
 
 @function(method=False)
 def full_like(
-    input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
-):
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Make a tensor of one value of the shape, dtype and device of another; arguments as in :func:`candelabra.empty_like`.
 
     Examples
@@ -548,33 +669,70 @@ def full_like(
     return finish(_fill_(_like(input, dtype, layout, device, pin_memory, memory_format, "full_like"), fill_value), requires_grad)
 
 
-def _new(self, size, dtype, device):
+def _new(self: Tensor, size: Any, dtype: dtype | None, device: Device) -> Tensor:
     return _empty(size, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device)
 
 
 @function(package=False)
-def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **names):
+def new_empty(
+    self: Tensor,
+    *size: Any,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Make a tensor of the dtype and device of this one, without setting its elements."""
     check_layout(layout, pin_memory, "new_empty")
     return finish(_new(self, _size_argument(size, names, "new_empty"), dtype, device), requires_grad)
 
 
 @function(package=False)
-def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **names):
+def new_zeros(
+    self: Tensor,
+    *size: Any,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Make zeros of the dtype and device of this tensor."""
     check_layout(layout, pin_memory, "new_zeros")
     return finish(_fill_(_new(self, _size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad)
 
 
 @function(package=False)
-def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **names):
+def new_ones(
+    self: Tensor,
+    *size: Any,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Make ones of the dtype and device of this tensor."""
     check_layout(layout, pin_memory, "new_ones")
     return finish(_fill_(_new(self, _size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad)
 
 
 @function(package=False)
-def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def new_full(
+    self: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor of one value, of the dtype and device of this one."""
     check_layout(layout, pin_memory, "new_full")
     if isinstance(fill_value, _C.Tensor):
@@ -583,7 +741,16 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 
 
 @function(package=False)
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor with a copy of `data`, by default of the dtype and device of this one."""
     check_layout(layout, pin_memory, "new_tensor")
     return tensor(
@@ -595,7 +762,17 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 
 
 @function(package=False, name="new_empty_strided")
-def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def new_empty_strided(
+    self: Tensor,
+    size: Any,
+    stride: Sequence[int],
+    *,
+    dtype: dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor of given strides and of the dtype and device of this one, without setting its elements."""
     check_layout(layout, pin_memory, "new_empty_strided")
     dtype = self.dtype if dtype is None else dtype
@@ -606,12 +783,21 @@ def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_g
 # ---- ranges
 
 
-def _plain(number):
+def _plain(number: Any) -> Any:
     return number.item() if isinstance(number, _C.Tensor) else number
 
 
 @function(method=False)
-def arange(*bounds, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+def arange(
+    *bounds: Any,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Make the numbers from `start` up to, not including, `end`.
 
     Called as ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``.
@@ -653,7 +839,7 @@ def arange(*bounds, out=None, dtype=None, layout=None, device=None, requires_gra
     return finish(OPERATORS["arange"](start, end, step, dtype=dtype, device=device), requires_grad)
 
 
-def _range_bounds(bounds, names):
+def _range_bounds(bounds: Any, names: dict[str, Any]) -> Any:
     if len(bounds) > 3:
         raise TypeError(f"arange() takes from 1 to 3 positional arguments but {len(bounds)} were given")
     given = dict(zip(("end",) if len(bounds) == 1 and "end" not in names else ("start", "end", "step"), bounds))
@@ -669,7 +855,17 @@ def _range_bounds(bounds, names):
 
 
 @function(method=False, name="range")
-def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+def range_(
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Make the numbers from `start` to `end`, both included; :func:`candelabra.arange` is what to prefer.
 
     Examples
@@ -692,7 +888,18 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
 
 
 @function(method=False)
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def linspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make evenly spaced numbers from `start` to `end`, both included.
 
     Parameters
@@ -723,8 +930,18 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 
 @function(method=False)
 def logspace(
-    start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
-):
+    start: Number,
+    end: Number,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make numbers whose logarithms are evenly spaced: ``base ** linspace(start, end, steps)``.
 
     Parameters

@@ -8,13 +8,19 @@ from .linalg import matmul
 from .registration import function
 from .views import reshape
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
 _permute = OPERATORS["permute"]
 _sum = OPERATORS["sum"]
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @function(method=False)
-def einsum(equation, *operands):
+def einsum(equation: str, *operands: Any) -> Tensor:
     """Sum products of the elements of tensors, in index notation.
 
     Parameters
@@ -65,14 +71,14 @@ def einsum(equation, *operands):
     return _finished(current, labels, output)
 
 
-def _from_lists(arguments):
+def _from_lists(arguments: Any) -> Any:
     operands, lists = [], []
     output = list(arguments[-1]) if len(arguments) % 2 else None
     for i in range(0, len(arguments) - len(arguments) % 2, 2):
         operands.append(arguments[i])
         lists.append(arguments[i + 1])
 
-    def letters(indices):
+    def letters(indices: Any) -> Any:
         parts = []
         for index in indices:
             if index is Ellipsis:
@@ -87,7 +93,7 @@ def _from_lists(arguments):
     return equation if output is None else f"{equation}->{letters(output)}", tuple(operands)
 
 
-def _parsed(equation, operands):
+def _parsed(equation: str, operands: Any) -> Any:
     """Return the labels of each operand and of the result. The dimensions of an ellipsis are numbers, counted from the end."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
@@ -128,8 +134,8 @@ def _parsed(equation, operands):
     return inputs, output
 
 
-def _sizes(terms):
-    sizes = {}
+def _sizes(terms: list[tuple[Tensor, list[Any]]]) -> Any:
+    sizes: dict[Any, int] = {}
     for i, (t, labels) in enumerate(terms):
         for label, n in zip(labels, t.shape):
             known = sizes.setdefault(label, n)
@@ -143,7 +149,7 @@ def _sizes(terms):
     return sizes
 
 
-def _diagonals(t, labels):
+def _diagonals(t: Tensor, labels: list[Any]) -> Any:
     """Take the diagonal where a label occurs twice."""
     labels = list(labels)
     for label in [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
@@ -159,14 +165,14 @@ def _diagonals(t, labels):
     return t, labels
 
 
-def _without_ones(t, labels, sizes):
+def _without_ones(t: Tensor, labels: list[Any], sizes: Any) -> Any:
     ones = [d for d, label in enumerate(labels) if t.shape[d] == 1 and sizes[label] != 1]
     for d in reversed(ones):
         t = OPERATORS["squeeze"](t, d)
     return t, [label for d, label in enumerate(labels) if d not in ones]
 
 
-def _product(a, labels_a, b, labels_b, needed):
+def _product(a: Tensor, labels_a: list[Any], b: Tensor, labels_b: list[Any], needed: set[Any]) -> Any:
     """Multiply two terms and sum over what nothing else needs: one batched matrix product."""
     a, labels_a = _summed(a, labels_a, [x for x in labels_a if x not in labels_b and x not in needed])
     b, labels_b = _summed(b, labels_b, [x for x in labels_b if x not in labels_a and x not in needed])
@@ -183,7 +189,7 @@ def _product(a, labels_a, b, labels_b, needed):
         return left * right, result_labels
     size = dict(zip(labels_a, a.shape)) | dict(zip(labels_b, b.shape))
 
-    def count(labels):
+    def count(labels: list[Any]) -> int:
         total = 1
         for label in labels:
             total *= size[label]
@@ -197,20 +203,20 @@ def _product(a, labels_a, b, labels_b, needed):
     return reshape(matmul(left, right), [size[x] for x in result_labels]), result_labels
 
 
-def _summed(t, labels, gone):
+def _summed(t: Tensor, labels: list[Any], gone: list[Any]) -> Any:
     if not gone:
         return t, list(labels)
     kept = [x for x in labels if x not in gone]
     return _sum(t, [labels.index(x) for x in gone], dtype=t.dtype), kept
 
 
-def _aligned(t, labels, result):
+def _aligned(t: Tensor, labels: list[Any], result: list[Any]) -> Tensor:
     order = [labels.index(x) for x in result if x in labels]
     t = _permute(t, order)
     sizes = iter(t.shape)
     return reshape(t, [next(sizes) if x in labels else 1 for x in result])
 
 
-def _finished(t, labels, output):
+def _finished(t: Tensor, labels: list[Any], output: Any) -> Tensor:
     t, labels = _summed(t, labels, [x for x in labels if x not in output])
     return _permute(t, [labels.index(x) for x in output])

@@ -15,7 +15,10 @@ from .registration import decomposes, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from candelabra._C import Tensor, dtype
+    from candelabra.types import Number
 
 _HALF = (_C.float16, _C.bfloat16)
 _SQRT_HALF = math.sqrt(0.5)
@@ -49,7 +52,7 @@ def conjugate(x: Tensor) -> Tensor:
 
 
 @decomposes("rsub")
-def rsub(self, other, *, alpha=1):
+def rsub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     return _sub(other, self, alpha=alpha) if isinstance(other, _C.Tensor) else _add(OPERATORS["mul"](self, -alpha), other)
 
 
@@ -63,7 +66,7 @@ def _check_approximate(approximate: str) -> bool:
 
 
 @decomposes("gelu")
-def gelu(self, *, approximate="none"):
+def gelu(self: Tensor, *, approximate: str = "none") -> Tensor:
     x = wide(self)
     if _check_approximate(approximate):
         inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x * x * x)
@@ -72,7 +75,7 @@ def gelu(self, *, approximate="none"):
 
 
 @decomposes("gelu_backward")
-def gelu_backward(grad, self, *, approximate="none"):
+def gelu_backward(grad: Tensor, self: Tensor, *, approximate: str = "none") -> Tensor:
     x, g = wide(self), wide(grad)
     if _check_approximate(approximate):
         square = x * x
@@ -86,20 +89,20 @@ def gelu_backward(grad, self, *, approximate="none"):
 
 
 @decomposes("silu")
-def silu(self):
+def silu(self: Tensor) -> Tensor:
     x = wide(self)
     return narrow_to(x * sigmoid(x), self.dtype)
 
 
 @decomposes("silu_backward")
-def silu_backward(grad, self):
+def silu_backward(grad: Tensor, self: Tensor) -> Tensor:
     x = wide(self)
     s = sigmoid(x)
     return narrow_to(wide(grad) * (s * (1 + x * (1 - s))), self.dtype)
 
 
 @decomposes("softplus")
-def softplus(self, beta=1, threshold=20):
+def softplus(self: Tensor, beta: Number = 1, threshold: float = 20) -> Tensor:
     x = wide(self)
     scaled = x * beta
     # Clamped, so that the branch not taken stays finite and its gradient zero instead of NaN.
@@ -108,36 +111,36 @@ def softplus(self, beta=1, threshold=20):
 
 
 @decomposes("mish")
-def mish(self):
+def mish(self: Tensor) -> Tensor:
     x = wide(self)
     return narrow_to(x * tanh(softplus(x)), self.dtype)
 
 
 @decomposes("log_sigmoid")
-def log_sigmoid(self):
+def log_sigmoid(self: Tensor) -> Tensor:
     # Beyond 40 the curve is its asymptote to double precision.
     return -softplus(-self, 1, 40)
 
 
 @decomposes("elu")
-def elu(self, alpha=1, scale=1, input_scale=1):
+def elu(self: Tensor, alpha: Number = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     x = wide(self)
     negative = OPERATORS["expm1"](clamp(x, max=0) * input_scale) * (alpha * scale)
     return narrow_to(where(x > 0, x * scale, negative), self.dtype)
 
 
 @decomposes("leaky_relu")
-def leaky_relu(self, negative_slope=0.01):
+def leaky_relu(self: Tensor, negative_slope: float = 0.01) -> Tensor:
     return where(self > 0, self, self * negative_slope)
 
 
 @decomposes("threshold_backward")
-def threshold_backward(grad, self, threshold):
+def threshold_backward(grad: Tensor, self: Tensor, threshold: float) -> Tensor:
     return where(self <= threshold, 0, grad)
 
 
 @decomposes("sigmoid_backward")
-def sigmoid_backward(grad, output):
+def sigmoid_backward(grad: Tensor, output: Any) -> Tensor:
     if output.dtype.is_complex:
         return grad * conjugate((1 - output) * output)
     y = wide(output)
@@ -145,7 +148,7 @@ def sigmoid_backward(grad, output):
 
 
 @decomposes("tanh_backward")
-def tanh_backward(grad, output):
+def tanh_backward(grad: Tensor, output: Any) -> Tensor:
     if output.dtype.is_complex:
         return grad * conjugate(1 - output * output)
     y = wide(output)
@@ -156,7 +159,7 @@ def tanh_backward(grad, output):
 
 
 @function()
-def true_divide(input, other, *, out=None):
+def true_divide(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Divide elementwise, giving a floating-point result for integers.
 
     Parameters
@@ -181,13 +184,13 @@ def true_divide(input, other, *, out=None):
 
 
 @function(package=False)
-def true_divide_(self, other):
+def true_divide_(self: Tensor, other: Tensor | Number) -> Tensor:
     """Divide in place; see :func:`candelabra.true_divide`."""
     return OPERATORS["div"].inplace(self, other)
 
 
 @function()
-def conj(input):
+def conj(input: Tensor) -> Tensor:
     """Return the complex conjugate; a real tensor is returned as it is.
 
     Parameters
@@ -210,7 +213,7 @@ def conj(input):
 
 
 @function()
-def resolve_conj(input):
+def resolve_conj(input: Tensor) -> Tensor:
     """Return `input`: conjugation is never lazy here.
 
     Examples
@@ -223,7 +226,7 @@ def resolve_conj(input):
 
 
 @function()
-def resolve_neg(input):
+def resolve_neg(input: Tensor) -> Tensor:
     """Return `input`: negation is never lazy here.
 
     Examples
@@ -236,19 +239,19 @@ def resolve_neg(input):
 
 
 @function(package=False)
-def is_conj(self):
+def is_conj(self: Tensor) -> bool:
     """Return False: conjugation is never lazy here."""
     return False
 
 
 @function(package=False)
-def is_neg(self):
+def is_neg(self: Tensor) -> bool:
     """Return False: negation is never lazy here."""
     return False
 
 
 @function()
-def clamp_min(input, min, *, out=None):
+def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Raise every element below `min` to `min`.
 
     Parameters
@@ -274,7 +277,7 @@ def clamp_min(input, min, *, out=None):
 
 
 @function()
-def clamp_max(input, max, *, out=None):
+def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Lower every element above `max` to `max`.
 
     Parameters
@@ -300,19 +303,19 @@ def clamp_max(input, max, *, out=None):
 
 
 @function(package=False)
-def clamp_min_(self, min):
+def clamp_min_(self: Tensor, min: Tensor | Number) -> Tensor:
     """Raise in place every element below `min` to `min`."""
     return clamp.inplace(self, min)
 
 
 @function(package=False)
-def clamp_max_(self, max):
+def clamp_max_(self: Tensor, max: Tensor | Number) -> Tensor:
     """Lower in place every element above `max` to `max`."""
     return clamp.inplace(self, None, max)
 
 
 @function()
-def logit(input, eps=None, *, out=None):
+def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute ``log(x / (1 - x))``, the inverse of the logistic sigmoid.
 
     Parameters
@@ -336,7 +339,7 @@ def logit(input, eps=None, *, out=None):
 
 
 @function()
-def sinc(input, *, out=None):
+def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the normalized sine cardinal, ``sin(pi x) / (pi x)``, with 1 at 0.
 
     Examples
@@ -353,7 +356,7 @@ def sinc(input, *, out=None):
 
 
 @function()
-def deg2rad(input, *, out=None):
+def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Turn degrees into radians.
 
     Examples
@@ -367,7 +370,7 @@ def deg2rad(input, *, out=None):
 
 
 @function()
-def rad2deg(input, *, out=None):
+def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Turn radians into degrees.
 
     Examples
@@ -381,7 +384,7 @@ def rad2deg(input, *, out=None):
 
 
 @function()
-def float_power(input, exponent, *, out=None):
+def float_power(input: Tensor, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Raise to a power in double precision.
 
     Parameters
@@ -410,7 +413,7 @@ def float_power(input, exponent, *, out=None):
 
 
 @function()
-def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Tell elementwise whether ``|input - other| <= atol + rtol * |other|``.
 
     Parameters
@@ -457,7 +460,7 @@ def _dtype_name(x: Tensor) -> str:
 
 
 @function()
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Tell whether all elements are close; see :func:`candelabra.isclose`.
 
     Returns
@@ -474,7 +477,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 @function()
-def equal(input, other):
+def equal(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape and the same elements.
 
     Returns
@@ -497,7 +500,7 @@ def equal(input, other):
 
 
 @function()
-def isreal(input):
+def isreal(input: Tensor) -> Tensor:
     """Tell elementwise whether the imaginary part is zero.
 
     Examples
@@ -512,7 +515,7 @@ def isreal(input):
 
 
 @function()
-def is_nonzero(input):
+def is_nonzero(input: Tensor) -> bool:
     """Tell whether the one element of a tensor is not zero.
 
     Examples
@@ -529,7 +532,7 @@ def is_nonzero(input):
 
 
 @function()
-def isin(elements, test_elements, *, assume_unique=False, invert=False):
+def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Tell for each element whether it is among the test elements.
 
     Parameters
@@ -562,7 +565,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
 
 @function(method=False)
-def result_type(tensor1, tensor2):
+def result_type(tensor1: Tensor, tensor2: Tensor) -> Any:
     """Return the dtype that arithmetic of the two arguments gives, by the rules of type promotion.
 
     Parameters

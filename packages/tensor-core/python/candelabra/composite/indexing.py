@@ -9,6 +9,13 @@ from .registration import decomposes, fallback, function
 from .scan import cummax
 from .views import broadcast_shape, reshape, wrap_dim
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+    from candelabra.types import Device, Number
+
 _index_select = OPERATORS["index_select"]
 _gather = OPERATORS["gather"]
 _where = OPERATORS["where"]
@@ -18,7 +25,7 @@ _where = OPERATORS["where"]
 
 
 @decomposes("embedding")
-def embedding(weight, indices, padding_idx=-1):
+def embedding(weight: Tensor, indices: Any, padding_idx: int = -1) -> Tensor:
     if weight.ndim != 2:
         raise RuntimeError(f"'weight' must be 2-D, but got {list(weight.shape)}")
     rows = _index_select(weight, 0, reshape(indices, indices.numel()))
@@ -26,7 +33,7 @@ def embedding(weight, indices, padding_idx=-1):
 
 
 @decomposes("embedding_backward")
-def embedding_backward(grad, indices, num_weights, padding_idx=-1):
+def embedding_backward(grad: Tensor, indices: Any, num_weights: int, padding_idx: int = -1) -> Tensor:
     rows = reshape(grad, (indices.numel(), grad.shape[-1]))
     flat = reshape(indices, indices.numel())
     if padding_idx >= 0:
@@ -39,7 +46,7 @@ def embedding_backward(grad, indices, num_weights, padding_idx=-1):
 
 
 @fallback("where")
-def _where_spellings(*arguments, **names):
+def _where_spellings(*arguments: Any, **names: Any) -> Any:
     # where(condition) alone: the positions; x.where(condition, other) comes as where(x, condition, other) from the method below.
     if "self" in names:
         names["input"] = names.pop("self")
@@ -52,7 +59,7 @@ def _where_spellings(*arguments, **names):
 
 
 @function(name="where", package=False)
-def where_method(self, condition, other):
+def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
     """Take this tensor where the condition holds, else `other`.
 
     Examples
@@ -66,13 +73,13 @@ def where_method(self, condition, other):
 
 
 @fallback("nonzero")
-def _nonzero_spellings(self, *, as_tuple=False, out=None):
+def _nonzero_spellings(self: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     if as_tuple:
         return nonzero_tuple(self)
-    return OPERATORS["nonzero"](self) if out is None else NotImplemented
+    return OPERATORS["nonzero"](self) if isinstance(self, Tensor) and out is None else NotImplemented
 
 
-def nonzero_tuple(input):
+def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
     """Return the positions of the elements that are not zero, one tensor a dimension."""
     if input.ndim == 0:
         input = reshape(input, 1)
@@ -81,7 +88,7 @@ def nonzero_tuple(input):
 
 
 @function()
-def argwhere(input):
+def argwhere(input: Tensor) -> Tensor:
     """Return the positions of the elements that are not zero, one a row.
 
     Examples
@@ -97,7 +104,7 @@ def argwhere(input):
 
 
 @function()
-def take_along_dim(input, indices, dim=None, *, out=None):
+def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Take the elements at positions along a dimension; the others are broadcast.
 
     Parameters
@@ -133,8 +140,17 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     return _gather(input, axis, indices) if out is None else _gather(input, axis, indices, out=out)
 
 
-def _reduce_spelling(operator, in_place):
-    def respelled(self, dim, index, *arguments, src=None, value=None, reduce=None, **names):
+def _reduce_spelling(operator: Any, in_place: bool) -> Any:
+    def respelled(
+        self: Tensor,
+        dim: int,
+        index: Tensor,
+        *arguments: Any,
+        src: Tensor | None = None,
+        value: Any = None,
+        reduce: str | None = None,
+        **names: Any,
+    ) -> Any:
         if names or len(arguments) > 1 or (reduce is None and value is None):
             return NotImplemented
         source = arguments[0] if arguments else src if src is not None else value
@@ -160,7 +176,7 @@ OPERATORS["scatter"].inplace.fallback = _reduce_spelling(OPERATORS["scatter"].in
 
 
 @function()
-def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """Combine the elements of `src` that go to one position of `input`.
 
     Parameters
@@ -204,7 +220,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     return _reduced_by_rank(input, axis, index, src, reduce, include_self)
 
 
-def _reduced_by_rank(input, axis, index, src, reduce, include_self):
+def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Scatter in rounds, so that no position is met twice in one: the k-th source of each position in round k."""
     if index.numel() == 0:
         return OPERATORS["clone"](input)
@@ -234,13 +250,13 @@ def _reduced_by_rank(input, axis, index, src, reduce, include_self):
 
 
 @function(package=False)
-def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
+def scatter_reduce_(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """Combine in place; see :func:`candelabra.scatter_reduce`."""
     return self.copy_(scatter_reduce(self, dim, index, src, reduce, include_self=include_self))
 
 
 @function()
-def select_scatter(input, src, dim, index):
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: Tensor) -> Tensor:
     """Return a copy of `input` with `src` written at a position of a dimension.
 
     Examples
@@ -256,7 +272,9 @@ def select_scatter(input, src, dim, index):
 
 
 @function()
-def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: Number | None = None, end: Number | None = None, step: Number = 1
+) -> Tensor:
     """Return a copy of `input` with `src` written into a slice of a dimension.
 
     Examples
@@ -271,7 +289,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 
 
 @function()
-def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a copy of `input` with `src` written on a diagonal.
 
     Examples
@@ -287,7 +305,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 
 
 @function(package=False)
-def put_(self, index, source, accumulate=False):
+def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Write elements at positions of the flattened tensor."""
     if index.numel() != source.numel():
         raise RuntimeError(
@@ -300,7 +318,9 @@ def put_(self, index, source, accumulate=False):
 
 
 @function(method=False)
-def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: Device = None, layout: Any = None
+) -> Tensor:
     """Return the positions of the lower triangle of a matrix: rows above, columns below.
 
     Examples
@@ -314,7 +334,9 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
 
 
 @function(method=False)
-def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: Device = None, layout: Any = None
+) -> Tensor:
     """Return the positions of the upper triangle of a matrix: rows above, columns below.
 
     Examples
@@ -327,7 +349,7 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     return _triangle_indices(row, col, offset, dtype, device, OPERATORS["ge"])
 
 
-def _triangle_indices(row, col, offset, dtype, device, compare):
+def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, device: Device, compare: Any) -> Tensor:
     if row < 0 or col < 0:
         raise RuntimeError(f"row and col must be non-negative, got {row} and {col}")
     rows = OPERATORS["arange"](0, row, 1, dtype=_C.int64, device=device)

@@ -11,12 +11,18 @@ from .creation import sizes_of
 from .registration import decomposes, function
 from .views import atleast_1d, atleast_2d, atleast_3d, reshape, wrap_dim
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
 _cat = OPERATORS["cat"]
 _unsqueeze = OPERATORS["unsqueeze"]
 
 
 @decomposes("stack")
-def stack(tensors, dim=0):
+def stack(tensors: Any, dim: int = 0) -> Tensor:
     tensors = list(tensors)
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -30,12 +36,12 @@ def stack(tensors, dim=0):
     return _cat([_unsqueeze(t, dim) for t in tensors], dim)
 
 
-def _joined(tensors, dim, out):
+def _joined(tensors: Any, dim: int, out: Tensor | None) -> Tensor:
     return _cat(tensors, dim) if out is None else _cat(tensors, dim, out=out)
 
 
 @function(method=False)
-def hstack(tensors, *, out=None):
+def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Join along the columns: along dimension 1, or 0 for one-dimensional tensors.
 
     Examples
@@ -51,7 +57,7 @@ def hstack(tensors, *, out=None):
 
 
 @function(method=False, aliases=("row_stack",))
-def vstack(tensors, *, out=None):
+def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Join along the rows; one-dimensional tensors are rows.
 
     Examples
@@ -65,7 +71,7 @@ def vstack(tensors, *, out=None):
 
 
 @function(method=False)
-def dstack(tensors, *, out=None):
+def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Join along dimension 2.
 
     Examples
@@ -78,7 +84,7 @@ def dstack(tensors, *, out=None):
 
 
 @function(method=False)
-def column_stack(tensors, *, out=None):
+def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Join along the columns; one-dimensional tensors are columns.
 
     Examples
@@ -92,7 +98,7 @@ def column_stack(tensors, *, out=None):
 
 
 @function(package=False)
-def repeat(self, *repeats, **names):
+def repeat(self: Tensor, *repeats: Any, **names: Any) -> Tensor:
     """Repeat the tensor along each dimension, into new memory.
 
     Parameters
@@ -130,7 +136,7 @@ def repeat(self, *repeats, **names):
 
 
 @function()
-def tile(input, *dims):
+def tile(input: Tensor, *dims: Any) -> Tensor:
     """Repeat the tensor along its last dimensions.
 
     Parameters
@@ -150,7 +156,7 @@ def tile(input, *dims):
 
 
 @function()
-def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """Repeat each element of a dimension.
 
     Parameters
@@ -198,7 +204,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return OPERATORS["index_select"](input, dim, _repeated_positions(repeats, output_size))
 
 
-def _repeated_positions(repeats, output_size):
+def _repeated_positions(repeats: Any, output_size: int | None) -> Tensor:
     """Return position i repeats[i] times."""
     if repeats.dtype not in (_C.int64, _C.int32):
         raise RuntimeError("repeats has to be Long or Int tensor")
@@ -218,7 +224,7 @@ def _repeated_positions(repeats, output_size):
 
 
 @function()
-def roll(input, shifts, dims=None):
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Move elements along dimensions; what leaves at the end comes in at the front.
 
     Parameters
@@ -256,7 +262,7 @@ def roll(input, shifts, dims=None):
 
 
 @function()
-def rot90(input, k=1, dims=(0, 1)):
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Turn by 90 degrees in the plane of two dimensions.
 
     Parameters
@@ -289,7 +295,7 @@ def rot90(input, k=1, dims=(0, 1)):
 
 
 @function()
-def fliplr(input):
+def fliplr(input: Tensor) -> Tensor:
     """Reverse the columns.
 
     Examples
@@ -304,7 +310,7 @@ def fliplr(input):
 
 
 @function()
-def flipud(input):
+def flipud(input: Tensor) -> Tensor:
     """Reverse the rows.
 
     Examples
@@ -319,7 +325,7 @@ def flipud(input):
 
 
 @function(method=False)
-def block_diag(*tensors):
+def block_diag(*tensors: Any) -> Tensor:
     """Make a matrix with the given matrices along its diagonal and zeros elsewhere.
 
     Examples
@@ -345,7 +351,7 @@ def block_diag(*tensors):
 
 
 @function(method=False)
-def cartesian_prod(*tensors):
+def cartesian_prod(*tensors: Any) -> Tensor:
     """Return all combinations of the elements of one-dimensional tensors, one a row.
 
     Examples

@@ -9,6 +9,13 @@ from .elementwise import conjugate
 from .registration import decomposes, function
 from .views import broadcast_shape, reshape
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+    from candelabra.types import Number
+
 _mm = OPERATORS["mm"]
 _bmm = OPERATORS["bmm"]
 _mv = OPERATORS["mv"]
@@ -21,7 +28,7 @@ _transpose = OPERATORS["transpose"]
 
 
 @decomposes("mv")
-def mv(self, vec):
+def mv(self: Tensor, vec: Tensor) -> Tensor:
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
@@ -32,7 +39,7 @@ def mv(self, vec):
 
 
 @decomposes("linear")
-def linear(input, weight, bias=None):
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.ndim != 2 or input.ndim == 0:
         raise RuntimeError(
             f"linear(): expected an input of at least one dimension and a 2-D weight, got {list(input.shape)}, {list(weight.shape)}"
@@ -44,7 +51,7 @@ def linear(input, weight, bias=None):
     return result if input.ndim == 2 else reshape(result, (*input.shape[:-1], weight.shape[0]))
 
 
-def _rows(input):
+def _rows(input: Tensor) -> int:
     count = 1
     for n in input.shape[:-1]:
         count *= n
@@ -52,7 +59,7 @@ def _rows(input):
 
 
 @function()
-def matmul(input, other, *, out=None):
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply matrices, vectors, or batches of matrices.
 
     Parameters
@@ -83,7 +90,7 @@ def matmul(input, other, *, out=None):
     return result if out is None else out.copy_(result)
 
 
-def _matmul(a, b):
+def _matmul(a: Tensor, b: Tensor) -> Tensor:
     left, right = a.ndim, b.ndim
     if left == 2 and right == 2:
         return _mm(a, b)
@@ -118,7 +125,7 @@ def _matmul(a, b):
     return reshape(_bmm(a, b), (*batch, a.shape[1], b.shape[2]))
 
 
-def _check_inner(a, b, inner_a, inner_b):
+def _check_inner(a: Tensor, b: Tensor, inner_a: int, inner_b: int) -> None:
     if inner_a != inner_b:
         if a.ndim <= 2 and b.ndim <= 2:
             rows = "x".join(map(str, a.shape if a.ndim == 2 else (1, *a.shape)))
@@ -131,7 +138,7 @@ def _check_inner(a, b, inner_a, inner_b):
 
 
 @function(aliases=("ger",))
-def outer(input, vec2, *, out=None):
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply every element of a vector with every element of another.
 
     Examples
@@ -149,7 +156,7 @@ def outer(input, vec2, *, out=None):
 
 
 @function()
-def inner(input, other, *, out=None):
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum the products over the last dimensions of two tensors; a number multiplies.
 
     Examples
@@ -170,7 +177,7 @@ def inner(input, other, *, out=None):
 
 
 @function()
-def vdot(input, other, *, out=None):
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum the products of two vectors, the first of them conjugated.
 
     Examples
@@ -184,7 +191,7 @@ def vdot(input, other, *, out=None):
 
 
 @function(method=False)
-def tensordot(a, b, dims=2, out=None):
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sum products over several dimensions of two tensors.
 
     Parameters
@@ -250,7 +257,7 @@ def tensordot(a, b, dims=2, out=None):
 
 
 @function()
-def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
     """Compute ``beta * input + alpha * (mat @ vec)``; with ``beta=0`` `input` is not read.
 
     Examples
@@ -267,7 +274,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
 
 
 @function()
-def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
     """Compute ``beta * input + alpha * outer(vec1, vec2)``; with ``beta=0`` `input` is not read.
 
     Examples
@@ -285,7 +292,9 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
 
 
 @function()
-def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
+) -> Tensor:
     """Compute ``beta * input`` plus `alpha` times the sum of the products of two batches of matrices.
 
     Examples
@@ -301,8 +310,8 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     return result if out is None else out.copy_(result)
 
 
-def _in_place(name, compute):
-    def in_place(self, first, second, *, beta=1, alpha=1):
+def _in_place(name: str, compute: Any) -> None:
+    def in_place(self: Tensor, first: Any, second: Any, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         return self.copy_(compute(self, first, second, beta=beta, alpha=alpha))
 
     in_place.__name__ = in_place.__qualname__ = name
@@ -316,7 +325,7 @@ _in_place("addbmm_", addbmm)
 
 
 @function(method=False)
-def chain_matmul(*matrices):
+def chain_matmul(*matrices: Tensor) -> Tensor:
     """Multiply matrices in the order that needs the fewest multiplications.
 
     Examples
@@ -343,7 +352,7 @@ def chain_matmul(*matrices):
             ]
             cost[first][last], cut[first][last] = min(options)
 
-    def product(first, last):
+    def product(first: Any, last: Any) -> Tensor:
         if first == last:
             return matrices[first]
         k = cut[first][last]
@@ -353,7 +362,7 @@ def chain_matmul(*matrices):
 
 
 @function()
-def matrix_power(input, n):
+def matrix_power(input: Tensor, n: int) -> Tensor:
     """Multiply a square matrix with itself `n` times.
 
     Examples
@@ -371,7 +380,8 @@ def matrix_power(input, n):
         identity = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=input.dtype, device=input.device), 0)
         OPERATORS["fill_"](OPERATORS["diagonal"](identity, 0, -2, -1), 1)
         return identity
-    result, square = None, input
+    result: Any = None
+    square = input
     while n:
         if n & 1:
             result = square if result is None else matmul(result, square)
@@ -382,7 +392,7 @@ def matrix_power(input, n):
 
 
 @function()
-def kron(input, other, *, out=None):
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the Kronecker product: every element of `input` times the whole of `other`.
 
     Examples
@@ -401,7 +411,7 @@ def kron(input, other, *, out=None):
 
 
 @function(method=False)
-def cdist(x1, x2, p=2.0, compute_mode=None):
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """Compute the distances between each pair of rows of two batches of matrices.
 
     Parameters
@@ -432,7 +442,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
 
 
 @function()
-def cross(input, other, dim=None, *, out=None):
+def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute the cross product of three-dimensional vectors along a dimension of size 3.
 
     Examples
@@ -456,7 +466,7 @@ def cross(input, other, dim=None, *, out=None):
 
 
 @function(method=False)
-def cosine_similarity(x1, x2, dim=1, eps=1e-08):
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
     """Compute the cosine of the angle between vectors along a dimension.
 
     Parameters

@@ -15,6 +15,13 @@ from .elementwise import narrow_to, wide
 from .registration import decomposes
 from .views import reshape
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from candelabra._C import Tensor
+
 _mean = OPERATORS["mean"]
 _sum = OPERATORS["sum"]
 _var = OPERATORS["var"]
@@ -22,7 +29,7 @@ _rsqrt = OPERATORS["rsqrt"]
 _square = OPERATORS["square"]
 
 
-def _attached(x, dims, mean, rstd):
+def _attached(x: Tensor, dims: Any, mean: Tensor, rstd: Tensor) -> Any:
     """Return mean and rstd of `x` as functions of it, with the values given, where a tape records them."""
     if not (x.requires_grad and _C.is_grad_enabled()):
         return mean, rstd
@@ -33,7 +40,7 @@ def _attached(x, dims, mean, rstd):
     return _mean(x, dims, True), _rsqrt(variance + eps)
 
 
-def _normalized_gradient(g, x, dims, mean, rstd, scaled):
+def _normalized_gradient(g: Tensor, x: Tensor, dims: Any, mean: Tensor, rstd: Tensor, scaled: Tensor) -> Any:
     """Return the gradient of x in (x - mean) * rstd, and the normalized x. `scaled` is the gradient times the weight."""
     mean, rstd = _attached(x, dims, mean, rstd)
     normalized = (x - mean) * rstd
@@ -41,19 +48,28 @@ def _normalized_gradient(g, x, dims, mean, rstd, scaled):
     return rstd * (scaled - _mean(scaled, dims, True) - normalized * correlation), normalized
 
 
-def _no_weight(x):
+def _no_weight(x: Tensor) -> Any:
     return x.new_empty((0,)), x.new_empty((0,))
 
 
 # ---- batch norm: statistics of each channel over everything else
 
 
-def _channel_view(t, ndim):
+def _channel_view(t: Tensor, ndim: int) -> Tensor:
     return reshape(t, (1, -1) + (1,) * (ndim - 2))
 
 
 @decomposes("native_batch_norm")
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
     if input.ndim < 2:
         raise RuntimeError(f"batch_norm: expected at least 2 dimensions (N, C, ...), but got {list(input.shape)}")
     x = wide(input)
@@ -81,7 +97,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     return narrow_to(result, input.dtype), mean, rstd
 
 
-def _move_running(running, value, momentum):
+def _move_running(running: Tensor | None, value: Any, momentum: float) -> None:
     if running is None:
         return
     recording = _C.set_grad_enabled(False)
@@ -92,7 +108,9 @@ def _move_running(running, value, momentum):
 
 
 @decomposes("native_batch_norm_backward")
-def native_batch_norm_backward(grad, input, weight, mean, rstd, training):
+def native_batch_norm_backward(
+    grad: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, training: bool
+) -> Any:
     g, x = wide(grad), wide(input)
     dims = [d for d in range(x.ndim) if d != 1]
     mean, rstd = _channel_view(mean, x.ndim), _channel_view(rstd, x.ndim)
@@ -110,7 +128,7 @@ def native_batch_norm_backward(grad, input, weight, mean, rstd, training):
 # ---- layer norm: statistics over the last dimensions
 
 
-def _check_normalized_shape(input, normalized_shape):
+def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> list[int]:
     count = len(normalized_shape)
     if count == 0 or input.ndim < count or list(input.shape[-count:]) != list(normalized_shape):
         raise RuntimeError(
@@ -121,7 +139,9 @@ def _check_normalized_shape(input, normalized_shape):
 
 
 @decomposes("native_layer_norm")
-def native_layer_norm(input, normalized_shape, weight, bias, eps):
+def native_layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
     x = wide(input)
     dims = _check_normalized_shape(x, normalized_shape)
     mean = _mean(x, dims, True)
@@ -135,7 +155,9 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 
 
 @decomposes("native_layer_norm_backward")
-def native_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight):
+def native_layer_norm_backward(
+    grad: Tensor, input: Tensor, normalized_shape: Sequence[int], mean: Tensor, rstd: Tensor, weight: Tensor | None
+) -> Any:
     g, x = wide(grad), wide(input)
     dims = _check_normalized_shape(x, normalized_shape)
     outer = list(range(x.ndim - len(dims)))
@@ -153,7 +175,7 @@ def native_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight
 # ---- group norm: statistics over groups of channels of each sample
 
 
-def _grouped(x, num_groups):
+def _grouped(x: Tensor, num_groups: int) -> Tensor:
     if x.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {x.ndim}")
     if num_groups < 1 or x.shape[1] % num_groups:
@@ -169,7 +191,7 @@ def _grouped(x, num_groups):
 
 
 @decomposes("native_group_norm")
-def native_group_norm(input, weight, bias, num_groups, eps):
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float) -> Any:
     x = wide(input)
     groups = _grouped(x, num_groups)
     mean = _mean(groups, -1, True)
@@ -183,7 +205,9 @@ def native_group_norm(input, weight, bias, num_groups, eps):
 
 
 @decomposes("native_group_norm_backward")
-def native_group_norm_backward(grad, input, mean, rstd, weight, num_groups):
+def native_group_norm_backward(
+    grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, num_groups: int
+) -> Any:
     g, x = wide(grad), wide(input)
     scaled = g if weight is None else g * _channel_view(wide(weight), x.ndim)
     mean, rstd = (OPERATORS["unsqueeze"](s, -1) for s in (mean, rstd))

@@ -12,6 +12,13 @@ from .elementwise import narrow_to
 from .registration import decomposes, fallback, function
 from .views import broadcast_shape
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Generator, Tensor, dtype, memory_format
+    from candelabra.types import Device
+
 _uniform_ = OPERATORS["uniform_"]
 _normal_ = OPERATORS["normal_"]
 _bernoulli_ = OPERATORS["bernoulli_"]
@@ -20,7 +27,7 @@ _empty = OPERATORS["empty"]
 
 
 @decomposes("native_dropout")
-def native_dropout(input, p, *, generator=None):
+def native_dropout(input: Tensor, p: float, *, generator: Generator | None = None) -> Any:
     draws = _empty(input.shape, dtype=_C.float32, device=input.device)
     mask = _uniform_(draws, generator=generator) >= p
     scale = 1 / (1 - p) if p < 1 else 0.0
@@ -28,7 +35,7 @@ def native_dropout(input, p, *, generator=None):
 
 
 @function()
-def dropout(input, p, train):
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Set elements to zero at random and scale the others, so that the expected value stays.
 
     Parameters
@@ -54,7 +61,17 @@ def dropout(input, p, train):
 
 
 @function(method=False)
-def rand(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Draw from the uniform distribution over [0, 1).
 
     Parameters
@@ -79,7 +96,17 @@ def rand(*size, generator=None, out=None, dtype=None, layout=None, device=None, 
 
 
 @function(method=False)
-def randn(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names):
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Draw from the normal distribution of mean 0 and variance 1; the arguments are those of :func:`candelabra.rand`.
 
     Examples
@@ -95,8 +122,16 @@ def randn(*size, generator=None, out=None, dtype=None, layout=None, device=None,
 
 @function(method=False)
 def randint(
-    *bounds_and_size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **names
-):
+    *bounds_and_size: Any,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
     """Draw whole numbers uniformly.
 
     Called as ``randint(high, size)`` or ``randint(low, high, size)``.
@@ -137,7 +172,17 @@ def randint(
 
 
 @function(method=False)
-def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Return the numbers from 0 up to, not including, `n` in random order.
 
     Examples
@@ -158,8 +203,16 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
 @function(method=False)
 def rand_like(
-    input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
-):
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Draw uniformly from [0, 1) in the shape, dtype and device of another tensor.
 
     Examples
@@ -174,8 +227,16 @@ def rand_like(
 
 @function(method=False)
 def randn_like(
-    input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
-):
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Draw from the standard normal distribution in the shape, dtype and device of another tensor.
 
     Examples
@@ -190,18 +251,18 @@ def randn_like(
 
 @function(method=False)
 def randint_like(
-    input,
-    low,
-    high=None,
+    input: Tensor,
+    low: int,
+    high: int | None = None,
     *,
-    generator=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
-    memory_format=None,
-):
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Draw whole numbers in the shape, dtype and device of another tensor; called with (high) or (low, high).
 
     Examples
@@ -219,7 +280,18 @@ def randint_like(
 
 
 @function(method=False)
-def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+def normal(
+    mean: float | Tensor = 0.0,
+    std: float | Tensor = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Draw from normal distributions of given means and standard deviations.
 
     Parameters
@@ -256,7 +328,7 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
 
 
 @fallback("bernoulli")
-def _bernoulli_spellings(self, *arguments, **names):
+def _bernoulli_spellings(self: Tensor, *arguments: Any, **names: Any) -> Any:
     # bernoulli(input, p): a probability for all elements.
     if arguments:
         names["p"], *rest = arguments
@@ -268,7 +340,7 @@ def _bernoulli_spellings(self, *arguments, **names):
 
 
 @function(package=False)
-def bernoulli_(self, p=0.5, *, generator=None):
+def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Draw zeros and ones in place.
 
     Parameters
@@ -284,7 +356,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
 
 
 @function(method=False)
-def poisson(input, generator=None):
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw from Poisson distributions of the given rates.
 
     Parameters
@@ -330,7 +402,9 @@ def poisson(input, generator=None):
 
 
 @function()
-def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """Draw positions with probabilities in proportion to weights.
 
     Parameters
@@ -397,7 +471,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 
 
 @function(package=False)
-def random_(self, *bounds, generator=None, **names):
+def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **names: Any) -> Tensor:
     """Draw whole numbers in place; called with nothing, (to) or (from, to).
 
     Without bounds the numbers are all those that the dtype holds exactly from 0 on.
@@ -422,7 +496,7 @@ _EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _
 
 
 @function(package=False)
-def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponentials of normally distributed numbers of given mean and standard deviation."""
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
@@ -430,7 +504,7 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
 
 
 @function(package=False)
-def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with draws from the Cauchy distribution: ``median + sigma * tan(pi * (u - 1/2))``."""
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
@@ -439,7 +513,7 @@ def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
 
 
 @function(package=False)
-def geometric_(self, p, *, generator=None):
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of trials up to the first success, of probability `p` each."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")

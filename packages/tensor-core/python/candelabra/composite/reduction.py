@@ -9,6 +9,13 @@ from .elementwise import narrow_to, wide
 from .registration import decomposes, fallback, function
 from .views import reshape, wrap_dim
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+    from candelabra.types import Number
+
 _Tensor = _C.Tensor
 _sum = OPERATORS["sum"]
 _where = OPERATORS["where"]
@@ -16,29 +23,21 @@ _where = OPERATORS["where"]
 
 # ---- other spellings
 
-_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "input": "self", "x": "self"}
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 
 
-def renamed(names):
-    """Return the keywords with NumPy's names replaced by PyTorch's, or None where there is none to replace."""
-    if not any(name in names for name in _NUMPY_NAMES):
-        return None
+def renamed(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords with NumPy's names replaced by PyTorch's."""
     return {_NUMPY_NAMES.get(name, name): value for name, value in names.items()}
 
 
-def _unbiased_spelling(operator):
+def _unbiased_spelling(operator: Any) -> Any:
     # var(unbiased), var(dim, unbiased, keepdim), with unbiased= in place of correction=.
-    def respelled(self, *arguments, **names):
-        names = renamed(names) or names
-        arguments = list(arguments)
-        given = {}
-        if arguments and isinstance(arguments[0], bool):
-            given["unbiased"] = arguments.pop(0)
-        else:
-            for name in ("dim", "unbiased", "keepdim"):
-                if arguments:
-                    given[name] = arguments.pop(0)
-        if arguments or given.keys() & names.keys():
+    def respelled(self: Tensor, *arguments: Any, **names: Any) -> Any:
+        names = renamed(names)
+        by_position = ("unbiased",) if arguments and isinstance(arguments[0], bool) else ("dim", "unbiased", "keepdim")
+        given = dict(zip(by_position, arguments))
+        if len(arguments) > len(by_position) or given.keys() & names.keys():
             return NotImplemented
         given.update(names)
         if "unbiased" not in given or "correction" in given:
@@ -54,7 +53,7 @@ for _name in ("var", "std"):
 
 
 @decomposes("logsumexp")
-def logsumexp(self, dim, keepdim=False):
+def logsumexp(self: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     x = wide(self)
     if not x.dtype.is_floating_point:
         x = narrow_to(x, _C.get_default_dtype())
@@ -69,17 +68,25 @@ def logsumexp(self, dim, keepdim=False):
     return narrow_to(result, self.dtype if self.dtype.is_floating_point else x.dtype)
 
 
-def _listed(dim):
+def _listed(dim: int) -> bool:
     return isinstance(dim, int) or len(dim) > 0
 
 
 # ---- extrema
 
 
-def _extremum(name, elementwise, whole, with_indices, result_type):
-    def extremum(input, dim=None, keepdim=False, *, other=None, out=None, **names):
+def _extremum(name: str, elementwise: Any, whole: Any, with_indices: Any, result_type: Any) -> Any:
+    def extremum(
+        input: Tensor,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        other: Tensor | Number | None = None,
+        out: Tensor | None = None,
+        **names: Any,
+    ) -> Any:
         if names:
-            names = renamed(names) or names
+            names = renamed(names)
             dim, keepdim = names.pop("dim", dim), names.pop("keepdim", keepdim)
             if names:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(names))}'")
@@ -137,7 +144,7 @@ min_ = _extremum("min", OPERATORS["minimum"], OPERATORS["amin"], OPERATORS["min_
 
 
 @function()
-def aminmax(input, *, dim=None, keepdim=False, out=None):
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Tensor | None = None) -> Any:
     """Return the smallest and the largest element, of all or along a dimension.
 
     Examples
@@ -158,7 +165,9 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
 
 @function()
-def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def nansum(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+) -> Tensor:
     """Sum, with NaN as zero.
 
     Parameters
@@ -182,7 +191,9 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 
 @function()
-def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def nanmean(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
+) -> Tensor:
     """Average the elements that are not NaN; the arguments are those of :func:`candelabra.nansum`.
 
     Examples
@@ -196,13 +207,13 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     return result if out is None else out.copy_(result)
 
 
-def _var_mean_arguments(arguments, names):
+def _var_mean_arguments(arguments: Any, names: dict[str, Any]) -> Any:
     """Return dim, correction and keepdim of PyTorch's spellings of var_mean and std_mean."""
     given = dict(names)
     if arguments and isinstance(arguments[0], bool):
         given["unbiased"], arguments = arguments[0], arguments[1:]
     given.update(zip(("dim", "unbiased", "keepdim"), arguments))
-    given = renamed(given) or given
+    given = renamed(given)
     dim, keepdim = given.pop("dim", None), given.pop("keepdim", False)
     correction = given.pop("correction", None)
     unbiased = given.pop("unbiased", None)
@@ -214,7 +225,7 @@ def _var_mean_arguments(arguments, names):
 
 
 @function()
-def var_mean(input, *arguments, **names):
+def var_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
     """Return variance and mean, of all elements or along dimensions.
 
     Called as ``var_mean(input, dim=None, *, correction=1, keepdim=False)``.
@@ -244,7 +255,7 @@ def var_mean(input, *arguments, **names):
 
 
 @function()
-def std_mean(input, *arguments, **names):
+def std_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
     """Return standard deviation and mean; the arguments are those of :func:`candelabra.var_mean`.
 
     Examples
@@ -258,7 +269,7 @@ def std_mean(input, *arguments, **names):
 
 
 @function()
-def count_nonzero(input, dim=None):
+def count_nonzero(input: Tensor, dim: int | None = None) -> Tensor:
     """Count the elements that are not zero, of all or along dimensions.
 
     Examples
@@ -273,7 +284,7 @@ def count_nonzero(input, dim=None):
 # ---- order statistics
 
 
-def _pick(values, indices, position, dim, keepdim, result_type):
+def _pick(values: Any, indices: Any, position: Any, dim: int, keepdim: Any, result_type: Any) -> Any:
     """Return the sorted elements at a position (a number or a tensor of them) along a dimension."""
     if isinstance(position, int):
         value, index = (OPERATORS["narrow"](x, dim, position, 1) for x in (values, indices))
@@ -284,7 +295,7 @@ def _pick(values, indices, position, dim, keepdim, result_type):
     return result_type(value, index)
 
 
-def _one_dimension(input, dim, name):
+def _one_dimension(input: Tensor, dim: int, name: str) -> Any:
     """Return the tensor with at least one dimension, the wrapped dimension, and whether one was added."""
     dim = wrap_dim(dim, input.ndim)
     added = input.ndim == 0
@@ -295,7 +306,7 @@ def _one_dimension(input, dim, name):
     return input, dim, added
 
 
-def _median(input, dim, keepdim, ignore_nan, result_type):
+def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type: Any) -> Any:
     x, dim, added = _one_dimension(input, dim, result_type.__name__)
     values, indices = OPERATORS["sort"](x, dim, False, True)
     length = x.shape[dim]
@@ -311,8 +322,8 @@ def _median(input, dim, keepdim, ignore_nan, result_type):
     return _pick(values, indices, position, dim, keepdim and not added, result_type)
 
 
-def _median_function(name, ignore_nan, result_type, text):
-    def median_function(input, dim=None, keepdim=False, *, out=None):
+def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -> Any:
+    def median_function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
         if dim is None:
             if input.numel() == 0:
                 return OPERATORS["fill_"](input.new_empty(()), float("nan") if input.dtype.is_floating_point else 0)
@@ -353,7 +364,7 @@ nanmedian = _median_function("nanmedian", True, return_types.nanmedian, "NaN is 
 
 
 @function()
-def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
     """Return the k-th smallest element along a dimension, counted from 1, and its position.
 
     Examples
@@ -373,7 +384,15 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
 
 
 @function()
-def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+def quantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute quantiles of all elements, or along a dimension.
 
     Parameters
@@ -440,7 +459,15 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 
 
 @function()
-def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None, out=None):
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute a vector norm of all elements, or along dimensions.
 
     Parameters
@@ -487,7 +514,7 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None, out=None):
 
 
 @function()
-def dist(input, other, p=2):
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Compute the norm of the difference of two tensors.
 
     Examples
@@ -500,7 +527,7 @@ def dist(input, other, p=2):
 
 
 @function()
-def renorm(input, p, dim, maxnorm, *, out=None):
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """Scale the slices along a dimension whose norm is larger than `maxnorm` down to it.
 
     Examples
@@ -518,7 +545,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
 
 
 @function(method=False)
-def cov(input, *, correction=1):
+def cov(input: Tensor, *, correction: Any = 1) -> Tensor:
     """Estimate the covariance matrix of variables (rows) from observations (columns).
 
     Examples
@@ -538,7 +565,7 @@ def cov(input, *, correction=1):
 
 
 @function()
-def logcumsumexp(input, dim):
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Compute the logarithm of the running sums of exponentials along a dimension.
 
     Examples

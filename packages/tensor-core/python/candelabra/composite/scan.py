@@ -8,21 +8,28 @@ from candelabra.catalogue import OPERATORS
 from .registration import function
 from .views import wrap_dim
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def _running(name, larger, result_type):
+    from candelabra._C import Tensor
+
+
+def _running(name: str, larger: bool, result_type: Any) -> Any:
     compare = OPERATORS["ge" if larger else "le"]
 
-    def running(input, dim, *, out=None):
+    def running(input: Tensor, dim: int, *, out: Sequence[Tensor] | None = None) -> Any:
         axis = wrap_dim(dim, input.ndim)
         if input.ndim == 0:
-            result = (OPERATORS["clone"](input), input.new_zeros((), dtype=_C.int64))
+            values, indices = OPERATORS["clone"](input), input.new_zeros((), dtype=_C.int64)
         else:
-            result = _scan(input, axis)
+            values, indices = _scan(input, axis)
         if out is not None:
-            result = [given.copy_(made) for given, made in zip(out, result)]
-        return result_type(*result)
+            values, indices = out[0].copy_(values), out[1].copy_(indices)
+        return result_type(values, indices)
 
-    def _scan(input, axis):
+    def _scan(input: Tensor, axis: int) -> Any:
         # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements that end at it.
         length = input.shape[axis]
         shape = [1] * input.ndim
@@ -76,7 +83,15 @@ cummin = _running("cummin", False, return_types.cummin)
 
 
 @function()
-def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Subtract from each element the one before it along a dimension.
 
     Parameters
@@ -115,7 +130,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
 
 
 @function(aliases=("trapz",))
-def trapezoid(y, x=None, *, dx=1.0, dim=-1):
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """Integrate along a dimension by the trapezoidal rule.
 
     Parameters

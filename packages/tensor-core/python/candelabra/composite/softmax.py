@@ -8,13 +8,19 @@ from candelabra.catalogue import OPERATORS
 from .elementwise import narrow_to, wide
 from .registration import decomposes, function
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+
 _exp = OPERATORS["exp"]
 _log = OPERATORS["log"]
 _sum = OPERATORS["sum"]
 _amax = OPERATORS["amax"]
 
 
-def _prepared(self, dtype, name):
+def _prepared(self: Tensor, dtype: dtype | None, name: str) -> Any:
     """Return the input in the dtype of the computation, and the dtype of the result."""
     result = self.dtype if dtype is None else dtype
     if not result.is_floating_point:
@@ -24,7 +30,7 @@ def _prepared(self, dtype, name):
 
 
 @decomposes("softmax")
-def softmax(self, dim, dtype=None):
+def softmax(self: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     x, made = _prepared(self, dtype, "softmax")
     if x.numel() == 0:
         result = OPERATORS["clone"](x)
@@ -35,7 +41,7 @@ def softmax(self, dim, dtype=None):
 
 
 @decomposes("log_softmax")
-def log_softmax(self, dim, dtype=None):
+def log_softmax(self: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     x, made = _prepared(self, dtype, "log_softmax")
     if x.numel() == 0:
         result = OPERATORS["clone"](x)
@@ -46,19 +52,19 @@ def log_softmax(self, dim, dtype=None):
 
 
 @decomposes("softmax_backward")
-def softmax_backward(grad, output, dim):
+def softmax_backward(grad: Tensor, output: Any, dim: int) -> Tensor:
     g, y = wide(grad), wide(output)
     return narrow_to(y * (g - _sum(g * y, dim, True)), output.dtype)
 
 
 @decomposes("log_softmax_backward")
-def log_softmax_backward(grad, output, dim):
+def log_softmax_backward(grad: Tensor, output: Any, dim: int) -> Tensor:
     g, y = wide(grad), wide(output)
     return narrow_to(g - _exp(y) * _sum(g, dim, True), output.dtype)
 
 
 @function(method=False)
-def softmin(input, dim, dtype=None):
+def softmin(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """Compute the softmax of ``-input``.
 
     Examples

@@ -9,9 +9,15 @@ from .registration import function
 from .scan import cummax
 from .views import reshape, wrap_dim
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
 
 @function()
-def argsort(input, dim=-1, descending=False, stable=False):
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the positions that sort a dimension.
 
     Parameters
@@ -39,7 +45,7 @@ def argsort(input, dim=-1, descending=False, stable=False):
 
 
 @function()
-def msort(input):
+def msort(input: Tensor) -> Tensor:
     """Sort along dimension 0.
 
     Examples
@@ -52,7 +58,7 @@ def msort(input):
 
 
 @function()
-def mode(input, dim=-1, keepdim=False):
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the most frequent element along a dimension, the smallest among equals, and a position of it.
 
     Examples
@@ -81,7 +87,7 @@ def mode(input, dim=-1, keepdim=False):
     return return_types.mode(value, index)
 
 
-def _unique_sorted(flat):
+def _unique_sorted(flat: Tensor) -> Any:
     """Return the sorted elements, where each run of equals begins, the order, and the number of runs so far."""
     values, order = OPERATORS["sort"](flat, 0, False, True)
     length = flat.numel()
@@ -95,7 +101,9 @@ def _unique_sorted(flat):
 
 
 @function()
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """Return the distinct elements, in ascending order.
 
     Parameters
@@ -138,7 +146,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 
 @function()
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
     """Return the first element of each run of equal elements.
 
     Parameters
@@ -178,7 +186,9 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 
 @function()
-def searchsorted(sorted_sequence, values, *, out_int32=False, right=False, side=None):
+def searchsorted(
+    sorted_sequence: Tensor, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None
+) -> Tensor:
     """Return where values belong in sorted sequences so that they stay sorted.
 
     Parameters
@@ -229,7 +239,7 @@ def searchsorted(sorted_sequence, values, *, out_int32=False, right=False, side=
 
 
 @function()
-def bucketize(input, boundaries, *, out_int32=False, right=False):
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """Return the number of the bucket each value is in; see :func:`candelabra.searchsorted`.
 
     Examples
@@ -242,7 +252,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False):
 
 
 @function()
-def bincount(input, weights=None, minlength=0):
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Count how often each number occurs in a tensor of whole numbers from 0.
 
     Parameters

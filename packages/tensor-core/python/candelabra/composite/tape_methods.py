@@ -6,6 +6,12 @@ from candelabra import _C
 
 from .registration import function
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
 _Tensor = _C.Tensor
 _DISTRIBUTION = "candelabra-autograd"
 
@@ -23,8 +29,8 @@ def load_autograd() -> bool:
     return True
 
 
-def _tape_method(name, summary):
-    def method(self, *arguments, **keywords):
+def _tape_method(name: str, summary: str) -> None:
+    def method(self: Tensor, *arguments: Any, **keywords: Any) -> Any:
         if not load_autograd():
             raise ModuleNotFoundError(
                 f"Tensor.{name}() needs the tape, and {_DISTRIBUTION} is not installed: pip install {_DISTRIBUTION}",

@@ -12,6 +12,14 @@ from candelabra.layout import strided
 from .creation import sizes_of
 from .registration import function, tensor_property
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype, memory_format
+    from candelabra.types import Device
+
 _Tensor = _C.Tensor
 _as_strided = OPERATORS["as_strided"]
 _view_dtype = OPERATORS["view_dtype"]
@@ -20,14 +28,14 @@ _view_dtype = OPERATORS["view_dtype"]
 # ---- the storage as one flat tensor of bytes
 
 
-def storage_bytes(tensor):
+def storage_bytes(tensor: Tensor) -> Tensor:
     """Return a one-dimensional uint8 tensor on the whole storage of a tensor."""
     count = tensor.untyped_storage().nbytes() // tensor.dtype.itemsize
     whole = _as_strided(tensor.detach(), (count,), (1,), 0)
     return whole if whole.dtype is _C.uint8 else _view_dtype(whole, _C.uint8)
 
 
-def tensor_on(flat, dtype, size, stride, offset):
+def tensor_on(flat: Tensor, dtype: dtype, size: Any, stride: Sequence[int], offset: int) -> Tensor:
     """Return a tensor of this geometry on the memory of a flat uint8 tensor; it is not a view of it to the tape."""
     usable = flat.numel() // dtype.itemsize * dtype.itemsize
     if usable != flat.numel():
@@ -36,7 +44,7 @@ def tensor_on(flat, dtype, size, stride, offset):
     return _as_strided(typed, size, stride, offset).detach()
 
 
-def bytes_tensor(data, device):
+def bytes_tensor(data: Any, device: Device) -> Tensor:
     """Return a uint8 tensor with a copy of `data` (any buffer) on a device."""
     count = memoryview(data).nbytes
     try:
@@ -53,7 +61,7 @@ def bytes_tensor(data, device):
 
 
 @function(name="__deepcopy__", package=False)
-def deepcopy(self, memo):
+def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
     """Copy the memory; tensors that share a storage share the copy of it."""
     if id(self) in memo:
         return memo[id(self)]
@@ -77,7 +85,7 @@ def deepcopy(self, memo):
     return made
 
 
-def as_class(cls, tensor, requires_grad):
+def as_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:
     """Return the tensor as an instance of a class, with requires_grad set."""
     if cls is not _Tensor:
         return _Tensor._make_subclass(cls, tensor, requires_grad)
@@ -89,19 +97,19 @@ def as_class(cls, tensor, requires_grad):
 # ---- pickling
 
 
-def _reduce_storage(storage, protocol):
+def _reduce_storage(storage: Any, protocol: Any) -> Any:
     return _restored_storage, (storage.tobytes(), str(storage.device))
 
 
-def _restored_storage(data, device):
+def _restored_storage(data: Any, device: Device) -> Tensor:
     return bytes_tensor(data, device)
 
 
-_C.Storage.__reduce_ex__ = _reduce_storage
+_C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assignment]
 
 
 @function(name="__reduce_ex__", package=False)
-def reduce_tensor(self, protocol):
+def reduce_tensor(self: Tensor, protocol: Any) -> Any:
     """Pickle by way of the storage, so that tensors that share memory still do when they are read."""
     if not self.is_leaf:
         raise RuntimeError(
@@ -112,7 +120,17 @@ def reduce_tensor(self, protocol):
     return restored_tensor, (type(self), self.untyped_storage(), *geometry, self.requires_grad, self.grad, state)
 
 
-def restored_tensor(cls, flat, dtype, size, stride, offset, requires_grad, grad, state):
+def restored_tensor(
+    cls: type,
+    flat: Tensor,
+    dtype: dtype,
+    size: Any,
+    stride: Sequence[int],
+    offset: int,
+    requires_grad: bool,
+    grad: Tensor,
+    state: Any,
+) -> Any:
     """Make a tensor out of what was pickled."""
     made = as_class(cls, tensor_on(flat, dtype, size, stride, offset), requires_grad)
     if grad is not None:
@@ -126,7 +144,7 @@ def restored_tensor(cls, flat, dtype, size, stride, offset, requires_grad, grad,
 
 
 @function(name="__format__", package=False)
-def format_tensor(self, specification):
+def format_tensor(self: Tensor, specification: str) -> str:
     """Format the value of a tensor without dimensions as a Python number."""
     if self.ndim == 0 and type(self) is _Tensor and not self.requires_grad:
         return format(self.item(), specification)
@@ -134,28 +152,28 @@ def format_tensor(self, specification):
 
 
 @function(name="__reversed__", package=False)
-def reversed_tensor(self):
+def reversed_tensor(self: Tensor) -> Any:
     """Return the tensor with its first dimension in reverse order."""
     return OPERATORS["flip"](self, (0,)) if self.ndim else self
 
 
 @function(package=False)
-def apply_(self, callable):
+def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by what a Python function makes of it; slow, for tensors in host memory."""
     return _apply(self, lambda value: callable(value))
 
 
 @function(package=False)
-def map_(self, tensor, callable):
+def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by what a Python function makes of it and of that of another tensor; slow."""
     return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
 
 
-def _apply(self, call, *others):
+def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
     if self.requires_grad:
         raise TypeError("apply_() and map_() can't be called on a tensor that requires grad; use them on x.detach()")
 
-    def walk(*values):
+    def walk(*values: Any) -> Any:
         return [walk(*parts) for parts in zip(*values)] if isinstance(values[0], list) else call(*values)
 
     made = walk(self.tolist(), *(other.tolist() for other in others))
@@ -163,7 +181,7 @@ def _apply(self, call, *others):
 
 
 @function(package=False)
-def resize_(self, *sizes, memory_format=None):
+def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = None) -> Tensor:
     """Change the sizes; the elements in memory stay, new ones are not set."""
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
@@ -185,13 +203,13 @@ def resize_(self, *sizes, memory_format=None):
 
 
 @function(package=False)
-def resize_as_(self, other):
+def resize_as_(self: Tensor, other: Tensor) -> Tensor:
     """Change the sizes to those of another tensor."""
     return resize_(self, other.shape)
 
 
 @function(package=False)
-def share_memory_(self):
+def share_memory_(self: Tensor) -> Tensor:
     """Move the memory to where other processes see it; candelabra-multiprocessing does this."""
     raise NotImplementedError(
         "share_memory_() is done by candelabra.multiprocessing, which this version of candelabra-multiprocessing does not offer yet"
@@ -199,19 +217,19 @@ def share_memory_(self):
 
 
 @function(package=False)
-def is_shared(self):
+def is_shared(self: Tensor) -> bool:
     """Tell whether the memory is shared between processes."""
     return False
 
 
 @function(package=False)
-def is_pinned(self, device=None):
+def is_pinned(self: Tensor, device: Device = None) -> bool:
     """Tell whether the memory is pinned to be copied to a device fast."""
     return False
 
 
 @function(package=False)
-def pin_memory(self, device=None):
+def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     """Copy to pinned memory; no backend offers it yet."""
     raise NotImplementedError("pin_memory(): no installed backend offers pinned memory; use the tensor as it is")
 
@@ -220,38 +238,38 @@ def pin_memory(self, device=None):
 
 
 @function(package=False)
-def nelement(self):
+def nelement(self: Tensor) -> int:
     """Return the number of elements."""
     return self.numel()
 
 
 @function(package=False)
-def ndimension(self):
+def ndimension(self: Tensor) -> int:
     """Return the number of dimensions."""
     return self.ndim
 
 
 @function(package=False)
-def get_device(self):
+def get_device(self: Tensor) -> int:
     """Return the number of the device within its type; -1 for the host."""
     index = self.device.index
     return -1 if index is None else index
 
 
 @function(package=False)
-def storage(self):
+def storage(self: Tensor) -> Any:
     """Return the storage that this tensor views; the same as ``untyped_storage()``."""
     return self.untyped_storage()
 
 
 @function(package=False)
-def is_same_size(self, other):
+def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Tell whether another tensor has the same sizes."""
     return self.shape == other.shape
 
 
 @function(package=False)
-def is_set_to(self, tensor):
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Tell whether another tensor is the same view of the same memory."""
     return (
         self.untyped_storage() is tensor.untyped_storage()
@@ -262,7 +280,7 @@ def is_set_to(self, tensor):
 
 
 @function(method=False)
-def is_tensor(obj):
+def is_tensor(obj: Any) -> bool:
     """Tell whether an object is a Tensor.
 
     Examples
@@ -275,7 +293,7 @@ def is_tensor(obj):
 
 
 @function(method=False)
-def is_storage(obj):
+def is_storage(obj: Any) -> bool:
     """Tell whether an object is a Storage.
 
     Examples
@@ -288,7 +306,7 @@ def is_storage(obj):
 
 
 @function(method=False)
-def is_floating_point(input):
+def is_floating_point(input: Tensor) -> bool:
     """Tell whether the dtype is a real floating-point one.
 
     Examples
@@ -301,7 +319,7 @@ def is_floating_point(input):
 
 
 @function(method=False)
-def is_complex(input):
+def is_complex(input: Tensor) -> bool:
     """Tell whether the dtype is complex.
 
     Examples
@@ -314,7 +332,7 @@ def is_complex(input):
 
 
 @function(method=False)
-def is_inference(input):
+def is_inference(input: Tensor) -> bool:
     """Tell whether a tensor was made in inference mode.
 
     Examples
@@ -327,7 +345,7 @@ def is_inference(input):
 
 
 @function(method=False)
-def promote_types(type1, type2):
+def promote_types(type1: dtype, type2: dtype) -> Any:
     """Return the smallest dtype that both dtypes can be converted to.
 
     Examples
@@ -340,7 +358,7 @@ def promote_types(type1, type2):
 
 
 @function(method=False)
-def can_cast(from_, to):
+def can_cast(from_: dtype, to: dtype) -> bool:
     """Tell whether a result of one dtype may be stored as another.
 
     Examples
@@ -356,36 +374,36 @@ def can_cast(from_, to):
 
 
 @tensor_property
-def layout(self):
+def layout(self: Tensor) -> Any:
     """How the elements are kept: ``candelabra.strided``."""
     return strided
 
 
 @tensor_property
-def is_cpu(self):
+def is_cpu(self: Tensor) -> bool:
     """Whether the tensor is on the device type ``cpu``."""
     return self.device.type == "cpu"
 
 
 @tensor_property
-def is_cuda(self):
+def is_cuda(self: Tensor) -> bool:
     """Whether the tensor is on the device type ``cuda``."""
     return self.device.type == "cuda"
 
 
 @tensor_property
-def is_sparse(self):
+def is_sparse(self: Tensor) -> bool:
     """False: tensors are strided."""
     return False
 
 
 @tensor_property
-def is_quantized(self):
+def is_quantized(self: Tensor) -> bool:
     """False: tensors are not quantized."""
     return False
 
 
 @tensor_property
-def is_meta(self):
+def is_meta(self: Tensor) -> bool:
     """Whether the tensor has no memory; always False."""
     return False

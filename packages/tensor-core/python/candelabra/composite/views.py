@@ -12,6 +12,13 @@ from candelabra.catalogue import OPERATORS
 from .creation import sizes_of
 from .registration import fallback, function, tensor_property
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+
 _view = OPERATORS["view"]
 _permute = OPERATORS["permute"]
 _transpose = OPERATORS["transpose"]
@@ -22,7 +29,7 @@ _narrow = OPERATORS["narrow"]
 _clone = OPERATORS["clone"]
 
 
-def wrap_dim(dim, ndim):
+def wrap_dim(dim: int, ndim: int) -> int:
     """Return a dimension counted from the front; a tensor without dimensions counts as having one."""
     limit = ndim or 1
     if not -limit <= dim < limit:
@@ -34,7 +41,7 @@ def wrap_dim(dim, ndim):
 
 
 @function()
-def reshape(input, *shape, **names):
+def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
     """Give the elements another shape: a view where the strides allow it, else a copy.
 
     Parameters
@@ -64,18 +71,18 @@ def reshape(input, *shape, **names):
         shape = (names.pop("shape"),) if "shape" in names and not shape else shape
         if names:
             raise TypeError(f"reshape() got an unexpected keyword argument '{next(iter(names))}'")
-    shape = sizes_of(shape)
+    wanted = sizes_of(shape)
     if input.is_contiguous():
-        return _view(input, shape)
-    shape = _inferred(shape, input.numel())
+        return _view(input, wanted)
+    wanted = _inferred(wanted, input.numel())
     try:
-        return _view(input, shape)
+        return _view(input, wanted)
     except RuntimeError:
         # The sizes are right, so it is the strides that do not allow a view.
-        return _view(_clone(input, memory_format=_C.contiguous_format), shape)
+        return _view(_clone(input, memory_format=_C.contiguous_format), wanted)
 
 
-def _inferred(shape, numel):
+def _inferred(shape: Sequence[int], numel: int) -> list[int]:
     sizes = [python_operator.index(n) for n in shape]
     unknown = [i for i, n in enumerate(sizes) if n < 0]
     known = reduce(python_operator.mul, (n for n in sizes if n >= 0), 1)
@@ -98,7 +105,7 @@ def _inferred(shape, numel):
 
 
 @fallback("view")
-def _view_spellings(self, *arguments, dtype=None, **names):
+def _view_spellings(self: Tensor, *arguments: Any, dtype: dtype | None = None, **names: Any) -> Any:
     if dtype is None and len(arguments) == 1 and isinstance(arguments[0], _C.dtype):
         dtype, arguments = arguments[0], ()
     if dtype is not None and not arguments and not names:
@@ -107,25 +114,25 @@ def _view_spellings(self, *arguments, dtype=None, **names):
 
 
 @function(package=False)
-def reshape_as(self, other):
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor; see :func:`candelabra.reshape`."""
     return reshape(self, other.shape)
 
 
 @function(package=False)
-def view_as(self, other):
+def view_as(self: Tensor, other: Tensor) -> Tensor:
     """View the elements in the shape of another tensor."""
     return _view(self, other.shape)
 
 
 @function(package=False)
-def expand_as(self, other):
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """Expand to the shape of another tensor, without a copy."""
     return _expand(self, other.shape)
 
 
 @function()
-def flatten(input, start_dim=0, end_dim=-1):
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Make one dimension of several adjacent ones.
 
     Parameters
@@ -158,7 +165,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 
 @function()
-def ravel(input):
+def ravel(input: Tensor) -> Tensor:
     """Make a tensor one-dimensional: a view where the strides allow it.
 
     Examples
@@ -174,7 +181,7 @@ def ravel(input):
 
 
 @function(aliases=("swapdims",))
-def swapaxes(input, axis0, axis1):
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Exchange two dimensions; the same as :func:`candelabra.transpose`.
 
     Examples
@@ -186,7 +193,7 @@ def swapaxes(input, axis0, axis1):
     return _transpose(input, axis0, axis1)
 
 
-def _become(self, view, name):
+def _become(self: Tensor, view: Tensor, name: str) -> Tensor:
     """Give this tensor the geometry of a view of it."""
     if self.requires_grad and _C.is_grad_enabled():
         raise RuntimeError(f"{name}_(): the shape of a tensor that requires grad can't be changed in place; use {name}()")
@@ -195,13 +202,13 @@ def _become(self, view, name):
 
 
 @function(package=False, aliases=("swapdims_", "transpose_"))
-def swapaxes_(self, axis0, axis1):
+def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
     """Exchange two dimensions of this tensor in place."""
     return _become(self, _transpose(self.detach(), axis0, axis1), "transpose")
 
 
 @function()
-def moveaxis(input, source, destination):
+def moveaxis(input: Tensor, source: Tensor, destination: Any) -> Tensor:
     """Move dimensions to other places; the same as :func:`candelabra.movedim`.
 
     Examples
@@ -214,13 +221,13 @@ def moveaxis(input, source, destination):
 
 
 @tensor_property
-def T(self):
+def T(self: Tensor) -> Tensor:
     """The tensor with its dimensions in reverse order."""
     return _transpose(self, 0, 1) if self.ndim == 2 else _permute(self, range(self.ndim - 1, -1, -1))
 
 
 @tensor_property
-def mT(self):
+def mT(self: Tensor) -> Tensor:
     """The tensor with its last two dimensions exchanged."""
     if self.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
@@ -228,7 +235,7 @@ def mT(self):
 
 
 @tensor_property
-def H(self):
+def H(self: Tensor) -> Tensor:
     """The conjugate of the transpose of a matrix."""
     if self.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
@@ -236,13 +243,13 @@ def H(self):
 
 
 @tensor_property
-def mH(self):
+def mH(self: Tensor) -> Tensor:
     """The conjugate of the tensor with its last two dimensions exchanged."""
     return adjoint(self)
 
 
 @function()
-def adjoint(input):
+def adjoint(input: Tensor) -> Tensor:
     """Exchange the last two dimensions and take the complex conjugate.
 
     Examples
@@ -260,26 +267,26 @@ def adjoint(input):
 # ---- parts of complex numbers
 
 
-def _get_real(self):
+def _get_real(self: Tensor) -> Tensor:
     """The real part: a view for a complex tensor, the tensor itself for a real one."""
     return _select(OPERATORS["view_as_real"](self), -1, 0) if self.dtype.is_complex else self
 
 
-def _get_imag(self):
+def _get_imag(self: Tensor) -> Tensor:
     """The imaginary part, a view."""
     if not self.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return _select(OPERATORS["view_as_real"](self), -1, 1)
 
 
-def _part_setter(get):
-    def set_part(self, value):
+def _part_setter(get: Callable[[Tensor], Tensor]) -> Any:
+    def set_part(self: Tensor, value: Any) -> None:
         get(self)[...] = value
 
     return set_part
 
 
-def _publish_parts():
+def _publish_parts() -> None:
     from .registration import PROPERTIES
 
     PROPERTIES["real"] = property(_get_real, _part_setter(_get_real), doc=_get_real.__doc__)
@@ -290,7 +297,7 @@ _publish_parts()
 
 
 @function(method=False)
-def real(input):
+def real(input: Tensor) -> Tensor:
     """Return the real part: a view for a complex tensor, `input` itself for a real one.
 
     Examples
@@ -303,7 +310,7 @@ def real(input):
 
 
 @function(method=False)
-def imag(input):
+def imag(input: Tensor) -> Tensor:
     """Return the imaginary part of a complex tensor, a view.
 
     Examples
@@ -319,7 +326,7 @@ def imag(input):
 
 
 @function()
-def unbind(input, dim=0):
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Take a tensor apart along a dimension.
 
     Parameters
@@ -346,7 +353,7 @@ def unbind(input, dim=0):
 
 
 @function()
-def split(tensor, split_size_or_sections=None, dim=0, **names):
+def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **names: Any) -> tuple[Tensor, ...]:
     """Split into parts of a given size, or of given sizes.
 
     Parameters
@@ -391,7 +398,7 @@ def split(tensor, split_size_or_sections=None, dim=0, **names):
 
 
 @function()
-def split_with_sizes(input, split_sizes, dim=0):
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Split into parts of given sizes; see :func:`candelabra.split`.
 
     Examples
@@ -418,7 +425,7 @@ def split_with_sizes(input, split_sizes, dim=0):
 
 
 @function()
-def chunk(input, chunks, dim=0):
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Split into at most `chunks` parts of equal size, the last possibly smaller.
 
     Examples
@@ -439,7 +446,9 @@ def chunk(input, chunks, dim=0):
 
 
 @function()
-def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sections=None):
+def tensor_split(
+    input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
+) -> tuple[Tensor, ...]:
     """Split into a number of parts as equal as can be, or before given positions.
 
     Parameters
@@ -478,8 +487,8 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sectio
     return tuple([_slice(input, dim, start, end) for start, end in pairwise(bounds)])
 
 
-def _named_split(name, ndim, dim_of):
-    def split_function(input, indices_or_sections):
+def _named_split(name: str, ndim: int, dim_of: Callable[[int], int]) -> None:
+    def split_function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if input.ndim < ndim:
             raise RuntimeError(
                 f"{name} requires a tensor with at least {ndim} dimension{'s' if ndim > 1 else ''}, but got a tensor with "
@@ -513,7 +522,7 @@ _named_split("dsplit", 3, lambda ndim: 2)
 # ---- broadcasting
 
 
-def broadcast_shape(*shapes):
+def broadcast_shape(*shapes: Any) -> tuple[int, ...]:
     """Return the shape that shapes broadcast to."""
     ndim = max((len(shape) for shape in shapes), default=0)
     sizes = [1] * ndim
@@ -529,7 +538,7 @@ def broadcast_shape(*shapes):
 
 
 @function(method=False)
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: Any) -> Any:
     """Return the shape that tensors of the given shapes broadcast to.
 
     Examples
@@ -542,7 +551,7 @@ def broadcast_shapes(*shapes):
 
 
 @function(method=False)
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Expand tensors to the shape they broadcast to, without copies.
 
     Examples
@@ -558,7 +567,7 @@ def broadcast_tensors(*tensors):
 
 
 @function()
-def broadcast_to(input, size):
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """Expand a tensor to a shape, without a copy.
 
     Examples
@@ -572,7 +581,7 @@ def broadcast_to(input, size):
 
 
 @function(method=False)
-def meshgrid(*tensors, indexing="ij"):
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Make grids of coordinates out of one-dimensional tensors.
 
     Parameters
@@ -618,8 +627,8 @@ def meshgrid(*tensors, indexing="ij"):
     return tuple(grids)
 
 
-def _at_least(name, ndim, expand_to):
-    def at_least(*tensors):
+def _at_least(name: str, ndim: int, expand_to: Callable[[Tensor], Tensor]) -> Any:
+    def at_least(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
             tensors = tuple(tensors[0])
         elif len(tensors) == 1:
@@ -659,25 +668,25 @@ atleast_3d = _at_least(
 
 
 @function(package=False)
-def unsqueeze_(self, dim):
+def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     """Insert a dimension of size 1 in place."""
     return _become(self, OPERATORS["unsqueeze"](self.detach(), dim), "unsqueeze")
 
 
 @function(package=False)
-def squeeze_(self, dim=None):
+def squeeze_(self: Tensor, dim: int | None = None) -> Tensor:
     """Remove dimensions of size 1 in place."""
     return _become(self, OPERATORS["squeeze"](self.detach(), dim), "squeeze")
 
 
 @function(package=False)
-def t_(self):
+def t_(self: Tensor) -> Tensor:
     """Transpose a matrix in place."""
     return _become(self, OPERATORS["t"](self.detach()), "t")
 
 
 @function(method=False)
-def numel(input):
+def numel(input: Tensor) -> int:
     """Return the number of elements.
 
     Examples
@@ -690,7 +699,7 @@ def numel(input):
 
 
 @function()
-def diagflat(input, offset=0):
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Make a square matrix with the elements of `input` on a diagonal.
 
     Examples
@@ -704,7 +713,7 @@ def diagflat(input, offset=0):
 
 
 @function()
-def diag(input, diagonal=0, *, out=None):
+def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return a diagonal of a matrix, or a square matrix with a vector on a diagonal.
 
     Parameters
@@ -732,7 +741,7 @@ def diag(input, diagonal=0, *, out=None):
 
 
 @function()
-def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Make matrices with the last dimension of `input` on a diagonal and zeros elsewhere.
 
     Parameters
@@ -775,7 +784,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 
 @function()
-def trace(input):
+def trace(input: Tensor) -> Tensor:
     """Sum the main diagonal of a matrix.
 
     Examples

@@ -1,0 +1,428 @@
+"""Write the type stubs of tensor-core from the catalogue and the composites: ``python tools/make_stubs.py``; ``--check`` only compares.
+
+``_C.pyi`` describes the extension module: its types, with all methods of Tensor. ``__init__.pyi`` describes the package: its functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import candelabra
+from candelabra import composite
+from candelabra.assembly import DTYPE_NAMES
+from candelabra.catalogue import OPERATORS
+from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY, NUMBERS, RANDOM
+
+PACKAGE = Path(__file__).parent.parent / "packages" / "tensor-core" / "python" / "candelabra"
+HEADER = '# ruff: noqa\n# fmt: off\n"""{what} Made by tools/make_stubs.py; not edited by hand."""\n\n'
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+
+# Names of types as the stubs write them: methods such as Tensor.float and functions such as candelabra.bool hide Python's own.
+TYPES = {
+    "Tensor": "Tensor", "Scalar": "Number", "int": "builtins.int", "float": "builtins.float", "bool": "builtins.bool",
+    "str": "builtins.str", "dtype": "Dtype", "device": "Device", "memory_format": "MemoryFormat", "Generator": "Generator",
+    "int[]": "Ints", "bool[]": "Sequence[builtins.bool]", "float[]": "Sequence[builtins.float]", "Tensor[]": "Sequence[Tensor]",
+    "Tensor?[]": "Sequence[Tensor | None]",
+}  # fmt: skip
+ANNOTATION = {
+    **{name: f"builtins.{name}" for name in ("int", "bool", "float", "str", "list", "dict", "tuple", "type", "set", "complex")},
+    "dtype": "Dtype", "memory_format": "MemoryFormat",
+}  # fmt: skip
+
+CORE = """\
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+class dtype:
+    is_floating_point: builtins.bool
+    is_complex: builtins.bool
+    is_signed: builtins.bool
+    itemsize: int
+    name: str
+    _number: int
+    def to_real(self) -> dtype: ...
+    def to_complex(self) -> dtype: ...
+
+class device:
+    type: str
+    index: int | None
+    def __init__(self, type: device | str | int, index: int | None = None) -> None: ...
+    # Any: they are put on the type in Python.
+    __enter__: Any
+    __exit__: Any
+
+class memory_format: ...
+
+class Size(tuple[int, ...]):
+    def numel(self) -> int: ...
+
+class Storage:
+    device: _Device
+    def nbytes(self) -> int: ...
+    def size(self) -> int: ...
+    def data_ptr(self) -> int: ...
+    def tobytes(self) -> bytes: ...
+    def __len__(self) -> int: ...
+
+class Generator:
+    device: _Device
+    def __init__(self, device: Device = None) -> None: ...
+    def manual_seed(self, seed: int) -> Generator: ...
+    def seed(self) -> int: ...
+    def initial_seed(self) -> int: ...
+    def get_state(self) -> Tensor: ...
+    def set_state(self, state: Tensor) -> Generator: ...
+    def clone_state(self) -> Generator: ...
+
+class Operator:
+    name: str
+    schema: str
+    tags: int
+    parameters: tuple[str, ...]
+    elementwise: builtins.bool
+    result_count: int
+    inplace: Any
+    functional: Any
+    composite: Any
+    fallback: Any
+    recorder: Any
+    inplace_recorder: Any
+    result_type: Any
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any: ...
+    def raw(self, *arguments: Any, **keywords: Any) -> Any: ...
+    def has_kernel(self, device: Device) -> builtins.bool: ...
+
+class BackendError(RuntimeError): ...
+class BackendVersionError(BackendError): ...
+class OutOfMemoryError(RuntimeError): ...
+
+Number: TypeAlias = int | float | complex
+Device: TypeAlias = device | str | int | None
+Dtype: TypeAlias = dtype
+MemoryFormat: TypeAlias = memory_format
+Ints: TypeAlias = int | Sequence[int]
+_Device: TypeAlias = device
+
+ABI_MAJOR: int
+ABI_MINOR: int
+"""
+FUNCTIONS = """\
+def declare_operator(schema: str, shape: str, tags: int, doc: str, /) -> Operator: ...
+def get_default_dtype() -> dtype: ...
+def set_default_dtype(dtype: Any, /) -> None: ...
+def promote_types(a: Any, b: Any, /) -> dtype: ...
+def can_cast(source: Any, target: Any, /) -> builtins.bool: ...
+def result_type(*operands: Any) -> dtype: ...
+def get_default_device() -> device: ...
+def set_default_device(device: Any, /) -> None: ...
+def set_backend_loader(load: Callable[[str], None], /) -> None: ...
+def register_backend(device_type: str, distribution: str, library: str | None, /) -> None: ...
+def register_kernel(device_type: str, operator_name: str, kernel: Callable[..., Any], /) -> builtins.bool: ...
+def backend_info(device: Any, /) -> dict[str, Any]: ...
+def loaded_device_types() -> list[str]: ...
+def memory_statistics(device: Any, /) -> dict[str, int]: ...
+def device_properties(device: Any, /) -> dict[str, Any]: ...
+def empty_cache(device: Any, /) -> None: ...
+def reset_peak_statistics(device: Any, /) -> None: ...
+def synchronize(device: Any, /) -> None: ...
+def set_memory_limit(device: Any, limit: int, /) -> None: ...
+def get_num_threads(device: Any, /) -> int: ...
+def set_num_threads(device: Any, count: int, /) -> None: ...
+def set_grad_enabled(enabled: builtins.bool, /) -> builtins.bool: ...
+def is_grad_enabled() -> builtins.bool: ...
+def set_inference_mode(enabled: builtins.bool, /) -> builtins.bool: ...
+def is_inference_mode_enabled() -> builtins.bool: ...
+def set_autograd_loader(load: Callable[[], Any], /) -> None: ...
+def tensor_from_data(data: Any, dtype: dtype | None, device: Any, /) -> Tensor: ...
+def tolist(tensor: Tensor, /) -> Any: ...
+def from_numpy(array: Any, /) -> Tensor: ...
+def to_numpy(tensor: Tensor, /) -> Any: ...
+def from_dlpack(ext_tensor: Any, device: Any = None, copy: builtins.bool | None = None) -> Tensor: ...
+def manual_seed(seed: int, /) -> None: ...
+def default_generator(device: Any, /) -> Generator: ...
+def __getattr__(name: str) -> Any: ...
+"""
+# What the core itself gives to Tensor.
+TENSOR = """\
+    shape: Size
+    dtype: _Dtype
+    device: _Device
+    ndim: builtins.int
+    itemsize: builtins.int
+    nbytes: builtins.int
+    requires_grad: builtins.bool
+    grad: Any
+    grad_fn: Any
+    is_leaf: builtins.bool
+    output_nr: builtins.int
+    retains_grad: builtins.bool
+    data: Tensor
+    real: Tensor
+    imag: Tensor
+    _version: builtins.int
+    _base: Any
+    _hooks: Any
+    _backward_hooks: Any
+    # Tensors have a __dict__: anything may be kept on them.
+    def __getattr__(self, name: builtins.str) -> Any: ...
+    def __setattr__(self, name: builtins.str, value: Any) -> None: ...
+    def size(self, dim: builtins.int | None = None) -> Any: ...
+    def stride(self, dim: builtins.int | None = None) -> Any: ...
+    def is_contiguous(self, memory_format: MemoryFormat = ...) -> builtins.bool: ...
+    def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor: ...
+    def storage_offset(self) -> builtins.int: ...
+    def numel(self) -> builtins.int: ...
+    def dim(self) -> builtins.int: ...
+    def element_size(self) -> builtins.int: ...
+    def data_ptr(self) -> builtins.int: ...
+    def untyped_storage(self) -> Storage: ...
+    def is_floating_point(self) -> builtins.bool: ...
+    def is_complex(self) -> builtins.bool: ...
+    def is_signed(self) -> builtins.bool: ...
+    def is_inference(self) -> builtins.bool: ...
+    def item(self) -> Any: ...
+    def tolist(self) -> Any: ...
+    def numpy(self, *, force: builtins.bool = False) -> Any: ...
+    def _is_view(self) -> builtins.bool: ...
+    def _set_history(self, node: Any, output_number: builtins.int = 0, /) -> None: ...
+    def _clear_history(self) -> None: ...
+    def _bump_version(self) -> None: ...
+    @staticmethod
+    def _make_subclass(cls: builtins.type, data: Tensor, requires_grad: builtins.bool = False, /) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any: ...
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any: ...
+    def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]: ...
+    def __len__(self) -> builtins.int: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __contains__(self, element: Any) -> builtins.bool: ...
+    def __getitem__(self, key: Any) -> Tensor: ...
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+    def __bool__(self) -> builtins.bool: ...
+    def __int__(self) -> builtins.int: ...
+    def __float__(self) -> builtins.float: ...
+    def __complex__(self) -> builtins.complex: ...
+    def __index__(self) -> builtins.int: ...
+    def __hash__(self) -> builtins.int: ...
+"""
+UNARY_SLOTS = ("neg", "pos", "abs", "invert")
+BINARY_SLOTS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+# Python's own names for these have another signature than the methods here.
+OVERRIDES = {"__reduce_ex__", "__format__"}
+# candelabra.autograd puts its own in their place.
+REPLACED = {"backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
+
+
+def slots() -> list[str]:
+    """Return the number slots of Tensor."""
+    lines = [f"    def __{name}__(self) -> Tensor: ..." for name in UNARY_SLOTS]
+    for name in BINARY_SLOTS:
+        lines += [f"    def __{kind}{name}__(self, other: Any) -> Tensor: ..." for kind in ("", "r", "i")]
+    for name in COMPARISONS:
+        ignore = "  # type: ignore[override]" if name in ("eq", "ne") else ""
+        lines.append(f"    def __{name}__(self, other: Any) -> Tensor: ...{ignore}")
+    return lines
+
+
+def schema_parameters(operator: Any, method: bool) -> str:
+    """Return the parameters of an operator as a stub has them."""
+    text = operator.schema
+    inside = text[text.index("(") + 1 : text.index(") ->")]
+    # Commas between parameters, not those in defaults such as (1, 2).
+    parts = [part.strip() for part in re.split(r",\s*(?![^()]*\))", inside) if part.strip()]
+    made, keyword_only = [], False
+    positional = [p for p in parts[: parts.index("*")] if p] if "*" in parts else parts
+    if len(positional) == 2 and re.match(r"int\[\] ", positional[1]):
+        return "self, *arguments: Any, **keywords: Any" if method else "input: Tensor, *arguments: Any, **keywords: Any"
+    for position, part in enumerate(parts):
+        if part == "*":
+            keyword_only = True
+            made.append("*")
+            continue
+        declaration, _, default = part.partition("=")
+        kind, name = declaration.rsplit(" ", 1)
+        kind = re.sub(r"\([a-z]!?\)", "", kind)
+        kind = re.sub(r"\[\d+\]", "[]", kind)
+        optional = kind.endswith("?")
+        annotation = TYPES[kind.removesuffix("?")]
+        if kind.startswith("Tensor") and "[" not in kind and operator.tags & NUMBERS and not (method and position == 0):
+            annotation = "Tensor | Number"
+        if optional and annotation != "Device":
+            annotation += " | None"
+        if position == 0 and method:
+            made.append("self")
+            continue
+        if name == "self":
+            name = "input"
+        if name == "from":
+            return "self, *arguments: Any, **keywords: Any" if method else "*arguments: Any, **keywords: Any"
+        made.append(f"{name}: {annotation}" + (" = ..." if default else ""))
+    if not keyword_only:
+        made.append("*")
+    made.append("out: Any = ...")
+    if operator.tags & RANDOM:
+        made.append("generator: Generator | None = ...")
+    return ", ".join(made)
+
+
+def operator_line(name: str, operator: Any, method: bool) -> str:
+    """Return the stub of an operator."""
+    returns = "Tensor" if operator.result_count == 1 else "Any" if operator.result_count else "None"
+    if operator.fallback is not None or name in ("var", "std"):
+        first = "self" if method else "input: Tensor"
+        return f"def {name}({first}, *arguments: Any, **keywords: Any) -> Any: ..."
+    return f"def {name}({schema_parameters(operator, method)}) -> {returns}: ..."
+
+
+def annotation_text(annotation: Any) -> str:
+    """Return an annotation with the names of the stubs."""
+    if annotation is inspect.Parameter.empty:
+        return "Any"
+    return re.sub(r"\b(\w+)\b(?![\w.])", lambda m: ANNOTATION.get(m[1], m[1]), str(annotation))
+
+
+def function_line(name: str, function: Any, method: bool) -> str:
+    """Return the stub of a Python function."""
+    made, star = [], False
+    for position, p in enumerate(inspect.signature(function).parameters.values()):
+        if position == 0 and method:
+            made.append("self")
+            continue
+        if p.kind is p.VAR_POSITIONAL:
+            made.append(f"*{p.name}: {annotation_text(p.annotation)}")
+            star = True
+        elif p.kind is p.VAR_KEYWORD:
+            made.append(f"**{p.name}: {annotation_text(p.annotation)}")
+        else:
+            if p.kind is p.KEYWORD_ONLY and not star:
+                made.append("*")
+                star = True
+            made.append(f"{p.name}: {annotation_text(p.annotation)}" + (" = ..." if p.default is not p.empty else ""))
+    returns = annotation_text(inspect.signature(function).return_annotation)
+    ignore = "  # type: ignore[override]" if name in OVERRIDES else ""
+    return f"def {name}({', '.join(made)}) -> {returns}: ...{ignore}"
+
+
+def alias_lines(known: dict[str, str]) -> None:
+    """Add the other names of operators."""
+    for alias, name in composite.ALIASES.items():
+        for suffix in ("", "_"):
+            if name + suffix in known:
+                known[alias + suffix] = known[name + suffix].replace(f"def {name + suffix}(", f"def {alias + suffix}(", 1)
+
+
+def core_stub() -> str:
+    """Return ``_C.pyi``."""
+    methods: dict[str, str] = {}
+    for name, operator in OPERATORS.items():
+        if operator.tags & HIDDEN:
+            continue
+        if not operator.tags & FUNCTION_ONLY:
+            methods[name] = operator_line(name, operator, True)
+        if operator.inplace is not None:
+            methods[operator.inplace.name] = operator_line(operator.inplace.name, operator.inplace, True)
+    for name, function in composite.METHODS.items():
+        methods[name] = f"{name}: Callable[..., Any]" if name in REPLACED else function_line(name, function, True)
+    alias_lines(methods)
+    already = set(re.findall(r"    def (\w+)\(", TENSOR))
+    lines = [f"    {text}" for name, text in sorted(methods.items()) if name not in already]
+    properties = []
+    for name, attribute in composite.PROPERTIES.items():
+        if attribute.fset is None:
+            returns = annotation_text(inspect.signature(attribute.fget).return_annotation)
+            properties += ["    @property", f"    def {name}(self) -> {returns}: ..."]
+    tensor = "class Tensor:\n" + TENSOR + "\n".join([*slots(), *properties, *lines]) + "\n"
+    values = "".join(f"{name}: dtype\n" for name in DTYPES)
+    values += "contiguous_format: memory_format\nchannels_last: memory_format\npreserve_format: memory_format\n"
+    return (
+        HEADER.format(what="The extension module.")
+        + CORE
+        + "_Dtype: TypeAlias = dtype\n"
+        + values
+        + "\n"
+        + tensor
+        + "\n"
+        + FUNCTIONS
+    )
+
+
+def package_stub() -> str:
+    """Return ``__init__.pyi``."""
+    functions: dict[str, str] = {}
+    for name, operator in OPERATORS.items():
+        if operator.tags & (HIDDEN | METHOD_ONLY):
+            continue
+        functions[name] = operator_line(name, operator, False)
+        if operator.inplace is not None and len(operator.parameters) == 1:
+            functions[operator.inplace.name] = operator_line(operator.inplace.name, operator.inplace, False)
+    for name, function in composite.FUNCTIONS.items():
+        functions[name] = function_line(name, function, False)
+    alias_lines(functions)
+    types = ["BackendError", "BackendVersionError", "Generator", "OutOfMemoryError", "Size", "Storage", "Tensor", "device", "dtype"]
+    types += ["memory_format", "contiguous_format", "channels_last", "preserve_format", *(d for d in DTYPES if d != "bool")]
+    modules = {
+        "grad_mode": [
+            "enable_grad",
+            "inference_mode",
+            "is_grad_enabled",
+            "is_inference_mode_enabled",
+            "no_grad",
+            "set_grad_enabled",
+        ],
+        "defaults": candelabra.defaults.__all__,
+        "layout": ["layout", "strided"],
+        "numeric_info": ["finfo", "iinfo"],
+        "printing": ["set_printoptions"],
+        "serialization": ["load", "save"],
+        "version": ["__version__"],
+    }
+    text = HEADER.format(what="The package: functions, dtypes and modules.")
+    text += "import builtins\nfrom collections.abc import Callable, Sequence\nfrom typing import Any\n\n"
+    text += "from . import _C as _C\n"
+    text += "".join(
+        f"from . import {m} as {m}\n" for m in ("backends", "catalogue", "defaults", "linalg", "return_types", "serialization")
+    )
+    text += "from ._C import Device, Dtype, Ints, MemoryFormat, Number\n"
+    text += "".join(f"from ._C import {name} as {name}\n" for name in types)
+    text += "".join(f"from .{module} import {name} as {name}\n" for module, names in modules.items() for name in names)
+    text += "\nUntypedStorage = Storage\ninf: builtins.float\nnan: builtins.float\npi: builtins.float\ne: builtins.float\nnewaxis: None\n"
+    text += "ops: Any\ntesting: Any\ndefault_generator: Generator\n"
+    text += "".join(f"{name}: Dtype\n" for name in DTYPE_NAMES)
+    return text + "\n" + "\n".join(line for _, line in sorted(functions.items())) + "\n"
+
+
+def main() -> int:
+    """Write the stubs, or tell whether they are what would be written."""
+    stale = []
+    for name, text in {"_C.pyi": core_stub(), "__init__.pyi": package_stub()}.items():
+        path = PACKAGE / name
+        if "--check" in sys.argv:
+            if not path.exists() or path.read_text() != text:
+                stale.append(name)
+        else:
+            path.write_text(text)
+    if stale:
+        print(f"out of date: {', '.join(stale)}; run python tools/make_stubs.py")
+    return int(bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
