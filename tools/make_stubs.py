@@ -235,7 +235,9 @@ def slots() -> list[str]:
     """Return the number slots of Tensor."""
     lines = [f"    def __{name}__(self) -> Tensor: ..." for name in UNARY_SLOTS]
     for name in BINARY_SLOTS:
-        lines += [f"    def __{kind}{name}__(self, other: Any) -> Tensor: ..." for kind in ("", "r", "i")]
+        lines += [
+            f"    def __{kind}{name}__(self, other: Any) -> Tensor: ..." for kind in ("", "r", "i") if kind + name != "imatmul"
+        ]
     for name in COMPARISONS:
         ignore = "  # type: ignore[override]" if name in ("eq", "ne") else ""
         lines.append(f"    def __{name}__(self, other: Any) -> Tensor: ...{ignore}")

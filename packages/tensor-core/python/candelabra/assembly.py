@@ -65,6 +65,8 @@ def assemble(tensor: Any) -> dict[str, Any]:
                 setattr(tensor, alias + suffix, tensor.__dict__[name + suffix])
     tensor.__repr__ = printing.tensor_text
     tensor.__array_priority__ = 1000
+    tensor.__ilshift__ = OPERATORS["bitwise_left_shift"].inplace
+    tensor.__irshift__ = OPERATORS["bitwise_right_shift"].inplace
     # What pickle looks up when it meets a function or an operator.
     for made in composite.FUNCTIONS.values():
         made.__module__ = "candelabra"
