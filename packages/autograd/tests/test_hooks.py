@@ -262,3 +262,26 @@ def test_gradient_of_a_leaf_with_hooks_is_taken_without_a_copy():
     x.register_hook(lambda grad: pointers.append(grad.data_ptr()))
     (x * 3).sum().backward()
     assert x.grad.data_ptr() == pointers[0]
+
+
+def test_saved_tensors_hooks_of_custom_functions():
+    class Product(autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            result = x * y
+            ctx.save_for_backward(x, y, result)
+            return result
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y, result = ctx.saved_tensors
+            return grad * y * result / (x * y), grad * x * result / (x * y)
+
+    x, y = leaf(2.0, 3.0), leaf(0.5, 4.0)
+    with graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        made = Product.apply(x * 1, y)
+    (first,) = autograd.grad(made.square().sum(), x, create_graph=True)
+    of_x, of_y = autograd.grad(first.sum(), (x, y))
+    assert first.tolist() == pytest.approx((2 * x * y * y).tolist())
+    assert of_x.tolist() == pytest.approx((2 * y * y).tolist())
+    assert of_y.tolist() == pytest.approx((4 * x * y).tolist())

@@ -10,7 +10,7 @@ from candelabra import Tensor
 
 from .anomaly import annotate, is_anomaly_enabled
 from .fitting import fit, like
-from .graph import pack, unpack
+from .graph import history_of, pack, reconnected, unpack
 from .inplace import rebase
 from .node import FREED, MultiNode, next_sequence, own_result, raise_modified
 
@@ -82,8 +82,9 @@ class FunctionNode(MultiNode):
             raise RuntimeError(FREED)
         restored = []
         for kind, value, version in self._saved:
-            if kind == "packed":
-                restored.append(unpack(value))
+            if version == "packed":
+                packed, history = value
+                restored.append(reconnected(unpack(packed), (self, kind) if isinstance(kind, int) else history))
                 continue
             if value is not None and version is not None and value._version != version:
                 raise_modified(self, value, version, kind != "input")
@@ -340,10 +341,11 @@ def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], res
         if tensor is None:
             kept.append(("input", None, None))
             continue
+        own = number is not None and (results[number].grad_fn is node or _among(tensor, node.dirty))
         packed = pack(tensor)
         if packed is not None:
-            kept.append(("packed", packed, None))
-        elif number is not None and (results[number].grad_fn is node or _among(tensor, node.dirty)):
+            kept.append((number if own else "input", (packed, None if own else history_of(tensor)), "packed"))
+        elif own:
             kept.append((number, tensor.detach(), tensor._version))
         else:
             kept.append(("input", tensor, tensor._version))

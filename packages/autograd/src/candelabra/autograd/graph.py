@@ -10,7 +10,7 @@ import candelabra
 from candelabra import Tensor
 
 from .hooks import RemovableHandle, node_hooks, register_hook
-from .node import Node, resolve
+from .node import Node, SingleNode, next_sequence, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -114,14 +114,10 @@ def _pack_node(node: Node) -> None:
     saved = getattr(node, "_saved", None)
     if not isinstance(saved, tuple) or not any(isinstance(entry, Tensor) for entry in saved):
         return
-    edges = {id(edge): edge for edge in node.all_edges() if isinstance(edge, Tensor)}
     entries: list[Any] = []
     for entry in saved:
         entries.append(pack(entry) if isinstance(entry, Tensor) else entry)
-    histories = [
-        (entry.grad_fn, entry.output_nr) if isinstance(entry, Tensor) and entry.grad_fn is not None else edges.get(id(entry))
-        for entry in saved
-    ]
+    histories = [history_of(entry) if isinstance(entry, Tensor) else None for entry in saved]
     node._saved = tuple(entries)
 
     def prepare() -> None:
@@ -131,14 +127,7 @@ def _pack_node(node: Node) -> None:
         restored: list[Any] = list(packed)
         for position, entry in enumerate(packed):
             if isinstance(entry, _Packed):
-                tensor = unpack(entry)
-                history = histories[position]
-                if isinstance(history, Tensor):
-                    if candelabra.is_grad_enabled():
-                        tensor = tensor if tensor is history else _ConnectedTensor(tensor, history)
-                elif history is not None and candelabra.is_grad_enabled():
-                    tensor = tensor.detach()
-                    tensor._set_history(*history)
+                tensor = reconnected(unpack(entry), histories[position])
                 restored[position] = tensor
                 # The version is that of the tensor that came back: the hook answers for its contents.
                 if position + 1 < len(restored) and restored[position + 1] is not None:
@@ -148,19 +137,32 @@ def _pack_node(node: Node) -> None:
     node_hooks(node).prepare = prepare
 
 
-def _ConnectedTensor(tensor: Tensor, leaf: Tensor) -> Tensor:
-    """Give a restored tensor the place of the leaf that it is the value of."""
-    from .node import SingleNode, next_sequence
+class Restored(SingleNode):
+    """The history of a leaf's value that came back from a hook: its gradient is the leaf's."""
 
-    class Restored(SingleNode):
-        __slots__ = ()
+    __slots__ = ()
 
-        def backward(self, grad: Tensor) -> Tensor:
-            return grad
+    def backward(self, grad: Tensor) -> Tensor:
+        return grad
 
-    node = Restored()
-    node._sequence, node._hooks, node._edge = next_sequence(), None, leaf
+
+def history_of(tensor: Tensor) -> Any:
+    """Note the place on the tape of a tensor that is packed: its node and number, the leaf itself, or None."""
+    if not tensor.requires_grad:
+        return None
+    return tensor if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
+
+
+def reconnected(tensor: Tensor, history: Any) -> Tensor:
+    """Give a tensor that came back from a hook the place on the tape it was packed at, where gradients are recorded."""
+    if history is None or tensor is history or not candelabra.is_grad_enabled():
+        return tensor
     tensor = tensor.detach()
+    if isinstance(history, tuple):
+        tensor._set_history(*history)
+        return tensor
+    node = Restored()
+    node._sequence, node._hooks, node._edge = next_sequence(), None, history
     tensor._set_history(node)
     return tensor
 

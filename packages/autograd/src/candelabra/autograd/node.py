@@ -168,7 +168,7 @@ class AccumulateGrad:
 
     def name(self) -> str:
         """Name of the operation."""
-        return "torch::autograd::AccumulateGrad"
+        return "AccumulateGrad"
 
     @property
     def metadata(self) -> dict[Any, Any]:
