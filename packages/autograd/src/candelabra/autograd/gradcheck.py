@@ -305,7 +305,9 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: floa
         for row in range(2):
             alone = compute_grad(output, targets, batch[row], retain_graph=True, allow_unused=True)
             for a, b in zip(together, alone, strict=True):
-                if (a is None) != (b is None) or (a is not None and not candelabra.allclose(a[row], b, rtol, atol)):
+                if (a is None) != (b is None) or (
+                    a is not None and b is not None and not candelabra.allclose(a[row], b, rtol, atol)
+                ):
                     raise GradcheckError("Batched gradients differ from gradients computed one by one")
 
 
