@@ -28,7 +28,8 @@ void allocator_after_fork();
 template <typename T>
 class Scratch {
  public:
-  explicit Scratch(int64_t count) : bytes_(static_cast<size_t>(count > 0 ? count : 1) * sizeof(T)), data_(static_cast<T*>(allocate(bytes_))) {}
+  explicit Scratch(int64_t count)
+      : bytes_(static_cast<size_t>(count > 0 ? count : 1) * sizeof(T)), data_(static_cast<T*>(allocate(bytes_))) {}
   ~Scratch() { deallocate(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

@@ -126,7 +126,8 @@ class Driver {
       for (int64_t item = begin; item < end; ++item) {
         Position<N> at(outer, item / row_tiles);
         int64_t j = item % row_tiles * rows, tile_rows = std::min(rows, g_.sizes[across_] - j);
-        for (int64_t i = 0; i < g_.sizes[0]; i += columns) tile(at, i, std::min(columns, g_.sizes[0] - i), j, tile_rows, in, buffers);
+        for (int64_t i = 0; i < g_.sizes[0]; i += columns)
+          tile(at, i, std::min(columns, g_.sizes[0] - i), j, tile_rows, in, buffers);
       }
     });
   }
@@ -280,9 +281,12 @@ class Driver {
 void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {
   if (out.numel == 0) return;
   switch (count) {
-    case 1: return Driver<2>(blocks, {&out, in[0]}).run();
-    case 2: return Driver<3>(blocks, {&out, in[0], in[1]}).run();
-    default: return Driver<4>(blocks, {&out, in[0], in[1], in[2]}).run();
+    case 1:
+      return Driver<2>(blocks, {&out, in[0]}).run();
+    case 2:
+      return Driver<3>(blocks, {&out, in[0], in[1]}).run();
+    default:
+      return Driver<4>(blocks, {&out, in[0], in[1], in[2]}).run();
   }
 }
 

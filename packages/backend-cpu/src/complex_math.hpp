@@ -11,7 +11,9 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace complex_math {
 
 template <typename T>
-std::complex<T> exp2(std::complex<T> z) { return std::exp(z * static_cast<T>(0.693147180559945309417)); }
+std::complex<T> exp2(std::complex<T> z) {
+  return std::exp(z * static_cast<T>(0.693147180559945309417));
+}
 
 // e^x cos y - 1 = expm1(x) cos y - 2 sin^2(y/2)
 template <typename T>
@@ -32,7 +34,9 @@ std::complex<T> log1p(std::complex<T> z) {
 }
 
 template <typename T>
-std::complex<T> log2(std::complex<T> z) { return std::log(z) * static_cast<T>(1.44269504088896340736); }
+std::complex<T> log2(std::complex<T> z) {
+  return std::log(z) * static_cast<T>(1.44269504088896340736);
+}
 
 // sign: the point of the unit circle in the direction of z
 template <typename T>

@@ -110,25 +110,63 @@ using real_t = typename real_type<T>::type;
 
 template <typename T>
 struct dtype_of;
-template <> struct dtype_of<bool> { static constexpr int32_t value = CB_BOOL; };
-template <> struct dtype_of<uint8_t> { static constexpr int32_t value = CB_UINT8; };
-template <> struct dtype_of<int8_t> { static constexpr int32_t value = CB_INT8; };
-template <> struct dtype_of<int16_t> { static constexpr int32_t value = CB_INT16; };
-template <> struct dtype_of<int32_t> { static constexpr int32_t value = CB_INT32; };
-template <> struct dtype_of<int64_t> { static constexpr int32_t value = CB_INT64; };
-template <> struct dtype_of<Half> { static constexpr int32_t value = CB_FLOAT16; };
-template <> struct dtype_of<BFloat16> { static constexpr int32_t value = CB_BFLOAT16; };
-template <> struct dtype_of<float> { static constexpr int32_t value = CB_FLOAT32; };
-template <> struct dtype_of<double> { static constexpr int32_t value = CB_FLOAT64; };
-template <> struct dtype_of<complex64> { static constexpr int32_t value = CB_COMPLEX64; };
-template <> struct dtype_of<complex128> { static constexpr int32_t value = CB_COMPLEX128; };
+template <>
+struct dtype_of<bool> {
+  static constexpr int32_t value = CB_BOOL;
+};
+template <>
+struct dtype_of<uint8_t> {
+  static constexpr int32_t value = CB_UINT8;
+};
+template <>
+struct dtype_of<int8_t> {
+  static constexpr int32_t value = CB_INT8;
+};
+template <>
+struct dtype_of<int16_t> {
+  static constexpr int32_t value = CB_INT16;
+};
+template <>
+struct dtype_of<int32_t> {
+  static constexpr int32_t value = CB_INT32;
+};
+template <>
+struct dtype_of<int64_t> {
+  static constexpr int32_t value = CB_INT64;
+};
+template <>
+struct dtype_of<Half> {
+  static constexpr int32_t value = CB_FLOAT16;
+};
+template <>
+struct dtype_of<BFloat16> {
+  static constexpr int32_t value = CB_BFLOAT16;
+};
+template <>
+struct dtype_of<float> {
+  static constexpr int32_t value = CB_FLOAT32;
+};
+template <>
+struct dtype_of<double> {
+  static constexpr int32_t value = CB_FLOAT64;
+};
+template <>
+struct dtype_of<complex64> {
+  static constexpr int32_t value = CB_COMPLEX64;
+};
+template <>
+struct dtype_of<complex128> {
+  static constexpr int32_t value = CB_COMPLEX128;
+};
 template <typename T>
 constexpr int32_t dtype_v = dtype_of<T>::value;
 
 template <typename... Ts>
 struct Types {};
 template <typename... As, typename... Bs>
-Types<As..., Bs...> operator+(Types<As...>, Types<Bs...>) { return {}; }
+Types<As..., Bs...> operator+(Types<As...>, Types<Bs...>) {
+  return {};
+}
 
 using BoolType = Types<bool>;
 using IntegerTypes = Types<uint8_t, int8_t, int16_t, int32_t, int64_t>;
@@ -136,8 +174,8 @@ using FullFloatTypes = Types<float, double>;
 using HalfTypes = Types<Half, BFloat16>;
 using FloatTypes = Types<Half, BFloat16, float, double>;
 using ComplexTypes = Types<complex64, complex128>;
-using RealTypes = decltype(IntegerTypes{} + FloatTypes{});                  // no bool
-using NumberTypes = decltype(RealTypes{} + ComplexTypes{});                 // no bool
+using RealTypes = decltype(IntegerTypes{} + FloatTypes{});   // no bool
+using NumberTypes = decltype(RealTypes{} + ComplexTypes{});  // no bool
 using AllTypes = decltype(BoolType{} + NumberTypes{});
 
 // Calls f.operator()<T>() with the type of this dtype; "not implemented" where it is not in the list.
@@ -160,23 +198,46 @@ struct Bits128 {
 template <typename F>
 void dispatch_size(int64_t itemsize, F&& f) {
   switch (itemsize) {
-    case 1: return f.template operator()<uint8_t>();
-    case 2: return f.template operator()<uint16_t>();
-    case 4: return f.template operator()<uint32_t>();
-    case 8: return f.template operator()<uint64_t>();
-    default: return f.template operator()<Bits128>();
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    case 8:
+      return f.template operator()<uint64_t>();
+    default:
+      return f.template operator()<Bits128>();
   }
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
 
 constexpr int64_t itemsize_table[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-inline int64_t itemsize(int32_t dtype) { return itemsize_table[dtype]; }
-constexpr bool is_complex_dtype(int32_t dtype) { return dtype >= CB_COMPLEX64; }
-constexpr bool is_floating_dtype(int32_t dtype) { return dtype >= CB_FLOAT16 && dtype <= CB_FLOAT64; }
-constexpr bool is_integer_dtype(int32_t dtype) { return dtype <= CB_INT64; }  // bool included
+inline int64_t itemsize(int32_t dtype) {
+  return itemsize_table[dtype];
+}
+constexpr bool is_complex_dtype(int32_t dtype) {
+  return dtype >= CB_COMPLEX64;
+}
+constexpr bool is_floating_dtype(int32_t dtype) {
+  return dtype >= CB_FLOAT16 && dtype <= CB_FLOAT64;
+}
+constexpr bool is_integer_dtype(int32_t dtype) {
+  return dtype <= CB_INT64;
+}  // bool included
 
 inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// A floating-point number as an integer, toward zero. Outside of the integer's range, and for NaN, C++ leaves open what happens;
+// the processor gives the least integer of 32 or 64 bits, whose low bits the narrower types take. That is what PyTorch gives, too.
+template <typename R, typename A>
+[[gnu::no_sanitize("float-cast-overflow")]] inline R truncated(A value) {
+  if constexpr (sizeof(R) < 4 || std::is_same_v<R, int32_t>)
+    return static_cast<R>(static_cast<int32_t>(value));
+  else
+    return static_cast<R>(static_cast<int64_t>(value));
+}
 
 // A Python number as T; integers wrap, a complex number's imaginary part is dropped for a real T.
 template <typename T>
@@ -189,17 +250,23 @@ T scalar_to(const cb_scalar& scalar) {
   else if constexpr (is_half_v<T>)
     return T(static_cast<float>(scalar.re));
   else if constexpr (is_integer_v<T>)
-    return whole ? static_cast<T>(scalar.i) : static_cast<T>(static_cast<int64_t>(scalar.re));
+    return whole ? static_cast<T>(scalar.i) : static_cast<T>(truncated<int64_t>(scalar.re));
   else
     return static_cast<T>(scalar.re);
 }
 
 template <typename T>
-const T* data(const cb_tensor& tensor) { return static_cast<const T*>(tensor.data); }
+const T* data(const cb_tensor& tensor) {
+  return static_cast<const T*>(tensor.data);
+}
 template <typename T>
-T* data(cb_tensor& tensor) { return static_cast<T*>(tensor.data); }
+T* data(cb_tensor& tensor) {
+  return static_cast<T*>(tensor.data);
+}
 template <typename T>
-T* mutable_data(const cb_tensor& tensor) { return static_cast<T*>(tensor.data); }
+T* mutable_data(const cb_tensor& tensor) {
+  return static_cast<T*>(tensor.data);
+}
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
 

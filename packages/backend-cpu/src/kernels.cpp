@@ -13,7 +13,9 @@ Failure failure(cb_status status, const char* format, ...) {
   return Failure(status, text);
 }
 
-Failure not_implemented() { return Failure(CB_NOT_IMPLEMENTED, ""); }
+Failure not_implemented() {
+  return Failure(CB_NOT_IMPLEMENTED, "");
+}
 
 static void write_message(cb_call* call, const char* text) noexcept {
   if (call->error && call->error_capacity) std::snprintf(call->error, call->error_capacity, "%s", text);

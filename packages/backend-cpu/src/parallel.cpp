@@ -59,7 +59,8 @@ int32_t quota() {
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string limit;
   double period = 0;
-  if (v2 >> limit >> period && limit != "max" && period > 0) return static_cast<int32_t>((std::atof(limit.c_str()) + period - 1) / period);
+  if (v2 >> limit >> period && limit != "max" && period > 0)
+    return static_cast<int32_t>((std::atof(limit.c_str()) + period - 1) / period);
   double used = read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), each = read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
   if (used > 0 && each > 0) return static_cast<int32_t>((used + each - 1) / each);
   return 0;
@@ -104,7 +105,9 @@ void forked() {
   use_library_threads();
 }
 
-bool in_parallel() { return parallel_detail::inside; }
+bool in_parallel() {
+  return parallel_detail::inside;
+}
 
 void use_library_threads(int32_t at_most) {
   int32_t wanted = parallel_detail::inside ? 1 : std::min(at_most, thread_count());

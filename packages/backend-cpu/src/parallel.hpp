@@ -17,7 +17,9 @@ void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void*
 }  // namespace parallel_detail
 
 int32_t default_thread_count();
-inline int32_t thread_count() { return parallel_detail::threads.load(std::memory_order_relaxed); }
+inline int32_t thread_count() {
+  return parallel_detail::threads.load(std::memory_order_relaxed);
+}
 void set_thread_count(int32_t count);
 // In a forked child libgomp's threads are gone and its team would wait for them for ever: the child computes on one thread.
 void forked();
@@ -37,11 +39,14 @@ inline void parallel_for(int64_t n, int64_t grain, F&& f) {
   }
   int64_t pieces = std::min<int64_t>(threads, (n + grain - 1) / grain);
   parallel_detail::run(
-      n, pieces, [](void* context, int64_t begin, int64_t end) { (*static_cast<std::remove_reference_t<F>*>(context))(begin, end); },
+      n, pieces,
+      [](void* context, int64_t begin, int64_t end) { (*static_cast<std::remove_reference_t<F>*>(context))(begin, end); },
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 // The grain for items that each cost `work` times as much as a float addition.
-inline int64_t grain_for(int64_t work) { return std::max<int64_t>(1, light_grain / std::max<int64_t>(1, work)); }
+inline int64_t grain_for(int64_t work) {
+  return std::max<int64_t>(1, light_grain / std::max<int64_t>(1, work));
+}
 
 }  // namespace candelabra::cpu

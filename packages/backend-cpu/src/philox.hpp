@@ -1,4 +1,5 @@
-// Many blocks of Philox 4x32-10 at a time. The generator itself, and which word belongs to which element, is in candelabra/random.hpp.
+// Many blocks of Philox 4x32-10 at a time. The generator itself, and which word belongs to which element, is in
+// candelabra/random.hpp.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,8 @@ void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, 
     full_columns = columns & ~int64_t{7};
     full_rows = rows & ~int64_t{7};
     for (int64_t j = 0; j < full_rows; j += 8)
-      for (int64_t i = 0; i < full_columns; i += 8) transpose_8x8(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
+      for (int64_t i = 0; i < full_columns; i += 8)
+        transpose_8x8(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
   }
   for (int64_t j = 0; j < rows; ++j)
     for (int64_t i = j < full_rows ? full_columns : 0; i < columns; ++i) out[i + j * out_stride] = in[i * in_stride + j];

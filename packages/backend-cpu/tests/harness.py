@@ -21,7 +21,20 @@ LIBRARY = Path(
 
 OK, RUNTIME_ERROR, OUT_OF_MEMORY, VALUE_ERROR, INDEX_ERROR, TYPE_ERROR, NOT_IMPLEMENTED = range(7)
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 CODES = {name: code for code, name in enumerate(DTYPES)}
 
 
@@ -205,7 +218,9 @@ class Backend:
         array = value.bits if isinstance(value, BFloat16) else value
         dtype = "bfloat16" if isinstance(value, BFloat16) else array.dtype.name
         if reduced:  # a dimension of size 1 may be one of the kept ones; its stride does not matter
-            strides = [0 if size == 1 else stride // array.itemsize for size, stride in zip(array.shape, array.strides, strict=True)]
+            strides = [
+                0 if size == 1 else stride // array.itemsize for size, stride in zip(array.shape, array.strides, strict=True)
+            ]
         else:
             strides = [stride // array.itemsize for stride in array.strides]
         sizes = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
@@ -270,7 +285,9 @@ class Backend:
         kept.append(value)
         return value
 
-    def prepare(self, operator: str, outputs: Sequence[Any], *arguments: Any, seed: int = 0, offset: int = 0) -> tuple[Any, Call_, list[Any]]:
+    def prepare(
+        self, operator: str, outputs: Sequence[Any], *arguments: Any, seed: int = 0, offset: int = 0
+    ) -> tuple[Any, Call_, list[Any]]:
         """Build a call once, to be run (and timed) many times: ``kernel(ctypes.byref(call))``."""
         kept: list[Any] = []
         out = (Tensor_ * max(1, len(outputs)))()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import subprocess
 import sys
 import threading
@@ -37,7 +38,7 @@ def test_blocks_are_aligned_apart_and_reused(size: int) -> None:
     blocks = [allocate(size) for _ in range(20)]
     assert all(block % 64 == 0 for block in blocks)
     ordered = sorted(blocks)
-    assert all(b - a >= size for a, b in zip(ordered, ordered[1:], strict=False))
+    assert all(b - a >= size for a, b in itertools.pairwise(ordered))
     for block in blocks:  # all of it is there
         ctypes.memset(block, 0xAB, size)
     for block in blocks:
@@ -52,7 +53,7 @@ def test_every_size_class_holds_what_was_asked() -> None:
     sizes = sorted({int(1.07**k) + offset for k in range(1, 230) for offset in (0, 1)})
     blocks = [(allocate(size), size) for size in sizes]
     spans = sorted((address, address + size) for address, size in blocks)
-    assert all(first[1] <= second[0] for first, second in zip(spans, spans[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(spans))
     for block in blocks:
         deallocate(*block)
 

@@ -40,7 +40,9 @@ def test_every_pair_of_dtypes(source: str, target: str, layout: str) -> None:
     if target in ("uint8",) and source.startswith(("float", "complex")):
         wanted = a.real.astype(np.int64).astype(np.uint8)  # negative numbers wrap
     else:
-        wanted = (a.real if source.startswith("complex") and not target.startswith("complex") and target != "bool" else a).astype(target)
+        wanted = (a.real if source.startswith("complex") and not target.startswith("complex") and target != "bool" else a).astype(
+            target
+        )
     assert np.array_equal(out, wanted)
 
 
@@ -132,7 +134,9 @@ def test_linspace(dtype: str, steps: int) -> None:
     out = np.zeros(steps, dtype)
     call("linspace", [out], Scalar(-2.0), Scalar(5.0), steps, 0, None)
     wanted = np.linspace(-2, 5, steps)
-    np.testing.assert_allclose(out, np.trunc(wanted + np.copysign(1e-9, wanted)) if dtype == "int32" else wanted.astype(dtype), atol=1e-5)
+    np.testing.assert_allclose(
+        out, np.trunc(wanted + np.copysign(1e-9, wanted)) if dtype == "int32" else wanted.astype(dtype), atol=1e-5
+    )
     if steps > 1:
         assert out[0] == -2
         assert out[-1] == 5

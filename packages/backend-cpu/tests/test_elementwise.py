@@ -78,7 +78,9 @@ def test_gamma_functions(dtype: str) -> None:
     np.testing.assert_allclose(out, scipy.special.gammaln(x.astype(np.float64)), rtol=tolerance, atol=tolerance)
     x = uniform(-8, 30, 3000, dtype)
     call("digamma", [out], x)
-    np.testing.assert_allclose(out, scipy.special.digamma(x.astype(np.float64)), rtol=1e-3 if dtype == "float32" else 1e-10, atol=tolerance)
+    np.testing.assert_allclose(
+        out, scipy.special.digamma(x.astype(np.float64)), rtol=1e-3 if dtype == "float32" else 1e-10, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -162,7 +164,10 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @pytest.mark.parametrize("second", sorted(LAYOUTS))
 @pytest.mark.parametrize("first", ["contiguous", "transposed", "sliced"])
 def test_strides(first: str, second: str, shape: tuple[int, ...], dtype: str) -> None:
-    values_a, values_b = numbers(shape, "float32" if dtype == "bfloat16" else dtype, 1), numbers(shape, "float32" if dtype == "bfloat16" else dtype, 2)
+    values_a, values_b = (
+        numbers(shape, "float32" if dtype == "bfloat16" else dtype, 1),
+        numbers(shape, "float32" if dtype == "bfloat16" else dtype, 2),
+    )
     for out_layout in ("contiguous", "transposed", "sliced"):
         if dtype == "bfloat16":
             a = BFloat16(LAYOUTS[first](BFloat16.of(values_a).bits))
@@ -369,7 +374,9 @@ def test_binary_float(name: str, reference: Any, dtype: str) -> None:
     call(name, [out], a, b)
     with np.errstate(all="ignore"):
         wanted = reference(a, b)
-    np.testing.assert_allclose(out, wanted, rtol=1e-6 if dtype == "float32" else 1e-14, atol=1e-6 if dtype == "float32" and "log" in name else 0)
+    np.testing.assert_allclose(
+        out, wanted, rtol=1e-6 if dtype == "float32" else 1e-14, atol=1e-6 if dtype == "float32" and "log" in name else 0
+    )
     if name in ("atan2", "copysign"):
         defined = ~np.isnan(wanted)
         assert np.array_equal(np.signbit(out[defined]), np.signbit(wanted[defined]))
@@ -471,7 +478,13 @@ def test_comparison_and_logic(dtype: str) -> None:
         a[0] = np.nan
     out = np.empty(a.shape, bool)
     order = {} if dtype in COMPLEX else {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
-    same = {"eq": np.equal, "ne": np.not_equal, "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}
+    same = {
+        "eq": np.equal,
+        "ne": np.not_equal,
+        "logical_and": np.logical_and,
+        "logical_or": np.logical_or,
+        "logical_xor": np.logical_xor,
+    }
     for name, reference in {**order, **same}.items():
         call(name, [out], a, b)
         assert np.array_equal(out, reference(a, b)), name
@@ -616,6 +629,10 @@ def test_the_narrower_vectors_give_the_same() -> None:
     environment = {**os.environ, "CANDELABRA_CPU_ISA": "avx2"}
     names = "test_unary_float or test_special_numbers or test_binary_float or test_division or test_comparison or test_activations"
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-k", names, __file__], env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "pytest", "-q", "-x", "-k", names, __file__],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert run.returncode == 0, run.stdout[-3000:]

@@ -36,7 +36,9 @@ def compare(lists: list[list[Any]], wanted: list[list[np.ndarray]], dtype: str) 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("maximize", [False, True])
-@pytest.mark.parametrize(("momentum", "nesterov", "first"), [(0.0, False, False), (0.9, False, True), (0.9, False, False), (0.9, True, False)])
+@pytest.mark.parametrize(
+    ("momentum", "nesterov", "first"), [(0.0, False, False), (0.9, False, True), (0.9, False, False), (0.9, True, False)]
+)
 def test_sgd(dtype: str, momentum: float, nesterov: bool, first: bool, maximize: bool) -> None:
     lr, decay, dampening = 0.1, 0.01, 0.0 if nesterov else 0.2
     tensors = lists(dtype, 1 if momentum else 0)
@@ -105,7 +107,22 @@ def test_rmsprop(dtype: str, momentum: float, centered: bool) -> None:
             expected[3].append(change)
         expected[0].append(p - lr * change)
         expected[1].append(s)
-    call("fused_rmsprop_", [], parameters, gradients, squares, means, buffers if momentum else [], lr, alpha, eps, decay, momentum, centered, False)
+    call(
+        "fused_rmsprop_",
+        [],
+        parameters,
+        gradients,
+        squares,
+        means,
+        buffers if momentum else [],
+        lr,
+        alpha,
+        eps,
+        decay,
+        momentum,
+        centered,
+        False,
+    )
     compare([parameters, squares, means], expected[:3], dtype)
     if momentum:
         compare([buffers], [expected[3]], dtype)

@@ -63,7 +63,9 @@ def test_known_answers_of_random123() -> None:
 def test_uniform(n: int) -> None:
     np.testing.assert_array_equal(draw("uniform_", (n,), "float32", 0.0, 1.0), uniform32(n).astype(np.float32))
     np.testing.assert_array_equal(draw("uniform_", (n,), "float64", 0.0, 1.0), uniform64(n))
-    np.testing.assert_array_equal(draw("uniform_", (n,), "float16", 0.0, 1.0), ((words32(n) >> np.uint64(21)) * 2.0**-11).astype(np.float16))
+    np.testing.assert_array_equal(
+        draw("uniform_", (n,), "float16", 0.0, 1.0), ((words32(n) >> np.uint64(21)) * 2.0**-11).astype(np.float16)
+    )
     out = BFloat16(np.zeros(n, np.uint16))
     call("uniform_", [out], out, 0.0, 1.0, seed=SEED, offset=OFFSET)
     np.testing.assert_array_equal(out.values(), ((words32(n) >> np.uint64(24)) * 2.0**-8).astype(np.float32))
@@ -76,7 +78,9 @@ def test_normal_is_box_and_muller(dtype: str) -> None:
     u = uniform32(n + 1) if dtype == "float32" else uniform64(n + 1)
     radius = np.sqrt(-2 * np.log(1 - u[0::2]))
     wanted = np.stack([radius * np.cos(2 * np.pi * u[1::2]), radius * np.sin(2 * np.pi * u[1::2])], axis=1).ravel()[:n]
-    np.testing.assert_allclose(draw("normal_", (n,), dtype, 0.0, 1.0), wanted, rtol=2e-5 if dtype == "float32" else 1e-12, atol=2e-6)
+    np.testing.assert_allclose(
+        draw("normal_", (n,), dtype, 0.0, 1.0), wanted, rtol=2e-5 if dtype == "float32" else 1e-12, atol=2e-6
+    )
     np.testing.assert_allclose(draw("normal_", (n,), dtype, 2.0, 3.0), 2 + 3 * wanted, rtol=2e-5, atol=1e-5)
 
 

@@ -37,7 +37,9 @@ def library_path() -> Path:
     """
     path = Path(__file__).parent / "lib" / "libcandelabra_cpu.so"
     if not path.is_file():
-        raise ImportError(f"{path} is missing: install the wheel of candelabra-backend-cpu, or build it (pip install ./packages/backend-cpu)")
+        raise ImportError(
+            f"{path} is missing: install the wheel of candelabra-backend-cpu, or build it (pip install ./packages/backend-cpu)"
+        )
     return path
 
 

@@ -8,28 +8,52 @@ namespace {
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 
 struct Gelu {
-  template <typename T> T operator()(T x) const { return math::gelu(x); }
+  template <typename T>
+  T operator()(T x) const {
+    return math::gelu(x);
+  }
 };
 struct GeluTanh {
-  template <typename T> T operator()(T x) const { return math::gelu_tanh(x); }
+  template <typename T>
+  T operator()(T x) const {
+    return math::gelu_tanh(x);
+  }
 };
 struct GeluBackward {
-  template <typename T> T operator()(T grad, T x) const { return grad * math::gelu_derivative(x); }
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return grad * math::gelu_derivative(x);
+  }
 };
 struct GeluTanhBackward {
-  template <typename T> T operator()(T grad, T x) const { return grad * math::gelu_tanh_derivative(x); }
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return grad * math::gelu_tanh_derivative(x);
+  }
 };
 struct Silu {
-  template <typename T> T operator()(T x) const { return math::silu(x); }
+  template <typename T>
+  T operator()(T x) const {
+    return math::silu(x);
+  }
 };
 struct SiluBackward {
-  template <typename T> T operator()(T grad, T x) const { return grad * math::silu_derivative(x); }
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return grad * math::silu_derivative(x);
+  }
 };
 struct Mish {
-  template <typename T> T operator()(T x) const { return math::mish(x); }
+  template <typename T>
+  T operator()(T x) const {
+    return math::mish(x);
+  }
 };
 struct LogSigmoid {
-  template <typename T> T operator()(T x) const { return math::log_sigmoid(x); }
+  template <typename T>
+  T operator()(T x) const {
+    return math::log_sigmoid(x);
+  }
 };
 template <typename T>
 struct Softplus {
@@ -57,15 +81,19 @@ struct ThresholdBackward {
 struct SigmoidBackward {
   template <typename T>
   T operator()(T grad, T y) const {
-    if constexpr (is_complex_v<T>) return grad * std::conj((T(1) - y) * y);
-    else return grad * (T(1) - y) * y;
+    if constexpr (is_complex_v<T>)
+      return grad * std::conj((T(1) - y) * y);
+    else
+      return grad * (T(1) - y) * y;
   }
 };
 struct TanhBackward {
   template <typename T>
   T operator()(T grad, T y) const {
-    if constexpr (is_complex_v<T>) return grad * std::conj(T(1) - y * y);
-    else return grad * (T(1) - y * y);
+    if constexpr (is_complex_v<T>)
+      return grad * std::conj(T(1) - y * y);
+    else
+      return grad * (T(1) - y * y);
   }
 };
 

@@ -68,7 +68,7 @@ void arange(Call& call) {
         auto first = static_cast<uint64_t>(start.i), each = static_cast<uint64_t>(step.i);
         generate<T>(out, [=](int64_t i) { return static_cast<T>(first + each * static_cast<uint64_t>(i)); });
       } else {  // each bound is truncated to the dtype before the first element, as in PyTorch
-        auto first = static_cast<uint64_t>(static_cast<int64_t>(start.re)), each = static_cast<uint64_t>(static_cast<int64_t>(step.re));
+        auto first = static_cast<uint64_t>(truncated<int64_t>(start.re)), each = static_cast<uint64_t>(truncated<int64_t>(step.re));
         generate<T>(out, [=](int64_t i) { return static_cast<T>(first + each * static_cast<uint64_t>(i)); });
       }
     } else {
@@ -98,7 +98,7 @@ void linspace(Call& call) {
       generate<T>(out, [=](int64_t i) {
         C at = i < steps / 2 || steps == 1 ? first + each * static_cast<C>(i) : last - each * static_cast<C>(steps - 1 - i);
         if constexpr (is_integer_v<T>)
-          return static_cast<T>(static_cast<int64_t>(at));
+          return static_cast<T>(truncated<int64_t>(at));
         else
           return T(at);
       });

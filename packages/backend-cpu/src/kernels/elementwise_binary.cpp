@@ -18,31 +18,41 @@ using BoolAndIntegers = decltype(BoolType{} + IntegerTypes{});
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>) return a || b;
-    else return static_cast<T>(a + b);
+    if constexpr (std::is_same_v<T, bool>)
+      return a || b;
+    else
+      return static_cast<T>(a + b);
   }
 };
 struct Sub {
   template <typename T>
-  T operator()(T a, T b) const { return static_cast<T>(a - b); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(a - b);
+  }
 };
 struct Mul {
   template <typename T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>) return a && b;
-    else return static_cast<T>(a * b);
+    if constexpr (std::is_same_v<T, bool>)
+      return a && b;
+    else
+      return static_cast<T>(a * b);
   }
 };
 template <typename T>
 struct AddScaled {
   T alpha;
   T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>) return a || (alpha && b);
-    else return static_cast<T>(a + alpha * b);
+    if constexpr (std::is_same_v<T, bool>)
+      return a || (alpha && b);
+    else
+      return static_cast<T>(a + alpha * b);
   }
 };
 
-bool is_one(const cb_scalar& scalar) { return scalar.re == 1 && scalar.im == 0 && scalar.kind != CB_SCALAR_BOOL; }
+bool is_one(const cb_scalar& scalar) {
+  return scalar.re == 1 && scalar.im == 0 && scalar.kind != CB_SCALAR_BOOL;
+}
 
 // a + sign * alpha * b
 void add_scaled(Call& call, int sign, int first, int second) {
@@ -63,8 +73,9 @@ void add(Call& call) {
 
 void refuse_bool(const Call& call) {
   if (call.output().dtype == CB_BOOL)
-    throw failure(CB_RUNTIME_ERROR,
-                  "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
 }
 void sub(Call& call) {
   refuse_bool(call);
@@ -80,7 +91,9 @@ void rsub(Call& call) {  // other - alpha * self
 
 struct Divide {
   template <typename T>
-  T operator()(T a, T b) const { return a / b; }
+  T operator()(T a, T b) const {
+    return a / b;
+  }
 };
 
 // The remainder with the sign of a. Exact: where the quotient is below 2^p (p digits), a - trunc(a / b) b is a number of the type,
@@ -94,8 +107,10 @@ template <typename T>
 [[gnu::always_inline]] inline T quick_fmod(T a, T b) {
   T q = math::trunc(a / b);
   T r;
-  if constexpr (sizeof(T) == 4) r = __builtin_fmaf(-q, b, a);
-  else r = __builtin_fma(-q, b, a);
+  if constexpr (sizeof(T) == 4)
+    r = __builtin_fmaf(-q, b, a);
+  else
+    r = __builtin_fma(-q, b, a);
   bool crossed = (r < T(0) && a > T(0)) || (r > T(0) && a < T(0));
   r = crossed ? r + math::with_sign_of(b, a) : r;
   return math::with_sign_of(r, a);
@@ -116,22 +131,52 @@ template <typename T>
 }
 
 struct FloatFmod {
-  template <typename T> bool in_range(T a, T b) const { return quotient_in_range(a, b); }
-  template <typename T> T slowly(T a, T b) const { return std::fmod(a, b); }
-  template <typename T> T operator()(T a, T b) const { return quick_fmod(a, b); }
+  template <typename T>
+  bool in_range(T a, T b) const {
+    return quotient_in_range(a, b);
+  }
+  template <typename T>
+  T slowly(T a, T b) const {
+    return std::fmod(a, b);
+  }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return quick_fmod(a, b);
+  }
 };
 struct FloatRemainder {
-  template <typename T> bool in_range(T a, T b) const { return quotient_in_range(a, b); }
-  template <typename T> T slowly(T a, T b) const { return toward_divisor(std::fmod(a, b), b); }
-  template <typename T> T operator()(T a, T b) const { return toward_divisor(quick_fmod(a, b), b); }
+  template <typename T>
+  bool in_range(T a, T b) const {
+    return quotient_in_range(a, b);
+  }
+  template <typename T>
+  T slowly(T a, T b) const {
+    return toward_divisor(std::fmod(a, b), b);
+  }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return toward_divisor(quick_fmod(a, b), b);
+  }
 };
 struct FloatFloorDivide {
-  template <typename T> bool in_range(T a, T b) const { return quotient_in_range(a, b); }
-  template <typename T> T slowly(T a, T b) const { return floor_quotient(a, b, std::fmod(a, b)); }
-  template <typename T> T operator()(T a, T b) const { return floor_quotient(a, b, quick_fmod(a, b)); }
+  template <typename T>
+  bool in_range(T a, T b) const {
+    return quotient_in_range(a, b);
+  }
+  template <typename T>
+  T slowly(T a, T b) const {
+    return floor_quotient(a, b, std::fmod(a, b));
+  }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return floor_quotient(a, b, quick_fmod(a, b));
+  }
 };
 struct FloatTruncDivide {
-  template <typename T> T operator()(T a, T b) const { return math::trunc(a / b); }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return math::trunc(a / b);
+  }
 };
 
 enum class Whole { Floor, Trunc, Remainder, Fmod };
@@ -150,10 +195,14 @@ struct IntegerDivision {
     auto quotient = static_cast<T>(a / b);
     auto rest = static_cast<T>(a % b);
     bool differ = rest != 0 && (rest < 0) != (b < 0);
-    if constexpr (Kind == Whole::Trunc) return quotient;
-    else if constexpr (Kind == Whole::Floor) return static_cast<T>(quotient - (differ ? 1 : 0));
-    else if constexpr (Kind == Whole::Fmod) return rest;
-    else return static_cast<T>(differ ? rest + b : rest);
+    if constexpr (Kind == Whole::Trunc)
+      return quotient;
+    else if constexpr (Kind == Whole::Floor)
+      return static_cast<T>(quotient - (differ ? 1 : 0));
+    else if constexpr (Kind == Whole::Fmod)
+      return rest;
+    else
+      return static_cast<T>(differ ? rest + b : rest);
   }
 };
 // Every thread writes the same value, and it is read after all are done.
@@ -200,25 +249,46 @@ struct Power {
   }
 };
 struct Cube {
-  template <typename T> T operator()(T a) const { return a * a * a; }
+  template <typename T>
+  T operator()(T a) const {
+    return a * a * a;
+  }
 };
 struct SquareOf {
-  template <typename T> T operator()(T a) const { return a * a; }
+  template <typename T>
+  T operator()(T a) const {
+    return a * a;
+  }
 };
 struct RootOf {  // PyTorch takes the root here, too: NaN for -inf, where C's pow gives inf
-  template <typename T> T operator()(T a) const { return math::sqrt(a); }
+  template <typename T>
+  T operator()(T a) const {
+    return math::sqrt(a);
+  }
 };
 struct InverseRootOf {
-  template <typename T> T operator()(T a) const { return T(1) / math::sqrt(a); }
+  template <typename T>
+  T operator()(T a) const {
+    return T(1) / math::sqrt(a);
+  }
 };
 struct InverseOf {
-  template <typename T> T operator()(T a) const { return T(1) / a; }
+  template <typename T>
+  T operator()(T a) const {
+    return T(1) / a;
+  }
 };
 struct InverseSquareOf {
-  template <typename T> T operator()(T a) const { return T(1) / (a * a); }
+  template <typename T>
+  T operator()(T a) const {
+    return T(1) / (a * a);
+  }
 };
 struct SameAs {
-  template <typename T> T operator()(T a) const { return a; }
+  template <typename T>
+  T operator()(T a) const {
+    return a;
+  }
 };
 
 template <typename T>
@@ -240,8 +310,7 @@ void pow(Call& call) {
     if constexpr (is_floating_v<T>) {
       if (number && common_power<T>(call, static_cast<double>(static_cast<compute_t<T>>(*data<T>(exponent))))) return;
     } else if constexpr (is_integer_v<T> && std::is_signed_v<T>) {
-      if (number && *data<T>(exponent) < 0)
-        throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
+      if (number && *data<T>(exponent) < 0) throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
     }
     map2<T>(call, Power{}, is_floating_v<T> ? moderate : heavy);
   });
@@ -250,48 +319,83 @@ void pow(Call& call) {
 // ---- the larger, the smaller
 
 struct Maximum {  // NaN wins
-  template <typename T> T operator()(T a, T b) const { return a != a || a > b ? a : b; }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a != a || a > b ? a : b;
+  }
 };
 struct Minimum {
-  template <typename T> T operator()(T a, T b) const { return a != a || a < b ? a : b; }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a != a || a < b ? a : b;
+  }
 };
 struct Fmax {  // NaN loses
-  template <typename T> T operator()(T a, T b) const { return b != b || a > b ? a : b; }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return b != b || a > b ? a : b;
+  }
 };
 struct Fmin {
-  template <typename T> T operator()(T a, T b) const { return b != b || a < b ? a : b; }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return b != b || a < b ? a : b;
+  }
 };
 
 // ---- floating-point functions of two arguments
 
 struct Atan2 {
-  template <typename T> T operator()(T y, T x) const { return math::atan2(y, x); }
+  template <typename T>
+  T operator()(T y, T x) const {
+    return math::atan2(y, x);
+  }
 };
 struct Hypot {
-  template <typename T> T operator()(T x, T y) const { return math::hypot(x, y); }
+  template <typename T>
+  T operator()(T x, T y) const {
+    return math::hypot(x, y);
+  }
 };
 struct CopySign {
-  template <typename T> T operator()(T magnitude, T sign) const { return math::with_sign_of(magnitude, sign); }
+  template <typename T>
+  T operator()(T magnitude, T sign) const {
+    return math::with_sign_of(magnitude, sign);
+  }
 };
 struct Xlogy {
-  template <typename T> T operator()(T x, T y) const { return math::xlogy(x, y); }
+  template <typename T>
+  T operator()(T x, T y) const {
+    return math::xlogy(x, y);
+  }
 };
 struct LogAddExp {
-  template <typename T> T operator()(T a, T b) const { return math::logaddexp(a, b); }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return math::logaddexp(a, b);
+  }
 };
 struct LogAddExp2 {
-  template <typename T> T operator()(T a, T b) const { return math::logaddexp2(a, b); }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return math::logaddexp2(a, b);
+  }
 };
 struct Heaviside {
   template <typename T>
   T operator()(T x, T at_zero) const {
-    if constexpr (std::is_same_v<T, bool>) return x || at_zero;
-    else return x == T(0) ? at_zero : static_cast<T>(x < T(0) ? 0 : x != x ? 0 : 1);
+    if constexpr (std::is_same_v<T, bool>)
+      return x || at_zero;
+    else
+      return x == T(0) ? at_zero : static_cast<T>(x < T(0) ? 0 : x != x ? 0 : 1);
   }
 };
 
 struct NextAfter {
-  template <typename T> T operator()(T a, T b) const { return std::nextafter(a, b); }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return std::nextafter(a, b);
+  }
 };
 // On the bits of a half precision: numbers of one sign are ordered as their bits.
 template <typename T>
@@ -320,13 +424,22 @@ void nextafter(Call& call) {
 // ---- bits
 
 struct BitwiseAnd {
-  template <typename T> T operator()(T a, T b) const { return static_cast<T>(a & b); }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
 };
 struct BitwiseOr {
-  template <typename T> T operator()(T a, T b) const { return static_cast<T>(a | b); }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
 };
 struct BitwiseXor {
-  template <typename T> T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
 };
 // A shift by a negative number or by all bits and more leaves nothing but the sign.
 struct LeftShift {

@@ -9,36 +9,66 @@ using BoolAndReals = decltype(BoolType{} + RealTypes{});
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 
 struct Equal {
-  template <typename T> bool operator()(T a, T b) const { return a == b; }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
 };
 struct NotEqual {
-  template <typename T> bool operator()(T a, T b) const { return a != b; }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a != b;
+  }
 };
 struct Less {
-  template <typename T> bool operator()(T a, T b) const { return a < b; }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
 };
 struct LessEqual {
-  template <typename T> bool operator()(T a, T b) const { return a <= b; }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
 };
 struct Greater {
-  template <typename T> bool operator()(T a, T b) const { return a > b; }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
 };
 struct GreaterEqual {
-  template <typename T> bool operator()(T a, T b) const { return a >= b; }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
 };
 struct LogicalAnd {
-  template <typename T> bool operator()(T a, T b) const { return (a != T(0)) & (b != T(0)); }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return (a != T(0)) & (b != T(0));
+  }
 };
 struct LogicalOr {
-  template <typename T> bool operator()(T a, T b) const { return (a != T(0)) | (b != T(0)); }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return (a != T(0)) | (b != T(0));
+  }
 };
 struct LogicalXor {
-  template <typename T> bool operator()(T a, T b) const { return (a != T(0)) != (b != T(0)); }
+  template <typename T>
+  bool operator()(T a, T b) const {
+    return (a != T(0)) != (b != T(0));
+  }
 };
 
 // Only moves elements, so it is compiled by size.
 struct Select {
-  template <typename U> U operator()(uint8_t condition, U a, U b) const { return condition ? a : b; }
+  template <typename U>
+  U operator()(uint8_t condition, U a, U b) const {
+    return condition ? a : b;
+  }
 };
 void where(Call& call) {
   dispatch_size(itemsize(call.output().dtype), [&]<typename U>() {
@@ -59,18 +89,26 @@ struct Clamp {
   }
 };
 struct ClampMin {
-  template <typename T> T operator()(T x, T low) const { return x < low || low != low ? (x != x ? x : low) : x; }
+  template <typename T>
+  T operator()(T x, T low) const {
+    return x < low || low != low ? (x != x ? x : low) : x;
+  }
 };
 struct ClampMax {
-  template <typename T> T operator()(T x, T high) const { return x > high || high != high ? (x != x ? x : high) : x; }
+  template <typename T>
+  T operator()(T x, T high) const {
+    return x > high || high != high ? (x != x ? x : high) : x;
+  }
 };
 void clamp(Call& call) {
   if (call.given(1) && call.given(2))
     return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
   if (!call.given(1) && !call.given(2)) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
-    if (call.given(1)) map2<T>(call, ClampMin{}, light, 0, 1);
-    else map2<T>(call, ClampMax{}, light, 0, 2);
+    if (call.given(1))
+      map2<T>(call, ClampMin{}, light, 0, 1);
+    else
+      map2<T>(call, ClampMax{}, light, 0, 2);
   });
 }
 

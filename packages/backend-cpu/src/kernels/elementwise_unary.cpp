@@ -20,11 +20,15 @@ constexpr bool whole = is_integer_v<T>;
 
 struct Neg {
   template <typename T>
-  T operator()(T x) const { return static_cast<T>(-x); }
+  T operator()(T x) const {
+    return static_cast<T>(-x);
+  }
 };
 struct Sign {  // NaN has sign 0, as in PyTorch
   template <typename T>
-  T operator()(T x) const { return static_cast<T>(static_cast<int>(T(0) < x) - static_cast<int>(x < T(0))); }
+  T operator()(T x) const {
+    return static_cast<T>(static_cast<int>(T(0) < x) - static_cast<int>(x < T(0)));
+  }
 };
 struct Sgn {
   template <typename T>
@@ -37,63 +41,83 @@ struct Sgn {
 };
 struct Identity {
   template <typename T>
-  T operator()(T x) const { return x; }
+  T operator()(T x) const {
+    return x;
+  }
 };
 struct Floor {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (whole<T>) return x;
-    else return math::floor(x);
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::floor(x);
   }
 };
 struct Ceil {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (whole<T>) return x;
-    else return math::ceil(x);
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::ceil(x);
   }
 };
 struct Trunc {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (whole<T>) return x;
-    else return math::trunc(x);
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::trunc(x);
   }
 };
 struct Frac {
   template <typename T>
-  T operator()(T x) const { return x - math::trunc(x); }
+  T operator()(T x) const {
+    return x - math::trunc(x);
+  }
 };
 struct Square {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (std::is_same_v<T, bool>) return x;
-    else return static_cast<T>(x * x);
+    if constexpr (std::is_same_v<T, bool>)
+      return x;
+    else
+      return static_cast<T>(x * x);
   }
 };
 struct Conjugate {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::conj(x);
-    else return x;
+    if constexpr (is_complex_v<T>)
+      return std::conj(x);
+    else
+      return x;
   }
 };
 struct Relu {  // NaN stays
   template <typename T>
-  T operator()(T x) const { return x < T(0) ? T(0) : x; }
+  T operator()(T x) const {
+    return x < T(0) ? T(0) : x;
+  }
 };
 struct BitwiseNot {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (std::is_same_v<T, bool>) return !x;
-    else return static_cast<T>(~x);
+    if constexpr (std::is_same_v<T, bool>)
+      return !x;
+    else
+      return static_cast<T>(~x);
   }
 };
 struct Round {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (whole<T>) return x;
-    else return math::round_even(x);
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::round_even(x);
   }
 };
 template <typename T>
@@ -114,9 +138,10 @@ struct NanToNum {
 
 void neg(Call& call) {
   if (call.output().dtype == CB_BOOL)
-    throw failure(CB_RUNTIME_ERROR,
-                  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-                  "`logical_not()` operator instead.");
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+        "`logical_not()` operator instead.");
   unary<Neg, NumberTypes, light>(call);
 }
 
@@ -156,192 +181,272 @@ void nan_to_num(Call& call) {
 struct Exp {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::exp(x);
-    else return math::exp(x);
+    if constexpr (is_complex_v<T>)
+      return std::exp(x);
+    else
+      return math::exp(x);
   }
 };
 struct Exp2 {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return complex_math::exp2(x);
-    else return math::exp2(x);
+    if constexpr (is_complex_v<T>)
+      return complex_math::exp2(x);
+    else
+      return math::exp2(x);
   }
 };
 struct Expm1 {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return complex_math::expm1(x);
-    else return math::expm1(x);
+    if constexpr (is_complex_v<T>)
+      return complex_math::expm1(x);
+    else
+      return math::expm1(x);
   }
 };
 struct Log {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::log(x);
-    else return math::log(x);
+    if constexpr (is_complex_v<T>)
+      return std::log(x);
+    else
+      return math::log(x);
   }
 };
 struct Log2 {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return complex_math::log2(x);
-    else return math::log2(x);
+    if constexpr (is_complex_v<T>)
+      return complex_math::log2(x);
+    else
+      return math::log2(x);
   }
 };
 struct Log10 {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::log10(x);
-    else return math::log10(x);
+    if constexpr (is_complex_v<T>)
+      return std::log10(x);
+    else
+      return math::log10(x);
   }
 };
 struct Log1p {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return complex_math::log1p(x);
-    else return math::log1p(x);
+    if constexpr (is_complex_v<T>)
+      return complex_math::log1p(x);
+    else
+      return math::log1p(x);
   }
 };
 struct Sqrt {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::sqrt(x);
-    else return math::sqrt(x);
+    if constexpr (is_complex_v<T>)
+      return std::sqrt(x);
+    else
+      return math::sqrt(x);
   }
 };
 struct Rsqrt {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return T(1) / std::sqrt(x);
-    else return T(1) / math::sqrt(x);
+    if constexpr (is_complex_v<T>)
+      return T(1) / std::sqrt(x);
+    else
+      return T(1) / math::sqrt(x);
   }
 };
 struct Reciprocal {
   template <typename T>
-  T operator()(T x) const { return T(1) / x; }
+  T operator()(T x) const {
+    return T(1) / x;
+  }
 };
 struct Sin {
   template <typename T>
-  bool in_range(T x) const requires std::is_floating_point_v<T> { return !(math::abs(x) > math::trigonometric_limit<T>); }
+  bool in_range(T x) const
+    requires std::is_floating_point_v<T>
+  {
+    return !(math::abs(x) > math::trigonometric_limit<T>);
+  }
   template <typename T>
-  T slowly(T x) const requires std::is_floating_point_v<T> { return std::sin(x); }
+  T slowly(T x) const
+    requires std::is_floating_point_v<T>
+  {
+    return std::sin(x);
+  }
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::sin(x);
-    else return math::sin(x);
+    if constexpr (is_complex_v<T>)
+      return std::sin(x);
+    else
+      return math::sin(x);
   }
 };
 struct Cos {
   template <typename T>
-  bool in_range(T x) const requires std::is_floating_point_v<T> { return !(math::abs(x) > math::trigonometric_limit<T>); }
+  bool in_range(T x) const
+    requires std::is_floating_point_v<T>
+  {
+    return !(math::abs(x) > math::trigonometric_limit<T>);
+  }
   template <typename T>
-  T slowly(T x) const requires std::is_floating_point_v<T> { return std::cos(x); }
+  T slowly(T x) const
+    requires std::is_floating_point_v<T>
+  {
+    return std::cos(x);
+  }
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::cos(x);
-    else return math::cos(x);
+    if constexpr (is_complex_v<T>)
+      return std::cos(x);
+    else
+      return math::cos(x);
   }
 };
 struct Tan {
   template <typename T>
-  bool in_range(T x) const requires std::is_floating_point_v<T> { return !(math::abs(x) > math::trigonometric_limit<T>); }
+  bool in_range(T x) const
+    requires std::is_floating_point_v<T>
+  {
+    return !(math::abs(x) > math::trigonometric_limit<T>);
+  }
   template <typename T>
-  T slowly(T x) const requires std::is_floating_point_v<T> { return std::tan(x); }
+  T slowly(T x) const
+    requires std::is_floating_point_v<T>
+  {
+    return std::tan(x);
+  }
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::tan(x);
-    else return math::tan(x);
+    if constexpr (is_complex_v<T>)
+      return std::tan(x);
+    else
+      return math::tan(x);
   }
 };
 struct Asin {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::asin(x);
-    else return math::asin(x);
+    if constexpr (is_complex_v<T>)
+      return std::asin(x);
+    else
+      return math::asin(x);
   }
 };
 struct Acos {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::acos(x);
-    else return math::acos(x);
+    if constexpr (is_complex_v<T>)
+      return std::acos(x);
+    else
+      return math::acos(x);
   }
 };
 struct Atan {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::atan(x);
-    else return math::atan(x);
+    if constexpr (is_complex_v<T>)
+      return std::atan(x);
+    else
+      return math::atan(x);
   }
 };
 struct Sinh {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::sinh(x);
-    else return math::sinh(x);
+    if constexpr (is_complex_v<T>)
+      return std::sinh(x);
+    else
+      return math::sinh(x);
   }
 };
 struct Cosh {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::cosh(x);
-    else return math::cosh(x);
+    if constexpr (is_complex_v<T>)
+      return std::cosh(x);
+    else
+      return math::cosh(x);
   }
 };
 struct Tanh {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::tanh(x);
-    else return math::tanh(x);
+    if constexpr (is_complex_v<T>)
+      return std::tanh(x);
+    else
+      return math::tanh(x);
   }
 };
 struct Asinh {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::asinh(x);
-    else return math::asinh(x);
+    if constexpr (is_complex_v<T>)
+      return std::asinh(x);
+    else
+      return math::asinh(x);
   }
 };
 struct Acosh {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::acosh(x);
-    else return math::acosh(x);
+    if constexpr (is_complex_v<T>)
+      return std::acosh(x);
+    else
+      return math::acosh(x);
   }
 };
 struct Atanh {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::atanh(x);
-    else return math::atanh(x);
+    if constexpr (is_complex_v<T>)
+      return std::atanh(x);
+    else
+      return math::atanh(x);
   }
 };
 struct Sigmoid {
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>) return T(1) / (T(1) + std::exp(-x));
-    else return math::sigmoid(x);
+    if constexpr (is_complex_v<T>)
+      return T(1) / (T(1) + std::exp(-x));
+    else
+      return math::sigmoid(x);
   }
 };
 struct Erf {
   template <typename T>
-  T operator()(T x) const { return math::erf(x); }
+  T operator()(T x) const {
+    return math::erf(x);
+  }
 };
 struct Erfc {
   template <typename T>
-  T operator()(T x) const { return math::erfc(x); }
+  T operator()(T x) const {
+    return math::erfc(x);
+  }
 };
 struct Erfinv {
   template <typename T>
-  T operator()(T x) const { return math::erfinv(x); }
+  T operator()(T x) const {
+    return math::erfinv(x);
+  }
 };
 struct Lgamma {
   template <typename T>
-  T operator()(T x) const { return math::lgamma(x); }
+  T operator()(T x) const {
+    return math::lgamma(x);
+  }
 };
 struct Digamma {
   template <typename T>
-  T operator()(T x) const { return math::digamma(x); }
+  T operator()(T x) const {
+    return math::digamma(x);
+  }
 };
 
 // ---- other results
@@ -349,24 +454,31 @@ struct Digamma {
 struct Abs {
   template <typename T>
   auto operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::abs(x);
-    else if constexpr (whole<T>) return static_cast<T>(x < T(0) ? -x : x);
-    else return math::abs(x);
+    if constexpr (is_complex_v<T>)
+      return std::abs(x);
+    else if constexpr (whole<T>)
+      return static_cast<T>(x < T(0) ? -x : x);
+    else
+      return math::abs(x);
   }
 };
 struct Angle {  // of a real number: 0 or pi; NaN stays
   template <typename T>
   auto operator()(T x) const {
-    if constexpr (is_complex_v<T>) return std::arg(x);
-    else return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
+    if constexpr (is_complex_v<T>)
+      return std::arg(x);
+    else
+      return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
   }
 };
 template <typename Op>
 void to_real(Call& call) {
   const cb_tensor& self = call.tensor(0);
   if (!is_complex_dtype(self.dtype)) {
-    if constexpr (std::is_same_v<Op, Abs>) return unary<Op, RealTypes, light>(call);
-    else return unary<Op, FloatTypes, light>(call);
+    if constexpr (std::is_same_v<Op, Abs>)
+      return unary<Op, RealTypes, light>(call);
+    else
+      return unary<Op, FloatTypes, light>(call);
   }
   dispatch<ComplexTypes>(self.dtype, [&]<typename T>() {
     static constexpr Op op{};
@@ -376,48 +488,64 @@ void to_real(Call& call) {
 
 struct IsNan {
   template <typename T>
-  bool operator()(T x) const { return x != x; }
+  bool operator()(T x) const {
+    return x != x;
+  }
 };
 struct IsInf {
   template <typename T>
   bool operator()(T x) const {
-    if constexpr (is_complex_v<T>) return (*this)(x.real()) || (*this)(x.imag());
-    else if constexpr (whole<T>) return false;
-    else return math::abs(x) == math::detail::infinity<T>;
+    if constexpr (is_complex_v<T>)
+      return (*this)(x.real()) || (*this)(x.imag());
+    else if constexpr (whole<T>)
+      return false;
+    else
+      return math::abs(x) == math::detail::infinity<T>;
   }
 };
 struct IsFinite {
   template <typename T>
   bool operator()(T x) const {
-    if constexpr (is_complex_v<T>) return (*this)(x.real()) && (*this)(x.imag());
-    else if constexpr (whole<T>) return true;
-    else return math::abs(x) <= std::numeric_limits<T>::max();
+    if constexpr (is_complex_v<T>)
+      return (*this)(x.real()) && (*this)(x.imag());
+    else if constexpr (whole<T>)
+      return true;
+    else
+      return math::abs(x) <= std::numeric_limits<T>::max();
   }
 };
 struct IsPosInf {
   template <typename T>
   bool operator()(T x) const {
-    if constexpr (whole<T>) return false;
-    else return x == math::detail::infinity<T>;
+    if constexpr (whole<T>)
+      return false;
+    else
+      return x == math::detail::infinity<T>;
   }
 };
 struct IsNegInf {
   template <typename T>
   bool operator()(T x) const {
-    if constexpr (whole<T>) return false;
-    else return x == -math::detail::infinity<T>;
+    if constexpr (whole<T>)
+      return false;
+    else
+      return x == -math::detail::infinity<T>;
   }
 };
 struct SignBit {
   template <typename T>
   bool operator()(T x) const {
-    if constexpr (whole<T>) return x < T(0);
-    else return math::detail::bits_of(x) < 0;
+    if constexpr (whole<T>)
+      return x < T(0);
+    else
+      return math::detail::bits_of(x) < 0;
   }
 };
 struct LogicalNot {
   template <typename T>
-  bool operator()(T x) const { return x == T(0); }
+  bool operator()(T x) const {
+    return x == T(0);
+  }
 };
 
 template <typename T>

@@ -26,15 +26,16 @@ std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& arg
   for (int k = 0; k < N; ++k) {
     auto list = call.tensors(arguments[k]);
     if (list.size() != parameters.size())
-      throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name, parameters.size(),
-                    arguments[k], list.size());
+      throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
+                    parameters.size(), arguments[k], list.size());
     for (size_t i = 0; i < list.size(); ++i) {
-      if (!list[i]) throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, arguments[k]);
+      if (!list[i])
+        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, arguments[k]);
       if (list[i]->dtype != parameters[i]->dtype)
         throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype", call.raw()->operator_name);
       if (!same_sizes(*list[i], *parameters[i]))
-        throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes", call.raw()->operator_name,
-                      i);
+        throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
+                      call.raw()->operator_name, i);
       all[i][k] = list[i];
     }
   }
@@ -118,7 +119,8 @@ void fused_sgd(Call& call) {
   }
   update<3>(call, {0, 1, 2}, [=]<typename C>() {
     C rate = static_cast<C>(lr), weight_decay = static_cast<C>(decay), direction = static_cast<C>(sign);
-    C keep = first ? C(0) : static_cast<C>(momentum), add = first ? C(1) : static_cast<C>(1 - dampening), ahead = static_cast<C>(momentum);
+    C keep = first ? C(0) : static_cast<C>(momentum), add = first ? C(1) : static_cast<C>(1 - dampening),
+      ahead = static_cast<C>(momentum);
     return [=](int64_t n, C* const* a) {
       C *p = a[0], *buffer = a[2];
       const C* g = a[1];
@@ -143,7 +145,8 @@ void adam_step(Call& call) {
   auto make = [=]<typename C>() {
     C rate = static_cast<C>(lr / correction1), root = static_cast<C>(correction2), epsilon = static_cast<C>(eps);
     C weight1 = static_cast<C>(1 - beta1), keep2 = static_cast<C>(beta2), weight2 = static_cast<C>(1 - beta2);
-    C direction = static_cast<C>(sign), shrink = static_cast<C>(decoupled ? 1 - lr * decay : 1), pull = static_cast<C>(decoupled ? 0 : decay);
+    C direction = static_cast<C>(sign), shrink = static_cast<C>(decoupled ? 1 - lr * decay : 1),
+      pull = static_cast<C>(decoupled ? 0 : decay);
     return [=](int64_t n, C* const* a) {
       C *p = a[0], *m = a[2], *v = a[3], *top = a[Amsgrad ? 4 : 3];
       const C* g = a[1];
@@ -162,10 +165,14 @@ void adam_step(Call& call) {
       }
     };
   };
-  if constexpr (Amsgrad) update<5>(call, {0, 1, 2, 3, 4}, make);
-  else update<4>(call, {0, 1, 2, 3}, make);
+  if constexpr (Amsgrad)
+    update<5>(call, {0, 1, 2, 3, 4}, make);
+  else
+    update<4>(call, {0, 1, 2, 3}, make);
 }
-void fused_adam(Call& call) { call.boolean(11) ? adam_step<true>(call) : adam_step<false>(call); }
+void fused_adam(Call& call) {
+  call.boolean(11) ? adam_step<true>(call) : adam_step<false>(call);
+}
 
 // The states that a step has follow the square averages: the gradient averages (centered), the momentum buffers (momentum).
 template <bool Centered, bool Momentum>
@@ -195,10 +202,14 @@ void rmsprop_step(Call& call) {
       }
     };
   };
-  if constexpr (Centered && Momentum) update<5>(call, {0, 1, 2, 3, 4}, make);
-  else if constexpr (Centered) update<4>(call, {0, 1, 2, 3}, make);
-  else if constexpr (Momentum) update<4>(call, {0, 1, 2, 4}, make);
-  else update<3>(call, {0, 1, 2}, make);
+  if constexpr (Centered && Momentum)
+    update<5>(call, {0, 1, 2, 3, 4}, make);
+  else if constexpr (Centered)
+    update<4>(call, {0, 1, 2, 3}, make);
+  else if constexpr (Momentum)
+    update<4>(call, {0, 1, 2, 4}, make);
+  else
+    update<3>(call, {0, 1, 2}, make);
 }
 void fused_rmsprop(Call& call) {
   bool momentum = call.real(9) > 0, centered = call.boolean(10);

@@ -84,16 +84,20 @@ void uniform_numbers(const Words& words, int64_t n, compute_t<T>* values) {
   } else {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_same_v<T, Half>) values[i] = uniform_float16(words.at[i]);
-      else if constexpr (std::is_same_v<T, BFloat16>) values[i] = uniform_bfloat16(words.at[i]);
-      else values[i] = static_cast<float>(static_cast<int32_t>(words.at[i] >> 8)) * 0x1p-24f;
+      if constexpr (std::is_same_v<T, Half>)
+        values[i] = uniform_float16(words.at[i]);
+      else if constexpr (std::is_same_v<T, BFloat16>)
+        values[i] = uniform_bfloat16(words.at[i]);
+      else
+        values[i] = static_cast<float>(static_cast<int32_t>(words.at[i] >> 8)) * 0x1p-24f;
     }
   }
 }
 
 void uniform_(Call& call) {
   double from = call.real(1), to = call.real(2);
-  if (!(from <= to)) throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+  if (!(from <= to))
+    throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     auto low = static_cast<C>(from), range = static_cast<C>(to - from);
@@ -158,7 +162,9 @@ void exponential_(Call& call) {
 }
 
 // uniform32 < p, exactly, as a comparison of whole numbers: (word >> 8) < ceil(p 2^24).
-int32_t probability_threshold(double p) { return static_cast<int32_t>(std::ceil(p * 0x1p24)); }
+int32_t probability_threshold(double p) {
+  return static_cast<int32_t>(std::ceil(p * 0x1p24));
+}
 
 void bernoulli_(Call& call) {
   double p = call.real(1);
@@ -201,8 +207,8 @@ void bernoulli(Call& call) {
 void random_range_(Call& call) {
   int64_t low = call.integer(1), high = call.integer(2);
   if (low >= high)
-    throw failure(CB_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<long long>(low),
-                  static_cast<long long>(high));
+    throw failure(CB_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+                  static_cast<long long>(low), static_cast<long long>(high));
   auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   dispatch<decltype(BoolType{} + RealTypes{})>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;

@@ -47,9 +47,13 @@ struct Format<double> {
 };
 
 template <typename T>
-CANDELABRA_FORMULA typename Format<T>::Bits bits_of(T x) { return __builtin_bit_cast(typename Format<T>::Bits, x); }
+CANDELABRA_FORMULA typename Format<T>::Bits bits_of(T x) {
+  return __builtin_bit_cast(typename Format<T>::Bits, x);
+}
 template <typename T>
-CANDELABRA_FORMULA T from_bits(typename Format<T>::Bits bits) { return __builtin_bit_cast(T, bits); }
+CANDELABRA_FORMULA T from_bits(typename Format<T>::Bits bits) {
+  return __builtin_bit_cast(T, bits);
+}
 
 // 2^n for n that a normal number can hold.
 template <typename T>
@@ -370,8 +374,9 @@ CANDELABRA_FORMULA float cos_series(float r) {
 }
 CANDELABRA_FORMULA double sin_series(double r) {
   double z = r * r;
-  return r + r * z * polynomial(z, 1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
-                                1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0);
+  return r + r * z *
+                 polynomial(z, 1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
+                            1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0);
 }
 CANDELABRA_FORMULA double cos_series(double r) {
   double z = r * r;
@@ -412,7 +417,9 @@ CANDELABRA_FORMULA float atan(float x) {
                                    1.094202661e-01f, -1.426193232e-01f, 1.999826597e-01f, -3.333328364e-01f, 9.999999976e-01f);
   return with_sign_of(far ? 1.57079632679f - p : p, x);
 }
-CANDELABRA_FORMULA double atan(double x) { return std::atan(x); }
+CANDELABRA_FORMULA double atan(double x) {
+  return std::atan(x);
+}
 
 // Near-minimax polynomial of asin(x)/x in x^2 on [0, 1/4] (fitted for this file); beyond by pi/2 - 2 asin(sqrt((1 - x) / 2)).
 CANDELABRA_FORMULA float asin(float x) {
@@ -435,8 +442,12 @@ CANDELABRA_FORMULA float acos(float x) {
   float away = x < 0.0f ? 3.14159265359f - 2.0f * p : 2.0f * p;
   return far ? away : near;
 }
-CANDELABRA_FORMULA double asin(double x) { return std::asin(x); }
-CANDELABRA_FORMULA double acos(double x) { return std::acos(x); }
+CANDELABRA_FORMULA double asin(double x) {
+  return std::asin(x);
+}
+CANDELABRA_FORMULA double acos(double x) {
+  return std::acos(x);
+}
 
 CANDELABRA_FORMULA float atan2(float y, float x) {
   float ay = abs(y), ax = abs(x);
@@ -450,7 +461,9 @@ CANDELABRA_FORMULA float atan2(float y, float x) {
   angle = x != x || y != y ? x + y : angle;
   return with_sign_of(angle, y);
 }
-CANDELABRA_FORMULA double atan2(double y, double x) { return std::atan2(y, x); }
+CANDELABRA_FORMULA double atan2(double y, double x) {
+  return std::atan2(y, x);
+}
 
 template <typename T>
 CANDELABRA_FORMULA T hypot(T x, T y) {
@@ -466,17 +479,25 @@ CANDELABRA_FORMULA T hypot(T x, T y) {
 // ---- the logistic function and its relatives
 
 template <typename T>
-CANDELABRA_FORMULA T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+CANDELABRA_FORMULA T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
 
 // log(1 + e^x) without overflow.
 template <typename T>
-CANDELABRA_FORMULA T softplus(T x) { return (x > T(0) ? x : T(0)) + log1p(exp(-abs(x))) + (x != x ? x : T(0)); }
+CANDELABRA_FORMULA T softplus(T x) {
+  return (x > T(0) ? x : T(0)) + log1p(exp(-abs(x))) + (x != x ? x : T(0));
+}
 
 template <typename T>
-CANDELABRA_FORMULA T log_sigmoid(T x) { return (x < T(0) ? x : T(0)) - log1p(exp(-abs(x))) + (x != x ? x : T(0)); }
+CANDELABRA_FORMULA T log_sigmoid(T x) {
+  return (x < T(0) ? x : T(0)) - log1p(exp(-abs(x))) + (x != x ? x : T(0));
+}
 
 template <typename T>
-CANDELABRA_FORMULA T silu(T x) { return x / (T(1) + exp(-x)); }
+CANDELABRA_FORMULA T silu(T x) {
+  return x / (T(1) + exp(-x));
+}
 template <typename T>
 CANDELABRA_FORMULA T silu_derivative(T x) {
   T s = sigmoid(x);
@@ -500,8 +521,8 @@ namespace detail {
 // this file).
 CANDELABRA_FORMULA float erfcx(float x) {
   float t = (x - 2.0f) / (x + 2.0f);
-  return polynomial(t, -5.216131082e-05f, 2.235330280e-04f, 4.967061799e-05f, -9.961018288e-04f, -8.450232489e-04f, 6.998689292e-03f,
-                    3.732615136e-03f, -7.897861840e-02f, 2.416582030e-01f, -4.271858471e-01f, 2.553956763e-01f);
+  return polynomial(t, -5.216131082e-05f, 2.235330280e-04f, 4.967061799e-05f, -9.961018288e-04f, -8.450232489e-04f,
+                    6.998689292e-03f, 3.732615136e-03f, -7.897861840e-02f, 2.416582030e-01f, -4.271858471e-01f, 2.553956763e-01f);
 }
 // erf(x)/x in x^2 on [0, 1], the same way.
 CANDELABRA_FORMULA float erf_near(float x) {
@@ -532,8 +553,12 @@ CANDELABRA_FORMULA float erfc(float x) {
   float result = a < 1.0f ? near : (x < 0.0f ? 2.0f - far : far);
   return x != x ? x : result;
 }
-CANDELABRA_FORMULA double erf(double x) { return std::erf(x); }
-CANDELABRA_FORMULA double erfc(double x) { return std::erfc(x); }
+CANDELABRA_FORMULA double erf(double x) {
+  return std::erf(x);
+}
+CANDELABRA_FORMULA double erfc(double x) {
+  return std::erfc(x);
+}
 
 // Starts from Giles's approximation (Approximating the erfinv function, 2010) and refines it by Halley's method. Not branch-free.
 CANDELABRA_FORMULA double erfinv(double x) {
@@ -559,11 +584,15 @@ CANDELABRA_FORMULA double erfinv(double x) {
   }
   return with_sign_of(y, x);
 }
-CANDELABRA_FORMULA float erfinv(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
+CANDELABRA_FORMULA float erfinv(float x) {
+  return static_cast<float>(erfinv(static_cast<double>(x)));
+}
 
 // x Phi(x), and its derivative Phi(x) + x phi(x).
 template <typename T>
-CANDELABRA_FORMULA T gelu(T x) { return T(0.5) * x * (T(1) + erf(x * static_cast<T>(0.707106781186547524401))); }
+CANDELABRA_FORMULA T gelu(T x) {
+  return T(0.5) * x * (T(1) + erf(x * static_cast<T>(0.707106781186547524401)));
+}
 template <typename T>
 CANDELABRA_FORMULA T gelu_derivative(T x) {
   T cdf = T(0.5) * (T(1) + erf(x * static_cast<T>(0.707106781186547524401)));
@@ -619,7 +648,9 @@ CANDELABRA_FORMULA double digamma(double x) {
   double series = z * detail::polynomial(z, 1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12);
   return result + std::log(x) - 0.5 / x - (x > 1e17 ? 0.0 : series);
 }
-CANDELABRA_FORMULA float digamma(float x) { return static_cast<float>(digamma(static_cast<double>(x))); }
+CANDELABRA_FORMULA float digamma(float x) {
+  return static_cast<float>(digamma(static_cast<double>(x)));
+}
 
 // ---- powers
 
@@ -640,11 +671,15 @@ CANDELABRA_FORMULA float pow(float base, float exponent) {
   p = y == 0.0 || x == 1.0 ? 1.0 : p;
   return static_cast<float>(p);
 }
-CANDELABRA_FORMULA double pow(double x, double y) { return std::pow(x, y); }
+CANDELABRA_FORMULA double pow(double x, double y) {
+  return std::pow(x, y);
+}
 
 // x log y, 0 where x is 0.
 template <typename T>
-CANDELABRA_FORMULA T xlogy(T x, T y) { return y != y ? y : x == T(0) ? T(0) : x * log(y); }
+CANDELABRA_FORMULA T xlogy(T x, T y) {
+  return y != y ? y : x == T(0) ? T(0) : x * log(y);
+}
 
 }  // namespace candelabra::math
 
