@@ -105,12 +105,11 @@ class Optimizer:
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
-        lines = [type(self).__name__ + " ("]
-        for number, group in enumerate(self.param_groups):
-            lines += ["", f"Parameter Group {number}"] if number else [f"Parameter Group {number}"]
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        # PyTorch puts an empty line between groups by way of the line that ends each.
-        return "\n".join(line for line in lines if line) + "\n)"
+        groups = [
+            f"Parameter Group {number}\n" + "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+            for number, group in enumerate(self.param_groups)
+        ]
+        return f"{type(self).__name__} (\n" + "\n".join(groups) + ")"
 
     # ---- groups
 

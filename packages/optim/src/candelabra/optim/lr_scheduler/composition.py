@@ -64,6 +64,11 @@ class SequentialLR(LRScheduler):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
+    def _initial_step(self) -> None:
+        self.last_epoch += 1
+        self._schedulers[0]._initial_step()
+        self._last_lr = self._schedulers[0].get_last_lr()
+
     def step(self) -> None:  # type: ignore[override]
         """Go on to the next step, of the schedule whose turn it is."""
         self.last_epoch += 1
@@ -99,12 +104,13 @@ def _step_back(scheduler: LRScheduler) -> None:
 
 def _restart(scheduler: LRScheduler) -> None:
     """Bring a schedule to its step 0, from the rate it began with."""
-    scheduler.last_epoch = -1 if not isinstance(scheduler, SequentialLR) else scheduler.last_epoch
-    if isinstance(scheduler, SequentialLR):
-        scheduler.step()
-        return
-    for group, base in zip(scheduler.optimizer.param_groups, scheduler.base_lrs, strict=True):
-        set_option(group, "lr", copied(base))
+    if isinstance(scheduler, SequentialLR):  # has not been stepped since it was taken back
+        rates = [group["initial_lr"] for group in scheduler.optimizer.param_groups]
+    else:
+        scheduler.last_epoch = -1
+        rates = scheduler.base_lrs
+    for group, rate in zip(scheduler.optimizer.param_groups, rates, strict=True):
+        set_option(group, "lr", copied(rate))
     scheduler._initial_step()
 
 
