@@ -32,6 +32,7 @@ enum Slot {
   Le,
   Gt,
   Ge,
+  MatrixProduct,
   SlotCount
 };
 constexpr const char* names[SlotCount] = {"add",
@@ -55,7 +56,8 @@ constexpr const char* names[SlotCount] = {"add",
                                           "lt",
                                           "le",
                                           "gt",
-                                          "ge"};
+                                          "ge",
+                                          "mm"};
 std::array<Operator*, SlotCount> operators{};
 
 Operator* operator_of(Slot slot) {
@@ -206,6 +208,7 @@ PyObject* inplace_power(PyObject* a, PyObject* b, PyObject* modulus) {
 
 PyObject* matrix_multiply(PyObject* a, PyObject* b) {
   if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (as_tensor(a)->ndim() == 2 && as_tensor(b)->ndim() == 2) return binary(MatrixProduct, a, b);
   return call_method("matmul", a, b);
 }
 

@@ -85,13 +85,26 @@ def to(
     if not copy:
         if device is not None:
             if type(device) is not _device:
-                device = _device(device)
+                device = _by_text(device)
             same = device == self.device
         else:
             same = True
         if same and (dtype is None or dtype is self.dtype) and _has_format(self, memory_format):
             return self
     return _to_copy(self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format)
+
+
+# Devices by their texts: a device type that was loaded stays.
+_devices: dict[Any, Any] = {}
+
+
+def _by_text(text: Any) -> Any:
+    found = _devices.get(text) if type(text) is str else None
+    if found is None:
+        found = _device(text)
+        if type(text) is str:
+            _devices[text] = found
+    return found
 
 
 def _has_format(self: Tensor, memory_format: memory_format | None) -> bool:

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 _empty = OPERATORS["empty"]
 _fill_ = OPERATORS["fill_"]
 _index = python_operator.index
+_arange = OPERATORS["arange"]
 
 
 def sizes_of(size: tuple[Any, ...]) -> Any:
     """Return the sizes meant by the positional arguments ``(2, 3)`` or ``((2, 3),)``."""
-    if len(size) == 1 and not hasattr(size[0], "__index__"):
+    if len(size) == 1 and type(size[0]) is not int and not hasattr(size[0], "__index__"):
         return size[0]
     return size
 
@@ -390,7 +391,9 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    size = _size_argument(size, names, "zeros")
+    size = _size_argument(size, names, "zeros") if names else sizes_of(size)
+    if out is None and layout is None and not pin_memory and not requires_grad:
+        return _fill_(_empty(size, dtype=dtype, device=device), 0)
     return finish(_fill_(_made(size, "zeros", out, dtype, layout, device, pin_memory), 0), requires_grad)
 
 
@@ -413,7 +416,9 @@ def ones(
     >>> candelabra.ones(2)
     tensor([1., 1.])
     """
-    size = _size_argument(size, names, "ones")
+    size = _size_argument(size, names, "ones") if names else sizes_of(size)
+    if out is None and layout is None and not pin_memory and not requires_grad:
+        return _fill_(_empty(size, dtype=dtype, device=device), 1)
     return finish(_fill_(_made(size, "ones", out, dtype, layout, device, pin_memory), 1), requires_grad)
 
 
@@ -829,14 +834,17 @@ def arange(
     >>> candelabra.arange(1, 4)
     tensor([1, 2, 3])
     """
-    check_layout(layout, pin_memory, "arange")
+    if layout is not None or pin_memory:
+        check_layout(layout, pin_memory, "arange")
+    if len(bounds) == 1 and type(bounds[0]) is int and not names and out is None and not requires_grad:
+        return _arange(0, bounds[0], 1, dtype=_C.int64 if dtype is None else dtype, device=device)
     start, end, step = _range_bounds(bounds, names)
     if dtype is None and out is None:
         whole = all(isinstance(x, int) or hasattr(x, "__index__") for x in (start, end, step))
         dtype = _C.int64 if whole else _C.get_default_dtype()
     if out is not None:
-        return OPERATORS["arange"](start, end, step, dtype=out.dtype, device=out.device, out=out)
-    return finish(OPERATORS["arange"](start, end, step, dtype=dtype, device=device), requires_grad)
+        return _arange(start, end, step, dtype=out.dtype, device=out.device, out=out)
+    return finish(_arange(start, end, step, dtype=dtype, device=device), requires_grad)
 
 
 def _range_bounds(bounds: Any, names: dict[str, Any]) -> Any:

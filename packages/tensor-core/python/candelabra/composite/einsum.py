@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
+
 from candelabra.catalogue import OPERATORS
 
-from .linalg import matmul
 from .registration import function
 from .views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from candelabra._C import Tensor
 
+    Labels: TypeAlias = tuple[Any, ...]
+
 _permute = OPERATORS["permute"]
 _sum = OPERATORS["sum"]
+_mm = OPERATORS["mm"]
+_bmm = OPERATORS["bmm"]
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -59,7 +65,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         operands = tuple(operands[0])
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
-    inputs, output = _parsed(equation, operands)
+    inputs, output = _parsed(equation, tuple([t.ndim for t in operands]))
     terms = [_diagonals(t, labels) for t, labels in zip(operands, inputs)]
     sizes = _sizes(terms)
     # Sizes of 1 are broadcast: they take no part where another operand has more.
@@ -67,7 +73,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     current, labels = terms[0]
     for position, (t, its) in enumerate(terms[1:], 1):
         later = {label for _, others in terms[position + 1 :] for label in others}
-        current, labels = _product(current, labels, t, its, later | set(output))
+        current, labels = _product(current, labels, t, its, (*later, *output))
     return _finished(current, labels, output)
 
 
@@ -93,33 +99,34 @@ def _from_lists(arguments: Any) -> Any:
     return equation if output is None else f"{equation}->{letters(output)}", tuple(operands)
 
 
-def _parsed(equation: str, operands: Any) -> Any:
+@lru_cache(maxsize=512)
+def _parsed(equation: str, ndims: tuple[int, ...]) -> Any:
     """Return the labels of each operand and of the result. The dimensions of an ellipsis are numbers, counted from the end."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
-    if len(texts) != len(operands):
-        more = "more" if len(texts) < len(operands) else "fewer"
+    if len(texts) != len(ndims):
+        more = "more" if len(texts) < len(ndims) else "fewer"
         raise RuntimeError(f"einsum(): {more} operands were provided than specified in the equation")
     inputs = []
-    for i, (text, t) in enumerate(zip(texts, operands)):
+    for i, (text, ndim) in enumerate(zip(texts, ndims)):
         front, dots, back = text.partition("...")
         for letter in front + back:
             if letter not in _LETTERS:
                 raise RuntimeError(
                     f"einsum(): invalid subscript given at index {equation.find(letter)} in the equation string, subscripts must be in [a-zA-Z]"
                 )
-        hidden = t.ndim - len(front) - len(back)
+        hidden = ndim - len(front) - len(back)
         if hidden < 0 or (hidden and not dots):
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({len(front) + len(back)}) "
-                f"{'is more than' if hidden < 0 else 'does not match'} the number of dimensions ({t.ndim}) for operand {i}"
+                f"{'is more than' if hidden < 0 else 'does not match'} the number of dimensions ({ndim}) for operand {i}"
                 + (" and no ellipsis was given" if not dots else "")
             )
-        inputs.append([*front, *range(hidden, 0, -1), *back])
+        inputs.append((*front, *range(hidden, 0, -1), *back))
     dotted = max((label for labels in inputs for label in labels if isinstance(label, int)), default=0)
     if arrow:
         front, dots, back = right.partition("...")
-        output = [*front, *(range(dotted, 0, -1) if dots else ()), *back]
+        output = (*front, *(range(dotted, 0, -1) if dots else ()), *back)
         for letter in front + back:
             if letter not in _LETTERS:
                 raise RuntimeError(f"einsum(): invalid subscript given for the output: '{letter}', subscripts must be in [a-zA-Z]")
@@ -130,11 +137,11 @@ def _parsed(equation: str, operands: Any) -> Any:
     else:
         every = [label for labels in inputs for label in labels]
         once = sorted(label for label in set(every) if isinstance(label, str) and every.count(label) == 1)
-        output = [*range(dotted, 0, -1), *once]
+        output = (*range(dotted, 0, -1), *once)
     return inputs, output
 
 
-def _sizes(terms: list[tuple[Tensor, list[Any]]]) -> Any:
+def _sizes(terms: list[tuple[Tensor, Labels]]) -> Any:
     sizes: dict[Any, int] = {}
     for i, (t, labels) in enumerate(terms):
         for label, n in zip(labels, t.shape):
@@ -149,74 +156,103 @@ def _sizes(terms: list[tuple[Tensor, list[Any]]]) -> Any:
     return sizes
 
 
-def _diagonals(t: Tensor, labels: list[Any]) -> Any:
+def _diagonals(t: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
     """Take the diagonal where a label occurs twice."""
-    labels = list(labels)
+    if len(set(labels)) == len(labels):
+        return t, labels
+    kept = list(labels)
     for label in [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
-        while labels.count(label) > 1:
-            first = labels.index(label)
-            second = labels.index(label, first + 1)
+        while kept.count(label) > 1:
+            first = kept.index(label)
+            second = kept.index(label, first + 1)
             if t.shape[first] != t.shape[second]:
                 raise RuntimeError(
-                    f"einsum(): subscript {label} is repeated for one operand but the sizes don't match, {t.shape[second]} != {t.shape[first]}"
+                    f"einsum(): subscript {label} is repeated for one operand but the sizes don't match, "
+                    f"{t.shape[second]} != {t.shape[first]}"
                 )
             t = OPERATORS["diagonal"](t, 0, first, second)
-            labels = [x for i, x in enumerate(labels) if i not in (first, second)] + [label]
-    return t, labels
+            kept = [x for i, x in enumerate(kept) if i not in (first, second)] + [label]
+    return t, tuple(kept)
 
 
-def _without_ones(t: Tensor, labels: list[Any], sizes: Any) -> Any:
-    ones = [d for d, label in enumerate(labels) if t.shape[d] == 1 and sizes[label] != 1]
+def _without_ones(t: Tensor, labels: Labels, sizes: dict[Any, int]) -> tuple[Tensor, Labels]:
+    ones = [d for d, n in enumerate(t.shape) if n == 1 and sizes[labels[d]] != 1]
+    if not ones:
+        return t, labels
     for d in reversed(ones):
         t = OPERATORS["squeeze"](t, d)
-    return t, [label for d, label in enumerate(labels) if d not in ones]
+    return t, tuple([label for d, label in enumerate(labels) if d not in ones])
 
 
-def _product(a: Tensor, labels_a: list[Any], b: Tensor, labels_b: list[Any], needed: set[Any]) -> Any:
-    """Multiply two terms and sum over what nothing else needs: one batched matrix product."""
-    a, labels_a = _summed(a, labels_a, [x for x in labels_a if x not in labels_b and x not in needed])
-    b, labels_b = _summed(b, labels_b, [x for x in labels_b if x not in labels_a and x not in needed])
-    shared = [x for x in labels_a if x in labels_b]
-    batch = [x for x in shared if x in needed]
-    common = [x for x in shared if x not in needed]
-    free_a = [x for x in labels_a if x not in shared]
-    free_b = [x for x in labels_b if x not in shared]
-    result_labels = batch + free_a + free_b
+class _Plan:
+    """How two terms are multiplied and summed over what nothing else needs: one batched matrix product."""
+
+    def __init__(self, labels_a: Labels, labels_b: Labels, needed: Labels) -> None:
+        #: Dimensions that only one of the two has and nothing else needs: summed first.
+        self.gone_a = [d for d, x in enumerate(labels_a) if x not in labels_b and x not in needed]
+        self.gone_b = [d for d, x in enumerate(labels_b) if x not in labels_a and x not in needed]
+        left = [x for d, x in enumerate(labels_a) if d not in self.gone_a]
+        right = [x for d, x in enumerate(labels_b) if d not in self.gone_b]
+        batch = [x for x in left if x in right and x in needed]
+        common = [x for x in left if x in right and x not in needed]
+        free_a = [x for x in left if x not in right]
+        free_b = [x for x in right if x not in left]
+        self.counts = (len(batch), len(free_a), len(common), len(free_b))
+        self.result = tuple(batch + free_a + free_b)
+        if common:
+            self.order_a: list[int] | None = _order(left, batch + free_a + common)
+            self.order_b: list[int] | None = _order(right, batch + common + free_b)
+        else:
+            # Nothing to sum: an elementwise product, each with sizes of 1 for what the other alone has.
+            self.order_a = _order(left, [x for x in self.result if x in left])
+            self.order_b = _order(right, [x for x in self.result if x in right])
+            self.there_a = [x in left for x in self.result]
+            self.there_b = [x in right for x in self.result]
+
+
+def _order(labels: list[Any], wanted: list[Any]) -> list[int] | None:
+    """Return how dimensions are permuted from one order to another; None where they are in order."""
+    return None if labels == wanted else [labels.index(x) for x in wanted]
+
+
+_plan = lru_cache(maxsize=512)(_Plan)
+
+
+def _product(a: Tensor, labels_a: Labels, b: Tensor, labels_b: Labels, needed: Labels) -> tuple[Tensor, Labels]:
+    plan = _plan(labels_a, labels_b, needed)
+    if plan.gone_a:
+        a = _sum(a, plan.gone_a, dtype=a.dtype)
+    if plan.gone_b:
+        b = _sum(b, plan.gone_b, dtype=b.dtype)
+    if plan.order_a is not None:
+        a = _permute(a, plan.order_a)
+    if plan.order_b is not None:
+        b = _permute(b, plan.order_b)
+    batch, free_a, common, free_b = plan.counts
     if not common:
-        # Nothing to sum: an elementwise product.
-        left = _aligned(a, labels_a, result_labels)
-        right = _aligned(b, labels_b, result_labels)
-        return left * right, result_labels
-    size = dict(zip(labels_a, a.shape)) | dict(zip(labels_b, b.shape))
-
-    def count(labels: list[Any]) -> int:
-        total = 1
-        for label in labels:
-            total *= size[label]
-        return total
-
-    groups_a = _permute(a, [labels_a.index(x) for x in batch + free_a + common])
-    groups_b = _permute(b, [labels_b.index(x) for x in batch + common + free_b])
-    outer = [count(batch)] if batch else []
-    left = reshape(groups_a, [*outer, count(free_a), count(common)])
-    right = reshape(groups_b, [*outer, count(common), count(free_b)])
-    return reshape(matmul(left, right), [size[x] for x in result_labels]), result_labels
+        return _aligned(a, plan.there_a) * _aligned(b, plan.there_b), plan.result
+    if batch <= 1 and free_a == common == free_b == 1:
+        return (_bmm(a, b) if batch else _mm(a, b)), plan.result
+    sizes_a, sizes_b = a.shape, b.shape
+    outer = [prod(sizes_a[:batch])] if batch else []
+    rows, inner, columns = prod(sizes_a[batch : batch + free_a]), prod(sizes_a[batch + free_a :]), prod(sizes_b[batch + common :])
+    left, right = reshape(a, [*outer, rows, inner]), reshape(b, [*outer, inner, columns])
+    product = _bmm(left, right) if batch else _mm(left, right)
+    return reshape(product, [*sizes_a[: batch + free_a], *sizes_b[batch + common :]]), plan.result
 
 
-def _summed(t: Tensor, labels: list[Any], gone: list[Any]) -> Any:
-    if not gone:
-        return t, list(labels)
-    kept = [x for x in labels if x not in gone]
-    return _sum(t, [labels.index(x) for x in gone], dtype=t.dtype), kept
-
-
-def _aligned(t: Tensor, labels: list[Any], result: list[Any]) -> Tensor:
-    order = [labels.index(x) for x in result if x in labels]
-    t = _permute(t, order)
+def _aligned(t: Tensor, there: list[bool]) -> Tensor:
+    if all(there):
+        return t
     sizes = iter(t.shape)
-    return reshape(t, [next(sizes) if x in labels else 1 for x in result])
+    return reshape(t, [next(sizes) if present else 1 for present in there])
 
 
-def _finished(t: Tensor, labels: list[Any], output: Any) -> Tensor:
-    t, labels = _summed(t, labels, [x for x in labels if x not in output])
-    return _permute(t, [labels.index(x) for x in output])
+def _finished(t: Tensor, labels: Labels, output: Labels) -> Tensor:
+    if labels == output:
+        return t
+    gone = [d for d, x in enumerate(labels) if x not in output]
+    if gone:
+        t = _sum(t, gone, dtype=t.dtype)
+        labels = tuple([x for x in labels if x in output])
+    return t if labels == output else _permute(t, [labels.index(x) for x in output])

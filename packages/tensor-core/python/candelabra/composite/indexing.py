@@ -76,7 +76,7 @@ def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Ten
 def _nonzero_spellings(self: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     if as_tuple:
         return nonzero_tuple(self)
-    return OPERATORS["nonzero"](self) if isinstance(self, Tensor) and out is None else NotImplemented
+    return OPERATORS["nonzero"](self) if isinstance(self, _C.Tensor) and out is None else NotImplemented
 
 
 def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:

@@ -25,6 +25,7 @@ _expand = OPERATORS["expand"]
 _unsqueeze = OPERATORS["unsqueeze"]
 _squeeze = OPERATORS["squeeze"]
 _transpose = OPERATORS["transpose"]
+_linear = OPERATORS["linear"]
 
 
 @decomposes("mv")
@@ -86,8 +87,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     >>> candelabra.matmul(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([1, 1]))
     tensor([3, 7])
     """
-    result = _matmul(input, other)
-    return result if out is None else out.copy_(result)
+    if out is not None:
+        return out.copy_(_matmul(input, other))
+    return _mm(input, other) if input.ndim == 2 and other.ndim == 2 else _matmul(input, other)
 
 
 def _matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -111,9 +113,9 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
             return _squeeze(_mm(_unsqueeze(a, 0), b), 0)
         return _squeeze(_matmul(_unsqueeze(a, 0), b), -2)
     _check_inner(a, b, a.shape[-1], b.shape[-2])
-    if right == 2 and (a.is_contiguous() or not b.requires_grad):
+    if right == 2:
         # One large product in place of a batch of small ones.
-        return reshape(_mm(reshape(a, (_rows(a), a.shape[-1])), b), (*a.shape[:-1], b.shape[-1]))
+        return _linear(a, _transpose(b, 0, 1))
     if left == 3 and right == 3 and a.shape[0] == b.shape[0]:
         return _bmm(a, b)
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])

@@ -7,7 +7,7 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from .creation import _like, _made, _size_argument, check_layout, finish
+from .creation import _like, _made, _size_argument, check_layout, finish, sizes_of
 from .elementwise import narrow_to
 from .registration import decomposes, fallback, function
 from .views import broadcast_shape
@@ -90,7 +90,9 @@ def rand(
     >>> bool(((x >= 0) & (x < 1)).all())
     True
     """
-    size = _size_argument(size, names, "rand")
+    size = _size_argument(size, names, "rand") if names else sizes_of(size)
+    if out is None and layout is None and not pin_memory and not requires_grad:
+        return _uniform_(_empty(size, dtype=dtype, device=device), generator=generator)
     made = _made(size, "rand", out, dtype, layout, device, pin_memory)
     return finish(_uniform_(made, generator=generator), requires_grad)
 
@@ -115,7 +117,9 @@ def randn(
     >>> candelabra.randn(2, 3).shape
     candelabra.Size([2, 3])
     """
-    size = _size_argument(size, names, "randn")
+    size = _size_argument(size, names, "randn") if names else sizes_of(size)
+    if out is None and layout is None and not pin_memory and not requires_grad:
+        return _normal_(_empty(size, dtype=dtype, device=device), generator=generator)
     made = _made(size, "randn", out, dtype, layout, device, pin_memory)
     return finish(_normal_(made, generator=generator), requires_grad)
 

@@ -75,11 +75,31 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
     if input.is_contiguous():
         return _view(input, wanted)
     wanted = _inferred(wanted, input.numel())
-    try:
+    if _can_view(input.shape, input.stride(), wanted):
         return _view(input, wanted)
-    except RuntimeError:
-        # The sizes are right, so it is the strides that do not allow a view.
-        return _view(_clone(input, memory_format=_C.contiguous_format), wanted)
+    return _view(_clone(input, memory_format=_C.contiguous_format), wanted)
+
+
+def _can_view(sizes: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Tell whether strides exist that give elements of these sizes and strides the wanted sizes of as many elements."""
+    old = [(n, step) for n, step in zip(sizes, strides) if n != 1]
+    if any(n == 0 for n, _ in old):
+        return True
+    # From the back: runs of old dimensions without gaps, each of which the wanted sizes must make up exactly.
+    position = len(wanted) - 1
+    while old:
+        run, step = old.pop()
+        expected = run * step
+        while old and old[-1][1] == expected:
+            run *= old[-1][0]
+            expected *= old.pop()[0]
+        made = 1
+        while made < run and position >= 0:
+            made *= wanted[position]
+            position -= 1
+        if made != run:
+            return False
+    return True
 
 
 def _inferred(shape: Sequence[int], numel: int) -> list[int]:
@@ -152,6 +172,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> candelabra.flatten(candelabra.ones(2, 3, 4), 1).shape
     candelabra.Size([2, 12])
     """
+    if start_dim == 0 and end_dim == -1 and input.is_contiguous():
+        return _view(input, (input.numel(),)) if input.ndim != 1 else input
     ndim = input.ndim
     first, last = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
     if first > last:
