@@ -449,10 +449,14 @@ def test_sign_of_nan_is_zero_and_relu_keeps_nan() -> None:
     assert out[1:].tolist() == [0.0, 0.0]
 
 
-def test_neg_of_bool_says_what_to_use() -> None:
+def test_bool_is_refused_with_words() -> None:
     x = np.array([True])
     with pytest.raises(KernelError, match=r"use the `~` or `logical_not\(\)` operator instead"):
         call("neg", [x.copy()], x)
+    with pytest.raises(KernelError, match="Boolean inputs not supported for relu"):
+        call("relu", [x.copy()], x)
+    with pytest.raises(KernelError, match=r"The `\+` operator, on a bool tensor is not supported."):
+        call("positive", [x.copy()], x)
 
 
 def test_nan_to_num() -> None:

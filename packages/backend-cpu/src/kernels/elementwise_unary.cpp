@@ -145,6 +145,16 @@ void neg(Call& call) {
   unary<Neg, NumberTypes, light>(call);
 }
 
+void relu(Call& call) {
+  if (call.output().dtype == CB_BOOL) throw failure(CB_RUNTIME_ERROR, "Boolean inputs not supported for relu");
+  unary<Relu, IntegersAndFloats, light>(call);
+}
+
+void positive(Call& call) {
+  if (call.output().dtype == CB_BOOL) throw failure(CB_RUNTIME_ERROR, "The `+` operator, on a bool tensor is not supported.");
+  unary<Identity, NumberTypes, light>(call);
+}
+
 void round(Call& call) {
   int64_t decimals = call.integer(1);
   if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
@@ -575,9 +585,9 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Trunc, IntegersAndFloats, light>>("trunc");
   table.add<unary<Frac, FloatTypes, light>>("frac");
   table.add<unary<Square, AllTypes, light>>("square");
-  table.add<unary<Identity, NumberTypes, light>>("positive");
+  table.add<positive>("positive");
   table.add<unary<Conjugate, AllTypes, light>>("conj_physical");
-  table.add<unary<Relu, IntegersAndFloats, light>>("relu");
+  table.add<relu>("relu");
   table.add<round>("round");
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{}), light>>("bitwise_not");
   table.add<nan_to_num>("nan_to_num");
