@@ -57,7 +57,9 @@ def _plain(values: np.ndarray, dtype: candelabra.dtype, device: str) -> candelab
 
 def values_of(tensor: candelabra.Tensor) -> np.ndarray:
     """The values of a tensor, exactly, in the widest dtype of their kind."""
-    wide = np.complex128 if tensor.dtype.is_complex else np.float64 if tensor.dtype.is_floating_point else np.int64
+    wide: type[np.generic] = (
+        np.complex128 if tensor.dtype.is_complex else np.float64 if tensor.dtype.is_floating_point else np.int64
+    )
     if tensor.dtype is candelabra.bool:
         wide = np.bool_
     return np.array(tensor.tolist(), dtype=wide).reshape(tuple(tensor.shape))

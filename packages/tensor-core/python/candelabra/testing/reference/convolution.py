@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from candelabra.testing.sampling import Input, Reference, Sample, numbers
 
-Array = np.ndarray
+Array = Any  # a NumPy array; its stubs refuse an index made of an ellipsis and integers
 Ints = list[int]
 _DTYPES = ("float32", "float64", "bfloat16")
 

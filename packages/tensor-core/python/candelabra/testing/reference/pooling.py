@@ -10,7 +10,7 @@ import numpy as np
 
 from candelabra.testing.sampling import Input, Reference, Sample, numbers
 
-Array = np.ndarray
+Array = Any  # a NumPy array; its stubs refuse an index made of an ellipsis and integers
 Ints = list[int]
 Windows = list[tuple[tuple[int, ...], list[int]]]
 

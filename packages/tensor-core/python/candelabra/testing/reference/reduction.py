@@ -87,6 +87,7 @@ def _products(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 REFERENCES["prod"] = Reference(reduce(np.prod), _products, ("int32", "int64", "float32", "float64", "complex64"), 10)
+_function: Callable[..., Any]
 for _name, _function in (("amax", np.max), ("amin", np.min)):
     REFERENCES[_name] = Reference(reduce(_function), over_dims(empty=False), (*BOOLEAN, *REAL))
 for _name, _function in (("all", np.all), ("any", np.any)):
