@@ -12,6 +12,10 @@
 #include <mutex>
 #include <string>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "kernels.hpp"
 
 namespace candelabra::cpu {
@@ -70,7 +74,7 @@ std::string readable(int64_t bytes) {
 }
 
 int64_t swap_memory() {
-  struct sysinfo information {};
+  struct sysinfo information{};
   return sysinfo(&information) == 0 ? static_cast<int64_t>(information.totalswap) * information.mem_unit : 0;
 }
 
@@ -93,6 +97,21 @@ void system_free(void* memory, size_t bytes) {
     std::free(memory);
   else
     munmap(memory, bytes);
+}
+
+// A sanitized build sees what is read or written past the end of a block, though the block was rounded up or is cached.
+inline void* lend(void* block, [[maybe_unused]] size_t asked, [[maybe_unused]] size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(block, asked);
+  __asan_poison_memory_region(static_cast<char*>(block) + asked, bytes - asked);
+#endif
+  return block;
+}
+
+inline void take_back([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(block, bytes);
+#endif
 }
 
 struct Magazine;
@@ -318,23 +337,25 @@ inline bool count_allocated(Cache& all, int64_t bytes) {
 
 void* allocate(size_t bytes) {
   Cache& all = cache();
-  if (bytes > largest_block || (bytes >= mapping_threshold && static_cast<int64_t>(bytes) > all.refuse_above())) out_of_memory(bytes);
+  if (bytes > largest_block || (bytes >= mapping_threshold && static_cast<int64_t>(bytes) > all.refuse_above()))
+    out_of_memory(bytes);
   SizeClass size = size_class(bytes);
   if (!count_allocated(all, static_cast<int64_t>(size.bytes))) out_of_memory(bytes);
   if (size.index < magazine_classes) {
     Magazine* mine = magazine();
     if (mine && mine->counts[size.index]) {
       mine->calls.store(mine->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-      return mine->blocks[size.index][--mine->counts[size.index]];
+      return lend(mine->blocks[size.index][--mine->counts[size.index]], bytes, size.bytes);
     }
   }
-  return allocate_slowly(bytes, size);
+  return lend(allocate_slowly(bytes, size), bytes, size.bytes);
 }
 
 void deallocate(void* memory, size_t bytes) noexcept {
   if (!memory) return;
   Cache& all = cache();
   SizeClass size = size_class(bytes);
+  take_back(memory, size.bytes);
   all.allocated.fetch_sub(static_cast<int64_t>(size.bytes), std::memory_order_relaxed);
   if (size.index < magazine_classes) {
     if (Magazine* mine = magazine()) {
@@ -376,12 +397,14 @@ void reset_peak_statistics() {
   cache().reserved_peak = cache().reserved.load();
 }
 
-void set_memory_limit(int64_t bytes) { cache().limit = bytes; }
+void set_memory_limit(int64_t bytes) {
+  cache().limit = bytes;
+}
 
 // Of the machine, or of the container this runs in.
 int64_t physical_memory() {
   static const int64_t value = [] {
-    struct sysinfo information {};
+    struct sysinfo information{};
     int64_t total = sysinfo(&information) == 0 ? static_cast<int64_t>(information.totalram) * information.mem_unit : INT64_MAX / 4;
     total = std::min(total, read_memory_limit("/sys/fs/cgroup/memory.max"));
     return std::min(total, read_memory_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
@@ -398,7 +421,11 @@ int64_t available_memory() {
   return 0;
 }
 
-void allocator_before_fork() { cache().mutex().lock(); }
-void allocator_after_fork() { cache().mutex().unlock(); }
+void allocator_before_fork() {
+  cache().mutex().lock();
+}
+void allocator_after_fork() {
+  cache().mutex().unlock();
+}
 
 }  // namespace candelabra::cpu

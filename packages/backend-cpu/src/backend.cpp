@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "allocator.hpp"
@@ -26,6 +27,9 @@ int32_t guarded(F&& f) noexcept {
   } catch (const Failure& error) {
     last_message = error.what();
     return error.status();
+  } catch (const std::bad_alloc&) {
+    last_message.clear();  // words would need memory
+    return CB_OUT_OF_MEMORY;
   } catch (const std::exception& error) {
     last_message = error.what();
     return CB_RUNTIME_ERROR;
@@ -33,12 +37,13 @@ int32_t guarded(F&& f) noexcept {
 }
 
 bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
 }
 
 bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return CANDELABRA_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
 bool use_avx512() {
@@ -49,7 +54,9 @@ bool use_avx512() {
 void processor_name(char* name, size_t capacity) {
   unsigned words[12] = {};
   for (unsigned i = 0; i < 3; ++i)
-    __asm__("cpuid" : "=a"(words[4 * i]), "=b"(words[4 * i + 1]), "=c"(words[4 * i + 2]), "=d"(words[4 * i + 3]) : "a"(0x80000002u + i), "c"(0));
+    __asm__("cpuid"
+            : "=a"(words[4 * i]), "=b"(words[4 * i + 1]), "=c"(words[4 * i + 2]), "=d"(words[4 * i + 3])
+            : "a"(0x80000002u + i), "c"(0));
   char text[49] = {};
   std::memcpy(text, words, 48);
   const char* start = text;
@@ -60,7 +67,8 @@ void processor_name(char* name, size_t capacity) {
 int32_t initialize(const cb_host*) {
   return guarded([] {
     if (!has_avx2())
-      throw failure(CB_RUNTIME_ERROR, "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
+      throw failure(CB_RUNTIME_ERROR,
+                    "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
     set_thread_count(default_thread_count());
     // The core tells a child about its fork only where the fork went through Python.
     static const int registered = pthread_atfork(allocator_before_fork, allocator_after_fork, [] {
@@ -71,7 +79,9 @@ int32_t initialize(const cb_host*) {
   });
 }
 
-const char* last_error() { return last_message.c_str(); }
+const char* last_error() {
+  return last_message.c_str();
+}
 
 int32_t device_properties(int32_t, cb_device_properties* result) {
   processor_name(result->name, sizeof result->name);
@@ -86,7 +96,9 @@ int32_t allocate_memory(int32_t, size_t bytes, void*, void** result) {
   return guarded([&] { *result = allocate(bytes); });
 }
 
-void deallocate_memory(int32_t, void* memory, size_t bytes, void*) { deallocate(memory, bytes); }
+void deallocate_memory(int32_t, void* memory, size_t bytes, void*) {
+  deallocate(memory, bytes);
+}
 
 int32_t copy_bytes(int32_t, void* destination, const void* source, size_t bytes, void*) {
   std::memmove(destination, source, bytes);
@@ -113,8 +125,8 @@ int32_t change_thread_count(int32_t count) {
 const char* describe() {
   thread_local std::string text;  // what is chosen by measurement is known only after first use
   text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
-                                  (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
-                                  "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" + describe_gemm();
+         (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
+         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" + describe_gemm();
   return text.c_str();
 }
 

@@ -1,6 +1,8 @@
 // What a shape rule does to the arguments of a call before a kernel sees them.
 #include "call.hpp"
 
+#include "operator.hpp"
+
 namespace candelabra {
 
 namespace {
@@ -23,6 +25,12 @@ Geometry seen_geometry(const Argument& argument) {
 }
 
 }  // namespace
+
+void Call::raise_not_tensor(int i) const {
+  const Argument& argument = arguments[i];
+  raise(PyExc_TypeError, name(), "(): argument '", op.schema.parameters[i].name, "' (position ", i + 1, ") must be Tensor, not ",
+        argument.object ? Py_TYPE(argument.object)->tp_name : "None");
+}
 
 void Call::set_ints(int i, std::span<const int64_t> values) {
   Argument& argument = arguments[i];

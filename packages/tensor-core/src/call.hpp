@@ -126,7 +126,13 @@ struct Call {
 
   // Arguments by position in the schema.
   Argument& operator[](int i) { return arguments[i]; }
-  TensorObject& tensor(int i) const { return *arguments[i].tensor; }
+  // Throws TypeError where a number stands in the tensor's place: an operator may take one for some of its arguments only.
+  TensorObject& tensor(int i) const {
+    if (!arguments[i].is_tensor()) [[unlikely]]
+      raise_not_tensor(i);
+    return *arguments[i].tensor;
+  }
+  [[noreturn, gnu::cold]] void raise_not_tensor(int i) const;
   int64_t integer(int i) const { return arguments[i].i; }
   bool boolean(int i) const { return arguments[i].i != 0; }
   std::span<const int64_t> ints(int i) const { return {arguments[i].ints, static_cast<size_t>(arguments[i].count)}; }

@@ -182,15 +182,24 @@ void prepare_output(Call& call, Output& output) {
           " and the arguments are on ", to_text(call.device));
     check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ", info(output.dtype).type_name,
           " can't be cast to the desired output type ", info(given.dtype).type_name);
-    resize_output(call.name(), given, output.sizes);
   }
+  // Resizing may give the tensor new memory, which an argument must not lose before the kernel has read it, and warns where there
+  // were elements, which may run any code: then the result is computed apart, and finish_output() resizes.
+  const bool resize = !(given.sizes == output.sizes);
+  if (needs_temporary(call, output) || (resize && given.numel != 0)) {
+    if (!resize) check_writable(call, given);
+    output.tensor = empty(output.sizes, output.dtype, call.device);
+    return;
+  }
+  if (resize) resize_output(call.name(), given, output.sizes);
   check_writable(call, given);
-  output.tensor = needs_temporary(call, output) ? empty(output.sizes, output.dtype, call.device) : TensorRef::borrow(&given);
+  output.tensor = TensorRef::borrow(&given);
 }
 
 // The caller's tensor is what is returned.
-void finish_output(Output& output) {
+void finish_output(const Call& call, Output& output) {
   if (!output.given || output.tensor.get() == output.given) return;
+  if (!call.op.returns_self) resize_output(call.name(), *output.given, output.tensor->sizes);
   copy_into(output.given, output.tensor.get());
   output.tensor = TensorRef::borrow(output.given);
 }
@@ -394,7 +403,7 @@ void run(Call& call) {
     raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device), " (",
           device_type(call.device).distribution, "), and no decomposition; python -m candelabra.backends lists what there is");
   }
-  for (int k = 0; k < call.output_count; ++k) finish_output(call.outputs[k]);
+  for (int k = 0; k < call.output_count; ++k) finish_output(call, call.outputs[k]);
 }
 
 }  // namespace candelabra

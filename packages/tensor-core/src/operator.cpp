@@ -43,6 +43,10 @@ struct Given {
   PyObject* out = nullptr;
   PyObject* generator = nullptr;
   Ref<> spread;  // owns the tuple made of view(2, 3)
+  std::vector<Ref<>> frozen;
+
+  // Others may change a list during the call (an __index__, another thread while a kernel runs): the call goes by a tuple.
+  PyObject* freeze(PyObject* list) { return PyList_Check(list) ? frozen.emplace_back(owned(PyList_AsTuple(list))).get() : list; }
 };
 
 bool same_name(PyObject* a, PyObject* b) {
@@ -149,6 +153,13 @@ int64_t parse_integer(const Operator& op, int i, PyObject* value) {
   wrong_type(op, i, "int", value);
 }
 
+bool holds_plain_integers(PyObject* list) {
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); ++k) {
+    if (!PyLong_Check(PyList_GET_ITEM(list, k))) return false;
+  }
+  return true;
+}
+
 void parse_integers(Call& call, int i, const Parameter& parameter, PyObject* value) {
   Argument& argument = call[i];
   argument.kind = ArgumentKind::Ints;
@@ -169,6 +180,10 @@ void parse_integers(Call& call, int i, const Parameter& parameter, PyObject* val
     Ref<> list = owned(PySequence_Tuple(value));
     parse_integers(call, i, parameter, list.get());
     return;
+  }
+  if (PyList_Check(value) && !holds_plain_integers(value)) {  // their __index__ may change the list
+    Ref<> fixed = owned(PyList_AsTuple(value));
+    return parse_integers(call, i, parameter, fixed.get());
   }
   Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
   if (parameter.fixed_length > 1 && count == 1) return parse_integers(call, i, parameter, PySequence_Fast_GET_ITEM(value, 0));
@@ -311,6 +326,7 @@ bool parse(Call& call, Given& given) {
     }
     if (value == Py_None && parameter.optional) continue;
     if (parameter.type == ParameterType::Tensors) {
+      value = given.values[i] = given.freeze(value);
       parse_tensors(call, i, parameter, value, requires_grad);
     } else {
       parse_other(call, i, parameter, value);
@@ -360,14 +376,19 @@ Ref<> call_composite(Operator& op, Given& given) {
   const Schema& schema = op.schema;
   PyObject* function = op.composite;
   check(function, PyExc_NotImplementedError, schema.name, "(): the operator has no decomposition, and no kernel on this device");
-  PyObject* arguments[max_arguments];
+  PyObject* arguments[max_arguments + 1];
   size_t count = schema.parameters.size();
   std::copy_n(given.values, count, arguments);
+  const size_t keywords = count - schema.positional_count + (given.generator ? 1 : 0);
   Ref<> names;
-  if (static_cast<size_t>(schema.positional_count) < count) {
-    names = owned(PyTuple_New(static_cast<Py_ssize_t>(count) - schema.positional_count));
+  if (keywords > 0) {
+    names = owned(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
     for (size_t i = schema.positional_count; i < count; ++i) {
       PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i) - schema.positional_count, Py_NewRef(schema.parameters[i].interned));
+    }
+    if (given.generator) {
+      arguments[count] = given.generator;
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(keywords) - 1, owned(PyUnicode_FromString("generator")).release());
     }
   }
   Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
@@ -450,7 +471,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     }
   }
   if (op.returns_self) call.outputs[0].given = call[0].tensor;
-  if (given.out) take_out(call, given.out);
+  if (given.out) take_out(call, given.out = given.freeze(given.out));
   run(call);
   bump_versions(call, given);
   Ref<> result = results_object(call);

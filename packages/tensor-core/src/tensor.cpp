@@ -136,15 +136,17 @@ TensorRef make_subclass(PyTypeObject* type, TensorObject* data) {
 }
 
 void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset) {
-  tensor.offset = offset;
   int64_t expected = 1;
-  bool contiguous = true;
+  bool contiguous = true, overflow = false;
   for (int i = sizes.size() - 1; i >= 0; --i) {
     if (sizes[i] != 1) {
       contiguous &= strides[i] == expected;
-      expected *= sizes[i];
+      overflow |= __builtin_mul_overflow(expected, sizes[i], &expected);
     }
   }
+  if (overflow) [[unlikely]]
+    expected = product(sizes);  // throws, but for an empty tensor; nothing of the tensor has changed yet
+  tensor.offset = offset;
   tensor.numel = expected;
   tensor.contiguous = contiguous || expected == 0;
   tensor.sizes = std::move(sizes);
@@ -159,10 +161,11 @@ TensorRef make_tensor(Storage* retained, Dtype dtype, Dims sizes, Dims strides, 
     release(retained);
     throw;
   }
+  TensorRef made(tensor);
   tensor->storage = retained;
   tensor->dtype = dtype;
   set_geometry(*tensor, std::move(sizes), std::move(strides), offset);
-  return TensorRef(tensor);
+  return made;
 }
 
 TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device) {

@@ -6,6 +6,7 @@ Only the elements that are shown are ever read: a huge tensor is cut down to its
 from __future__ import annotations
 
 import math
+from operator import index
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
@@ -68,6 +69,8 @@ def set_printoptions(
     ------
     ValueError
         Where there is no such profile.
+    TypeError
+        Where one of the counts is no integer.
 
     Examples
     --------
@@ -85,7 +88,7 @@ def set_printoptions(
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, setting in given.items():
         if setting is not None:
-            setattr(options, name, setting)
+            setattr(options, name, float(setting) if name == "threshold" else index(setting))
     options.sci_mode = sci_mode
 
 

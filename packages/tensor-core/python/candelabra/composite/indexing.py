@@ -358,3 +358,41 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, devi
     positions = OPERATORS["transpose"](OPERATORS["nonzero"](inside), 0, 1)
     positions = OPERATORS["clone"](positions, memory_format=_C.contiguous_format)
     return positions if dtype is None else positions.to(dtype)
+
+
+@function()
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Return a copy of `input` with elements written at positions of the flattened tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.put(candelabra.zeros(2, 2), candelabra.tensor([3]), candelabra.tensor([5.0]))
+    tensor([[0., 0.],
+            [0., 5.]])
+    """
+    return put_(OPERATORS["clone"](input), index, source, accumulate)
+
+
+@function(method=False)
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Turn positions in the flattened tensor into positions in each dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.unravel_index(candelabra.tensor([3, 5]), (2, 3))
+    (tensor([1, 1]), tensor([0, 2]))
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    total = 1
+    for n in sizes:
+        total *= n
+    if indices.numel() and bool(((indices < 0) | (indices >= total)).any()):
+        raise ValueError(f"unravel_index(): an index is out of bounds for shape {list(sizes)}")
+    positions = []
+    left = indices
+    for n in reversed(sizes):
+        positions.append(OPERATORS["remainder"](left, n))
+        left = OPERATORS["div"](left, n, rounding_mode="floor")
+    return tuple(reversed(positions))

@@ -1,0 +1,143 @@
+"""Arguments that change under the call, stand in the wrong place, or are larger than any memory: exceptions, never a crash."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import numpy as np
+import pytest
+
+import candelabra
+
+
+class Clearing:
+    """An integer that empties a list while it is asked for its value."""
+
+    def __init__(self, victim: list, value: int = 0) -> None:
+        self.victim = victim
+        self.value = value
+
+    def __index__(self) -> int:
+        self.victim.clear()
+        gc.collect()
+        return self.value
+
+
+@pytest.mark.parametrize(("join", "shape"), [(candelabra.cat, (2000,)), (candelabra.stack, (2, 1000))])
+def test_a_list_of_tensors_emptied_during_the_call(join, shape):
+    tensors = [candelabra.ones(1000), candelabra.ones(1000)]
+    result = join(tensors, Clearing(tensors))
+    assert tensors == []
+    assert result.shape == shape
+    assert result.sum().item() == 2000
+
+
+def test_a_list_of_integers_emptied_during_the_call():
+    sizes: list = []
+    sizes[:] = [Clearing(sizes, 2), Clearing(sizes, 3), 4]
+    assert candelabra.zeros(sizes).shape == (2, 3, 4)
+    sizes[:] = [Clearing(sizes, 4), Clearing(sizes, 6)]
+    assert candelabra.arange(24).reshape(sizes).shape == (4, 6)
+    sizes[:] = [Clearing(sizes, 5)]
+    assert candelabra.ones(1, 2).expand([5, 2]).sum([Clearing(sizes, 0)]).tolist() == [5, 5]
+
+
+def test_data_emptied_while_it_is_read():
+    data: list = []
+
+    class Number:
+        def __float__(self) -> float:
+            data.clear()
+            return 1.0
+
+        __index__ = __float__
+
+    data[:] = [Number(), *[1.0] * 1000]
+    with pytest.raises((RuntimeError, TypeError, ValueError)):
+        candelabra.tensor(data, dtype=candelabra.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: candelabra.masked_fill(candelabra.ones(3), 1.0, candelabra.ones(3)), "argument 'mask' .* must be Tensor, not float"),
+        (lambda: candelabra.ones(3).masked_fill_(1, candelabra.ones(())), "argument 'mask' .* must be Tensor, not int"),
+        (lambda: candelabra.scatter(1.0, 0, candelabra.tensor([0]), candelabra.ones(1)), "must be Tensor, not float"),
+        (lambda: candelabra.heaviside(candelabra.ones(3), 5), "argument 'values' .* must be Tensor, not int"),
+        (lambda: candelabra.nonzero(5), "argument 'self' .* must be Tensor, not int"),
+        (lambda: candelabra.argwhere([1, 2]), "argument 'self' .* must be Tensor, not list"),
+    ],
+)
+def test_numbers_in_the_place_of_tensors(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_out_that_is_an_argument_and_must_grow():
+    x = candelabra.ones(1)
+    view = x[:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        candelabra.add(x, candelabra.ones(300_000), out=x)
+    assert x.shape == (300_000,)
+    assert x.sum().item() == 600_000
+    assert view.tolist() == [1]  # its memory was not given back under it
+
+
+def test_out_that_is_the_argument_whose_positions_are_asked_for():
+    x = candelabra.tensor([[0, 5, 6], [7, 0, 8]])
+    expected = np.argwhere(x.numpy())
+    with pytest.warns(UserWarning, match="was resized"):
+        candelabra.nonzero(x, out=x)
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_a_warning_that_changes_the_arguments(monkeypatch):
+    x, y, out = candelabra.ones(1000), candelabra.ones(1000), candelabra.zeros(3)
+
+    def show(*_args, **_keywords):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            candelabra.ones(1).repeat(5)
+            candelabra.add(candelabra.zeros(2, 2), 0, out=x)
+
+    monkeypatch.setattr(warnings, "showwarning", show)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", show)
+        candelabra.add(x, y, out=out)
+    assert out.sum().item() == 2000
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: candelabra.ones(1).expand(2**62, 12),
+        lambda: candelabra.ones(1).expand(2**62, 2),
+        lambda: candelabra.ones(1).as_strided((2**62, 5), (0, 0)),
+        lambda: candelabra.empty_strided((2**62, 5), (0, 0)),
+    ],
+)
+def test_more_elements_than_can_be_counted(call):
+    with pytest.raises(RuntimeError, match="integer multiplication overflow"):
+        call()
+
+
+def test_empty_tensors_may_have_sizes_of_any_product():
+    assert candelabra.ones(1)[:0].expand(2**62, 2**62, 0).numel() == 0
+    assert candelabra.empty(2**62, 4, 0).numel() == 0
+
+
+def test_huge_views_print_their_edges():
+    text = repr(candelabra.ones(1).expand(2**62, 1))
+    assert text.count("1.") == 6
+    assert "..." in text
+
+
+def test_print_options_are_checked():
+    with pytest.raises(TypeError):
+        candelabra.set_printoptions(precision=candelabra.ones(2))
+    with pytest.raises(TypeError):
+        candelabra.set_printoptions(edgeitems=1.5)
+    assert repr(candelabra.tensor([1.5])) == "tensor([1.5000])"
