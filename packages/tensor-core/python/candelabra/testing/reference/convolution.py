@@ -58,7 +58,7 @@ def forward(a: Array, weight: Array, bias: Array | None, stride: Ints, padding: 
 
 
 def input_gradient(grad: Array, weight: Array, input_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
-    padded = np.zeros((*input_size[:2], *(n + 2 * p for n, p in zip(input_size[2:], padding, strict=True))))
+    padded: Array = np.zeros((*input_size[:2], *(n + 2 * p for n, p in zip(input_size[2:], padding, strict=True))))
     share = weight.shape[0] // groups
     for place, (position, spans) in product(range(groups), _places(grad.shape[2:], weight.shape[2:], stride, dilation)):
         out, inner = slice(place * share, (place + 1) * share), slice(place * weight.shape[1], (place + 1) * weight.shape[1])

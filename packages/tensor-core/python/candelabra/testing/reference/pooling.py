@@ -56,7 +56,8 @@ def _shares(sizes: tuple[int, ...], outputs: Ints) -> Windows:
 
 def _maxima(a: Array, outputs: Any, windows: Windows) -> tuple[Array, Array]:
     plane = a.reshape(*a.shape[:2], -1)
-    values, indices = np.zeros((*a.shape[:2], *outputs), a.dtype), np.zeros((*a.shape[:2], *outputs), np.int64)
+    values: Array = np.zeros((*a.shape[:2], *outputs), a.dtype)
+    indices: Array = np.zeros(values.shape, np.int64)
     for output, positions in windows:
         best = plane[..., positions].argmax(-1)
         indices[(..., *output)] = np.asarray(positions)[best]
@@ -113,7 +114,8 @@ def avg_pool_backward(
 
 
 def adaptive_avg_pool(a: Array, output_size: Ints) -> Array:
-    plane, result = a.reshape(*a.shape[:2], -1), np.zeros((*a.shape[:2], *output_size), a.dtype)
+    plane = a.reshape(*a.shape[:2], -1)
+    result: Array = np.zeros((*a.shape[:2], *output_size), a.dtype)
     for output, positions in _shares(a.shape[2:], output_size):
         result[(..., *output)] = plane[..., positions].mean(-1)
     return result
