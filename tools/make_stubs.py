@@ -13,7 +13,7 @@ from typing import Any
 
 import candelabra
 from candelabra import composite
-from candelabra.assembly import DTYPE_NAMES
+from candelabra.assembly import DTYPE_NAMES, FUNCTIONS_IN_PLACE
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY, NUMBERS, RANDOM
 
@@ -373,7 +373,7 @@ def package_stub() -> str:
         if operator.tags & (HIDDEN | METHOD_ONLY):
             continue
         functions[name] = operator_line(name, operator, False)
-        if operator.inplace is not None and len(operator.parameters) == 1:
+        if operator.inplace is not None and (len(operator.parameters) == 1 or name in FUNCTIONS_IN_PLACE):
             functions[operator.inplace.name] = operator_line(operator.inplace.name, operator.inplace, False)
     for name, function in composite.FUNCTIONS.items():
         functions[name] = function_line(name, function, False)

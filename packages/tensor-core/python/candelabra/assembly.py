@@ -23,6 +23,9 @@ DTYPE_NAMES = {
     "long": _C.int64, "cfloat": _C.complex64, "cdouble": _C.complex128,
 }  # fmt: skip
 
+#: In-place variants that are functions too, besides those of one argument.
+FUNCTIONS_IN_PLACE = ("clamp", "index_put", "nan_to_num", "round", "xlogy")
+
 #: Subpackages that other distributions bring.
 SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
@@ -50,7 +53,7 @@ def assemble(tensor: Any) -> dict[str, Any]:
         _publish(operator, operator.tags, tensor, functions)
         if inplace is not None and not operator.tags & HIDDEN:
             setattr(tensor, inplace.name, inplace)
-            if len(operator.parameters) == 1:
+            if len(operator.parameters) == 1 or operator.name in FUNCTIONS_IN_PLACE:
                 functions[inplace.name] = inplace
     functions.update(composite.FUNCTIONS)
     for name, method in composite.METHODS.items():

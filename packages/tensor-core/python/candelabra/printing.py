@@ -85,7 +85,7 @@ def set_printoptions(
             raise ValueError(f"set_printoptions(): unknown profile {profile!r}; there are {', '.join(PROFILES)}")
         for name, value in PROFILES[profile].items():
             setattr(options, name, value)
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, setting in given.items():
         if setting is not None:
             setattr(options, name, float(setting) if name == "threshold" else index(setting))

@@ -195,9 +195,16 @@ def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, memory
     return to(self, device=device, non_blocking=non_blocking, memory_format=memory_format)
 
 
-@function(package=False)
+@function()
 def detach_(self: Tensor) -> Tensor:
-    """Cut this tensor off the tape, in place."""
+    """Cut this tensor off the tape, in place.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.detach_(candelabra.ones(1, requires_grad=True)).requires_grad
+    False
+    """
     if self._is_view():
         raise RuntimeError("Can't detach views in-place; use detach() instead.")
     self._clear_history()

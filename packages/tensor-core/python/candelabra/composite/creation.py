@@ -975,3 +975,26 @@ def logspace(
     exponents = OPERATORS["linspace"](_plain(start), _plain(end), steps, dtype=_C.float64, device=device)
     result = OPERATORS["to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
     return finish(result if out is None else out.copy_(result), requires_grad)
+
+
+@function(method=False)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Make the matrix whose columns are powers of a vector, the highest first unless `increasing`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.vander(candelabra.tensor([1, 2, 3]), increasing=True)
+    tensor([[1, 1, 1],
+            [1, 2, 4],
+            [1, 3, 9]])
+    """
+    if x.ndim != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor, but got {x.ndim} dimensions")
+    count = x.numel() if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative")
+    powers = _arange(0, count, 1, dtype=_C.int64, device=x.device)
+    if not increasing:
+        powers = OPERATORS["flip"](powers, (0,))
+    return OPERATORS["pow"](OPERATORS["unsqueeze"](x, 1), powers)

@@ -15,6 +15,7 @@ from .registration import decomposes, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from candelabra._C import Tensor, dtype
@@ -238,15 +239,29 @@ def resolve_neg(input: Tensor) -> Tensor:
     return input
 
 
-@function(package=False)
-def is_conj(self: Tensor) -> bool:
-    """Return False: conjugation is never lazy here."""
+@function()
+def is_conj(input: Tensor) -> bool:
+    """Return False: conjugation is never lazy here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_conj(candelabra.tensor([1j]).conj())
+    False
+    """
     return False
 
 
-@function(package=False)
-def is_neg(self: Tensor) -> bool:
-    """Return False: negation is never lazy here."""
+@function()
+def is_neg(input: Tensor) -> bool:
+    """Return False: negation is never lazy here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_neg(-candelabra.ones(1))
+    False
+    """
     return False
 
 
@@ -583,3 +598,30 @@ def result_type(tensor1: Tensor, tensor2: Tensor) -> Any:
     candelabra.float32
     """
     return _C.result_type(tensor1, tensor2)
+
+
+def _in_place(compute: Callable[..., Tensor]) -> None:
+    def in_place(self: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
+        return self.copy_(compute(self, *arguments, **keywords))
+
+    in_place.__name__ = in_place.__qualname__ = f"{compute.__name__}_"
+    in_place.__doc__ = f"Compute :func:`candelabra.{compute.__name__}` in place."
+    function(package=False)(in_place)
+
+
+for _function in (logit, sinc, deg2rad, rad2deg, float_power):
+    _in_place(_function)
+
+
+@function()
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute ``input * 2**other``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ldexp(candelabra.tensor([1.0, 3.0]), candelabra.tensor([2, -1]))
+    tensor([4.0000, 1.5000])
+    """
+    result = input * OPERATORS["pow"](2.0, other)
+    return result if out is None else out.copy_(result)

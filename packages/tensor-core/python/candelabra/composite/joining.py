@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator as python_operator
 
 from candelabra import _C
@@ -366,3 +367,27 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     if len(tensors) == 1:
         return tensors[0]
     return OPERATORS["stack"]([reshape(grid, -1) for grid in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@function(method=False)
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Return the combinations of `r` elements of a vector, one a row.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.combinations(candelabra.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    if input.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(input.numel()), r))
+    if r == 0 or not rows:
+        return input.new_empty((0,) if r == 0 else (0, r))
+    positions = _C.tensor_from_data(rows, _C.int64, input.device)
+    return reshape(OPERATORS["index_select"](input, 0, reshape(positions, -1)), positions.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
+from .creation import sizes_of
 from .elementwise import narrow_to, wide
 from .registration import decomposes, fallback, function
 from .views import reshape, wrap_dim
@@ -544,7 +545,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     return result if out is None else out.copy_(result)
 
 
-@function(method=False)
+@function()
 def cov(input: Tensor, *, correction: Any = 1) -> Tensor:
     """Estimate the covariance matrix of variables (rows) from observations (columns).
 
@@ -579,3 +580,72 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     largest = OPERATORS["amax"](input, dim, True).detach()
     largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
     return OPERATORS["log"](OPERATORS["cumsum"](OPERATORS["exp"](input - largest), dim)) + largest
+
+
+@function()
+def corrcoef(input: Tensor) -> Tensor:
+    """Estimate the matrix of correlation coefficients of variables (rows) from observations (columns).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.corrcoef(candelabra.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    covariance = cov(input)
+    if covariance.ndim == 0:
+        return covariance / covariance
+    deviation = OPERATORS["sqrt"](OPERATORS["diagonal"](covariance))
+    return covariance / OPERATORS["unsqueeze"](deviation, 1) / deviation
+
+
+@function(package=False)
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Sum over dimensions so that the result has a size that broadcasts to that of this tensor.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ones(2, 3).sum_to_size(3)
+    tensor([2., 2., 2.])
+    """
+    wanted = tuple(sizes_of(size))
+    extra = self.ndim - len(wanted)
+    if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, self.shape[extra:])):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(self.shape)}}}.")
+    dims = [*range(extra), *(d for d, n in enumerate(wanted, extra) if n == 1 and self.shape[d] != 1)]
+    return reshape(_sum(self, dims, True, dtype=self.dtype), wanted) if dims else self
+
+
+@function()
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
+    """Count the elements in equal intervals from `min` to `max`; with both equal, from the smallest to the largest element.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.histc(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), bins=3, min=0, max=3)
+    tensor([0., 1., 2.])
+    """
+    if bins <= 0:
+        raise RuntimeError("bins must be > 0")
+    flat = reshape(input.detach(), -1)
+    low, high = float(min), float(max)
+    if low == high and flat.numel():
+        low, high = float(OPERATORS["amin"](flat)), float(OPERATORS["amax"](flat))
+    if low == high:
+        low, high = low - 1, high + 1
+    if not low < high:
+        raise RuntimeError("max must be larger than min")
+    inside = (flat >= low) & (flat <= high)
+    values = OPERATORS["masked_select"](flat, inside)
+    places = OPERATORS["clamp"](((values - low) * (bins / (high - low))).to(_C.int64), max=bins - 1)
+    result = OPERATORS["scatter_add"](flat.new_zeros(bins), 0, places, flat.new_ones(places.numel()))
+    return result if out is None else out.copy_(result)
+
+
+@function(package=False)
+def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Compute :func:`candelabra.renorm` in place."""
+    return self.copy_(renorm(self, p, dim, maxnorm))

@@ -160,3 +160,24 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
     if x.ndim == 1 and y.ndim > 1:
         widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
     return OPERATORS["sum"](heights * widths, axis)
+
+
+@function(method=False)
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """Integrate along a dimension by the trapezoidal rule, up to each position; arguments as in :func:`candelabra.trapezoid`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cumulative_trapezoid(candelabra.tensor([1.0, 2.0, 3.0]))
+    tensor([1.5000, 4.0000])
+    """
+    axis = wrap_dim(dim, y.ndim)
+    after, before = (OPERATORS["narrow"](y, axis, start, y.shape[axis] - 1) for start in (1, 0))
+    heights = (after + before) * 0.5
+    if x is None:
+        return OPERATORS["cumsum"](heights, axis) * dx
+    widths = diff(x, dim=axis if x.ndim == y.ndim else -1)
+    if x.ndim == 1 and y.ndim > 1:
+        widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
+    return OPERATORS["cumsum"](heights * widths, axis)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator as python_operator
+from math import prod
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
@@ -186,11 +187,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     size = tuple(python_operator.index(n) for n in sizes_of(sizes))
-    strides, step = [0] * len(size), 1
-    for d in reversed(range(len(size))):
-        strides[d] = step
-        step *= max(size[d], 1)
-    needed = 0 if 0 in size else step
+    strides = _contiguous_strides(size)
+    needed = prod(size)
     held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
     if needed > held:
         grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)
@@ -249,10 +247,17 @@ def ndimension(self: Tensor) -> int:
     return self.ndim
 
 
-@function(package=False)
-def get_device(self: Tensor) -> int:
-    """Return the number of the device within its type; -1 for the host."""
-    index = self.device.index
+@function()
+def get_device(input: Tensor) -> int:
+    """Return the number of the device within its type; -1 for the host.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.get_device(candelabra.ones(1))
+    -1
+    """
+    index = input.device.index
     return -1 if index is None else index
 
 
@@ -262,10 +267,17 @@ def storage(self: Tensor) -> Any:
     return self.untyped_storage()
 
 
-@function(package=False)
-def is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Tell whether another tensor has the same sizes."""
-    return self.shape == other.shape
+@function()
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Tell whether another tensor has the same sizes.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.is_same_size(candelabra.ones(2), candelabra.zeros(2))
+    True
+    """
+    return input.shape == other.shape
 
 
 @function(package=False)
@@ -407,3 +419,36 @@ def is_quantized(self: Tensor) -> bool:
 def is_meta(self: Tensor) -> bool:
     """Whether the tensor has no memory; always False."""
     return False
+
+
+@function(package=False)
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """Return this tensor as an instance of a subclass of Tensor, on the same memory."""
+    if not (isinstance(cls, type) and issubclass(cls, _Tensor)):
+        raise TypeError(f"as_subclass(): expected a subclass of Tensor, but got {cls!r}")
+    return _Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
+
+
+@function(package=False)
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Make this tensor view the memory of another, or no memory where none is given."""
+    if self.requires_grad:
+        raise RuntimeError("set_() is not allowed on a tensor that requires grad")
+    if source is None:
+        self.data = OPERATORS["empty"]((0,), dtype=self.dtype, device=self.device)
+    elif not isinstance(source, _Tensor):
+        raise TypeError(f"set_(): expected a Tensor, but got {type(source).__name__}")
+    elif size is None:
+        self.data = source.detach()
+    else:
+        wanted = _contiguous_strides(size) if stride is None else stride
+        self.data = _as_strided(source.detach(), size, wanted, storage_offset)
+    return self
+
+
+def _contiguous_strides(size: Sequence[int]) -> list[int]:
+    strides, step = [0] * len(size), 1
+    for d in reversed(range(len(size))):
+        strides[d] = step
+        step *= max(size[d], 1)
+    return strides
