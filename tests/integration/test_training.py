@@ -46,16 +46,16 @@ def mlp():
         ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}),
         ("Adam", {"lr": 0.01}),
         ("AdamW", {"lr": 0.01, "amsgrad": True}),
-        ("RMSprop", {"lr": 0.003}),
-        ("Adagrad", {"lr": 0.05}),
+        ("RMSprop", {"lr": 0.005}),
+        ("Adagrad", {"lr": 0.1}),
     ],
 )
 def test_mlp_on_digits(digits, name, options):
     train_x, train_y, test_x, test_y = digits
     model = mlp()
     optimizer = getattr(optim, name)(model.parameters(), **options)
-    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=12 * 22)
-    losses = fit(model, optimizer, train_x, train_y, epochs=12, schedule=schedule)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=25 * 22)
+    losses = fit(model, optimizer, train_x, train_y, epochs=25, schedule=schedule)
     assert losses[-1] < 0.1 * losses[0]
     assert accuracy(model, test_x, test_y) > 0.95
 
