@@ -1,7 +1,6 @@
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 
 
 @pytest.fixture(autouse=True)

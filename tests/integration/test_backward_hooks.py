@@ -1,9 +1,8 @@
 """Hooks of modules around their gradients."""
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn
 from candelabra.nn.modules import hooks
 
@@ -81,7 +80,9 @@ def test_hooks_of_all_modules():
     model, seen = net(), []
     handles = [
         hooks.register_module_full_backward_pre_hook(lambda module, grad_output: seen.append(("pre", type(module).__name__))),
-        hooks.register_module_full_backward_hook(lambda module, grad_input, grad_output: seen.append(("post", type(module).__name__))),
+        hooks.register_module_full_backward_hook(
+            lambda module, grad_input, grad_output: seen.append(("post", type(module).__name__))
+        ),
     ]
     try:
         model(inputs()).sum().backward()

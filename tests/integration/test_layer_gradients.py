@@ -1,9 +1,8 @@
 """Gradients of layers and losses against finite differences, in float64."""
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn
 from candelabra.autograd import gradcheck, gradgradcheck
 from candelabra.nn import functional as F
@@ -65,7 +64,9 @@ def test_layer(rng, name):
     assert gradcheck(call, inputs)
 
 
-@pytest.mark.parametrize("name", ["Linear", "Conv2d", "ConvTranspose1d", "BatchNorm1d", "LayerNorm", "GroupNorm", "GELU", "Softmax", "Tanh"])
+@pytest.mark.parametrize(
+    "name", ["Linear", "Conv2d", "ConvTranspose1d", "BatchNorm1d", "LayerNorm", "GroupNorm", "GELU", "Softmax", "Tanh"]
+)
 def test_second_derivatives(rng, name):
     make, shape = LAYERS[name]
     layer = make().double()
@@ -84,7 +85,10 @@ LOSSES = {
     "smooth l1": (F.smooth_l1_loss, lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
     "huber": (lambda x, y: F.huber_loss(x, y, delta=0.5), lambda r: (r.standard_normal((3, 4)), r.standard_normal((3, 4)))),
     "cross entropy": (F.cross_entropy, lambda r: (r.standard_normal((3, 4)), r.integers(0, 4, 3))),
-    "smoothed": (lambda x, y: F.cross_entropy(x, y, label_smoothing=0.2), lambda r: (r.standard_normal((3, 4)), r.integers(0, 4, 3))),
+    "smoothed": (
+        lambda x, y: F.cross_entropy(x, y, label_smoothing=0.2),
+        lambda r: (r.standard_normal((3, 4)), r.integers(0, 4, 3)),
+    ),
     "probabilities": (F.cross_entropy, lambda r: (r.standard_normal((3, 4)), positive(r, 3, 4))),
     "nll": (F.nll_loss, lambda r: (r.standard_normal((3, 4, 2)), r.integers(0, 4, (3, 2)))),
     "bce": (F.binary_cross_entropy, lambda r: (positive(r, 3, 4), positive(r, 3, 4))),

@@ -1,8 +1,7 @@
 """Tensors from NumPy arrays and back, and comparison, for the tests of this package."""
 
-import numpy as np
-
 import candelabra
+import numpy as np
 
 
 def tensor(array, dtype=None):

@@ -2,14 +2,13 @@
 
 import warnings
 
+import candelabra
 import numpy as np
 import pytest
-from scipy import special
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
+from scipy import special
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -142,7 +141,11 @@ def test_gumbel_softmax():
     ("act", "error", "text"),
     [
         (lambda: F.celu(candelabra.ones(1), 0.0), RuntimeError, "alpha cannot be 0 for CELU"),
-        (lambda: F.rrelu(candelabra.ones(1), 2.0, 1.0), RuntimeError, "Lower bound should be less than or equal to the upper bound"),
+        (
+            lambda: F.rrelu(candelabra.ones(1), 2.0, 1.0),
+            RuntimeError,
+            "Lower bound should be less than or equal to the upper bound",
+        ),
         (lambda: F.softshrink(candelabra.ones(1), -1.0), RuntimeError, "lambda must be greater or equal to 0"),
         (lambda: F.hardtanh(candelabra.ones(1), 1.0, -1.0), ValueError, "min_val cannot be greater than max_val"),
         (lambda: nn.Hardtanh(1.0, -1.0), AssertionError, "max_val must be larger than min_val"),

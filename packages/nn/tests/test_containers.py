@@ -2,9 +2,8 @@
 
 from collections import OrderedDict
 
-import pytest
-
 import candelabra
+import pytest
 from candelabra import nn
 
 
@@ -56,7 +55,11 @@ def test_sequential_calls_in_order():
         (lambda: nn.ModuleList(3), TypeError, "ModuleList.extend should be called with an iterable, but got int"),
         (lambda: nn.ModuleList([3]), TypeError, "int is not a Module subclass"),
         (lambda: nn.ModuleList([])(1), NotImplementedError, 'missing the required "forward" function'),
-        (lambda: nn.ModuleDict(3), TypeError, "ModuleDict.update should be called with an iterable of key/value pairs, but got int"),
+        (
+            lambda: nn.ModuleDict(3),
+            TypeError,
+            "ModuleDict.update should be called with an iterable of key/value pairs, but got int",
+        ),
         (lambda: nn.ModuleDict([3]), TypeError, "update sequence element #0 should be Iterable; is int"),
         (lambda: nn.ModuleDict([(1, 2, 3)]), ValueError, "has length 3; 2 is required"),
         (lambda: nn.ModuleDict({"keys": nn.ReLU()}), KeyError, "attribute 'keys' already exists"),

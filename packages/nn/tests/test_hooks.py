@@ -1,8 +1,7 @@
 """Forward hooks. Backward hooks need gradients: tests/integration."""
 
-import pytest
-
 import candelabra
+import pytest
 from candelabra import nn
 from candelabra.nn.modules import hooks
 

@@ -2,14 +2,13 @@
 
 import math
 
+import candelabra
 import numpy as np
 import pytest
-from scipy import stats
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import init
 from nn_numerics import array, assert_close, tensor
+from scipy import stats
 
 
 def follows(values, distribution):

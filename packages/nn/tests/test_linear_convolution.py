@@ -2,14 +2,13 @@
 
 import itertools
 
+import candelabra
 import numpy as np
 import pytest
-from scipy import signal
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
+from scipy import signal
 
 
 def convolved(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
@@ -43,7 +42,9 @@ def transposed(x, w, b=None, stride=1, padding=0, output_padding=0, groups=1, di
             at = tuple(p * s + t * d for p, s, t, d in zip(place, stride, tap, dilation, strict=True))
             for g in range(groups):
                 rows = slice(g * into, (g + 1) * into)
-                result[(slice(None), slice(g * outof, (g + 1) * outof), *at)] += x[(slice(None), rows, *place)] @ w[(rows, slice(None), *tap)]
+                result[(slice(None), slice(g * outof, (g + 1) * outof), *at)] += (
+                    x[(slice(None), rows, *place)] @ w[(rows, slice(None), *tap)]
+                )
     for i, p in enumerate(padding):
         result = np.take(result, range(p, result.shape[2 + i] - p), axis=2 + i)
     return result if b is None else result + b.reshape(-1, *[1] * dims)
@@ -78,7 +79,9 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize(("function", "layer", "spatial", "kernel"), [(F.conv1d, nn.Conv1d, (9,), (4,)), (F.conv2d, nn.Conv2d, (9, 7), (3, 2))])
+@pytest.mark.parametrize(
+    ("function", "layer", "spatial", "kernel"), [(F.conv1d, nn.Conv1d, (9,), (4,)), (F.conv2d, nn.Conv2d, (9, 7), (3, 2))]
+)
 def test_convolution(rng, function, layer, spatial, kernel, options):
     groups = options.get("groups", 1)
     x, w, b = rng.standard_normal((2, 4, *spatial)), rng.standard_normal((8, 4 // groups, *kernel)), rng.standard_normal(8)
@@ -123,7 +126,14 @@ def test_padding_modes(rng, mode, numpy_mode, padding):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"stride": 2}, {"stride": 3, "output_padding": 2}, {"padding": 1}, {"dilation": 2}, {"stride": 2, "groups": 2, "padding": 1}],
+    [
+        {},
+        {"stride": 2},
+        {"stride": 3, "output_padding": 2},
+        {"padding": 1},
+        {"dilation": 2},
+        {"stride": 2, "groups": 2, "padding": 1},
+    ],
     ids=str,
 )
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 import warnings
 
+import candelabra
 import numpy as np
 import pytest
-from scipy import special, stats
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
+from scipy import special, stats
 
 
 def reduced(losses, reduction):
@@ -71,7 +70,10 @@ def test_classes(rng, spatial, reduction):
         nn.CrossEntropyLoss(label_smoothing=0.2, reduction=reduction)(a, t), cross_entropy(x, target, None, -100, 0.2, reduction)
     )  # fmt: skip
     log_p = special.log_softmax(x, 1)
-    assert_close(nn.NLLLoss(w, ignore_index=3, reduction=reduction)(tensor(log_p), t), cross_entropy(x, target, weight, 3, reduction=reduction))
+    assert_close(
+        nn.NLLLoss(w, ignore_index=3, reduction=reduction)(tensor(log_p), t),
+        cross_entropy(x, target, weight, 3, reduction=reduction),
+    )
 
 
 def test_one_sample(rng):
@@ -99,10 +101,14 @@ def test_binary(rng, reduction):
     losses = -(t * np.log(p) + (1 - t) * np.log1p(-p))
     assert_close(nn.BCELoss(reduction=reduction)(tensor(p), tensor(t)), reduced(losses, reduction))
     assert_close(nn.BCELoss(tensor(w), reduction=reduction)(tensor(p), tensor(t)), reduced(losses * w, reduction))
-    assert_close(F.binary_cross_entropy(tensor([0.0, 1, 0, 1]), tensor([0.0, 1, 1, 0]), reduction="none"), np.float32([0, 0, 100, 100]))
+    assert_close(
+        F.binary_cross_entropy(tensor([0.0, 1, 0, 1]), tensor([0.0, 1, 1, 0]), reduction="none"), np.float32([0, 0, 100, 100])
+    )
     x = rng.standard_normal((3, 4)) * 50
     losses = -(pos * t * special.log_expit(x) + (1 - t) * special.log_expit(-x))
-    assert_close(nn.BCEWithLogitsLoss(pos_weight=tensor(pos), reduction=reduction)(tensor(x), tensor(t)), reduced(losses, reduction))
+    assert_close(
+        nn.BCEWithLogitsLoss(pos_weight=tensor(pos), reduction=reduction)(tensor(x), tensor(t)), reduced(losses, reduction)
+    )
     losses = -(t * special.log_expit(x) + (1 - t) * special.log_expit(-x))
     assert_close(nn.BCEWithLogitsLoss(tensor(w), reduction=reduction)(tensor(x), tensor(t)), reduced(losses * w, reduction))
     loss = nn.MultiLabelSoftMarginLoss(tensor(w[0]), reduction=reduction)
@@ -129,7 +135,9 @@ def test_distributions(rng, reduction):
     x, counts, var = rng.standard_normal((3, 5)), np.floor(rng.random((3, 5)) * 6), rng.random((3, 5))
     assert_close(nn.PoissonNLLLoss(reduction=reduction)(tensor(x), tensor(counts)), reduced(np.exp(x) - counts * x, reduction))
     rates = rng.random((3, 5)) + 0.5
-    stirling = np.where(counts > 1, counts * np.log(np.maximum(counts, 1)) - counts + 0.5 * np.log(2 * np.pi * np.maximum(counts, 1)), 0)
+    stirling = np.where(
+        counts > 1, counts * np.log(np.maximum(counts, 1)) - counts + 0.5 * np.log(2 * np.pi * np.maximum(counts, 1)), 0
+    )
     loss = nn.PoissonNLLLoss(log_input=False, full=True, eps=0.1, reduction=reduction)
     assert_close(loss(tensor(rates), tensor(counts)), reduced(rates - counts * np.log(rates + 0.1) + stirling, reduction))
     y = rng.standard_normal((3, 5))
@@ -195,12 +203,32 @@ ones = candelabra.ones
         (lambda: F.mse_loss(ones(2), ones(2), reduction="x"), ValueError, "x is not a valid value for reduction"),
         (lambda: F.nll_loss(ones(2, 3), tensor([0, 1]), reduction="x"), ValueError, "x is not a valid value for reduction"),
         (lambda: F.mse_loss(ones(2), ones(2), weight=ones(3)), ValueError, "Weights and input must have the same size."),
-        (lambda: F.cross_entropy(ones(2, 3), tensor([0, 1, 1])), ValueError, "Expected input batch_size (2) to match target batch_size (3)."),
+        (
+            lambda: F.cross_entropy(ones(2, 3), tensor([0, 1, 1])),
+            ValueError,
+            "Expected input batch_size (2) to match target batch_size (3).",
+        ),
         (lambda: F.cross_entropy(ones(2, 3), tensor([0, 5])), IndexError, "Target 5 is out of bounds"),
-        (lambda: F.cross_entropy(ones(2, 3, 4), tensor(np.ones((2, 3), int))), RuntimeError, "Expected target size [2, 4], got [2, 3]"),
-        (lambda: F.cross_entropy(ones(2, 3), tensor(np.ones((2, 3), int))), RuntimeError, "Expected floating point type for target"),
-        (lambda: F.cross_entropy(ones(2, 3), ones(2, 3), ignore_index=1), RuntimeError, "ignore_index is not supported for floating"),
-        (lambda: F.cross_entropy(ones(2, 3), tensor([0, 1]), label_smoothing=2.0), RuntimeError, "label_smoothing must be between 0.0 and 1.0"),
+        (
+            lambda: F.cross_entropy(ones(2, 3, 4), tensor(np.ones((2, 3), int))),
+            RuntimeError,
+            "Expected target size [2, 4], got [2, 3]",
+        ),
+        (
+            lambda: F.cross_entropy(ones(2, 3), tensor(np.ones((2, 3), int))),
+            RuntimeError,
+            "Expected floating point type for target",
+        ),
+        (
+            lambda: F.cross_entropy(ones(2, 3), ones(2, 3), ignore_index=1),
+            RuntimeError,
+            "ignore_index is not supported for floating",
+        ),
+        (
+            lambda: F.cross_entropy(ones(2, 3), tensor([0, 1]), label_smoothing=2.0),
+            RuntimeError,
+            "label_smoothing must be between 0.0 and 1.0",
+        ),
         (lambda: F.cross_entropy(ones(2, 3), ones(2, 3), ones(2)), RuntimeError, "either for all 3 classes or no classes"),
         (lambda: F.nll_loss(ones(2, 3), tensor([0, 1]), ones(4)), RuntimeError, "either for all 3 classes or no classes"),
         (lambda: F.binary_cross_entropy(ones(2) * 2, ones(2)), RuntimeError, "all elements of input should be between 0 and 1"),
@@ -214,7 +242,11 @@ ones = candelabra.ones
         (lambda: F.margin_ranking_loss(ones(2), ones(2, 1), ones(2)), RuntimeError, "All input tensors should have same dimension"),
         (lambda: F.cosine_embedding_loss(ones(2, 3), ones(2, 3), ones(2, 3)), RuntimeError, "0D or 1D target tensor expected"),
         (lambda: F.cosine_embedding_loss(ones(3), ones(2, 3), ones(2)), RuntimeError, "1D target tensor expects 2D input tensors"),
-        (lambda: F.triplet_margin_loss(ones(2, 3), ones(3), ones(2, 3)), RuntimeError, "expected to have the same number of dimensions"),
+        (
+            lambda: F.triplet_margin_loss(ones(2, 3), ones(3), ones(2, 3)),
+            RuntimeError,
+            "expected to have the same number of dimensions",
+        ),
         (lambda: F.triplet_margin_loss(ones(3), ones(3), ones(3), margin=0.0), ValueError, "margin must be greater than 0"),
         (lambda: F.multi_margin_loss(ones(2, 3), tensor([1])), RuntimeError, "inconsistent target size"),
     ],

@@ -5,10 +5,9 @@ import gc
 import pickle
 import weakref
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn
 
 
@@ -222,7 +221,7 @@ def test_deepcopy_and_pickle():
             np.testing.assert_array_equal(mine.numpy(), theirs.numpy(), err_msg=name)
         other.first._parameters["bias"] = None
         assert other.first.bias is None and net.first.bias is not None
-        assert list(other.state_dict())[0] == "scale" and "seen" not in other.state_dict()
+        assert next(iter(other.state_dict())) == "scale" and "seen" not in other.state_dict()
     assert copy.deepcopy(net).first.weight.grad.shape == (3, 2)
 
 
@@ -295,4 +294,4 @@ def test_getattr_of_subclasses_can_ask_super():
 
     assert Wrapper(nn.Linear(2, 3)).in_features == 2
     with pytest.raises(AttributeError):
-        Wrapper(nn.Linear(2, 3)).nothing  # noqa: B018
+        Wrapper(nn.Linear(2, 3)).nothing

@@ -2,10 +2,9 @@
 
 import math
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import utils
 from nn_numerics import array, assert_close, tensor

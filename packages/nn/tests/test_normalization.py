@@ -1,9 +1,8 @@
 """Normalization against NumPy."""
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
@@ -35,7 +34,9 @@ def test_batch_norm(rng, shape):
     assert_close(F.batch_norm(tensor(x), tensor(mean), tensor(var)), fixed)
 
 
-@pytest.mark.parametrize(("layer", "shape"), [(nn.BatchNorm1d, (6, 4)), (nn.BatchNorm1d, (6, 4, 5)), (nn.BatchNorm2d, (6, 4, 5, 3))])
+@pytest.mark.parametrize(
+    ("layer", "shape"), [(nn.BatchNorm1d, (6, 4)), (nn.BatchNorm1d, (6, 4, 5)), (nn.BatchNorm2d, (6, 4, 5, 3))]
+)
 def test_batch_norm_layer(rng, layer, shape):
     made = layer(4).double()
     batches = [rng.standard_normal(shape) * 3 + 1 for _ in range(3)]
@@ -142,10 +143,22 @@ def test_normalize(rng):
         (lambda: nn.InstanceNorm1d(3)(candelabra.ones(3, 3, 1)), ValueError, "Expected more than 1 spatial element when training"),
         (lambda: F.batch_norm(candelabra.ones(2, 3), None, None), RuntimeError, "running_mean and running_var to be defined"),
         (lambda: F.batch_norm(candelabra.ones(3), None, None, training=True), ValueError, "at least 2 dimensions"),
-        (lambda: F.layer_norm(candelabra.ones(4), (3,)), RuntimeError, "Given normalized_shape=[3], expected input with shape [*, 3]"),
-        (lambda: F.rms_norm(candelabra.ones(4), (3,)), RuntimeError, "Given normalized_shape=[3], expected input with shape [*, 3]"),
+        (
+            lambda: F.layer_norm(candelabra.ones(4), (3,)),
+            RuntimeError,
+            "Given normalized_shape=[3], expected input with shape [*, 3]",
+        ),
+        (
+            lambda: F.rms_norm(candelabra.ones(4), (3,)),
+            RuntimeError,
+            "Given normalized_shape=[3], expected input with shape [*, 3]",
+        ),
         (lambda: F.group_norm(candelabra.ones(2, 6, 2), 4), RuntimeError, "divisible by num_groups"),
-        (lambda: F.group_norm(candelabra.ones(2), 1), RuntimeError, "Expected at least 2 dimensions for input tensor but received 1"),
+        (
+            lambda: F.group_norm(candelabra.ones(2), 1),
+            RuntimeError,
+            "Expected at least 2 dimensions for input tensor but received 1",
+        ),
         (lambda: F.local_response_norm(candelabra.ones(2, 3), 2), ValueError, "expected a 3D or higher input"),
     ],
 )

@@ -2,15 +2,14 @@
 
 import warnings
 
+import candelabra
 import numpy as np
 import pytest
-from scipy import special
-from scipy.spatial import distance
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
+from scipy import special
+from scipy.spatial import distance
 
 ones = candelabra.ones
 
@@ -58,14 +57,26 @@ def test_one_hot():
         (lambda: F.feature_alpha_dropout(ones(2)), RuntimeError, "requires at least 2 dimensions"),
         (lambda: F.pad(ones(2, 3), (1, 1, 1)), RuntimeError, "Padding length must be divisible by 2"),
         (lambda: F.pad(ones(3), (1, 1, 1, 1)), RuntimeError, "less than or equal to two times the input dimension"),
-        (lambda: F.pad(ones(2, 3), (3, 0), mode="reflect"), RuntimeError, "Padding size should be less than the corresponding input"),
+        (
+            lambda: F.pad(ones(2, 3), (3, 0), mode="reflect"),
+            RuntimeError,
+            "Padding size should be less than the corresponding input",
+        ),
         (lambda: F.pad(ones(2, 3), (4, 0), mode="circular"), RuntimeError, "wrapping around more than once"),
         (lambda: F.pad(ones(2, 3), (1, 1), mode="x"), NotImplementedError, "Unrecognised padding mode x"),
-        (lambda: F.pad(ones(2, 3), (1, 1, 1, 1), mode="reflect"), NotImplementedError, "Padding size 4 is not supported for 2D input"),
+        (
+            lambda: F.pad(ones(2, 3), (1, 1, 1, 1), mode="reflect"),
+            NotImplementedError,
+            "Padding size 4 is not supported for 2D input",
+        ),
         (lambda: F.pad(ones(2, 3), (1, 1), mode="reflect", value=1.0), RuntimeError, "doesn't take in value argument"),
         (lambda: F.pad(ones(3), (-2, -2)), RuntimeError, "resulted in a negative output size"),
         (lambda: F.cosine_similarity(tensor([1]), tensor([1]), 0), RuntimeError, "expected inputs of a floating dtype"),
-        (lambda: F.scaled_dot_product_attention(ones(2), ones(2, 2), ones(2, 2)), RuntimeError, "query must have at least 2 dimensions"),
+        (
+            lambda: F.scaled_dot_product_attention(ones(2), ones(2, 2), ones(2, 2)),
+            RuntimeError,
+            "query must have at least 2 dimensions",
+        ),
         (
             lambda: F.scaled_dot_product_attention(ones(2, 2), ones(2, 2), ones(2, 2), attn_mask=ones(2, 2), is_causal=True),
             RuntimeError,
@@ -138,7 +149,9 @@ MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "cir
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("shape", "pad"), [((2, 5), (1, 2)), ((2, 3, 5), (3, 0)), ((3, 4, 5), (1, 2, 3, 0)), ((1, 2, 4, 5), (0, 1, 2, 2))])
+@pytest.mark.parametrize(
+    ("shape", "pad"), [((2, 5), (1, 2)), ((2, 3, 5), (3, 0)), ((3, 4, 5), (1, 2, 3, 0)), ((1, 2, 4, 5), (0, 1, 2, 2))]
+)
 def test_pad(rng, mode, shape, pad):
     x = rng.standard_normal(shape)
     sides = [(0, 0)] * (x.ndim - len(pad) // 2) + [tuple(pad[i : i + 2]) for i in range(len(pad) - 2, -1, -2)]
@@ -161,9 +174,19 @@ def test_negative_and_constant_padding(rng):
 def test_padding_layers(rng):
     x = rng.standard_normal((2, 3, 4, 5))
     sides = [(0, 0), (0, 0), (3, 1), (1, 2)]
-    for name, mode in (("ZeroPad2d", "constant"), ("ReflectionPad2d", "reflect"), ("ReplicationPad2d", "edge"), ("CircularPad2d", "wrap")):
+    for name, mode in (
+        ("ZeroPad2d", "constant"),
+        ("ReflectionPad2d", "reflect"),
+        ("ReplicationPad2d", "edge"),
+        ("CircularPad2d", "wrap"),
+    ):
         assert_close(getattr(nn, name)((1, 2, 3, 1))(tensor(x)), np.pad(x, sides, mode))
-    for name, mode in (("ZeroPad1d", "constant"), ("ReflectionPad1d", "reflect"), ("ReplicationPad1d", "edge"), ("CircularPad1d", "wrap")):
+    for name, mode in (
+        ("ZeroPad1d", "constant"),
+        ("ReflectionPad1d", "reflect"),
+        ("ReplicationPad1d", "edge"),
+        ("CircularPad1d", "wrap"),
+    ):
         assert_close(getattr(nn, name)(2)(tensor(x[0])), np.pad(x[0], [(0, 0), (0, 0), (2, 2)], mode))
     assert_close(nn.ConstantPad2d(1, 3.5)(tensor(x)), np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=3.5))
     assert_close(nn.ConstantPad1d((0, 1), -1.0)(tensor(x[0])), np.pad(x[0], [(0, 0), (0, 0), (0, 1)], constant_values=-1))
@@ -219,5 +242,9 @@ def test_everything_public_is_there():
             assert hasattr(nn, name)
         for name in F.__all__:
             assert callable(getattr(F, name)), name
-    assert nn.modules.linear.Linear is nn.Linear and nn.modules.conv.Conv2d is nn.Conv2d and nn.modules.batchnorm.BatchNorm2d is nn.BatchNorm2d
+    assert (
+        nn.modules.linear.Linear is nn.Linear
+        and nn.modules.conv.Conv2d is nn.Conv2d
+        and nn.modules.batchnorm.BatchNorm2d is nn.BatchNorm2d
+    )
     assert nn.modules.container.Sequential is nn.Sequential and nn.modules.sparse.Embedding is nn.Embedding

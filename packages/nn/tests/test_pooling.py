@@ -3,10 +3,9 @@
 import itertools
 import math
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
@@ -109,7 +108,9 @@ def test_adaptive(rng, dims, shape, size):
     values, indices = getattr(F, f"adaptive_max_pool{dims}d")(tensor(x), size, return_indices=True)
     assert_close(values, adaptive(np.max))
     flat = x.reshape(*x.shape[: x.ndim - dims], -1)
-    np.testing.assert_array_equal(np.take_along_axis(flat, array(indices).reshape(*flat.shape[:-1], -1), -1).reshape(values.shape), array(values))
+    np.testing.assert_array_equal(
+        np.take_along_axis(flat, array(indices).reshape(*flat.shape[:-1], -1), -1).reshape(values.shape), array(values)
+    )
     assert_close(getattr(nn, f"AdaptiveMaxPool{dims}d")(size)(tensor(x)), adaptive(np.max))
 
 
@@ -124,7 +125,10 @@ def test_adaptive_none_keeps_a_size(rng):
         (lambda: F.max_pool2d(candelabra.ones(2, 3), 2), "Expected 3D or 4D tensor, but got [2, 3]"),
         (lambda: F.max_pool2d(candelabra.ones(1, 6, 6), 2, padding=2), "pad should be at most half of effective kernel size"),
         (lambda: F.max_pool2d(candelabra.ones(1, 1, 1), 3), "Output size is too small"),
-        (lambda: F.max_pool2d(candelabra.ones(1, 9, 9), (3, 3, 3)), "kernel_size must either be a single int, or a tuple of 2 ints"),
+        (
+            lambda: F.max_pool2d(candelabra.ones(1, 9, 9), (3, 3, 3)),
+            "kernel_size must either be a single int, or a tuple of 2 ints",
+        ),
         (lambda: F.avg_pool2d(candelabra.ones(1, 6, 6), 2, divisor_override=0), "divisor must be not zero"),
         (lambda: F.adaptive_avg_pool2d(candelabra.ones(1, 6, 6), (1, 2, 3)), "output_size must be 2"),
         (lambda: F.adaptive_max_pool1d(candelabra.ones(6), 1), "Expected 2D or 3D tensor"),

@@ -1,7 +1,6 @@
 """What layers look like when they are printed: the texts that PyTorch prints."""
 
 import pytest
-
 from candelabra import nn
 
 TEXTS = {
@@ -71,7 +70,11 @@ def test_repr(text):
     ("make", "error", "message"),
     [
         (lambda: nn.Conv2d(4, 6, 3, padding="x"), ValueError, "Invalid padding string 'x'"),
-        (lambda: nn.Conv2d(4, 6, 3, padding="same", stride=2), ValueError, "padding='same' is not supported for strided convolutions"),
+        (
+            lambda: nn.Conv2d(4, 6, 3, padding="same", stride=2),
+            ValueError,
+            "padding='same' is not supported for strided convolutions",
+        ),
         (lambda: nn.Conv2d(4, 6, 3, groups=3), ValueError, "in_channels must be divisible by groups"),
         (lambda: nn.Conv2d(6, 4, 3, groups=3), ValueError, "out_channels must be divisible by groups"),
         (lambda: nn.Conv2d(6, 4, 3, groups=0), ValueError, "groups must be a positive integer"),

@@ -2,10 +2,9 @@
 
 from collections import OrderedDict
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import nn
 
 
@@ -64,7 +63,10 @@ def test_not_strict():
     model = net()
     state = {"0.bias": candelabra.ones(3), "x": candelabra.ones(1)}
     result = model.load_state_dict(state, strict=False)
-    assert result.unexpected_keys == ["x"] and result.missing_keys == ["0.weight", *KEYS[2:-1]]  # without a version, the count of batches is not asked for
+    assert result.unexpected_keys == ["x"] and result.missing_keys == [
+        "0.weight",
+        *KEYS[2:-1],
+    ]  # without a version, the count of batches is not asked for
     assert "unexpected_keys=['x']" in repr(result)
     np.testing.assert_array_equal(model[0].bias.detach().numpy(), np.ones(3))
     with pytest.raises(RuntimeError, match="size mismatch"):
@@ -102,8 +104,8 @@ def test_batch_norm_of_version_one():
     model.num_batches_tracked.fill_(5)
     model.load_state_dict(state)
     assert model.num_batches_tracked.item() == 5
+    state._metadata[""]["version"] = 2
     with pytest.raises(RuntimeError, match="num_batches_tracked"):
-        state._metadata[""]["version"] = 2
         model.load_state_dict(state)
 
 

@@ -4,10 +4,9 @@ import math
 import pickle
 import warnings
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import optim
 from candelabra.optim import lr_scheduler as schedules
 
@@ -15,7 +14,9 @@ from candelabra.optim import lr_scheduler as schedules
 def optimizer(lr=1.0, name="SGD", **options):
     if name == "SGD":
         options.setdefault("momentum", 0.9)
-    return getattr(optim, name)([{"params": [candelabra.zeros(1)]}, {"params": [candelabra.zeros(1)], "lr": lr / 2}], lr=lr, **options)
+    return getattr(optim, name)(
+        [{"params": [candelabra.zeros(1)]}, {"params": [candelabra.zeros(1)], "lr": lr / 2}], lr=lr, **options
+    )
 
 
 def rates(schedule, steps=30, metrics=None):
@@ -55,7 +56,10 @@ CLOSED = {
     "SequentialLR nested": (
         lambda o: schedules.SequentialLR(
             o,
-            [schedules.SequentialLR(o, [schedules.ConstantLR(o, 0.1, 2), schedules.ExponentialLR(o, 0.5)], [2]), schedules.StepLR(o, 3, 0.5)],
+            [
+                schedules.SequentialLR(o, [schedules.ConstantLR(o, 0.1, 2), schedules.ExponentialLR(o, 0.5)], [2]),
+                schedules.StepLR(o, 3, 0.5),
+            ],
             [6],
         ),
         lambda t: 0.1 if t < 2 else 0.5 ** (t - 2) if t < 6 else 0.5 ** ((t - 6) // 3),
@@ -101,14 +105,18 @@ def test_one_cycle():
         low, end = top / 25, top / 25 / 1e4
         expected = [cosine(low, top, t / 9) if t <= 9 else cosine(top, end, (t - 9) / 30) for t in range(40)]
         np.testing.assert_allclose(found[:, group], expected, rtol=1e-9)
-    np.testing.assert_allclose(momenta, [cosine(0.95, 0.85, t / 9) if t <= 9 else cosine(0.85, 0.95, (t - 9) / 30) for t in range(40)])
+    np.testing.assert_allclose(
+        momenta, [cosine(0.95, 0.85, t / 9) if t <= 9 else cosine(0.85, 0.95, (t - 9) / 30) for t in range(40)]
+    )
     with pytest.raises(ValueError, match="Tried to step 41 times. The specified number of total steps is 40"):
         schedule.step()
 
 
 def test_one_cycle_in_three_phases_with_betas():
     o = optimizer(name="Adam")
-    found = rates(schedules.OneCycleLR(o, 1.0, epochs=5, steps_per_epoch=4, pct_start=0.4, anneal_strategy="linear", three_phase=True), 20)
+    found = rates(
+        schedules.OneCycleLR(o, 1.0, epochs=5, steps_per_epoch=4, pct_start=0.4, anneal_strategy="linear", three_phase=True), 20
+    )
     expected = np.interp(range(20), [0, 7, 14, 19], [0.04, 1, 0.04, 4e-6])
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
     assert abs(o.param_groups[0]["betas"][0] - 0.95) < 1e-9 and o.param_groups[0]["betas"][1] == 0.999
@@ -127,7 +135,9 @@ def test_cyclic(options, scale):
     o = optimizer()
     found = rates(schedules.CyclicLR(o, 0.1, [1.0, 2.0], 4, 6, **options))
     for group, top in enumerate((1.0, 2.0)):
-        np.testing.assert_allclose(found[:, group], [0.1 + (top - 0.1) * triangle(t, 4, 6) * scale(t) for t in range(30)], atol=1e-12)
+        np.testing.assert_allclose(
+            found[:, group], [0.1 + (top - 0.1) * triangle(t, 4, 6) * scale(t) for t in range(30)], atol=1e-12
+        )
     np.testing.assert_allclose(o.param_groups[0]["momentum"], 0.9 - 0.1 * triangle(30, 4, 6) * scale(30))
 
 
@@ -220,14 +230,30 @@ def test_tensor_rates_stay_tensors():
     ("act", "error", "text"),
     [
         (lambda: schedules.StepLR(3, 1), TypeError, "int is not an Optimizer"),
-        (lambda: schedules.StepLR(optimizer(), 1, last_epoch=3), KeyError, "param 'initial_lr' is not specified in param_groups[0]"),
+        (
+            lambda: schedules.StepLR(optimizer(), 1, last_epoch=3),
+            KeyError,
+            "param 'initial_lr' is not specified in param_groups[0]",
+        ),
         (lambda: schedules.LambdaLR(optimizer(), [abs]), ValueError, "Expected 2 lr_lambdas, but got 1"),
-        (lambda: schedules.ConstantLR(optimizer(), 2.0), ValueError, "Constant multiplicative factor expected to be between 0 and 1."),
+        (
+            lambda: schedules.ConstantLR(optimizer(), 2.0),
+            ValueError,
+            "Constant multiplicative factor expected to be between 0 and 1.",
+        ),
         (lambda: schedules.LinearLR(optimizer(), 0.0), ValueError, "Starting multiplicative factor expected to be greater than 0"),
-        (lambda: schedules.LinearLR(optimizer(), 0.1, 2.0), ValueError, "Ending multiplicative factor expected to be between 0 and 1."),
+        (
+            lambda: schedules.LinearLR(optimizer(), 0.1, 2.0),
+            ValueError,
+            "Ending multiplicative factor expected to be between 0 and 1.",
+        ),
         (lambda: schedules.OneCycleLR(optimizer(), 1.0), ValueError, "You must define either total_steps OR"),
         (lambda: schedules.OneCycleLR(optimizer(), 1.0, -1), ValueError, "Expected positive integer total_steps, but got -1"),
-        (lambda: schedules.OneCycleLR(optimizer(), 1.0, epochs=0, steps_per_epoch=1), ValueError, "Expected positive integer epochs"),
+        (
+            lambda: schedules.OneCycleLR(optimizer(), 1.0, epochs=0, steps_per_epoch=1),
+            ValueError,
+            "Expected positive integer epochs",
+        ),
         (lambda: schedules.OneCycleLR(optimizer(), 1.0, epochs=1, steps_per_epoch=0), ValueError, "integer steps_per_epoch"),
         (lambda: schedules.OneCycleLR(optimizer(), 1.0, 9, pct_start=2.0), ValueError, "Expected float between 0 and 1 pct_start"),
         (lambda: schedules.OneCycleLR(optimizer(), 1.0, 9, anneal_strategy="x"), ValueError, "must be one of 'cos' or 'linear'"),
@@ -241,12 +267,28 @@ def test_tensor_rates_stay_tensors():
         (lambda: schedules.ReduceLROnPlateau(optimizer(), threshold_mode="x"), ValueError, "threshold mode x is unknown!"),
         (lambda: schedules.ReduceLROnPlateau(optimizer(), min_lr=[1.0]), ValueError, "Expected 2 min_lrs, but got 1"),
         (lambda: schedules.SequentialLR(optimizer(), [], []), ValueError, "expects at least one scheduler"),
-        (lambda: schedules.SequentialLR(o := optimizer(), [schedules.StepLR(o, 1)], [3]), ValueError, "expects number of schedulers"),
-        (lambda: schedules.SequentialLR(optimizer(), [schedules.StepLR(optimizer(), 1)], []), ValueError, "to belong to the same optimizer"),
+        (
+            lambda: schedules.SequentialLR(o := optimizer(), [schedules.StepLR(o, 1)], [3]),
+            ValueError,
+            "expects number of schedulers",
+        ),
+        (
+            lambda: schedules.SequentialLR(optimizer(), [schedules.StepLR(optimizer(), 1)], []),
+            ValueError,
+            "to belong to the same optimizer",
+        ),
         (lambda: schedules.SequentialLR(optimizer(), [3], []), TypeError, "should have `optimizer` as its attribute"),
-        (lambda: schedules.SequentialLR(o := optimizer(), [schedules.ReduceLROnPlateau(o)], []), ValueError, "does not support `ReduceLROnPlateau`"),
+        (
+            lambda: schedules.SequentialLR(o := optimizer(), [schedules.ReduceLROnPlateau(o)], []),
+            ValueError,
+            "does not support `ReduceLROnPlateau`",
+        ),
         (lambda: schedules.ChainedScheduler([]), ValueError, "expects at least one scheduler to be chained"),
-        (lambda: schedules.ChainedScheduler([schedules.ReduceLROnPlateau(optimizer())]), ValueError, "does not support `ReduceLROnPlateau`"),
+        (
+            lambda: schedules.ChainedScheduler([schedules.ReduceLROnPlateau(optimizer())]),
+            ValueError,
+            "does not support `ReduceLROnPlateau`",
+        ),
         (
             lambda: schedules.ChainedScheduler([schedules.StepLR(optimizer(), 1), schedules.StepLR(optimizer(), 1)]),
             ValueError,

@@ -3,10 +3,9 @@
 import copy
 import pickle
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import optim
 from candelabra.optim import hooks
 from update_rules import CONFIGURATIONS, RULES
@@ -252,11 +251,19 @@ def z():
         (lambda: optim.SGD(z()), TypeError, "params argument given to the optimizer should be an iterable of Tensors or dicts"),
         (lambda: optim.SGD([3]), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
         (lambda: optim.SGD([{"params": {z()}}]), TypeError, "parameters need to be organized in ordered collections"),
-        (lambda: optim.SGD([{"params": [p := z()]}, {"params": [p]}]), ValueError, "some parameters appear in more than one parameter group"),
+        (
+            lambda: optim.SGD([{"params": [p := z()]}, {"params": [p]}]),
+            ValueError,
+            "some parameters appear in more than one parameter group",
+        ),
         (lambda: optim.SGD([("a", z()), z()]), ValueError, "Some param names are missing"),
         (lambda: optim.SGD([("a", z())]).add_param_group({"params": [z()]}), ValueError, "should be with/without names"),
         (lambda: optim.SGD([z()]).add_param_group(3), TypeError, "param_group must be a dict"),
-        (lambda: optim.SGD([z()]).load_state_dict({"state": {}, "param_groups": []}), ValueError, "different number of parameter groups"),
+        (
+            lambda: optim.SGD([z()]).load_state_dict({"state": {}, "param_groups": []}),
+            ValueError,
+            "different number of parameter groups",
+        ),
         (
             lambda: optim.SGD([z()]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
             ValueError,
@@ -284,7 +291,11 @@ def z():
         (lambda: optim.Adam([z()], fused=True, foreach=True), RuntimeError, "`fused` and `foreach` cannot be `True` together."),
         (lambda: optim.Adam([z()], capturable=True), RuntimeError, "capturable=True is not supported"),
         (lambda: optim.Adam([z()], differentiable=True), RuntimeError, "differentiable=True is not supported"),
-        (lambda: optim.Adam([z().to(candelabra.complex64)], fused=True), RuntimeError, "`fused=True` needs floating-point parameters"),
+        (
+            lambda: optim.Adam([z().to(candelabra.complex64)], fused=True),
+            RuntimeError,
+            "`fused=True` needs floating-point parameters",
+        ),
     ],
 )
 def test_errors(act, error, text):

@@ -1,9 +1,8 @@
 """100 steps of every optimizer, on both paths, against the rules in NumPy."""
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 from candelabra import optim
 from update_rules import CONFIGURATIONS, RULES
 
@@ -31,7 +30,8 @@ def trajectory(name, options, starts, gradients, dtype=candelabra.float64):
 def test_trajectory(rng, name, options, fused, missing):
     starts = [rng.standard_normal(shape) for shape in SHAPES]
     gradients = [
-        [None if missing and (step + i) % 3 == 0 else rng.standard_normal(shape) for i, shape in enumerate(SHAPES)] for step in range(100)
+        [None if missing and (step + i) % 3 == 0 else rng.standard_normal(shape) for i, shape in enumerate(SHAPES)]
+        for step in range(100)
     ]
     parameters, _ = trajectory(name, {**options, **path(name, fused)}, starts, gradients)
     for i, (parameter, start) in enumerate(zip(parameters, starts, strict=True)):
@@ -106,7 +106,9 @@ def test_requires_grad_parameters_are_stepped_unrecorded():
             optimizer = getattr(optim, name)([parameter], **options, **path(name, fused))
             optimizer.step()
             assert parameter.is_leaf and parameter.grad_fn is None
-            assert not any(v.requires_grad for s in optimizer.state.values() for v in s.values() if isinstance(v, candelabra.Tensor))
+            assert not any(
+                v.requires_grad for s in optimizer.state.values() for v in s.values() if isinstance(v, candelabra.Tensor)
+            )
 
 
 def test_one_call_a_step():

@@ -16,7 +16,9 @@ def sgd(p, grads, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=Fal
     return p
 
 
-def adam(p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, maximize=False, decoupled_weight_decay=False):
+def adam(
+    p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, maximize=False, decoupled_weight_decay=False
+):
     p = p.copy()
     m, v, largest, t = 0, 0, 0, 0
     for grad in grads:

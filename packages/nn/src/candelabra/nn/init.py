@@ -82,7 +82,8 @@ def trunc_normal_(
     """Fill with numbers from the normal distribution, those outside of [a, b] drawn again (by the inverse distribution function)."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.", stacklevel=2
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            stacklevel=2,
         )
 
     def below(x: float) -> float:

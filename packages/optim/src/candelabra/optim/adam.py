@@ -67,12 +67,12 @@ class Adam(FusedOptimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         check_lr(lr)
-        if not 0.0 <= eps:
+        if not eps >= 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         for place in (0, 1):
             if not 0.0 <= betas[place] < 1.0:
                 raise ValueError(f"Invalid beta parameter at index {place}: {betas[place]}")
-        if not 0.0 <= weight_decay:
+        if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         defaults = {
             "lr": lr,

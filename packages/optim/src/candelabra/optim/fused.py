@@ -193,5 +193,5 @@ def check_lr(lr: Any) -> None:
     """Raise for a learning rate that is negative or a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    if not 0.0 <= float(lr):
+    if not float(lr) >= 0.0:
         raise ValueError(f"Invalid learning rate: {lr}")

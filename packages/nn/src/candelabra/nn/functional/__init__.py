@@ -6,13 +6,21 @@ from . import (
     convolution,
     distance,
     distance_loss,
-    dropout as _dropout,
-    embedding as _embedding,
-    linear as _linear,
     loss,
     normalization,
     padding,
     pooling,
+)
+from . import (
+    dropout as _dropout,
+)
+from . import (
+    embedding as _embedding,
+)
+from . import (
+    linear as _linear,
+)
+from . import (
     softmax as _softmax,
 )
 from .activation import *  # noqa: F403

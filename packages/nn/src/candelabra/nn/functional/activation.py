@@ -111,9 +111,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return _into(input, _leaky_relu(input, negative_slope), inplace)
 
 
-def rrelu(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
-) -> Tensor:
+def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """`leaky_relu` with a slope drawn from [lower, upper] for each element in training, their mean otherwise. Source: Xu et al., 2015."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")

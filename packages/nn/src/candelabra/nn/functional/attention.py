@@ -52,7 +52,9 @@ def scaled_dot_product_attention(
     """
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.ndim < 2:
-            raise RuntimeError(f"scaled_dot_product_attention: {name} must have at least 2 dimensions, but got {list(tensor.shape)}")
+            raise RuntimeError(
+                f"scaled_dot_product_attention: {name} must have at least 2 dimensions, but got {list(tensor.shape)}"
+            )
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if enable_gqa:

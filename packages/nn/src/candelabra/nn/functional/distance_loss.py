@@ -167,7 +167,9 @@ def cosine_embedding_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     if target.ndim not in (0, 1):
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported, but got a target of shape {list(target.shape)}")
+        raise RuntimeError(
+            f"0D or 1D target tensor expected, multi-target not supported, but got a target of shape {list(target.shape)}"
+        )
     if not input1.ndim == input2.ndim == target.ndim + 1:
         raise RuntimeError(
             f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and "

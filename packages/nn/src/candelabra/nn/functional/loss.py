@@ -20,7 +20,9 @@ def _check_classes(name: str, input: Tensor, target: Tensor) -> None:
         raise ValueError(f"{name}: Expected 1 or more dimensions (got {input.ndim})")
     if input.ndim == 1:
         if target.ndim > 1 or (target.ndim == 1 and target.shape[0] != 1):
-            raise RuntimeError(f"{name}: Expected a target of one class for an input of shape {input.shape}, but got {target.shape}")
+            raise RuntimeError(
+                f"{name}: Expected a target of one class for an input of shape {input.shape}, but got {target.shape}"
+            )
         return
     if target.ndim == 0 or input.shape[0] != target.shape[0]:
         found = target.shape[0] if target.ndim else "none"

@@ -128,7 +128,9 @@ def _along(input: Tensor, axis: int, before: int, after: int, mode: str) -> Tens
     if mode == "circular" and (before > length or after > length):
         raise RuntimeError("Padding value causes wrapping around more than once.")
     if mode == "replicate" and length == 0:
-        raise RuntimeError(f"Expected a non-empty dimension {axis} for replicate padding, but got input of size {list(input.shape)}")
+        raise RuntimeError(
+            f"Expected a non-empty dimension {axis} for replicate padding, but got input of size {list(input.shape)}"
+        )
     places = candelabra.arange(-before, length + after, dtype=candelabra.int64, device=input.device)
     if mode == "reflect":
         places = (length - 1) - ((length - 1) - places.abs()).abs()

@@ -18,7 +18,6 @@ def _inplace(module: Any, text: str = "") -> str:
     return ", ".join(part for part in (text, "inplace=True" if module.inplace else "") if part)
 
 
-
 class Threshold(Module):
     """``x`` where it is greater than `threshold`, else `value`."""
 

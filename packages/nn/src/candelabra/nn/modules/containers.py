@@ -411,7 +411,9 @@ class ParameterList(Module):
 def _repr_of_parameters(owner: Module, entries: list[tuple[str, Any]]) -> str:
     if not entries:
         return f"{owner._get_name()}()"
-    lines = [f"    ({name}): {indent(repr(value) if isinstance(value, Module) else _describe(value), 4)}" for name, value in entries]
+    lines = [
+        f"    ({name}): {indent(repr(value) if isinstance(value, Module) else _describe(value), 4)}" for name, value in entries
+    ]
     return f"{owner._get_name()}(\n" + "\n".join(lines) + "\n)"
 
 
@@ -435,7 +437,9 @@ class ParameterDict(Module):
 
     def _attribute(self, key: Any) -> str:
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}').")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')."
+            )
         return key
 
     def __getitem__(self, key: str) -> Any:

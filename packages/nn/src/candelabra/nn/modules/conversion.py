@@ -142,6 +142,8 @@ def _parse_to(
         raise TypeError(f"to() received an invalid combination of arguments: {args}; expected (device, dtype), (dtype) or (tensor)")
     if device is not None and not isinstance(device, candelabra.device):
         if not isinstance(device, str | int):
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(device).__name__}), but expected a device, dtype or tensor")
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(device).__name__}), but expected a device, dtype or tensor"
+            )
         device = candelabra.device(device)
     return device, dtype, non_blocking, memory_format

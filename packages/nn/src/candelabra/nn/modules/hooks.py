@@ -56,7 +56,9 @@ def any_global() -> bool:
     return bool(global_forward_pre or global_forward or global_backward_pre or global_backward)
 
 
-def _register_global(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], *flags: OrderedDict[int, bool]) -> RemovableHandle:
+def _register_global(
+    table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], *flags: OrderedDict[int, bool]
+) -> RemovableHandle:
     from .module import Module
 
     handle = RemovableHandle(table, extra=flags)
@@ -72,7 +74,9 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     return _register_global(global_forward_pre, hook)
 
 
-def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after the `forward` of every module; what it returns, unless None, replaces output."""
     flags = [global_forward_with_kwargs] if with_kwargs else []
     if always_call:
@@ -116,7 +120,9 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 def require_autograd(what: str) -> None:
     """Raise unless candelabra.autograd is installed."""
     if importlib.util.find_spec("candelabra.autograd") is None:
-        raise RuntimeError(f"{what} needs gradients, which candelabra.autograd computes; install it: pip install candelabra-autograd")
+        raise RuntimeError(
+            f"{what} needs gradients, which candelabra.autograd computes; install it: pip install candelabra-autograd"
+        )
 
 
 def has_hooks(module: Module) -> bool:
@@ -145,7 +151,8 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
                         new = hook(module, args, kwargs, result) if number in with_kwargs else hook(module, args, result)
                     except Exception as failure:
                         warnings.warn(
-                            f"a forward hook with always_call=True raised {failure!r} while another exception was raised", stacklevel=4
+                            f"a forward hook with always_call=True raised {failure!r} while another exception was raised",
+                            stacklevel=4,
                         )
                         continue
                 else:
@@ -165,7 +172,9 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
                 new = hook(module, args, kwargs)
                 if new is not None:
                     if not isinstance(new, tuple) or len(new) != 2:
-                        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {new}.")
+                        raise RuntimeError(
+                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {new}."
+                        )
                     args, kwargs = new
             else:
                 new = hook(module, args)

@@ -64,7 +64,9 @@ class Module(Tree, StateDict, Conversion):
             name = next(iter(kwargs)) if kwargs else None
             got = f"an unexpected keyword argument '{name}'" if name else f"but {len(args) + 1} were given"
             raise TypeError(
-                f"{type(self).__name__}.__init__() got {got}" if name else f"{type(self).__name__}.__init__() takes 1 positional argument {got}"
+                f"{type(self).__name__}.__init__() got {got}"
+                if name
+                else f"{type(self).__name__}.__init__() takes 1 positional argument {got}"
             )
         state = self.__dict__
         state["training"] = True
@@ -169,7 +171,9 @@ class Module(Tree, StateDict, Conversion):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain "."' if kind != "module" else f'module name can\'t contain ".", got: {name}')
+            raise KeyError(
+                f'{kind} name can\'t contain "."' if kind != "module" else f'module name can\'t contain ".", got: {name}'
+            )
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in self.__dict__[table] and hasattr(self, name):
@@ -190,7 +194,9 @@ class Module(Tree, StateDict, Conversion):
         self._check_name("parameter", name, "_parameters")
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' (candelabra.nn.Parameter or None required)")
+                raise TypeError(
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' (candelabra.nn.Parameter or None required)"
+                )
             if param.grad_fn is not None:
                 raise ValueError(
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
@@ -270,7 +276,9 @@ class Module(Tree, StateDict, Conversion):
             return
         if name in parameters:
             if value is not None:
-                raise TypeError(f"cannot assign '{typename(value)}' as parameter '{name}' (candelabra.nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (candelabra.nn.Parameter or None expected)"
+                )
             self.register_parameter(name, value)
             return
         modules = state["_modules"]
@@ -283,7 +291,9 @@ class Module(Tree, StateDict, Conversion):
             modules[name] = value
         elif name in modules:
             if value is not None:
-                raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' (candelabra.nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' (candelabra.nn.Module or None expected)"
+                )
             modules[name] = value
         elif name in state["_buffers"] or isinstance(value, Buffer):
             if value is not None and not isinstance(value, Tensor):

@@ -48,7 +48,9 @@ class _RunningNorm(Module):
         tracked = track_running_stats
         self.register_buffer("running_mean", candelabra.zeros(num_features, **options) if tracked else None)
         self.register_buffer("running_var", candelabra.ones(num_features, **options) if tracked else None)
-        self.register_buffer("num_batches_tracked", candelabra.tensor(0, dtype=candelabra.int64, device=device) if tracked else None)
+        self.register_buffer(
+            "num_batches_tracked", candelabra.tensor(0, dtype=candelabra.int64, device=device) if tracked else None
+        )
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
@@ -85,7 +87,7 @@ class _RunningNorm(Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        version = local_metadata.get("version", None)
+        version = local_metadata.get("version")
         if (version is None or version < 2) and self.track_running_stats:
             # Version 1 did not count the batches.
             key = prefix + "num_batches_tracked"
@@ -286,7 +288,9 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):
@@ -305,7 +309,12 @@ class RMSNorm(Module):
     weight: Parameter | None
 
     def __init__(
-        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)

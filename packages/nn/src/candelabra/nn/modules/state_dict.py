@@ -187,7 +187,9 @@ class StateDict:
                     with no_grad():
                         mine.copy_(given)
                 elif isinstance(mine, Parameter):
-                    setattr(self, name, given if isinstance(given, Parameter) else Parameter(given, requires_grad=mine.requires_grad))
+                    setattr(
+                        self, name, given if isinstance(given, Parameter) else Parameter(given, requires_grad=mine.requires_grad)
+                    )
                 else:
                     setattr(self, name, given)
             except Exception as error:

@@ -81,7 +81,9 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", copied(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{number}] when resuming scheduler with last_epoch >= 0")
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{number}] when resuming scheduler with last_epoch >= 0"
+                )
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._initial_step()

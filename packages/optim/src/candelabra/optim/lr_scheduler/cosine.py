@@ -28,7 +28,7 @@ class CosineAnnealingLR(LRScheduler):
     0.5
     """
 
-    def __init__(self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
+    def __init__(self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
@@ -63,8 +63,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(
         self,
         optimizer: Optimizer,
-        T_0: int,  # noqa: N803
-        T_mult: int = 1,  # noqa: N803
+        T_0: int,
+        T_mult: int = 1,
         eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:

@@ -102,7 +102,13 @@ class OneCycleLR(LRScheduler):
         else:
             phases = [(up, lr[0], lr[1], momentum[1], momentum[0]), (self.total_steps - 1, lr[1], lr[2], momentum[0], momentum[1])]
         self._schedule_phases = [
-            {"end_step": end, "start_lr": start_lr, "end_lr": end_lr, "start_momentum": start_momentum, "end_momentum": end_momentum}
+            {
+                "end_step": end,
+                "start_lr": start_lr,
+                "end_lr": end_lr,
+                "start_momentum": start_momentum,
+                "end_momentum": end_momentum,
+            }
             for end, start_lr, end_lr, start_momentum, end_momentum in phases
         ]
         if last_epoch == -1:
