@@ -60,7 +60,9 @@ def transpose(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (2, 3, 4), (8, 8, 8), (1, 70, 33), (37, 65, 1), (33, 129, 47), (130, 140, 150)])
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1, 1, 1), (2, 3, 4), (8, 8, 8), (1, 70, 33), (37, 65, 1), (33, 129, 47), (130, 140, 150)]
+)
 def test_mm(dtype: str, m: int, k: int, n: int) -> None:
     a, b, out = random((m, k), dtype), random((k, n), dtype, 1), empty((m, n), dtype)
     call("mm", [out], a, b)
@@ -161,7 +163,12 @@ def test_addmm_with_beta_zero_does_not_read_self(dtype: str, k: int) -> None:
 
 
 def test_addmm_takes_complex_factors() -> None:
-    a, b, self, out = random((4, 5), "complex64"), random((5, 6), "complex64", 1), random((4, 6), "complex64", 2), empty((4, 6), "complex64")
+    a, b, self, out = (
+        random((4, 5), "complex64"),
+        random((5, 6), "complex64", 1),
+        random((4, 6), "complex64", 2),
+        empty((4, 6), "complex64"),
+    )
     call("addmm", [out], self, a, b, Scalar(1 + 2j), Scalar(0.5j))
     expected = (1 + 2j) * wide(self) + 0.5j * (wide(a) @ wide(b))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
@@ -178,7 +185,9 @@ def test_integers_refuse_fractional_factors(operator: str, beta: float, alpha: f
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("batches", "m", "k", "n"), [(1, 3, 4, 5), (7, 3, 4, 5), (40, 16, 17, 18), (3, 1, 64, 1), (0, 2, 3, 4), (4, 2, 0, 3)])
+@pytest.mark.parametrize(
+    ("batches", "m", "k", "n"), [(1, 3, 4, 5), (7, 3, 4, 5), (40, 16, 17, 18), (3, 1, 64, 1), (0, 2, 3, 4), (4, 2, 0, 3)]
+)
 def test_bmm(dtype: str, batches: int, m: int, k: int, n: int) -> None:
     a, b, out = random((batches, m, k), dtype), random((batches, k, n), dtype, 1), empty((batches, m, n), dtype)
     call("bmm", [out], a, b)
@@ -250,7 +259,9 @@ def test_dot_does_not_depend_on_threads() -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(("shape", "features"), [((8, 8), 8), ((1, 64), 10), ((32, 64), 128), ((2, 3, 4, 5), 6), ((0, 4), 3), ((3, 0), 2)])
+@pytest.mark.parametrize(
+    ("shape", "features"), [((8, 8), 8), ((1, 64), 10), ((32, 64), 128), ((2, 3, 4, 5), 6), ((0, 4), 3), ((3, 0), 2)]
+)
 def test_linear(dtype: str, bias: bool, shape: tuple[int, ...], features: int) -> None:
     x, weight = random(shape, dtype), random((features, shape[-1]), dtype, 1)
     b = random((features,), dtype, 2) if bias else None

@@ -39,7 +39,10 @@ def output_size(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
 
 def output_shape(case: str) -> tuple[int, ...]:
     sizes, kernel, stride, padding, dilation, ceil = CASES[case]
-    return (*sizes[:2], *(output_size(n, *rest, ceil) for n, *rest in zip(sizes[2:], kernel, stride, padding, dilation, strict=True)))
+    return (
+        *sizes[:2],
+        *(output_size(n, *rest, ceil) for n, *rest in zip(sizes[2:], kernel, stride, padding, dilation, strict=True)),
+    )
 
 
 def random(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
@@ -160,7 +163,7 @@ def test_max_pool_of_a_window_that_meets_only_padding() -> None:
     call("max_pool", [out, indices], x, [2], [1], [1], [3], False)
     assert out[0, 0, 0] == -np.inf
     gradient = np.full((1, 1, 1), np.nan, np.float32)
-    call("max_pool_backward", [gradient], np.ones((1, 1, 1), np.float32), indices, [1])
+    call("max_pool_backward", [gradient], np.ones((1, 1, 1), np.float32), indices, [1, 1, 1])
     assert gradient[0, 0, 0] == 0
 
 
@@ -172,17 +175,21 @@ def test_max_pool_backward(case: str, dtype: str, place: str) -> None:
     _, positions = max_reference(wide(random(sizes, dtype)), regular_windows(case))
     grad = PLACES[place](random(output_shape(case), dtype, 1))
     result = PLACES[place](garbage(sizes, dtype))
-    call("max_pool_backward", [result], grad, PLACES[place](positions), list(sizes[2:]))
+    call("max_pool_backward", [result], grad, PLACES[place](positions), list(sizes))
     expected = np.zeros((sizes[0] * sizes[1], int(np.prod(sizes[2:]))))
     planes = np.arange(len(expected))[:, None]
-    np.add.at(expected, (planes, positions.reshape(len(expected), positions[:1, :1].size or 1)), wide(grad).reshape(len(expected), positions[:1, :1].size or 1))
+    np.add.at(
+        expected,
+        (planes, positions.reshape(len(expected), positions[:1, :1].size or 1)),
+        wide(grad).reshape(len(expected), positions[:1, :1].size or 1),
+    )
     check(result, expected.reshape(sizes), 4)
 
 
 @pytest.mark.parametrize("index", [-2, 16, 1 << 40])
 def test_max_pool_backward_refuses_indices_out_of_range(index: int) -> None:
     with pytest.raises(KernelError, match=f"index {index} is out of bounds for a plane of 16 elements") as caught:
-        call("max_pool_backward", [np.zeros((1, 1, 4, 4))], np.ones((1, 1, 2, 2)), np.full((1, 1, 2, 2), index), [4, 4])
+        call("max_pool_backward", [np.zeros((1, 1, 4, 4))], np.ones((1, 1, 2, 2)), np.full((1, 1, 2, 2), index), [1, 1, 4, 4])
     assert caught.value.status == INDEX_ERROR
 
 
@@ -229,7 +236,7 @@ def test_avg_pool(case: str, dtype: str, place: str, count_include_pad: bool, di
     check(out, average_reference(wide(x), case, count_include_pad, divisor), 4)
 
     grad, result = PLACES[place](random(output_shape(case), dtype, 1)), PLACES[place](garbage(sizes, dtype))
-    call("avg_pool_backward", [result], grad, list(sizes[2:]), kernel, stride, padding, ceil, count_include_pad, divisor)
+    call("avg_pool_backward", [result], grad, list(sizes), kernel, stride, padding, ceil, count_include_pad, divisor)
     check(result, average_reference(wide(x), case, count_include_pad, divisor, wide(grad)), 4)
 
 
@@ -241,7 +248,9 @@ def test_avg_pool_refuses_a_zero_divisor() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("sizes", "outputs"), [((7, 10), [3, 4]), ((4, 4), [1, 1]), ((3, 3), [5, 7]), ((6, 6), [6, 2]), ((11,), [4]), ((5, 5), [0, 2])])
+@pytest.mark.parametrize(
+    ("sizes", "outputs"), [((7, 10), [3, 4]), ((4, 4), [1, 1]), ((3, 3), [5, 7]), ((6, 6), [6, 2]), ((11,), [4]), ((5, 5), [0, 2])]
+)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("channels", [3, 17])
 def test_adaptive_pooling(sizes: tuple[int, ...], outputs: list[int], dtype: str, place: str, channels: int) -> None:
@@ -256,7 +265,7 @@ def test_adaptive_pooling(sizes: tuple[int, ...], outputs: list[int], dtype: str
     out, grad = PLACES[place](garbage(shape, dtype)), PLACES[place](random(shape, dtype, 1))
     result = PLACES[place](garbage((2, channels, *sizes), dtype))
     call("adaptive_avg_pool", [out], x, outputs)
-    call("adaptive_avg_pool_backward", [result], grad, list(sizes))
+    call("adaptive_avg_pool_backward", [result], grad, [2, channels, *sizes])
     averages, gradient = np.zeros(shape), np.zeros((2, channels, *sizes))
     for at in itertools.product(*(range(n) for n in outputs)):
         inputs = (slice(None), slice(None), *(slice(axis[o].start, axis[o].stop) for axis, o in zip(windows, at, strict=True)))
@@ -268,7 +277,9 @@ def test_adaptive_pooling(sizes: tuple[int, ...], outputs: list[int], dtype: str
     check(result, gradient, 4)
 
 
-@pytest.mark.parametrize(("operator", "dtype"), [("adaptive_avg_pool", "int64"), ("adaptive_max_pool", "int32"), ("adaptive_avg_pool", "bool")])
+@pytest.mark.parametrize(
+    ("operator", "dtype"), [("adaptive_avg_pool", "int64"), ("adaptive_max_pool", "int32"), ("adaptive_avg_pool", "bool")]
+)
 def test_dtypes_without_a_kernel(operator: str, dtype: str) -> None:
     x, out = np.ones((1, 1, 4, 4), dtype), np.ones((1, 1, 2, 2), dtype)
     outputs = [out, np.zeros((1, 1, 2, 2), np.int64)] if operator == "adaptive_max_pool" else [out]

@@ -1,5 +1,5 @@
-// Convolution over one or two spatial dimensions and its two gradients: oneDNN for the floating dtypes that it has, patches gathered
-// into a matrix and multiplied for the others (float64, integers, complex).
+// Convolution over one or two spatial dimensions and its two gradients: oneDNN for the floating dtypes that it has, patches
+// gathered into a matrix and multiplied for the others (float64, integers, complex).
 #include <array>
 #include <memory>
 #include <optional>
@@ -35,7 +35,8 @@ struct Image {
 template <typename T>
 Image<T> image(const cb_tensor& t) {
   T* data = static_cast<T*>(t.data);
-  if (t.ndim == 3) return {data, {t.sizes[0], t.sizes[1], 1, t.sizes[2]}, {t.strides[0], t.strides[1], t.sizes[2] * t.strides[2], t.strides[2]}};
+  if (t.ndim == 3)
+    return {data, {t.sizes[0], t.sizes[1], 1, t.sizes[2]}, {t.strides[0], t.strides[1], t.sizes[2] * t.strides[2], t.strides[2]}};
   return {data, {t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3]}, {t.strides[0], t.strides[1], t.strides[2], t.strides[3]}};
 }
 
@@ -196,8 +197,8 @@ Matrix<T> filters(const Image<T>& dense_weight, const ConvolutionShape& s, int64
 }
 
 template <typename T>
-void forward_by_patches(const ConvolutionShape& s, const Image<const T>& input, const Image<const T>& given_weight, const cb_tensor* bias,
-                        const Image<T>& given_output) {
+void forward_by_patches(const ConvolutionShape& s, const Image<const T>& input, const Image<const T>& given_weight,
+                        const cb_tensor* bias, const Image<T>& given_output) {
   DenseImage<const T> weight(given_weight, is_dense(given_weight), false);
   DenseImage<T> output(given_output, given_output.has_joined_plane(), true);
   int64_t pixels = s.output[0] * s.output[1], rows = s.group_inputs() * s.kernel[0] * s.kernel[1];
@@ -208,7 +209,9 @@ void forward_by_patches(const ConvolutionShape& s, const Image<const T>& input, 
       gather_patches<T>(s, input, sample, group, patches.data());
       Matrix<T> result = output.image().pixels(sample, group * s.group_outputs(), s.group_outputs());
       if (bias)
-        copy_matrix<T>({data<T>(*bias) + group * s.group_outputs() * bias->strides[0], result.rows, result.columns, bias->strides[0], 0}, result);
+        copy_matrix<T>(
+            {data<T>(*bias) + group * s.group_outputs() * bias->strides[0], result.rows, result.columns, bias->strides[0], 0},
+            result);
       multiply<T>(filters(weight.image(), s, group), {patches.data(), rows, pixels, pixels, 1}, T(1), T(bias ? 1 : 0), result);
     }
   });
@@ -258,10 +261,12 @@ void weight_gradient_by_patches(const ConvolutionShape& s, const Image<const T>&
 template <typename T>
 class Widened {
  public:
-  explicit Widened(const Image<const T>& original) : room_(original.numel()), image_(dense_image<float>(room_.data(), original.sizes)) {
+  explicit Widened(const Image<const T>& original)
+      : room_(original.numel()), image_(dense_image<float>(room_.data(), original.sizes)) {
     copy_image(original, image_);
   }
-  explicit Widened(const std::array<int64_t, 4>& sizes) : room_(sizes[0] * sizes[1] * sizes[2] * sizes[3]), image_(dense_image<float>(room_.data(), sizes)) {}
+  explicit Widened(const std::array<int64_t, 4>& sizes)
+      : room_(sizes[0] * sizes[1] * sizes[2] * sizes[3]), image_(dense_image<float>(room_.data(), sizes)) {}
   const Image<float>& image() const { return image_; }
 
  private:
@@ -273,7 +278,9 @@ template <typename T>
 constexpr bool onednn_has = is_half_v<T> || std::is_same_v<T, float>;
 
 template <typename T>
-Image<const T> constant(const Image<T>& image) { return {image.data, image.sizes, image.strides}; }
+Image<const T> constant(const Image<T>& image) {
+  return {image.data, image.sizes, image.strides};
+}
 
 void convolution(Call& call) {
   cb_tensor& out = call.output();
@@ -293,7 +300,9 @@ void convolution(Call& call) {
           for (int64_t i = 0; i < s.output_channels; ++i) (*packed)[i] = data<T>(*bias)[i * bias->strides[0]];
           offsets = packed->data();
         }
-        if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(), offsets, output.operand())) return;
+        if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(), offsets,
+                               output.operand()))
+          return;
       }
     }
     if constexpr (is_half_v<T>) {
@@ -303,8 +312,9 @@ void convolution(Call& call) {
       cb_tensor wide_bias{offsets.data(), sizes, strides, s.output_channels, 1, CB_FLOAT32, 0, 0};
       if (bias)
         for (int64_t i = 0; i < s.output_channels; ++i) offsets[i] = data<T>(*bias)[i * bias->strides[0]];
-      if (nothing_to_add || !onednn_convolution(ConvolutionKind::forward, CB_FLOAT32, s, wide_input.image().operand(),
-                                                wide_weight.image().operand(), bias ? offsets.data() : nullptr, wide_output.image().operand()))
+      if (nothing_to_add ||
+          !onednn_convolution(ConvolutionKind::forward, CB_FLOAT32, s, wide_input.image().operand(), wide_weight.image().operand(),
+                              bias ? offsets.data() : nullptr, wide_output.image().operand()))
         forward_by_patches<float>(s, constant(wide_input.image()), constant(wide_weight.image()), bias ? &wide_bias : nullptr,
                                   wide_output.image());
       copy_image(wide_output.image(), output);
@@ -323,12 +333,13 @@ void convolution_input_gradient(Call& call) {
     ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
     if (grad.numel() == 0 || weight.numel() == 0) return fill_image<T>(input, T{});
     if constexpr (onednn_has<T>)
-      if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr, grad.operand()))
+      if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
+                             grad.operand()))
         return;
     if constexpr (is_half_v<T>) {
       Widened<T> wide_grad(grad), wide_weight(weight), wide_input(input.sizes);
-      if (!onednn_convolution(ConvolutionKind::input_gradient, CB_FLOAT32, s, wide_input.image().operand(), wide_weight.image().operand(),
-                              nullptr, wide_grad.image().operand()))
+      if (!onednn_convolution(ConvolutionKind::input_gradient, CB_FLOAT32, s, wide_input.image().operand(),
+                              wide_weight.image().operand(), nullptr, wide_grad.image().operand()))
         input_gradient_by_patches<float>(s, constant(wide_grad.image()), constant(wide_weight.image()), wide_input.image());
       copy_image(wide_input.image(), input);
     } else {
@@ -346,12 +357,13 @@ void convolution_weight_gradient(Call& call) {
     ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
     if (grad.numel() == 0 || input.numel() == 0) return fill_image<T>(weight, T{});
     if constexpr (onednn_has<T>)
-      if (onednn_convolution(ConvolutionKind::weight_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr, grad.operand()))
+      if (onednn_convolution(ConvolutionKind::weight_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
+                             grad.operand()))
         return;
     if constexpr (is_half_v<T>) {
       Widened<T> wide_grad(grad), wide_input(input), wide_weight(weight.sizes);
-      if (!onednn_convolution(ConvolutionKind::weight_gradient, CB_FLOAT32, s, wide_input.image().operand(), wide_weight.image().operand(),
-                              nullptr, wide_grad.image().operand()))
+      if (!onednn_convolution(ConvolutionKind::weight_gradient, CB_FLOAT32, s, wide_input.image().operand(),
+                              wide_weight.image().operand(), nullptr, wide_grad.image().operand()))
         weight_gradient_by_patches<float>(s, constant(wide_grad.image()), constant(wide_input.image()), wide_weight.image());
       copy_image(wide_weight.image(), weight);
     } else {

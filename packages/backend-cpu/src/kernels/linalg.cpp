@@ -113,7 +113,8 @@ void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor
 
 void bmm(Call& call) {
   cb_tensor& out = call.output();
-  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { multiply_batches<T>(nullptr, call.tensor(0), call.tensor(1), T(1), T(0), out); });
+  dispatch<NumberTypes>(out.dtype,
+                        [&]<typename T>() { multiply_batches<T>(nullptr, call.tensor(0), call.tensor(1), T(1), T(0), out); });
 }
 
 void baddbmm(Call& call) {
@@ -121,7 +122,8 @@ void baddbmm(Call& call) {
   check_factor(call.scalar(3), out.dtype, "beta");
   check_factor(call.scalar(4), out.dtype, "alpha");
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    multiply_batches<T>(&call.tensor(0), call.tensor(1), call.tensor(2), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)), out);
+    multiply_batches<T>(&call.tensor(0), call.tensor(1), call.tensor(2), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)),
+                        out);
   });
 }
 
@@ -250,7 +252,8 @@ void dot(Call& call) {
     }
     Scratch<Sum> sums(blocks);
     parallel_for(blocks, grain_for(block), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) sums[i] = dot_range<T, Sum>(x, x_step, y, y_step, i * block, std::min(n, (i + 1) * block));
+      for (int64_t i = begin; i < end; ++i)
+        sums[i] = dot_range<T, Sum>(x, x_step, y, y_step, i * block, std::min(n, (i + 1) * block));
     });
     *mutable_data<T>(out) = static_cast<T>(sum_pairwise<Sum>(sums.data(), blocks));
   });

@@ -1,7 +1,7 @@
 // Maximum and average pooling over one or two spatial dimensions. One spatial dimension is seen as two with a height of 1.
 //
-// Two ways through memory: plane by plane (a plane that is not contiguous, or of a half precision, is first gathered as a contiguous
-// one of the type to compute in), and, where channels lie next to each other, all channels of a pixel at once.
+// Two ways through memory: plane by plane (a plane that is not contiguous, or of a half precision, is first gathered as a
+// contiguous one of the type to compute in), and, where channels lie next to each other, all channels of a pixel at once.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,106 +11,13 @@
 #include "allocator.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
+#include "kernels/pooling_windows.hpp"
 #include "parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Sizes and strides of (N, C, H, W), without the element type.
-struct Layout {
-  std::array<int64_t, 4> sizes, strides;
-
-  explicit Layout(const cb_tensor& t) {
-    if (t.ndim == 3) {
-      sizes = {t.sizes[0], t.sizes[1], 1, t.sizes[2]};
-      strides = {t.strides[0], t.strides[1], t.sizes[2] * t.strides[2], t.strides[2]};
-    } else {
-      std::copy_n(t.sizes, 4, sizes.begin());
-      std::copy_n(t.strides, 4, strides.begin());
-    }
-  }
-  int64_t planes() const { return sizes[0] * sizes[1]; }
-  int64_t plane_size() const { return sizes[2] * sizes[3]; }
-  int64_t plane(int64_t i) const {
-    if (strides[0] == sizes[1] * strides[1]) return i * strides[1];
-    return i / sizes[1] * strides[0] + i % sizes[1] * strides[1];
-  }
-  bool has_contiguous_planes() const { return (strides[3] == 1 || sizes[3] == 1) && (strides[2] == sizes[3] || sizes[2] == 1); }
-  bool has_joined_planes() const { return strides[2] == sizes[3] * strides[3] || sizes[2] == 1; }
-  // Channels next to each other, and more of them than would fill less than a vector.
-  bool has_neighbouring_channels() const { return strides[1] == 1 && sizes[1] >= 8 && strides[3] != 1; }
-};
-
-// What one output index takes of one dimension: `count` elements from `first` on, and how many with the padding.
-struct Window {
-  int64_t first, count, padded;
-};
-
-struct Axis {
-  int64_t inputs;
-  int64_t step;  // between the elements of a window
-  std::vector<Window> windows;
-  // Windows at equal distances; otherwise adaptive.
-  bool regular;
-  int64_t kernel, stride, padding;
-
-  int64_t outputs() const { return static_cast<int64_t>(windows.size()); }
-};
-
-Axis regular_axis(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
-  Axis axis{inputs, dilation, {}, true, kernel, stride, padding};
-  axis.windows.reserve(static_cast<size_t>(outputs));
-  for (int64_t o = 0; o < outputs; ++o) {
-    int64_t start = o * stride - padding;
-    int64_t skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
-    int64_t first = start + skipped * dilation;
-    int64_t reached = first >= inputs ? 0 : (inputs - 1 - first) / dilation + 1;
-    // A window may reach beyond the padding where ceil_mode added one; that part counts for nothing.
-    int64_t padded = std::min(start + kernel, inputs + padding) - start;
-    axis.windows.push_back({first, std::clamp<int64_t>(kernel - skipped, 0, reached), padded});
-  }
-  return axis;
-}
-
-Axis adaptive_axis(int64_t inputs, int64_t outputs) {
-  Axis axis{inputs, 1, {}, false, 0, 0, 0};
-  axis.windows.reserve(static_cast<size_t>(outputs));
-  for (int64_t o = 0; o < outputs; ++o) {
-    int64_t first = o * inputs / outputs, end = ((o + 1) * inputs + outputs - 1) / outputs;
-    axis.windows.push_back({first, end - first, end - first});
-  }
-  return axis;
-}
-
-struct Axes {
-  Axis rows, columns;
-
-  // The work for one plane, in elements.
-  int64_t work() const {
-    int64_t kernel = 1;
-    for (const Axis* axis : {&rows, &columns}) {
-      int64_t largest = 1;
-      for (const Window& window : axis->windows) largest = std::max(largest, window.count);
-      kernel *= largest;
-    }
-    return rows.outputs() * columns.outputs() * kernel + rows.inputs * columns.inputs;
-  }
-};
-
-// kernel, stride, padding, dilation as the operator has them: one entry means that there is no height.
-Axes regular_axes(const Layout& input, const Layout& output, std::span<const int64_t> kernel, std::span<const int64_t> stride,
-                  std::span<const int64_t> padding, std::span<const int64_t> dilation) {
-  bool flat = kernel.size() == 1;
-  size_t last = flat ? 0 : 1;
-  auto at = [](std::span<const int64_t> values, size_t i) { return values.empty() ? int64_t{1} : values[i]; };
-  Axis rows = flat ? regular_axis(1, 1, 1, 1, 0, 1)
-                   : regular_axis(input.sizes[2], output.sizes[2], kernel[0], stride[0], padding[0], at(dilation, 0));
-  return {rows, regular_axis(input.sizes[3], output.sizes[3], kernel[last], stride[last], padding[last], at(dilation, last))};
-}
-
-Axes adaptive_axes(const Layout& input, const Layout& output) {
-  return {adaptive_axis(input.sizes[2], output.sizes[2]), adaptive_axis(input.sizes[3], output.sizes[3])};
-}
+using namespace pooling;
 
 // ---- planes
 
@@ -138,7 +45,8 @@ int64_t plane_room(const Layout& layout) {
   return is_half_v<T> || !layout.has_contiguous_planes() ? layout.plane_size() : 0;
 }
 
-// A plane of zeros to add to: the result's own memory where that is contiguous and of the right type, else room that is stored after.
+// A plane of zeros to add to: the result's own memory where that is contiguous and of the right type, else room that is stored
+// after.
 template <typename T>
 compute_t<T>* open_plane(T* plane, const Layout& layout, compute_t<T>* room) {
   compute_t<T>* sums = room;
@@ -159,7 +67,9 @@ void close_plane(const compute_t<T>* sums, T* plane, const Layout& layout) {
 
 // Whether a value takes the place of the largest one until now: NaN wins, and stays.
 template <typename C>
-[[gnu::always_inline]] inline bool takes(C value, C best) { return value > best || value != value; }
+[[gnu::always_inline]] inline bool takes(C value, C best) {
+  return value > best || value != value;
+}
 
 template <typename C>
 constexpr C lowest() {
@@ -215,7 +125,8 @@ void max_row(const C* plane, const Axes& axes, const Window& rows, C* best, int3
 }
 
 template <typename T>
-void max_by_planes(const T* in, const Layout& input, const Axes& axes, T* out, const Layout& output, int64_t* positions, const Layout& indices) {
+void max_by_planes(const T* in, const Layout& input, const Axes& axes, T* out, const Layout& output, int64_t* positions,
+                   const Layout& indices) {
   using C = compute_t<T>;
   int64_t width = axes.columns.outputs();
   parallel_for(input.planes(), grain_for(2 * axes.work()), [&](int64_t begin, int64_t end) {
@@ -246,41 +157,45 @@ const compute_t<T>* load_channels(const T* pixel, int64_t channels, compute_t<T>
 }
 
 template <typename T>
-void max_by_channels(const T* in, const Layout& input, const Axes& axes, T* out, const Layout& output, int64_t* positions, const Layout& indices) {
+void max_by_channels(const T* in, const Layout& input, const Axes& axes, T* out, const Layout& output, int64_t* positions,
+                     const Layout& indices) {
   using C = compute_t<T>;
   int64_t channels = input.sizes[1], height = axes.rows.outputs(), width = axes.columns.outputs();
-  parallel_for(input.sizes[0] * height, grain_for(2 * axes.work() / std::max<int64_t>(1, height) * channels), [&](int64_t begin, int64_t end) {
-    Scratch<C> best(channels), room(is_half_v<T> ? channels : 0);
-    Scratch<int32_t> at(channels);
-    for (int64_t row = begin; row < end; ++row) {
-      int64_t sample = row / height, y = row % height;
-      const Window& rows = axes.rows.windows[y];
-      for (int64_t x = 0; x < width; ++x) {
-        const Window& columns = axes.columns.windows[x];
-        bool empty = rows.count == 0 || columns.count == 0;
-        std::fill_n(best.data(), channels, lowest<C>());
-        std::fill_n(at.data(), channels, empty ? -1 : static_cast<int32_t>(rows.first * axes.columns.inputs + columns.first));
-        for (int64_t i = 0; i < rows.count; ++i)
-          for (int64_t j = 0; j < columns.count; ++j) {
-            int64_t iy = rows.first + i * axes.rows.step, ix = columns.first + j * axes.columns.step;
-            const C* pixel = load_channels<T>(in + sample * input.strides[0] + iy * input.strides[2] + ix * input.strides[3], channels, room.data());
-            int32_t place = static_cast<int32_t>(iy * axes.columns.inputs + ix);
-            C* largest = best.data();
-            int32_t* where = at.data();
+  parallel_for(input.sizes[0] * height, grain_for(2 * axes.work() / std::max<int64_t>(1, height) * channels),
+               [&](int64_t begin, int64_t end) {
+                 Scratch<C> best(channels), room(is_half_v<T> ? channels : 0);
+                 Scratch<int32_t> at(channels);
+                 for (int64_t row = begin; row < end; ++row) {
+                   int64_t sample = row / height, y = row % height;
+                   const Window& rows = axes.rows.windows[y];
+                   for (int64_t x = 0; x < width; ++x) {
+                     const Window& columns = axes.columns.windows[x];
+                     bool empty = rows.count == 0 || columns.count == 0;
+                     std::fill_n(best.data(), channels, lowest<C>());
+                     std::fill_n(at.data(), channels,
+                                 empty ? -1 : static_cast<int32_t>(rows.first * axes.columns.inputs + columns.first));
+                     for (int64_t i = 0; i < rows.count; ++i)
+                       for (int64_t j = 0; j < columns.count; ++j) {
+                         int64_t iy = rows.first + i * axes.rows.step, ix = columns.first + j * axes.columns.step;
+                         const C* pixel = load_channels<T>(
+                             in + sample * input.strides[0] + iy * input.strides[2] + ix * input.strides[3], channels, room.data());
+                         int32_t place = static_cast<int32_t>(iy * axes.columns.inputs + ix);
+                         C* largest = best.data();
+                         int32_t* where = at.data();
 #pragma omp simd
-            for (int64_t c = 0; c < channels; ++c) {
-              bool better = takes(pixel[c], largest[c]);
-              largest[c] = better ? pixel[c] : largest[c];
-              where[c] = better ? place : where[c];
-            }
-          }
-        T* values = out + sample * output.strides[0] + y * output.strides[2] + x * output.strides[3];
-        int64_t* places = positions + sample * indices.strides[0] + y * indices.strides[2] + x * indices.strides[3];
-        for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = T(best[c]);
-        for (int64_t c = 0; c < channels; ++c) places[c * indices.strides[1]] = at[c];
-      }
-    }
-  });
+                         for (int64_t c = 0; c < channels; ++c) {
+                           bool better = takes(pixel[c], largest[c]);
+                           largest[c] = better ? pixel[c] : largest[c];
+                           where[c] = better ? place : where[c];
+                         }
+                       }
+                     T* values = out + sample * output.strides[0] + y * output.strides[2] + x * output.strides[3];
+                     int64_t* places = positions + sample * indices.strides[0] + y * indices.strides[2] + x * indices.strides[3];
+                     for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = T(best[c]);
+                     for (int64_t c = 0; c < channels; ++c) places[c * indices.strides[1]] = at[c];
+                   }
+                 }
+               });
 }
 
 template <typename Types>
@@ -330,7 +245,8 @@ void clear_channels(T* sample, const Layout& layout, int64_t first, int64_t end)
 }
 
 template <typename T>
-void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* indices, const Layout& places, T* out, const Layout& to) {
+void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* indices, const Layout& places, T* out,
+                              const Layout& to) {
   int64_t inputs = to.plane_size();
   for_channel_blocks(to, inputs + 4 * from.plane_size(), [&](int64_t sample, int64_t first, int64_t end) {
     T* plane = out + sample * to.strides[0];
@@ -342,7 +258,8 @@ void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* 
         for (int64_t c = first; c < end; ++c) {
           int64_t index = at[c * places.strides[1]];
           if (index == -1) continue;
-          if (index < 0 || index >= inputs) [[unlikely]] refuse_index(index, inputs);
+          if (index < 0 || index >= inputs) [[unlikely]]
+            refuse_index(index, inputs);
           plane[index * to.strides[3] + c] += values[c * from.strides[1]];
         }
       }
@@ -370,7 +287,8 @@ void max_pool_backward(Call& call) {
           for (int64_t x = 0; x < width; ++x) {
             int64_t index = at[y * places.strides[2] + x * places.strides[3]];
             if (index == -1) continue;  // of a window that lies in the padding as a whole
-            if (index < 0 || index >= inputs) [[unlikely]] refuse_index(index, inputs);
+            if (index < 0 || index >= inputs) [[unlikely]]
+              refuse_index(index, inputs);
             sums[index] += static_cast<C>(values[y * from.strides[2] + x * from.strides[3]]);
           }
         close_plane<T>(sums, plane, to);
@@ -451,33 +369,36 @@ template <typename T>
 void average_by_channels(const T* in, const Layout& input, const Axes& axes, const Divisor& divisor, T* out, const Layout& output) {
   using C = compute_t<T>;
   int64_t channels = input.sizes[1], height = axes.rows.outputs(), width = axes.columns.outputs();
-  parallel_for(input.sizes[0] * height, grain_for(axes.work() / std::max<int64_t>(1, height) * channels), [&](int64_t begin, int64_t end) {
-    Scratch<C> sums(channels), room(is_half_v<T> ? channels : 0);
-    for (int64_t row = begin; row < end; ++row) {
-      int64_t sample = row / height, y = row % height;
-      const Window& rows = axes.rows.windows[y];
-      for (int64_t x = 0; x < width; ++x) {
-        const Window& columns = axes.columns.windows[x];
-        std::fill_n(sums.data(), channels, C{0});
-        for (int64_t iy = rows.first; iy < rows.first + rows.count; ++iy)
-          for (int64_t ix = columns.first; ix < columns.first + columns.count; ++ix) {
-            const C* pixel = load_channels<T>(in + sample * input.strides[0] + iy * input.strides[2] + ix * input.strides[3], channels, room.data());
-            C* total = sums.data();
+  parallel_for(input.sizes[0] * height, grain_for(axes.work() / std::max<int64_t>(1, height) * channels),
+               [&](int64_t begin, int64_t end) {
+                 Scratch<C> sums(channels), room(is_half_v<T> ? channels : 0);
+                 for (int64_t row = begin; row < end; ++row) {
+                   int64_t sample = row / height, y = row % height;
+                   const Window& rows = axes.rows.windows[y];
+                   for (int64_t x = 0; x < width; ++x) {
+                     const Window& columns = axes.columns.windows[x];
+                     std::fill_n(sums.data(), channels, C{0});
+                     for (int64_t iy = rows.first; iy < rows.first + rows.count; ++iy)
+                       for (int64_t ix = columns.first; ix < columns.first + columns.count; ++ix) {
+                         const C* pixel = load_channels<T>(
+                             in + sample * input.strides[0] + iy * input.strides[2] + ix * input.strides[3], channels, room.data());
+                         C* total = sums.data();
 #pragma omp simd
-            for (int64_t c = 0; c < channels; ++c) total[c] += pixel[c];
-          }
-        bool empty = rows.count == 0 || columns.count == 0;
-        C by = empty ? C{1} : static_cast<C>(divisor.of(rows, columns));
-        T* values = out + sample * output.strides[0] + y * output.strides[2] + x * output.strides[3];
-        for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = T(sums[c] / by);
-      }
-    }
-  });
+                         for (int64_t c = 0; c < channels; ++c) total[c] += pixel[c];
+                       }
+                     bool empty = rows.count == 0 || columns.count == 0;
+                     C by = empty ? C{1} : static_cast<C>(divisor.of(rows, columns));
+                     T* values = out + sample * output.strides[0] + y * output.strides[2] + x * output.strides[3];
+                     for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = T(sums[c] / by);
+                   }
+                 }
+               });
 }
 
 // Every element of a window gets an equal part of its gradient.
 template <typename T>
-void average_backward_by_planes(const T* grad, const Layout& from, const Axes& axes, const Divisor& divisor, T* out, const Layout& to) {
+void average_backward_by_planes(const T* grad, const Layout& from, const Axes& axes, const Divisor& divisor, T* out,
+                                const Layout& to) {
   using C = compute_t<T>;
   int64_t width = axes.columns.inputs;
   parallel_for(to.planes(), grain_for(axes.work()), [&](int64_t begin, int64_t end) {
@@ -509,7 +430,8 @@ void average_backward_by_planes(const T* grad, const Layout& from, const Axes& a
 }
 
 template <typename T>
-void average_backward_by_channels(const T* grad, const Layout& from, const Axes& axes, const Divisor& divisor, T* out, const Layout& to) {
+void average_backward_by_channels(const T* grad, const Layout& from, const Axes& axes, const Divisor& divisor, T* out,
+                                  const Layout& to) {
   for_channel_blocks(to, axes.work(), [&](int64_t sample, int64_t first, int64_t end) {
     std::array<T, channel_block> parts;
     T* plane = out + sample * to.strides[0];
@@ -569,7 +491,8 @@ void avg_pool(Call& call) {
 void avg_pool_backward(Call& call) {
   Layout grad(call.tensor(0)), input(call.output());
   Divisor divisor = divisor_of(call, 6);
-  average_backward_of<AverageTypes>(call, grad, input, regular_axes(input, grad, call.ints(2), call.ints(3), call.ints(4), {}), divisor);
+  average_backward_of<AverageTypes>(call, grad, input, regular_axes(input, grad, call.ints(2), call.ints(3), call.ints(4), {}),
+                                    divisor);
 }
 
 void adaptive_avg_pool(Call& call) {

@@ -40,9 +40,13 @@ bool is_intel() {
   return b == 0x756e6547u && d == 0x49656e69u && c == 0x6c65746eu;  // "GenuineIntel"
 }
 
-GemmLibrary expected() { return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn; }
+GemmLibrary expected() {
+  return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn;
+}
 
-const char* name_of(GemmLibrary library) { return library == GemmLibrary::mkl ? "MKL" : "oneDNN"; }
+const char* name_of(GemmLibrary library) {
+  return library == GemmLibrary::mkl ? "MKL" : "oneDNN";
+}
 
 // The library that the environment names: 1 + GemmLibrary, or 0.
 int forced() {
@@ -52,7 +56,8 @@ int forced() {
     std::string_view value = text;
     if (value == "mkl") return 1 + static_cast<int>(GemmLibrary::mkl);
     if (value == "onednn") return 1 + static_cast<int>(GemmLibrary::onednn);
-    throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\" or \"onednn\", but is \"%s\"", text);
+    throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\" or \"onednn\", but is \"%s\"",
+                  text);
   }();
   return library;
 }
@@ -91,14 +96,16 @@ ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
   constexpr double few_operations = 1 << 20, few_elements = 1 << 17;
   constexpr int64_t short_side = 8;
   double rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
-  if (rows * columns * inner <= few_operations && rows * inner + inner * columns + rows * columns <= few_elements) return ShapeClass::small;
+  if (rows * columns * inner <= few_operations && rows * inner + inner * columns + rows * columns <= few_elements)
+    return ShapeClass::small;
   return std::min(m, n) <= short_side ? ShapeClass::narrow : ShapeClass::large;
 }
 
 GemmLibrary choose_gemm_library(ShapeClass shape) {
   Decision& decision = decisions[static_cast<int>(shape)];
   int chosen = decision.chosen.load(std::memory_order_relaxed);
-  if (chosen) [[likely]] return static_cast<GemmLibrary>(chosen - 1);
+  if (chosen) [[likely]]
+    return static_cast<GemmLibrary>(chosen - 1);
   if ((chosen = forced()) == 0) {
     if (in_parallel()) return expected();
     // Two threads may measure at once; the later answer stands.
@@ -115,16 +122,17 @@ std::string describe_gemm_choices() {
     int chosen = decision.chosen;
     char line[200];
     if (!chosen)
-      std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n", representatives[i].name,
-                    name_of(expected()));
+      std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n",
+                    representatives[i].name, name_of(expected()));
     else if (decision.mkl_microseconds == 0)
       std::snprintf(line, sizeof line, "float32 matmul, %s: %s (CANDELABRA_CPU_GEMM)\n", representatives[i].name,
                     name_of(static_cast<GemmLibrary>(chosen - 1)));
     else
       std::snprintf(line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",
-                    representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)), static_cast<long long>(representatives[i].m),
-                    static_cast<long long>(representatives[i].n), static_cast<long long>(representatives[i].k),
-                    static_cast<double>(decision.mkl_microseconds), static_cast<double>(decision.onednn_microseconds));
+                    representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)),
+                    static_cast<long long>(representatives[i].m), static_cast<long long>(representatives[i].n),
+                    static_cast<long long>(representatives[i].k), static_cast<double>(decision.mkl_microseconds),
+                    static_cast<double>(decision.onednn_microseconds));
     lines += line;
   }
   return lines;

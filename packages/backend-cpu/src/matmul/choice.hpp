@@ -18,7 +18,9 @@ ShapeClass shape_class(int64_t m, int64_t n, int64_t k);
 
 // Small products stay on the caller's thread: what a second core writes has to come back through the shared cache, which costs
 // the operations around the product more than the product gains.
-inline int32_t threads_for(ShapeClass shape) { return shape == ShapeClass::small ? 1 : INT32_MAX; }
+inline int32_t threads_for(ShapeClass shape) {
+  return shape == ShapeClass::small ? 1 : INT32_MAX;
+}
 
 // The choice for this class. The first call for a class times both libraries (some milliseconds) unless the environment variable
 // CANDELABRA_CPU_GEMM (mkl or onednn) decides, or the caller is inside a parallel region, where nothing can be timed.

@@ -7,29 +7,35 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels.hpp"
-#include "parallel.hpp"
 #include "choice.hpp"
+#include "kernels.hpp"
 #include "onednn_matmul.hpp"
+#include "parallel.hpp"
 
 namespace candelabra::cpu {
 namespace {
 
 constexpr int64_t mkl_limit = std::numeric_limits<MKL_INT>::max();
 
-CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
+CBLAS_TRANSPOSE flag(bool transpose) {
+  return transpose ? CblasTrans : CblasNoTrans;
+}
 
 void call_mkl(const Gemm<float>& p) {
-  cblas_sgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
+  cblas_sgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c,
+              p.ldc);
 }
 void call_mkl(const Gemm<double>& p) {
-  cblas_dgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
+  cblas_dgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c,
+              p.ldc);
 }
 void call_mkl(const Gemm<std::complex<float>>& p) {
-  cblas_cgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta, p.c, p.ldc);
+  cblas_cgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta,
+              p.c, p.ldc);
 }
 void call_mkl(const Gemm<std::complex<double>>& p) {
-  cblas_zgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta, p.c, p.ldc);
+  cblas_zgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb, &p.beta,
+              p.c, p.ldc);
 }
 
 // A product with one column is a matrix times a vector; both vectors have the strides of their matrices.
@@ -80,21 +86,36 @@ void multiply_by_mkl(const Gemm<T>& p) {
 
 }  // namespace
 
-int64_t largest_leading_dimension() { return mkl_limit; }
+int64_t largest_leading_dimension() {
+  return mkl_limit;
+}
 
-void gemm_by_mkl(const Gemm<float>& problem) { multiply_by_mkl(problem); }
+void gemm_by_mkl(const Gemm<float>& problem) {
+  multiply_by_mkl(problem);
+}
 
 void gemm_by_onednn(const Gemm<float>& p) {
   // The primitive packs and splits better where there is much to do; the plain function needs no primitive.
   if (shape_class(p.m, p.n, p.k) == ShapeClass::large && p.alpha == 1 && p.beta == 0 && !in_parallel()) {
-    MatmulProblem problem{.a_dtype = CB_FLOAT32, .c_dtype = CB_FLOAT32, .bias_dtype = CB_FLOAT32,
-                          .transpose_a = p.transpose_a, .transpose_b = p.transpose_b,
-                          .m = p.m, .n = p.n, .k = p.k, .a = p.a, .lda = p.lda, .b = p.b, .ldb = p.ldb,
-                          .bias = nullptr, .c = p.c, .ldc = p.ldc};
+    MatmulProblem problem{.a_dtype = CB_FLOAT32,
+                          .c_dtype = CB_FLOAT32,
+                          .bias_dtype = CB_FLOAT32,
+                          .transpose_a = p.transpose_a,
+                          .transpose_b = p.transpose_b,
+                          .m = p.m,
+                          .n = p.n,
+                          .k = p.k,
+                          .a = p.a,
+                          .lda = p.lda,
+                          .b = p.b,
+                          .ldb = p.ldb,
+                          .bias = nullptr,
+                          .c = p.c,
+                          .ldc = p.ldc};
     if (onednn_matmul(problem)) return;
   }
-  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb,
-                                    p.beta, p.c, p.ldc);
+  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b,
+                                    p.ldb, p.beta, p.c, p.ldc);
   if (status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "matrix product: oneDNN ran out of memory");
   if (status != dnnl_success)
     throw failure(CB_RUNTIME_ERROR, "matrix product of %lldx%lldx%lld: oneDNN failed (status %d)", static_cast<long long>(p.m),
@@ -121,13 +142,26 @@ void gemm(const Gemm<std::complex<double>>& problem) {
 }
 
 bool half_gemm(const HalfGemm& p) {
-  return onednn_matmul({.a_dtype = p.dtype, .c_dtype = p.float_result ? int32_t{CB_FLOAT32} : p.dtype, .bias_dtype = p.dtype,
-                        .transpose_a = p.transpose_a, .transpose_b = p.transpose_b, .m = p.m, .n = p.n, .k = p.k,
-                        .a = p.a, .lda = p.lda, .b = p.b, .ldb = p.ldb, .bias = p.bias, .c = p.c, .ldc = p.ldc});
+  return onednn_matmul({.a_dtype = p.dtype,
+                        .c_dtype = p.float_result ? int32_t{CB_FLOAT32} : p.dtype,
+                        .bias_dtype = p.dtype,
+                        .transpose_a = p.transpose_a,
+                        .transpose_b = p.transpose_b,
+                        .m = p.m,
+                        .n = p.n,
+                        .k = p.k,
+                        .a = p.a,
+                        .lda = p.lda,
+                        .b = p.b,
+                        .ldb = p.ldb,
+                        .bias = p.bias,
+                        .c = p.c,
+                        .ldc = p.ldc});
 }
 
 std::string describe_gemm() {
-  return describe_gemm_choices() + "float64 and complex matmul: MKL\nbfloat16 and float16 matmul: oneDNN where the processor has it, else as float32\n";
+  return describe_gemm_choices() +
+         "float64 and complex matmul: MKL\nbfloat16 and float16 matmul: oneDNN where the processor has it, else as float32\n";
 }
 
 }  // namespace candelabra::cpu

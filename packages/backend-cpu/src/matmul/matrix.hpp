@@ -7,9 +7,9 @@
 
 #include "allocator.hpp"
 #include "dtypes.hpp"
-#include "parallel.hpp"
 #include "gemm.hpp"
 #include "integer_gemm.hpp"
+#include "parallel.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -23,7 +23,8 @@ struct Matrix {
   Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
   // Rows can be handed to BLAS as they are: contiguous, not overlapping. The stride of a dimension of size 1 is of no account.
   bool has_plain_rows() const {
-    return (column_stride == 1 || columns == 1) && leading_dimension() >= columns && leading_dimension() <= largest_leading_dimension();
+    return (column_stride == 1 || columns == 1) && leading_dimension() >= columns &&
+           leading_dimension() <= largest_leading_dimension();
   }
   int64_t leading_dimension() const { return rows == 1 ? (columns > 1 ? columns : 1) : row_stride; }
 };
@@ -117,8 +118,20 @@ template <typename T>
 void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* bias, const Matrix<T>& c) {
   int64_t m = c.rows, n = c.columns, k = a.columns, ldc = c.leading_dimension();
   Factor<T> left(a), right(b);
-  HalfGemm problem{dtype_v<T>, left.transposed(), right.transposed(), m, n, k, left.data(), left.leading_dimension(),
-                   right.data(), right.leading_dimension(), bias, c.data, ldc, false};
+  HalfGemm problem{dtype_v<T>,
+                   left.transposed(),
+                   right.transposed(),
+                   m,
+                   n,
+                   k,
+                   left.data(),
+                   left.leading_dimension(),
+                   right.data(),
+                   right.leading_dimension(),
+                   bias,
+                   c.data,
+                   ldc,
+                   false};
   if (alpha == 1 && beta == 0 && half_gemm(problem)) return;
   Scratch<float> product(m * n);
   problem.c = product.data();
@@ -166,8 +179,8 @@ void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T al
       copy_matrix<T>(b, {packed->data(), b.rows, b.columns, b.columns, 1});
       right = {packed->data(), b.rows, b.columns, b.columns, 1};
     }
-    integer_gemm<T>(c.rows, c.columns, a.columns, alpha, a.data, a.row_stride, a.column_stride, right.data, right.leading_dimension(), beta,
-                    c.data, c.leading_dimension());
+    integer_gemm<T>(c.rows, c.columns, a.columns, alpha, a.data, a.row_stride, a.column_stride, right.data,
+                    right.leading_dimension(), beta, c.data, c.leading_dimension());
   } else {
     Factor<T> left(a), right(b);
     gemm(Gemm<T>{left.transposed(), right.transposed(), c.rows, c.columns, a.columns, alpha, left.data(), left.leading_dimension(),
@@ -205,7 +218,8 @@ void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T bet
 // c = alpha * a @ b + beta * self, where c does not hold self. BLAS is slower with a beta than without, more than the addition
 // afterwards costs; the half precisions are rounded once, and need self in c for that.
 template <typename T>
-void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self, const Matrix<T>& c) {
+void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self,
+                      const Matrix<T>& c) {
   using C = compute_t<T>;
   if (static_cast<C>(beta) == C{0}) return multiply<T>(a, b, alpha, beta, c);
   if constexpr (is_half_v<T>) {

@@ -18,10 +18,14 @@ struct Matmul {
 
 memory::data_type data_type(int32_t dtype) {
   switch (dtype) {
-    case CB_FLOAT32: return memory::data_type::f32;
-    case CB_BFLOAT16: return memory::data_type::bf16;
-    case CB_FLOAT16: return memory::data_type::f16;
-    default: throw failure(CB_RUNTIME_ERROR, "oneDNN's matmul was asked for dtype %d", dtype);
+    case CB_FLOAT32:
+      return memory::data_type::f32;
+    case CB_BFLOAT16:
+      return memory::data_type::bf16;
+    case CB_FLOAT16:
+      return memory::data_type::f16;
+    default:
+      throw failure(CB_RUNTIME_ERROR, "oneDNN's matmul was asked for dtype %d", dtype);
   }
 }
 
@@ -53,7 +57,8 @@ bool onednn_matmul(const MatmulProblem& p) {
     int32_t limit = threads_for(shape_class(p.m, p.n, p.k));
     use_library_threads(limit);
     int32_t threads = in_parallel() ? 1 : std::min(limit, thread_count());
-    key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, threads);
+    key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
+            threads);
     const Matmul* found = cache.find(key, [&] { return make(p); });
     if (!found) return false;
     Scratch<char> scratchpad(static_cast<int64_t>(found->scratchpad.get_size()));

@@ -15,15 +15,23 @@ enum class Layout { plain, channels_last, blocked };
 
 memory::data_type data_type(int32_t dtype) {
   switch (dtype) {
-    case CB_FLOAT32: return memory::data_type::f32;
-    case CB_BFLOAT16: return memory::data_type::bf16;
-    case CB_FLOAT16: return memory::data_type::f16;
-    default: throw failure(CB_RUNTIME_ERROR, "oneDNN's convolution was asked for dtype %d", dtype);
+    case CB_FLOAT32:
+      return memory::data_type::f32;
+    case CB_BFLOAT16:
+      return memory::data_type::bf16;
+    case CB_FLOAT16:
+      return memory::data_type::f16;
+    default:
+      throw failure(CB_RUNTIME_ERROR, "oneDNN's convolution was asked for dtype %d", dtype);
   }
 }
 
-Sizes input_sizes(const ConvolutionShape& s) { return {s.batch, s.input_channels, s.input[0], s.input[1]}; }
-Sizes output_sizes(const ConvolutionShape& s) { return {s.batch, s.output_channels, s.output[0], s.output[1]}; }
+Sizes input_sizes(const ConvolutionShape& s) {
+  return {s.batch, s.input_channels, s.input[0], s.input[1]};
+}
+Sizes output_sizes(const ConvolutionShape& s) {
+  return {s.batch, s.output_channels, s.output[0], s.output[1]};
+}
 
 Sizes dense_strides(const Sizes& n, Layout layout) {
   if (layout == Layout::channels_last) return {n[1] * n[2] * n[3], 1, n[3] * n[1], n[1]};
@@ -43,12 +51,15 @@ bool is_only_channels_last(const Sizes& sizes, const Sizes& strides) {
 }
 
 // oneDNN is several times slower on plain memory than on blocked memory, the reorders included, but for the two cases here.
-Layout choose_layout(ConvolutionKind kind, const ConvolutionShape& s, const ConvolutionOperand& input, const ConvolutionOperand& output) {
+Layout choose_layout(ConvolutionKind kind, const ConvolutionShape& s, const ConvolutionOperand& input,
+                     const ConvolutionOperand& output) {
   if (is_only_channels_last(input_sizes(s), input.strides) || is_only_channels_last(output_sizes(s), output.strides))
     return Layout::channels_last;
-  bool pointwise = s.groups == 1 && s.kernel == std::array<int64_t, 2>{1, 1} && s.stride == s.kernel && s.padding == std::array<int64_t, 2>{0, 0};
+  bool pointwise = s.groups == 1 && s.kernel == std::array<int64_t, 2>{1, 1} && s.stride == s.kernel &&
+                   s.padding == std::array<int64_t, 2>{0, 0};
   if (pointwise) return Layout::plain;  // a product of matrices as it lies
-  if (kind == ConvolutionKind::input_gradient && s.groups == 1 && s.input_channels < 8) return Layout::plain;  // few channels leave a block empty
+  if (kind == ConvolutionKind::input_gradient && s.groups == 1 && s.input_channels < 8)
+    return Layout::plain;  // few channels leave a block empty
   return Layout::blocked;
 }
 
@@ -61,7 +72,8 @@ memory::desc activation(const Sizes& sizes, memory::data_type type, Layout layou
   return description(sizes, dense_strides(sizes, layout), type);
 }
 
-// How the caller's tensor is described: its own strides, or the dense ones that mean the same, so that equal descriptions compare equal.
+// How the caller's tensor is described: its own strides, or the dense ones that mean the same, so that equal descriptions compare
+// equal.
 memory::desc callers_activation(const Sizes& sizes, const Sizes& strides, memory::data_type type, Layout layout) {
   Layout first = layout == Layout::channels_last ? Layout::channels_last : Layout::plain;
   Layout second = layout == Layout::channels_last ? Layout::plain : Layout::channels_last;
@@ -108,7 +120,9 @@ struct Convolution {
   memory::desc bias, scratchpad;
 };
 
-bool is_reference(const char* implementation) { return std::string_view(implementation).find("ref") != std::string_view::npos; }
+bool is_reference(const char* implementation) {
+  return std::string_view(implementation).find("ref") != std::string_view::npos;
+}
 
 struct Geometry2d {
   memory::dims stride, dilation, before, after;
@@ -123,8 +137,9 @@ struct Geometry2d {
   }
 };
 
-std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, const ConvolutionShape& s, const Sizes& input_strides,
-                                  const Sizes& weight_strides, bool has_bias, const Sizes& output_strides, Layout layout) {
+std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, const ConvolutionShape& s,
+                                  const Sizes& input_strides, const Sizes& weight_strides, bool has_bias,
+                                  const Sizes& output_strides, Layout layout) {
   using namespace dnnl;
   memory::desc input = activation(input_sizes(s), type, layout), output = activation(output_sizes(s), type, layout);
   memory::desc weight(weight_sizes(s), type, memory::format_tag::any);
@@ -144,10 +159,12 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
   try {
     // Gradients take the forward primitive as a hint. forward_inference would prefer channels-last, which costs more to reorder.
     auto forward = [&](const memory::desc& with_bias) {
-      return has_bias ? convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct, input, weight, with_bias,
-                                                            output, g.stride, g.dilation, g.before, g.after, attributes)
-                      : convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct, input, weight, output,
-                                                            g.stride, g.dilation, g.before, g.after, attributes);
+      return has_bias
+                 ? convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct,
+                                                       input, weight, with_bias, output, g.stride, g.dilation, g.before, g.after,
+                                                       attributes)
+                 : convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct,
+                                                       input, weight, output, g.stride, g.dilation, g.before, g.after, attributes);
     };
     auto hint = forward(bias);
     switch (kind) {
@@ -164,8 +181,8 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
         break;
       }
       case ConvolutionKind::weight_gradient: {
-        convolution_backward_weights::primitive_desc description(onednn_engine(), algorithm::convolution_direct, input, weight, output,
-                                                                 g.stride, g.dilation, g.before, g.after, hint, attributes);
+        convolution_backward_weights::primitive_desc description(onednn_engine(), algorithm::convolution_direct, input, weight,
+                                                                 output, g.stride, g.dilation, g.before, g.after, hint, attributes);
         if (is_reference(description.impl_info_str())) return nullptr;
         adopt(description, description.src_desc(), description.diff_dst_desc());
         break;
@@ -217,9 +234,12 @@ class Buffer {
 
 const char* name_of(ConvolutionKind kind) {
   switch (kind) {
-    case ConvolutionKind::forward: return "convolution";
-    case ConvolutionKind::input_gradient: return "convolution_input_gradient";
-    default: return "convolution_weight_gradient";
+    case ConvolutionKind::forward:
+      return "convolution";
+    case ConvolutionKind::input_gradient:
+      return "convolution_input_gradient";
+    default:
+      return "convolution_weight_gradient";
   }
 }
 
@@ -232,7 +252,8 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
   return with_onednn(name_of(kind), [&] {
     const ConvolutionShape& s = shape;
     PrimitiveKey key;
-    key.add(kind, dtype, bias != nullptr, in_parallel() ? 1 : thread_count(), s.batch, s.groups, s.input_channels, s.output_channels);
+    key.add(kind, dtype, bias != nullptr, in_parallel() ? 1 : thread_count(), s.batch, s.groups, s.input_channels,
+            s.output_channels);
     for (const auto* pair : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation}) key.add_all(*pair);
     key.add_all(input.strides);
     key.add_all(weight.strides);
@@ -251,8 +272,11 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
         source.load();
         filter.load();
         memory extra;
-        dnnl_exec_arg_t arguments[5] = {{DNNL_ARG_SRC, source.get()}, {DNNL_ARG_WEIGHTS, filter.get()}, {DNNL_ARG_DST, result.get()},
-                                        {DNNL_ARG_SCRATCHPAD, scratchpad.get()}, {}};
+        dnnl_exec_arg_t arguments[5] = {{DNNL_ARG_SRC, source.get()},
+                                        {DNNL_ARG_WEIGHTS, filter.get()},
+                                        {DNNL_ARG_DST, result.get()},
+                                        {DNNL_ARG_SCRATCHPAD, scratchpad.get()},
+                                        {}};
         if (bias) {
           extra = onednn_memory(found->bias, bias);
           arguments[4] = {DNNL_ARG_BIAS, extra.get()};
@@ -264,7 +288,9 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
       case ConvolutionKind::input_gradient: {
         filter.load();
         result.load();
-        dnnl_exec_arg_t arguments[] = {{DNNL_ARG_DIFF_SRC, source.get()}, {DNNL_ARG_WEIGHTS, filter.get()}, {DNNL_ARG_DIFF_DST, result.get()},
+        dnnl_exec_arg_t arguments[] = {{DNNL_ARG_DIFF_SRC, source.get()},
+                                       {DNNL_ARG_WEIGHTS, filter.get()},
+                                       {DNNL_ARG_DIFF_DST, result.get()},
                                        {DNNL_ARG_SCRATCHPAD, scratchpad.get()}};
         execute(found->primitive, arguments);
         source.store();
@@ -273,7 +299,9 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
       case ConvolutionKind::weight_gradient: {
         source.load();
         result.load();
-        dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, source.get()}, {DNNL_ARG_DIFF_WEIGHTS, filter.get()}, {DNNL_ARG_DIFF_DST, result.get()},
+        dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, source.get()},
+                                       {DNNL_ARG_DIFF_WEIGHTS, filter.get()},
+                                       {DNNL_ARG_DIFF_DST, result.get()},
                                        {DNNL_ARG_SCRATCHPAD, scratchpad.get()}};
         execute(found->primitive, arguments);
         filter.store();
