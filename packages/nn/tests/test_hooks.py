@@ -1,5 +1,7 @@
 """Forward hooks. Backward hooks need gradients: tests/integration."""
 
+import importlib.util
+
 import candelabra
 import pytest
 from candelabra import nn
@@ -101,3 +103,20 @@ def test_hooks_belong_to_one_module():
     one, two = Add(), Add()
     one.register_forward_hook(lambda module, args, output: output + 1)
     assert two(candelabra.tensor(0.0)).item() == 0 and one(candelabra.tensor(0.0)).item() == 1
+
+
+def test_backward_hooks_say_what_to_install(monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "candelabra.autograd" else real(name, *rest)
+    )
+    for act in (
+        lambda: Add().register_full_backward_hook(print),
+        lambda: Add().register_full_backward_pre_hook(print),
+        lambda: Add().register_backward_hook(print),
+        lambda: hooks.register_module_full_backward_hook(print),
+        lambda: hooks.register_module_full_backward_pre_hook(print),
+    ):
+        with pytest.raises(RuntimeError, match="pip install candelabra-autograd"):
+            act()
+    assert not hooks.any_global()

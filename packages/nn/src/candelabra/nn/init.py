@@ -67,13 +67,13 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     True
     """
     with no_grad():
-        return tensor.uniform_(a, b, generator=generator)  # type: ignore[no-any-return]
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution."""
     with no_grad():
-        return tensor.normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(
@@ -94,13 +94,13 @@ def trunc_normal_(
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
         tensor.erfinv_()
         tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(a, b)  # type: ignore[no-any-return]
+        return tensor.clamp_(a, b)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
     with no_grad():
-        return tensor.fill_(val)  # type: ignore[no-any-return]
+        return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -257,7 +257,7 @@ def _orthonormal_columns(matrix: Tensor) -> Tensor:
     for j, v in reversed(reflections):
         block = q[j:]
         block.sub_(v @ (v.transpose(0, 1) @ block))
-    return q * candelabra.tensor(signs, dtype=matrix.dtype, device=matrix.device)  # type: ignore[no-any-return]
+    return q * candelabra.tensor(signs, dtype=matrix.dtype, device=matrix.device)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
@@ -310,7 +310,7 @@ def _renamed(function: Any) -> Any:
         warnings.warn(
             f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2
         )  # fmt: skip
-        return function(*args, **kwargs)  # type: ignore[no-any-return]
+        return function(*args, **kwargs)
 
     older.__name__ = older.__qualname__ = name
     older.__doc__ = f"The older name of `{function.__name__}`."

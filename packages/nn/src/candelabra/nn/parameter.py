@@ -36,11 +36,11 @@ class Parameter(Tensor):
             data = candelabra.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Parameter data must be a Tensor, not {type(data).__name__}; make one with candelabra.tensor(data)")
-        return Tensor._make_subclass(cls, data.detach(), requires_grad)  # type: ignore[no-any-return]
+        return Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:
-            return memo[id(self)]  # type: ignore[no-any-return]
+            return memo[id(self)]
         result = type(self)(self.detach().clone(), self.requires_grad)
         memo[id(self)] = result
         if self.grad is not None:
@@ -68,7 +68,7 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
     def __instancecheck__(cls, instance: Any) -> bool:
         if cls is Buffer:
             return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
-        return super().__instancecheck__(instance)  # type: ignore[no-any-return]
+        return super().__instancecheck__(instance)
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):

@@ -176,7 +176,7 @@ def _as_real(params: list[Tensor], grads: list[Tensor]) -> tuple[list[Tensor], l
 
 def as_real(tensor: Tensor) -> Tensor:
     """A complex tensor as a real one with one more dimension, sharing memory; a real one as it is."""
-    return candelabra.view_as_real(tensor) if tensor.is_complex() else tensor  # type: ignore[no-any-return]
+    return candelabra.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:

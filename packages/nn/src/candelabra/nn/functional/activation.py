@@ -18,7 +18,7 @@ _softplus = ops.softplus
 
 
 def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    return input.copy_(result) if inplace else result  # type: ignore[no-any-return]
+    return input.copy_(result) if inplace else result
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -31,12 +31,12 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.relu(candelabra.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return input.relu_() if inplace else _relu(input)  # type: ignore[no-any-return]
+    return input.relu_() if inplace else _relu(input)
 
 
 def relu_(input: Tensor) -> Tensor:
     """`relu` in place."""
-    return input.relu_()  # type: ignore[no-any-return]
+    return input.relu_()
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -60,7 +60,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         # clamp passes the gradient on at its ends; this does not.
         result = candelabra.where(input <= min_val, min_val, candelabra.where(input >= max_val, max_val, input))
     elif inplace:
-        return input.clamp_(min_val, max_val)  # type: ignore[no-any-return]
+        return input.clamp_(min_val, max_val)
     else:
         result = input.clamp(min_val, max_val)
     return _into(input, result, inplace)
@@ -133,7 +133,7 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     >>> F.gelu(candelabra.tensor([-1.0, 2.0]))
     tensor([-0.1587,  1.9545])
     """
-    return _gelu(input, approximate=approximate)  # type: ignore[no-any-return]
+    return _gelu(input, approximate=approximate)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -148,27 +148,27 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``."""
-    return _softplus(input, beta, threshold)  # type: ignore[no-any-return]
+    return _softplus(input, beta, threshold)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))``, without overflow."""
-    return _log_sigmoid(input)  # type: ignore[no-any-return]
+    return _log_sigmoid(input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
     """``1 / (1 + exp(-x))``."""
-    return input.sigmoid()  # type: ignore[no-any-return]
+    return input.sigmoid()
 
 
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
-    return input.tanh()  # type: ignore[no-any-return]
+    return input.tanh()
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x`` where its absolute value is greater than `lambd`, else 0."""
-    return candelabra.where((input >= -lambd) & (input <= lambd), 0.0, input)  # type: ignore[no-any-return]
+    return candelabra.where((input >= -lambd) & (input <= lambd), 0.0, input)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -185,7 +185,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     # input * 0 and not 0, so that NaN stays NaN.
     inside = candelabra.where(input < -lambd, input + lambd, input * 0)
-    return candelabra.where(input > lambd, input - lambd, inside)  # type: ignore[no-any-return]
+    return candelabra.where(input > lambd, input - lambd, inside)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -216,7 +216,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.ndim} is size {size}")
     half = size // 2
-    return input.narrow(dim, 0, half) * input.narrow(dim, half, half).sigmoid()  # type: ignore[no-any-return]
+    return input.narrow(dim, 0, half) * input.narrow(dim, half, half).sigmoid()
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -243,7 +243,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape(-1, *(1,) * (input.ndim - 2))
     elif weight.ndim == 1 and input.ndim == 0:
         weight = weight.reshape(())
-    return candelabra.where(input > 0, input, weight * input)  # type: ignore[no-any-return]
+    return candelabra.where(input > 0, input, weight * input)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
@@ -254,15 +254,15 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     noise = -candelabra.empty_like(logits.detach()).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
-        return soft  # type: ignore[no-any-return]
+        return soft
     index = soft.detach().argmax(dim, keepdim=True)
     sample = candelabra.zeros_like(soft.detach()).scatter_(dim, index, 1.0)
-    return sample - soft.detach() + soft  # type: ignore[no-any-return]
+    return sample - soft.detach() + soft
 
 
 def _in_place(function: Any) -> Any:
     def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return function(input, *args, **kwargs, inplace=True)  # type: ignore[no-any-return]
+        return function(input, *args, **kwargs, inplace=True)
 
     changed.__name__ = changed.__qualname__ = function.__name__ + "_"
     changed.__doc__ = f"`{function.__name__}` in place."

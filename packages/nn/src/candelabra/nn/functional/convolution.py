@@ -60,7 +60,7 @@ def _convolve(
     else:
         padding = _numbers(padding, dims, "padding")
     output = _convolution(input, weight, bias, stride, padding, dilation, groups)
-    return output if batched else output.squeeze(0)  # type: ignore[no-any-return]
+    return output if batched else output.squeeze(0)
 
 
 def conv1d(
@@ -167,7 +167,7 @@ def _transposed(
     output = _input_gradient(input, weight, (input.shape[0], channels, *size), stride, padding, dilation, groups)
     if bias is not None:
         output = output + bias.reshape(1, channels, *(1,) * dims)
-    return output if batched else output.squeeze(0)  # type: ignore[no-any-return]
+    return output if batched else output.squeeze(0)
 
 
 def conv_transpose1d(

@@ -24,7 +24,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     x1, x2 = candelabra.broadcast_tensors(x1, x2)
     first = x1 / _vector_norm(x1, 2, dim, True).clamp(min=eps)
     second = x2 / _vector_norm(x2, 2, dim, True).clamp(min=eps)
-    return (first * second).sum(dim)  # type: ignore[no-any-return]
+    return (first * second).sum(dim)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
@@ -37,7 +37,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     >>> F.pairwise_distance(candelabra.tensor([[0.0, 0.0]]), candelabra.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
-    return _vector_norm(x1 - x2 + eps, p, -1, keepdim)  # type: ignore[no-any-return]
+    return _vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 __all__ = ["cosine_similarity", "pairwise_distance"]

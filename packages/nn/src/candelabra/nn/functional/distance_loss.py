@@ -30,7 +30,7 @@ def _weighted(losses: Tensor, weight: Tensor | None, input: Tensor, reduction: s
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
     losses = losses * weight
-    return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)  # type: ignore[no-any-return]
+    return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
 def mse_loss(

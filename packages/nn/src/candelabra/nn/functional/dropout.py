@@ -37,12 +37,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         return input.mul_(0) if inplace else input * 0
     if inplace:
         return input.mul_(_keep(input, tuple(input.shape), p).div_(1 - p))
-    return _native_dropout(input, p)[0]  # type: ignore[no-any-return]
+    return _native_dropout(input, p)[0]
 
 
 def _keep(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """Ones with probability 1 - p, else zeros."""
-    return input.new_empty(shape).bernoulli_(1 - p)  # type: ignore[no-any-return]
+    return input.new_empty(shape).bernoulli_(1 - p)
 
 
 def _channels(input: Tensor) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if input.ndim == 3:
         return _feature_dropout(input, p, training, inplace)
     result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
-    return input if inplace else result.squeeze(0)  # type: ignore[no-any-return]
+    return input if inplace else result.squeeze(0)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

@@ -70,7 +70,7 @@ def embedding(
                 factor = candelabra.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0)
                 # A row that is looked up twice is written twice, with the same numbers.
                 table.index_copy_(0, numbers, rows * factor)
-    return _embedding(weight, input, row)  # type: ignore[no-any-return]
+    return _embedding(weight, input, row)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -91,7 +91,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if tensor.numel() == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return candelabra.zeros((*tensor.shape, num_classes), dtype=candelabra.int64, device=tensor.device)  # type: ignore[no-any-return]
+        return candelabra.zeros((*tensor.shape, num_classes), dtype=candelabra.int64, device=tensor.device)
     if int(tensor.amin()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     largest = int(tensor.amax())
@@ -102,7 +102,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     elif num_classes <= largest:
         raise RuntimeError("Class values must be smaller than num_classes.")
     result = candelabra.zeros((*tensor.shape, num_classes), dtype=candelabra.int64, device=tensor.device)
-    return result.scatter_(-1, tensor.unsqueeze(-1), 1)  # type: ignore[no-any-return]
+    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
 __all__ = ["embedding", "one_hot"]

@@ -67,7 +67,7 @@ def nll_loss(
         reduction = legacy(size_average, reduce)
     mode = number(reduction)
     _check_classes("nll_loss", input, target)
-    return _nll_loss(input, target, weight, mode, ignore_index)[0]  # type: ignore[no-any-return]
+    return _nll_loss(input, target, weight, mode, ignore_index)[0]
 
 
 def cross_entropy(
@@ -123,7 +123,7 @@ def cross_entropy(
     log_p = _log_softmax(input, axis)
     loss = _nll_loss(log_p, target, weight, mode, ignore_index)[0]
     if label_smoothing == 0.0:
-        return loss  # type: ignore[no-any-return]
+        return loss
 
     classes = input.shape[axis]
     spread = -(log_p if weight is None else log_p * _along_classes(weight, input.ndim, axis)).sum(axis)
@@ -137,11 +137,11 @@ def cross_entropy(
         else:
             weights = weight.index_select(0, target.reshape(-1).masked_fill(ignored.reshape(-1), 0))
             spread = spread.sum() / weights.masked_fill(ignored.reshape(-1), 0.0).sum()
-    return (1 - label_smoothing) * loss + (label_smoothing / classes) * spread  # type: ignore[no-any-return]
+    return (1 - label_smoothing) * loss + (label_smoothing / classes) * spread
 
 
 def _along_classes(weight: Tensor, ndim: int, axis: int) -> Tensor:
-    return weight.reshape(*(-1 if i == axis else 1 for i in range(ndim)))  # type: ignore[no-any-return]
+    return weight.reshape(*(-1 if i == axis else 1 for i in range(ndim)))
 
 
 def _soft_cross_entropy(
@@ -162,21 +162,19 @@ def _soft_cross_entropy(
     if weight is not None:
         losses = losses * _along_classes(weight, input.ndim, axis)
     if reduction == "none":
-        return -losses.sum(axis)  # type: ignore[no-any-return]
+        return -losses.sum(axis)
     total = -losses.sum()
-    return total if reduction == "sum" else total / (input.numel() / classes if input.numel() else math.nan)  # type: ignore[no-any-return]
+    return total if reduction == "sum" else total / (input.numel() / classes if input.numel() else math.nan)
 
 
 def _bounded_log(probability: Tensor) -> Tensor:
     """``log(p)``, at least -100, with a slope of at most 1e12 at 0."""
     if not (probability.requires_grad and is_grad_enabled()):
-        return probability.log().clamp(min=-100.0)  # type: ignore[no-any-return]
+        return probability.log().clamp(min=-100.0)
     # clamp(log(p)) has the gradient 0 * inf at p = 0; here the two ends are apart.
     info = candelabra.finfo(probability.dtype)
     smallest, slope = info.tiny, min(1e12, info.max)
-    return candelabra.where(  # type: ignore[no-any-return]
-        probability < smallest, probability * slope - 100.0, probability.clamp(min=smallest).log()
-    )
+    return candelabra.where(probability < smallest, probability * slope - 100.0, probability.clamp(min=smallest).log())
 
 
 def binary_cross_entropy(
@@ -282,7 +280,7 @@ def kl_div(
     losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     if reduction == "batchmean":
         total = losses.sum()
-        return total / input.shape[0] if input.ndim else total  # type: ignore[no-any-return]
+        return total / input.shape[0] if input.ndim else total
     return reduced(losses, reduction)
 
 

@@ -49,7 +49,7 @@ def batch_norm(
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
     elif running_mean is None or running_var is None:
         raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
-    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]  # type: ignore[no-any-return]
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def instance_norm(
@@ -92,7 +92,7 @@ def instance_norm(
             if running_var is not None:
                 running_var.mul_(1 - momentum).add_(flat.var(2).mean(0).to(running_var.dtype), alpha=momentum)
     # Each channel is a group of its own.
-    return _group_norm(input, weight, bias, input.shape[1], eps)[0]  # type: ignore[no-any-return]
+    return _group_norm(input, weight, bias, input.shape[1], eps)[0]
 
 
 def layer_norm(
@@ -112,7 +112,7 @@ def layer_norm(
     >>> F.layer_norm(candelabra.tensor([1.0, 3.0]), (2,))
     tensor([-1.0000,  1.0000])
     """
-    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]  # type: ignore[no-any-return]
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 def group_norm(
@@ -134,7 +134,7 @@ def group_norm(
         positions *= length
     if positions == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    return _group_norm(input, weight, bias, num_groups, eps)[0]  # type: ignore[no-any-return]
+    return _group_norm(input, weight, bias, num_groups, eps)[0]
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
@@ -197,7 +197,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     norm = _vector_norm(input, p, dim, True).clamp(min=eps)
     if out is None:
         return input / norm
-    return candelabra.div(input, norm, out=out)  # type: ignore[no-any-return]
+    return candelabra.div(input, norm, out=out)
 
 
 __all__ = [

@@ -89,7 +89,7 @@ def _constant(input: Tensor, amounts: tuple[int, ...], value: float) -> Tensor:
             inner = inner.narrow(axis, cut, inner.shape[axis] - cut - max(-after, 0))
         sizes[axis] += before + after
     if not any(amount > 0 for amount in amounts):
-        return inner.clone()  # type: ignore[no-any-return]
+        return inner.clone()
     if not (input.requires_grad and is_grad_enabled()):
         result = input.new_full(sizes, value)
         place = result
@@ -97,7 +97,7 @@ def _constant(input: Tensor, amounts: tuple[int, ...], value: float) -> Tensor:
             axis = input.ndim - 1 - number
             place = place.narrow(axis, max(amounts[2 * number], 0), inner.shape[axis])
         place.copy_(inner)
-        return result  # type: ignore[no-any-return]
+        return result
     for number in range(len(amounts) // 2):
         axis = input.ndim - 1 - number
         parts = [inner]
@@ -138,7 +138,7 @@ def _along(input: Tensor, axis: int, before: int, after: int, mode: str) -> Tens
         places = places.clamp(0, length - 1)
     else:
         places = places.remainder(length)
-    return input.index_select(axis, places)  # type: ignore[no-any-return]
+    return input.index_select(axis, places)
 
 
 __all__ = ["pad"]

@@ -141,7 +141,7 @@ def _mean(
         count_include_pad,
         divisor_override,
     )
-    return output if batched else output.squeeze(0)  # type: ignore[no-any-return]
+    return output if batched else output.squeeze(0)
 
 
 def avg_pool1d(
@@ -213,7 +213,7 @@ def _adaptive_mean(dims: int, input: Tensor, output_size: Any) -> Tensor:
     function = f"adaptive_avg_pool{dims}d"
     input, batched = _batched(input, dims, function)
     output = _adaptive_avg_pool(input, _target(output_size, input, dims, function))
-    return output if batched else output.squeeze(0)  # type: ignore[no-any-return]
+    return output if batched else output.squeeze(0)
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:

@@ -31,9 +31,9 @@ def number(reduction: str) -> int:
 def reduced(losses: Tensor, reduction: str) -> Tensor:
     """Losses of elements as `reduction` says: all of them, their mean or their sum."""
     if reduction == "mean":
-        return losses.mean()  # type: ignore[no-any-return]
+        return losses.mean()
     if reduction == "sum":
-        return losses.sum()  # type: ignore[no-any-return]
+        return losses.sum()
     if reduction == "none":
         return losses
     raise ValueError(f"{reduction} is not a valid value for reduction")

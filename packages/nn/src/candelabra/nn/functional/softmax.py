@@ -31,7 +31,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """
     if dim is None:
         dim = _implicit_dim("softmax", input.ndim, _stacklevel)
-    return _softmax(input, dim, dtype)  # type: ignore[no-any-return]
+    return _softmax(input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -46,14 +46,14 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     """
     if dim is None:
         dim = _implicit_dim("log_softmax", input.ndim, _stacklevel)
-    return _log_softmax(input, dim, dtype)  # type: ignore[no-any-return]
+    return _log_softmax(input, dim, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The softmax of -x along `dim`."""
     if dim is None:
         dim = _implicit_dim("softmin", input.ndim, _stacklevel)
-    return _softmax(-input, dim, dtype)  # type: ignore[no-any-return]
+    return _softmax(-input, dim, dtype)
 
 
 __all__ = ["log_softmax", "softmax", "softmin"]

@@ -139,7 +139,7 @@ class Sequential(Module):
         """Remove and return the module at a position."""
         module = self[key]
         del self[key]
-        return module  # type: ignore[no-any-return]
+        return module
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
@@ -234,7 +234,7 @@ class ModuleList(Module):
         """Remove and return the module at a position."""
         module = self[key]
         del self[key]
-        return module  # type: ignore[no-any-return]
+        return module
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add several modules at the end."""

@@ -81,7 +81,7 @@ class Conversion:
                 options["memory_format"] = memory_format
             if len(options) == 1:
                 return tensor
-            return tensor.to(**options)  # type: ignore[no-any-return]
+            return tensor.to(**options)
 
         return self._apply(convert)
 

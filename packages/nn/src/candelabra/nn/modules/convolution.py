@@ -74,7 +74,7 @@ class _Convolution(Module):
                 total = self.dilation[axis] * (self.kernel_size[axis] - 1)
                 self._reversed_padding_repeated_twice += [total // 2, total - total // 2]
             else:
-                before = 0 if padding == "valid" else self.padding[axis]
+                before: Any = 0 if padding == "valid" else self.padding[axis]
                 self._reversed_padding_repeated_twice += [before, before]
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         self.weight = Parameter(candelabra.empty((first, second // groups, *self.kernel_size), device=device, dtype=dtype))

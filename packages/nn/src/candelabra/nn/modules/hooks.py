@@ -298,4 +298,4 @@ def _watch() -> Callable[..., Any]:
                 return (None, *ctx.receive(gradients))
 
         _watch_function = Watch.apply
-    return _watch_function  # type: ignore[no-any-return]
+    return _watch_function

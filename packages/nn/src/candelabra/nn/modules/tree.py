@@ -128,7 +128,7 @@ class Tree:
                 module = getattr(module, name)
                 if not isinstance(module, Module):
                     raise AttributeError(f"`{name}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put `module` at the path `target`; with `strict`, only where there is a module already."""
@@ -166,4 +166,4 @@ class Tree:
         buffer = getattr(module, name)
         if not (isinstance(buffer, Buffer) or name in module._buffers):
             raise AttributeError(f"`{name}` is not a buffer")
-        return buffer  # type: ignore[no-any-return]
+        return buffer

@@ -26,7 +26,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """
     every = list(parameters)
     _one_device(every)
-    return candelabra.cat([parameter.reshape(-1) for parameter in every])  # type: ignore[no-any-return]
+    return candelabra.cat([parameter.reshape(-1) for parameter in every])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:

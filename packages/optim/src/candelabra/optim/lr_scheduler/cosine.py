@@ -86,7 +86,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         factor = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Go on to the next step, or to `epoch`, which may be a fraction."""
         if self._step_count == 1 and not self._is_initial:
             self._warn_order()

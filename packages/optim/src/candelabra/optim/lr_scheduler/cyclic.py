@@ -101,7 +101,7 @@ class OneCycleLR(LRScheduler):
                       (self.total_steps - 1, lr[0], lr[2], momentum[1], momentum[1])]  # fmt: skip
         else:
             phases = [(up, lr[0], lr[1], momentum[1], momentum[0]), (self.total_steps - 1, lr[1], lr[2], momentum[0], momentum[1])]
-        self._schedule_phases = [
+        self._schedule_phases: list[dict[str, Any]] = [
             {
                 "end_step": end,
                 "start_lr": start_lr,
