@@ -163,7 +163,7 @@ PyObject* positive(PyObject* a) {
 PyObject* absolute(PyObject* a) {
   return unary(Abs, a);
 }
-PyObject* invert(PyObject* a) {
+PyObject* invert(PyObject* a) {@
   return unary(Not, a);
 }
 PyObject* inplace_add(PyObject* a, PyObject* b) {

@@ -367,6 +367,8 @@ ERRORS = [
     ("a.T.reshape(-1, -1)", RuntimeError, "only one dimension can be inferred"),
     ("c.matmul(c.tensor(1.0), v)", RuntimeError, "at least 1D"),
     ("c.matmul(t3, u3.mT)", RuntimeError, r"matmul\(\).*\[2, 3, 4\] and \[2, 5, 4\]"),
+    ("t3 @ c.ones(3, 4, 2, dtype=c.float64)", RuntimeError, r"matmul\(\): the batch dimensions \[2\] and \[3\]"),
+    ("~a", TypeError, "only implemented on integer and Boolean-type tensors"),
     ("c.einsum('ij,jk->ik', a)", RuntimeError, "fewer operands|more operands"),
     ("c.einsum('ij->ik', a)", RuntimeError, "output subscript k does not appear"),
     ("c.einsum('ij,jk->ik', a, a)", RuntimeError, "subscript j has size"),

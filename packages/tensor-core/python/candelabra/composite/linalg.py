@@ -118,7 +118,13 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
         return _linear(a, _transpose(b, 0, 1))
     if left == 3 and right == 3 and a.shape[0] == b.shape[0]:
         return _bmm(a, b)
-    batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    try:
+        batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    except RuntimeError:
+        raise RuntimeError(
+            f"matmul(): the batch dimensions {list(a.shape[:-2])} and {list(b.shape[:-2])} of shapes {list(a.shape)} and {list(b.shape)} "
+            "cannot be broadcast together"
+        ) from None
     count = 1
     for n in batch:
         count *= n
