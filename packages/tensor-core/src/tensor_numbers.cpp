@@ -163,7 +163,12 @@ PyObject* positive(PyObject* a) {
 PyObject* absolute(PyObject* a) {
   return unary(Abs, a);
 }
-PyObject* invert(PyObject* a) {@
+PyObject* invert(PyObject* a) {
+  if (!is_integral(as_tensor(a)->dtype)) {
+    PyErr_Format(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on %s",
+                 name(as_tensor(a)->dtype));
+    return nullptr;
+  }
   return unary(Not, a);
 }
 PyObject* inplace_add(PyObject* a, PyObject* b) {
