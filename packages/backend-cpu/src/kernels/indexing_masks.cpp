@@ -102,12 +102,15 @@ void masked_select(Call& call) {
   if (count == 0) return;
   dispatch_size(itemsize(self.dtype), [&]<typename U>() {
     parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-      U* to = data<U>(out) + (*before)[first];
+      U *to = data<U>(out) + (*before)[first], *end = data<U>(out) + (*before)[last];
       for_each_run(g, first * chunk, std::min(last * chunk, g.numel), [&](const int64_t* at, int64_t n) {
         const U* from = data<U>(self) + at[0];
         const uint8_t* here = bits + at[1];
-        for (int64_t i = 0; i < n; ++i)
-          if (here[i * g.strides[1][0]]) *to++ = from[i * g.strides[0][0]];
+        // Written whether selected or not, as long as there is room: which ones are cannot be predicted.
+        for (int64_t i = 0; i < n && to != end; ++i) {
+          *to = from[i * g.strides[0][0]];
+          to += here[i * g.strides[1][0]] != 0;
+        }
       });
     });
   });
@@ -174,7 +177,7 @@ void nonzero_of(Call& call) {
   int last_dim = self.ndim - 1;
   int64_t row_length = self.sizes[last_dim];
   parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-    int64_t* to = data<int64_t>(out) + (*before)[first] * self.ndim;
+    int64_t *to = data<int64_t>(out) + (*before)[first] * self.ndim, *full = data<int64_t>(out) + (*before)[last] * self.ndim;
     int64_t element = first * chunk, end = std::min(last * chunk, g.numel);
     int64_t place[max_dims];
     while (element < end) {  // one row after another
@@ -186,10 +189,11 @@ void nonzero_of(Call& call) {
         offset += place[d] * self.strides[d];
       }
       element += row_end - j;
-      for (; j < row_end; ++j) {
-        if (!is_nonzero(values[offset + j * self.strides[last_dim]])) continue;
-        for (int d = 0; d < last_dim; ++d) *to++ = place[d];
-        *to++ = j;
+      // Written whether it is zero or not, as long as there is room: which ones are cannot be predicted.
+      for (; j < row_end && to != full; ++j) {
+        for (int d = 0; d < last_dim; ++d) to[d] = place[d];
+        to[last_dim] = j;
+        to += is_nonzero(values[offset + j * self.strides[last_dim]]) ? self.ndim : 0;
       }
     }
   });

@@ -1,7 +1,9 @@
 // One index for a whole slab of elements: index_select, index_add, index_copy, index_fill, index, index_put, take, embedding and
 // its gradient. All of them turn indices into offsets first (which checks every index before anything is written), then move or add
 // slab after slab.
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "../allocator.hpp"
 #include "move.hpp"
@@ -37,32 +39,57 @@ inline int64_t checked(int64_t index, int64_t dim, int64_t size, Negative negati
   return counted;
 }
 
-// Offsets of the elements of the dimensions [first, first + count) of a tensor, in row-major order.
-void write_offsets(const cb_tensor& tensor, int first, int count, int64_t* offsets) {
-  cb_tensor part = tensor;
-  part.ndim = count;
-  part.sizes = tensor.sizes + first;
-  part.strides = tensor.strides + first;
-  part.numel = 1;
-  for (int d = 0; d < count; ++d) part.numel *= part.sizes[d];
-  auto g = geometry<1>({&part}, Order::RowMajor);
-  int64_t j = 0;
-  for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) offsets[j++] = at[0] + i * g.strides[0][0];
-  });
-}
+// Where each of some slabs begins: by number, or a step apart.
+class Offsets {
+ public:
+  // Room for one offset each.
+  int64_t* for_each_of(int64_t count) {
+    values_ = std::make_unique<Scratch<int64_t>>(count);
+    return values_->data();
+  }
+  void set_even(int64_t step) {
+    values_.reset();
+    step_ = step;
+  }
+  // Those of the elements of dimensions [first, first + count) of a tensor, in row-major order.
+  void set_dense(const cb_tensor& tensor, int first, int count) {
+    cb_tensor part = tensor;
+    part.ndim = count;
+    part.sizes = tensor.sizes + first;
+    part.strides = tensor.strides + first;
+    part.numel = 1;
+    for (int d = 0; d < count; ++d) part.numel *= part.sizes[d];
+    auto g = geometry<1>({&part}, Order::RowMajor);
+    if (g.flat()) return set_even(g.strides[0][0]);
+    int64_t* to = for_each_of(g.numel);
+    for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) *to++ = at[0] + i * g.strides[0][0];
+    });
+  }
+  int64_t operator[](int64_t j) { return values_ ? (*values_)[j] : j * step_; }
+  // Offsets [first, first + n), in the buffer unless they are in memory already.
+  const int64_t* some(int64_t first, int64_t n, int64_t* buffer) {
+    if (values_) return values_->data() + first;
+    for (int64_t i = 0; i < n; ++i) buffer[i] = (first + i) * step_;
+    return buffer;
+  }
+
+ private:
+  std::unique_ptr<Scratch<int64_t>> values_;
+  int64_t step_ = 0;
+};
 
 // ---- slabs
 
 // Pairs of slabs: where each begins in the tensor written to and in the one read from, and their common shape.
 struct Slabs {
   int64_t count;
-  Scratch<int64_t> to, from;
+  Offsets to, from;
   Geometry<2> shape;
   bool slab_after_slab =
       true;  // else element by element, each through all slabs: where neighbours in memory are in different slabs
 
-  explicit Slabs(int64_t count) : count(count), to(count), from(count) {}
+  explicit Slabs(int64_t count) : count(count) {}
 
   // The dimensions of a tensor but [first, first + indexed) make up a slab.
   void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read, int read_first,
@@ -78,22 +105,30 @@ struct Slabs {
   void for_each(F&& run) {
     int64_t elements = shape.numel;
     if (count == 0 || elements == 0) return;
-    const int64_t *to_at = to.data(), *from_at = from.data();
     int64_t to_stride = shape.strides[0][0], from_stride = shape.strides[1][0];
     auto block = [&](int64_t first, int64_t last, int64_t begin, int64_t end) {
-      if (!slab_after_slab) {
-        for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
-          for (int64_t i = 0; i < n; ++i)
-            for (int64_t j = first; j < last; ++j)
-              run(to_at[j] + at[0] + i * to_stride, from_at[j] + at[1] + i * from_stride, int64_t{1}, int64_t{1}, int64_t{1});
-        });
-      } else if (shape.flat()) {
-        for (int64_t j = first; j < last; ++j)
-          run(to_at[j] + begin * to_stride, from_at[j] + begin * from_stride, end - begin, to_stride, from_stride);
-      } else {
-        for (int64_t j = first; j < last; ++j)
-          for_each_run(shape, begin, end,
-                       [&](const int64_t* at, int64_t n) { run(to_at[j] + at[0], from_at[j] + at[1], n, to_stride, from_stride); });
+      constexpr int64_t together = 256;
+      int64_t to_buffer[together], from_buffer[together];
+      for (; first < last; first += together) {
+        int64_t n_slabs = std::min(together, last - first);
+        const int64_t *to_at = to.some(first, n_slabs, to_buffer), *from_at = from.some(first, n_slabs, from_buffer);
+        if (!slab_after_slab) {
+          for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
+            for (int64_t i = 0; i < n; ++i)
+              for (int64_t j = 0; j < n_slabs; ++j)
+                run(to_at[j] + at[0] + i * to_stride, from_at[j] + at[1] + i * from_stride, int64_t{1}, int64_t{1}, int64_t{1});
+          });
+        } else if (elements == 1) {
+          for (int64_t j = 0; j < n_slabs; ++j) run(to_at[j], from_at[j], int64_t{1}, int64_t{1}, int64_t{1});
+        } else if (shape.flat()) {
+          for (int64_t j = 0; j < n_slabs; ++j)
+            run(to_at[j] + begin * to_stride, from_at[j] + begin * from_stride, end - begin, to_stride, from_stride);
+        } else {
+          for (int64_t j = 0; j < n_slabs; ++j)
+            for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
+              run(to_at[j] + at[0], from_at[j] + at[1], n, to_stride, from_stride);
+            });
+        }
       }
     };
     if (Exclusive && (slab_after_slab || elements == 1) && (count >= 64 || elements < 1024))
@@ -166,12 +201,9 @@ int indexed_dims(const cb_tensor& tensor) {
 void set_along(Slabs& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index,
                Negative negative, bool write_indexed) {
   int64_t size = size_of(indexed, dim), stride = stride_of(indexed, dim), dense_stride = stride_of(dense, dim);
-  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).data();
-  int64_t* counted = (write_indexed ? slabs.from : slabs.to).data();
-  for_each_index(index, [&](int64_t j, int64_t number) {
-    numbered[j] = checked(number, dim, size, negative) * stride;
-    counted[j] = j * dense_stride;
-  });
+  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).for_each_of(index.numel);
+  (write_indexed ? slabs.from : slabs.to).set_even(dense_stride);
+  for_each_index(index, [&](int64_t j, int64_t number) { numbered[j] = checked(number, dim, size, negative) * stride; });
   const cb_tensor& written = write_indexed ? indexed : dense;
   const cb_tensor& read = write_indexed ? dense : indexed;
   int first = static_cast<int>(dim);
@@ -248,17 +280,19 @@ struct Indexed {
 // Sets slabs between self (by index) and a tensor of the indexed shape.
 void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, std::span<const cb_tensor* const> indices,
                  const cb_tensor& dense, bool write_indexed) {
-  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).data();
-  int64_t* counted = (write_indexed ? slabs.from : slabs.to).data();
-  std::fill_n(numbered, slabs.count, 0);
+  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).for_each_of(slabs.count);
+  bool first = true;
   for (int d = 0; d < static_cast<int>(indices.size()); ++d) {
     if (!indices[d]) continue;
+    int64_t size = self.sizes[d], stride = self.strides[d];
     for_each_index(*indices[d], [&](int64_t j, int64_t number) {
-      numbered[j] += checked(number, d, self.sizes[d], Negative::CountsFromTheEnd) * self.strides[d];
+      int64_t offset = checked(number, d, size, Negative::CountsFromTheEnd) * stride;
+      numbered[j] = first ? offset : numbered[j] + offset;
     });
+    first = false;
   }
   int index_dims = indexed.shape->ndim;
-  if (slabs.count) write_offsets(dense, indexed.place, index_dims, counted);
+  (write_indexed ? slabs.from : slabs.to).set_dense(dense, indexed.place, index_dims);
   // self without its indexed dimensions: brought together, they are left out as one stretch.
   int64_t sizes[max_dims], strides[max_dims];
   cb_tensor kept = self;
@@ -302,7 +336,8 @@ void index_put(Call& call) {
     set_indexed(*slabs, indexed, out, indices, values, true);
   } else {
     slabs.emplace(1);
-    slabs->to[0] = slabs->from[0] = 0;
+    slabs->to.set_even(0);
+    slabs->from.set_even(0);
     slabs->set_shape(out, 0, 0, values, 0, 0);
   }
   begin_as(out, self);
@@ -320,14 +355,15 @@ void take(Call& call) {
   if (index.numel == 0) return;
   Slabs slabs(index.numel);
   auto g = geometry<1>({&self}, Order::RowMajor);
+  int64_t* numbered = slabs.from.for_each_of(index.numel);
   for_each_index(index, [&](int64_t j, int64_t number) {
     int64_t counted = number < 0 ? number + self.numel : number;
     if (static_cast<uint64_t>(counted) >= static_cast<uint64_t>(self.numel))
       throw failure(CB_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.",
                     static_cast<long long>(number), static_cast<long long>(self.numel));
-    slabs.from[j] = g.flat() ? counted * g.strides[0][0] : Position<1>(g, counted).offsets[0];
+    numbered[j] = g.flat() ? counted * g.strides[0][0] : Position<1>(g, counted).offsets[0];
   });
-  write_offsets(out, 0, out.ndim, slabs.to.data());
+  slabs.to.set_dense(out, 0, out.ndim);
   cb_tensor one = out;
   one.ndim = 0;
   slabs.set_shape(one, 0, 0, one, 0, 0);
@@ -338,12 +374,10 @@ void take(Call& call) {
 
 // Rows of a matrix by number, and a tensor that has one more dimension than the indices.
 void set_rows(Slabs& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense, bool write_matrix) {
-  int64_t* numbered = (write_matrix ? slabs.to : slabs.from).data();
-  int64_t* counted = (write_matrix ? slabs.from : slabs.to).data();
-  for_each_index(indices, [&](int64_t j, int64_t number) {
-    numbered[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
-  });
-  if (slabs.count) write_offsets(dense, 0, indices.ndim, counted);
+  int64_t* numbered = (write_matrix ? slabs.to : slabs.from).for_each_of(indices.numel);
+  for_each_index(indices,
+                 [&](int64_t j, int64_t number) { numbered[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0]; });
+  (write_matrix ? slabs.from : slabs.to).set_dense(dense, 0, indices.ndim);
   if (write_matrix)
     slabs.set_shape(matrix, 0, 1, dense, 0, indices.ndim);
   else
@@ -367,42 +401,47 @@ void clear(const cb_tensor& out) {
   move_elements(out, nothing);
 }
 
+// Leaves out the rows of this number.
+void drop(Slabs& slabs, const cb_tensor& indices, int64_t dropped) {
+  Scratch<char> stays(indices.numel);
+  for_each_index(indices, [&](int64_t j, int64_t number) { stays[j] = number != dropped; });
+  Offsets to, from;
+  int64_t *kept_to = to.for_each_of(slabs.count), *kept_from = from.for_each_of(slabs.count);
+  int64_t kept = 0;
+  for (int64_t j = 0; j < slabs.count; ++j) {
+    if (!stays[j]) continue;
+    kept_to[kept] = slabs.to[j];
+    kept_from[kept++] = slabs.from[j];
+  }
+  std::swap(slabs.to, to);
+  std::swap(slabs.from, from);
+  slabs.count = kept;
+}
+
 void embedding_backward(Call& call) {
   const cb_tensor &grad = call.tensor(0), &indices = call.tensor(1);
   cb_tensor& out = call.output();
   int64_t padding = call.integer(3);
-  Slabs slabs(indices.numel);
-  set_rows(slabs, out, indices, grad, true);
-  if (padding >= 0) {  // rows that are not learned are left out
-    Scratch<char> learned(indices.numel);
-    for_each_index(indices, [&](int64_t j, int64_t number) { learned[j] = number != padding; });
-    int64_t kept = 0;
-    for (int64_t j = 0; j < slabs.count; ++j) {
-      if (!learned[j]) continue;
-      slabs.to[kept] = slabs.to[j];
-      slabs.from[kept++] = slabs.from[j];
-    }
-    slabs.count = kept;
-  }
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
-    if constexpr (is_half_v<T>) {  // summed in float32
-      Scratch<float> sums(out.numel);
-      std::fill_n(sums.data(), out.numel, 0.0f);
-      cb_tensor wide = out;
-      int64_t strides[2] = {out.sizes[1], 1};
-      wide.data = sums.data();
-      wide.dtype = CB_FLOAT32;
-      wide.strides = strides;
-      for (int64_t j = 0; j < slabs.count; ++j) slabs.to[j] = slabs.to[j] / std::max<int64_t>(out.strides[0], 1) * strides[0];
-      slabs.set_shape(wide, 0, 1, grad, 0, indices.ndim);
-      add_slabs(slabs, sums.data(), data<T>(grad), 1.0f);
-      auto g = geometry<2>({&out, &wide});
+    using S = compute_t<T>;  // half precisions are summed in float32, beside the output
+    Scratch<S> sums(is_half_v<T> ? out.numel : 0);
+    int64_t strides[2] = {out.sizes[1], 1};
+    cb_tensor summed = out;
+    if (is_half_v<T>) {
+      summed.data = sums.data();
+      summed.dtype = CB_FLOAT32;
+      summed.strides = strides;
+    }
+    Slabs slabs(indices.numel);
+    set_rows(slabs, summed, indices, grad, true);
+    if (padding >= 0) drop(slabs, indices, padding);
+    clear(summed);
+    add_slabs(slabs, data<S>(summed), data<T>(grad), S(1));
+    if constexpr (is_half_v<T>) {
+      auto g = geometry<2>({&out, &summed});
       for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
         for (int64_t i = 0; i < n; ++i) data<T>(out)[at[0] + i * g.strides[0][0]] = T(sums[at[1] + i * g.strides[1][0]]);
       });
-    } else {
-      clear(out);
-      add_slabs(slabs, data<T>(out), data<T>(grad), T(1));
     }
   });
 }

@@ -1,15 +1,74 @@
 // Elements moved as they are, between descriptors of the same sizes and dtype.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
+#include "../copy_bytes.hpp"
 #include "../dtypes.hpp"
 #include "../iterate.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "../transpose.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
+
+inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) {
+  parallel_for(bytes, light_grain * 4, [&](int64_t begin, int64_t end) {
+    if (bytes >= streaming_threshold)
+      stream_bytes(out + begin, in + begin, end - begin);
+    else
+      std::memcpy(out + begin, in + begin, end - begin);
+  });
+}
+
+// The dimension along which the source is contiguous where the output is contiguous along dimension 0; 0 where there is none.
+inline int transposed_dimension(const Geometry<2>& g) {
+  if (g.ndim < 2 || g.strides[0][0] != 1 || g.strides[1][0] == 1 || g.strides[1][0] == 0 || g.sizes[0] < 8) return 0;
+  for (int d = 1; d < g.ndim; ++d)
+    if (g.strides[1][d] == 1 && g.sizes[d] >= 8) return d;
+  return 0;
+}
+
+template <typename U>
+void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
+  constexpr int64_t tile = sizeof(U) >= 8 ? 32 : 64;
+  int64_t columns = g.sizes[0], rows = g.sizes[across];
+  Geometry<2> outer;  // all other dimensions
+  outer.ndim = 0;
+  outer.numel = g.numel / (columns * rows);
+  for (int d = 1; d < g.ndim; ++d) {
+    if (d == across) continue;
+    outer.sizes[outer.ndim] = g.sizes[d];
+    for (int k = 0; k < 2; ++k) outer.strides[k][outer.ndim] = g.strides[k][d];
+    ++outer.ndim;
+  }
+  if (outer.ndim == 0) outer.ndim = 1, outer.sizes[0] = 1, outer.strides[0][0] = outer.strides[1][0] = 0;
+  int64_t row_tiles = (rows + tile - 1) / tile;
+  parallel_for(outer.numel * row_tiles, std::max<int64_t>(1, light_grain / (tile * columns)), [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      Position<2> at(outer, item / row_tiles);
+      int64_t j = item % row_tiles * tile, tile_rows = std::min(tile, rows - j);
+      for (int64_t i = 0; i < columns; i += tile)
+        transpose_tile(out + at.offsets[0] + i + j * g.strides[0][across], g.strides[0][across],
+                       in + at.offsets[1] + i * g.strides[1][0] + j, g.strides[1][0], std::min(tile, columns - i), tile_rows);
+    }
+  });
+}
+
+// The ways of memory without gaps and of transposed memory; false where it is neither.
+inline bool move_blocks(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
+  int64_t size = itemsize(out.dtype);
+  if (g.contiguous()) {
+    copy_contiguous(static_cast<std::byte*>(out.data), static_cast<const std::byte*>(in.data), g.numel * size);
+    return true;
+  }
+  int across = transposed_dimension(g);
+  if (across) dispatch_size(size, [&]<typename U>() { copy_transposed(g, across, mutable_data<U>(out), data<U>(in)); });
+  return across != 0;
+}
 
 template <typename U>
 [[gnu::always_inline]] inline void move_run(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t n) {
@@ -18,6 +77,8 @@ template <typename U>
       for (int64_t i = 0; i < n; ++i) out[i] = in[i];
     else
       std::memcpy(out, in, static_cast<size_t>(n) * sizeof(U));
+  } else if (out_stride == 1 && in_stride == -1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = in[-i];
   } else {
     for (int64_t i = 0; i < n; ++i) out[i * out_stride] = in[i * in_stride];
   }
@@ -26,6 +87,7 @@ template <typename U>
 inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
   if (out.numel == 0) return;
   auto g = geometry<2>({&out, &in});
+  if (move_blocks(g, out, in)) return;
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(in);

@@ -9,18 +9,34 @@ namespace {
 
 using reduce::Moments;
 
+// Mean and squared distances of a block; float32 distances are squared and added in float32, 2048 of them at most.
+template <typename V>
+void take_block(Moments& moments, const V* values, int64_t n) {
+  double mean = reduce::sum_of<double>(values, n) / static_cast<double>(n);
+  V center = static_cast<V>(mean), a = 0, b = 0;
+  int64_t half = n / 2;
+  const V* second = values + half;
+#pragma omp simd reduction(+ : a, b)
+  for (int64_t i = 0; i < half; ++i) {
+    V da = values[i] - center, db = second[i] - center;
+    a += da * da;
+    b += db * db;
+  }
+  if (n % 2) a += (values[n - 1] - center) * (values[n - 1] - center);
+  moments.add(static_cast<double>(n), mean, static_cast<double>(a + b));
+}
+
 template <typename T>
 Moments moments_of(const T* row, int64_t n) {
-  using V = compute_t<T>;
   Moments result;
-  alignas(64) V buffer[is_half_v<T> ? reduce::block_length : 1];
   for (int64_t i = 0; i < n; i += reduce::block_length) {
     int64_t count = std::min(reduce::block_length, n - i);
     if constexpr (is_half_v<T>) {
+      alignas(64) float buffer[reduce::block_length];
       to_float(row + i, buffer, count);
-      reduce::Variance<V>::block(result, buffer, count, i);
+      take_block(result, buffer, count);
     } else {
-      reduce::Variance<V>::block(result, row + i, count, i);
+      take_block(result, row + i, count);
     }
   }
   return result;

@@ -14,7 +14,9 @@ namespace {
 
 using reduce::Extremum;
 
-constexpr int64_t tile = 64;  // neighbouring lines done together
+// Neighbouring lines done together: many where they are read in place (long rows of memory), fewer where they go through a buffer.
+constexpr int64_t tile = 256;
+constexpr int64_t buffered_tile = 64;
 
 // Each operation on lines of values of type V (float or double): `line` on one line without gaps, `rows` on `columns` lines of n
 // rows that lie `pitch` apart in each operand. The first operand may be the output's memory.
@@ -268,28 +270,29 @@ class Along {
   void run_tiles() const {
     bool direct = same;
     for (int k = 0; k <= inputs; ++k) direct &= kept_.strides[k][0] == 1;
-    int64_t tiles = (kept_.sizes[0] + tile - 1) / tile;
+    int64_t width = std::min(direct ? tile : buffered_tile, kept_.sizes[0]);
+    int64_t tiles = (kept_.sizes[0] + width - 1) / width;
     int64_t units = tiles * (kept_.numel / kept_.sizes[0]);
-    parallel_for(units, grain_for(8 * n_ * std::min(tile, kept_.sizes[0])), [&](int64_t begin, int64_t end) {
-      Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_ * tile);
+    parallel_for(units, grain_for(8 * n_ * width), [&](int64_t begin, int64_t end) {
+      Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_ * width);
       for (int64_t unit = begin; unit < end; ++unit) {
-        int64_t first = unit % tiles * tile, columns = std::min(tile, kept_.sizes[0] - first);
+        int64_t first = unit % tiles * width, columns = std::min(width, kept_.sizes[0] - first);
         Position<inputs + 1> at(kept_, unit / tiles * kept_.sizes[0] + first);
         const V* in[inputs];
         int64_t pitch[inputs];
         T* out = out_ + at.offsets[0];
         for (int k = 0; k < inputs; ++k) {
           const T* from = in_[k] + at.offsets[k + 1];
-          in[k] = direct ? reinterpret_cast<const V*>(from) : buffer.data() + k * n_ * tile;
-          pitch[k] = direct ? step_[k + 1] : tile;
+          in[k] = direct ? reinterpret_cast<const V*>(from) : buffer.data() + k * n_ * width;
+          pitch[k] = direct ? step_[k + 1] : width;
           if (!direct)
             for (int64_t r = 0; r < n_; ++r)
-              bring(from + r * step_[k + 1], kept_.strides[k + 1][0], columns, buffer.data() + (k * n_ + r) * tile);
+              bring(from + r * step_[k + 1], kept_.strides[k + 1][0], columns, buffer.data() + (k * n_ + r) * width);
         }
-        V* to = direct ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_ * tile;
-        Operation::rows(in, pitch, to, direct ? step_[0] : tile, n_, columns);
+        V* to = direct ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_ * width;
+        Operation::rows(in, pitch, to, direct ? step_[0] : width, n_, columns);
         if (!direct)
-          for (int64_t r = 0; r < n_; ++r) bring_back(to + r * tile, columns, out + r * step_[0], kept_.strides[0][0]);
+          for (int64_t r = 0; r < n_; ++r) bring_back(to + r * width, columns, out + r * step_[0], kept_.strides[0][0]);
       }
     });
   }

@@ -271,7 +271,7 @@ template <typename Entry>
 class Smallest {
  public:
   Smallest(Entry* buffer, int64_t capacity, int64_t k) : buffer_(buffer), capacity_(capacity), k_(k) {}
-  static int64_t capacity_for(int64_t k, int64_t n) { return std::min(n, 2 * k + 1024); }
+  static int64_t capacity_for(int64_t k, int64_t n) { return std::min(n, 2 * k + 64); }
 
   // No entry of this key or a larger one can be among the smallest any more.
   bool limited() const { return limited_; }
