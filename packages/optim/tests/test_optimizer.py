@@ -206,6 +206,28 @@ def test_step_hooks():
         optimizer.step()
 
 
+def test_hooks_of_a_step_that_calls_its_base():
+    class Own(optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    (a,) = tensors(1)
+    optimizer, calls = Own([a], lr=1.0), []
+    optimizer.register_step_post_hook(lambda *arguments: calls.append(1))
+    optimizer.step()
+    optimizer.step()
+    assert calls == [1, 1] and a[0].item() == -1
+
+
+def test_capturable_states_load():
+    (a,) = tensors(1)
+    optimizer = optim.Adam([a])
+    saved = optimizer.state_dict()
+    saved["param_groups"][0]["capturable"] = True
+    optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["capturable"] is False
+
+
 def test_state_dict_hooks():
     (a,) = tensors(1)
     optimizer, calls = optim.SGD([a], lr=1.0), []

@@ -34,6 +34,8 @@ class FusedOptimizer(Optimizer):
         for group in self.param_groups:
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
+            if group.get("capturable"):
+                group["capturable"] = False  # of a run of PyTorch that was captured; it changes no number
             check_options(type(self).__name__, group)
         for parameter_state in self.state.values():
             # PyTorch counts in tensors; here a count is a number until it is saved.

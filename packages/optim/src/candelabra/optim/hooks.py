@@ -63,8 +63,17 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True
         pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        if not (pre or post or global_pre or global_post):
+        if not (pre or post or global_pre or global_post) or self.__dict__.get("_stepping"):
             return step(self, *args, **kwargs)
+        # A step that calls that of its base class is one step.
+        self._stepping = True
+        try:
+            return call(self, args, kwargs)
+        finally:
+            del self._stepping
+
+    def call(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         for hook in (*global_pre.values(), *pre.values()):
             result = hook(self, args, kwargs)
             if result is not None:
