@@ -6,6 +6,7 @@ that result, so that what is tested is what is shipped.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -88,10 +89,25 @@ def build(session: nox.Session, packages: list[str]) -> list[str]:
         )  # fmt: skip
         wheel = BUILT[package] = str(next(DIST.glob(f"{stem}-[0-9]*.whl")))
         if package == "tensor-core":
-            # Backends are built against the installed wheel, as a third party's are.
-            session.run(str(python), "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel, external=True)
-            session.run(str(python), "-m", "pip", "install", "-q", "pluggy", external=True)
+            install_headers(session, python, wheel)
     return [BUILT[package] for package in packages]
+
+
+def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
+    """Install the core where backends are built: against the installed wheel, as a third party's are.
+
+    Only when its headers have changed, since new ones, if only in their date, make every kernel be compiled again.
+    """
+    digest = hashlib.sha256()
+    for folder in ("include", "cmake"):
+        for path in sorted((PACKAGES / "tensor-core" / folder).rglob("*.*")):
+            digest.update(path.read_bytes())
+    stamp = python.parent.parent / "headers.sha256"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    session.run(str(python), "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel, external=True)
+    session.run(str(python), "-m", "pip", "install", "-q", "pluggy", external=True)
+    stamp.write_text(digest.hexdigest())
 
 
 def distribution(package: str) -> str:
