@@ -13,8 +13,6 @@ from pathlib import Path
 import candelabra
 import pytest
 
-# Where the package under test is, so that the child finds it without what else is installed.
-SOURCES = [str(Path(folder).parent) for folder in candelabra.__path__]
 # Host memory and one kernel in Python: a backend that anybody could write.
 WORKING = """
     from candelabra.backends import hookimpl
@@ -46,14 +44,8 @@ class Installed:
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source.replace("{device}", device)))
 
     def run(self, code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        # -S and a path of our own: nothing but tensor-core, pluggy and the fakes. pluggy lies in a folder of its own.
-        import pluggy
-
-        only_pluggy = self.folder / "only-pluggy"
-        if not only_pluggy.exists():
-            only_pluggy.mkdir()
-            (only_pluggy / "pluggy").symlink_to(Path(pluggy.__file__).parent)
-        path = [str(self.folder), *SOURCES, str(only_pluggy)]
+        # -S and a path of our own: nothing but tensor-core, pluggy and the fakes, whatever else is installed beside them.
+        path = [str(self.folder), str(self.alone())]
         return subprocess.run(
             [sys.executable, "-S", *options, *(["-c", textwrap.dedent(code)] if code else [])],
             env={"PYTHONPATH": os.pathsep.join(path), "PATH": os.environ.get("PATH", ""), **environment},
@@ -61,6 +53,20 @@ class Installed:
             text=True,
             timeout=60,
         )
+
+    def alone(self) -> Path:
+        """Return a folder with pluggy and what tensor-core itself brings, but no other distribution."""
+        import pluggy
+        from candelabra.assembly import SUBPACKAGES
+
+        folder = self.folder / "alone"
+        if not folder.exists():
+            (folder / "candelabra").mkdir(parents=True)
+            (folder / "pluggy").symlink_to(Path(pluggy.__file__).parent)
+            for item in Path(candelabra.__file__).parent.iterdir():
+                if item.name not in SUBPACKAGES:
+                    (folder / "candelabra" / item.name).symlink_to(item)
+        return folder
 
     def check(self, code: str) -> str:
         done = self.run(code)
@@ -465,7 +471,6 @@ def test_missing_packages_say_what_to_install(installed, statement, error):
     done = installed.run(f"""
         import sys
         import candelabra
-        candelabra.__path__[:] = candelabra.__path__[:1]
         {statement}
     """)
     assert done.returncode == 1
@@ -476,7 +481,6 @@ def test_asking_whether_a_package_is_there_is_no_error(installed):
     out = installed.check("""
         import importlib.util
         import candelabra
-        candelabra.__path__[:] = candelabra.__path__[:1]
         print(importlib.util.find_spec("candelabra.nn"), hasattr(candelabra, "nn"), isinstance(candelabra.assembly.MissingPackageError("nn"), ImportError))
     """)
     assert out.split() == ["None", "False", "True"]
@@ -486,7 +490,6 @@ def test_backward_without_autograd_says_what_to_install(installed):
     installed.distribution("acme-backend", "1.2", "acme", "acme_backend", WORKING)
     done = installed.run("""
         import candelabra
-        candelabra.__path__[:] = candelabra.__path__[:1]
         x = candelabra.full((1,), 1.0, device="acme", requires_grad=True)
         x.backward()
     """)
