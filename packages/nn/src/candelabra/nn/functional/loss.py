@@ -16,6 +16,8 @@ _log_sigmoid = ops.log_sigmoid
 
 
 def _check_classes(name: str, input: Tensor, target: Tensor) -> None:
+    if input.ndim == 2 and target.ndim == 1 and len(input) == len(target):
+        return
     if input.ndim < 1:
         raise ValueError(f"{name}: Expected 1 or more dimensions (got {input.ndim})")
     if input.ndim == 1:
@@ -117,7 +119,7 @@ def cross_entropy(
     if input.ndim < 1:
         raise ValueError(f"cross_entropy: Expected 1 or more dimensions (got {input.ndim})")
     axis = 0 if input.ndim == 1 else 1
-    if target.shape == input.shape:
+    if target.ndim == input.ndim and target.shape == input.shape:
         return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, axis)
     _check_classes("cross_entropy", input, target)
     log_p = _log_softmax(input, axis)
