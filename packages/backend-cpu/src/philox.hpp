@@ -2,6 +2,8 @@
 // candelabra/random.hpp.
 #pragma once
 
+#include <immintrin.h>
+
 #include <cstdint>
 
 #include "dtypes.hpp"
@@ -9,38 +11,79 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// The words of blocks [first, first + count): 4 * count of them.
+// One 32-bit word of a block in each 64-bit lane: the multiplication reads the lower halves only, so that what the upper halves
+// hold does not matter and the low word of a product needs no masking.
+// (With a mask of all lanes, since the forms without one start from a variable that GCC 12 warns is not initialized.)
+#ifdef __AVX512F__
+using Lanes = __m512i;
+constexpr int philox_lanes = 8;
+[[gnu::always_inline]] inline Lanes lanes_of(uint64_t value) {
+  return _mm512_set1_epi64(static_cast<int64_t>(value));
+}
+[[gnu::always_inline]] inline Lanes lanes_product(Lanes a, Lanes b) {
+  return _mm512_maskz_mul_epu32(0xff, a, b);
+}
+[[gnu::always_inline]] inline Lanes lanes_high(Lanes a) {
+  return _mm512_maskz_srli_epi64(0xff, a, 32);
+}
+[[gnu::always_inline]] inline Lanes lanes_xor(Lanes a, Lanes b, Lanes c) {
+  return _mm512_ternarylogic_epi64(a, b, c, 0x96);
+}
+[[gnu::always_inline]] inline Lanes lanes_pair(Lanes low, Lanes high) {  // two words of each lane's block, side by side
+  return _mm512_mask_shuffle_epi32(low, 0xaaaa, high, _MM_PERM_CCAA);
+}
+// Lanes 0, 2, 4, 6 hold the first half of the blocks, so that unpacking puts blocks in order.
+[[gnu::always_inline]] inline Lanes lanes_counter(uint64_t first) {
+  return _mm512_add_epi64(lanes_of(first), _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0));
+}
+[[gnu::always_inline]] inline void lanes_store(uint32_t* words, Lanes a, Lanes b) {
+  _mm512_storeu_si512(words, _mm512_maskz_unpacklo_epi64(0xff, a, b));
+  _mm512_storeu_si512(words + 16, _mm512_maskz_unpackhi_epi64(0xff, a, b));
+}
+#else
+using Lanes = __m256i;
+constexpr int philox_lanes = 4;
+[[gnu::always_inline]] inline Lanes lanes_of(uint64_t value) {
+  return _mm256_set1_epi64x(static_cast<int64_t>(value));
+}
+[[gnu::always_inline]] inline Lanes lanes_product(Lanes a, Lanes b) {
+  return _mm256_mul_epu32(a, b);
+}
+[[gnu::always_inline]] inline Lanes lanes_high(Lanes a) {
+  return _mm256_srli_epi64(a, 32);
+}
+[[gnu::always_inline]] inline Lanes lanes_xor(Lanes a, Lanes b, Lanes c) {
+  return _mm256_xor_si256(_mm256_xor_si256(a, b), c);
+}
+[[gnu::always_inline]] inline Lanes lanes_pair(Lanes low, Lanes high) {
+  return _mm256_blend_epi32(low, _mm256_slli_epi64(high, 32), 0xaa);
+}
+[[gnu::always_inline]] inline Lanes lanes_counter(uint64_t first) {
+  return _mm256_add_epi64(lanes_of(first), _mm256_set_epi64x(3, 1, 2, 0));
+}
+[[gnu::always_inline]] inline void lanes_store(uint32_t* words, Lanes a, Lanes b) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), _mm256_unpacklo_epi64(a, b));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + 8), _mm256_unpackhi_epi64(a, b));
+}
+#endif
+
+// The words of blocks [first, first + count): 4 * count of them, written in steps of 8 blocks, for which there must be room.
 inline void philox_words(uint64_t seed, uint64_t first, int64_t count, uint32_t* words) {
-  constexpr int lanes = 16;
-  const auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-  uint32_t c0[lanes], c1[lanes], c2[lanes], c3[lanes];
-  for (int64_t block = 0; block < count; block += lanes) {
-    const uint64_t base = first + static_cast<uint64_t>(block);
-    const auto low = static_cast<uint32_t>(base), high = static_cast<uint32_t>(base >> 32);
-#pragma omp simd
-    for (int j = 0; j < lanes; ++j) {
-      uint32_t x0 = low + static_cast<uint32_t>(j), x1 = high + (x0 < low ? 1u : 0u), x2 = 0, x3 = 0;
-      uint32_t k0 = key0, k1 = key1;
+  const Lanes multiplier0 = lanes_of(0xD2511F53u), multiplier1 = lanes_of(0xCD9E8D57u);
+  for (int64_t block = 0; block < count; block += philox_lanes) {
+    Lanes x0 = lanes_counter(first + static_cast<uint64_t>(block)), x1 = lanes_high(x0), x2 = lanes_of(0), x3 = lanes_of(0);
+    auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
 #pragma GCC unroll 10
-      for (int round = 0; round < 10; ++round) {
-        const uint64_t product0 = uint64_t{0xD2511F53u} * x0, product1 = uint64_t{0xCD9E8D57u} * x2;
-        x0 = static_cast<uint32_t>(product1 >> 32) ^ x1 ^ k0;
-        x2 = static_cast<uint32_t>(product0 >> 32) ^ x3 ^ k1;
-        x1 = static_cast<uint32_t>(product1);
-        x3 = static_cast<uint32_t>(product0);
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-      }
-      c0[j] = x0, c1[j] = x1, c2[j] = x2, c3[j] = x3;
+    for (int round = 0; round < 10; ++round) {
+      const Lanes product0 = lanes_product(multiplier0, x0), product1 = lanes_product(multiplier1, x2);
+      x0 = lanes_xor(lanes_high(product1), x1, lanes_of(key0));
+      x2 = lanes_xor(lanes_high(product0), x3, lanes_of(key1));
+      x1 = product1;
+      x3 = product0;
+      key0 += 0x9E3779B9u;
+      key1 += 0xBB67AE85u;
     }
-    uint32_t* out = words + 4 * block;
-    int64_t n = count - block < lanes ? count - block : lanes;
-    for (int64_t j = 0; j < n; ++j) {
-      out[4 * j] = c0[j];
-      out[4 * j + 1] = c1[j];
-      out[4 * j + 2] = c2[j];
-      out[4 * j + 3] = c3[j];
-    }
+    lanes_store(words + 4 * block, lanes_pair(x0, x1), lanes_pair(x2, x3));
   }
 }
 
