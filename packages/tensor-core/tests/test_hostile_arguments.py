@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 import warnings
 
+import candelabra
 import numpy as np
 import pytest
-
-import candelabra
 
 
 class Clearing:
@@ -61,7 +60,10 @@ def test_data_emptied_while_it_is_read():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: candelabra.masked_fill(candelabra.ones(3), 1.0, candelabra.ones(3)), "argument 'mask' .* must be Tensor, not float"),
+        (
+            lambda: candelabra.masked_fill(candelabra.ones(3), 1.0, candelabra.ones(3)),
+            "argument 'mask' .* must be Tensor, not float",
+        ),
         (lambda: candelabra.ones(3).masked_fill_(1, candelabra.ones(())), "argument 'mask' .* must be Tensor, not int"),
         (lambda: candelabra.scatter(1.0, 0, candelabra.tensor([0]), candelabra.ones(1)), "must be Tensor, not float"),
         (lambda: candelabra.heaviside(candelabra.ones(3), 5), "argument 'values' .* must be Tensor, not int"),
