@@ -1,13 +1,16 @@
-"""What is made of operators: decompositions of the composite ones, and the functions and methods on top. By family, as the catalogue."""
+"""What is made of operators: decompositions of the composite ones, and the functions and methods on top.
+
+The files are named as the families of the catalogue; what grew large has files of its own (einsum, ranges, splitting, …)."""
 
 import importlib
 
 from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, fallback, function, tensor_property
 
-for _family in (
-    "creation", "copying", "elementwise", "reduction", "scan", "sorting", "views", "joining", "indexing", "linalg", "einsum",
-    "softmax", "normalization", "random", "tensor_protocol", "tape_methods",
+for _module in (
+    "creation", "from_data", "like", "ranges", "copying", "elementwise", "comparison", "reduction", "order_statistics", "scan",
+    "sorting", "views", "splitting", "broadcasting", "diagonals", "joining", "indexing", "linalg", "einsum", "softmax",
+    "normalization", "random", "tensor_protocol", "tape_methods",
 ):  # fmt: skip
-    importlib.import_module(f"{__name__}.{_family}")
+    importlib.import_module(f"{__name__}.{_module}")
 
 __all__ = ["FUNCTIONS", "METHODS", "PROPERTIES", "ALIASES", "decomposes", "fallback", "function", "tensor_property"]

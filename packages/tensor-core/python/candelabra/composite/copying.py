@@ -131,11 +131,11 @@ def _conversion(name: str, dtype: dtype) -> None:
     function(package=False)(convert)
 
 
-for _name, _made in {
+for _name, _kind in {
     "bool": _C.bool, "byte": _C.uint8, "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "half": _C.float16,
     "bfloat16": _C.bfloat16, "float": _C.float32, "double": _C.float64, "cfloat": _C.complex64, "cdouble": _C.complex128,
 }.items():  # fmt: skip
-    _conversion(_name, _made)
+    _conversion(_name, _kind)
 
 
 @function(name="type", package=False)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .broadcasting import broadcast_shape
 from .registration import decomposes, fallback, function
 from .scan import cummax
-from .views import broadcast_shape, reshape, wrap_dim
+from .views import reshape, wrap_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ import operator as python_operator
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .broadcasting import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from .creation import sizes_of
 from .registration import decomposes, function
-from .views import atleast_1d, atleast_2d, atleast_3d, reshape, wrap_dim
+from .views import reshape, wrap_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -362,8 +363,6 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     tensor([[1, 3],
             [2, 3]])
     """
-    from .views import meshgrid
-
     if len(tensors) == 1:
         return tensors[0]
     return OPERATORS["stack"]([reshape(grid, -1) for grid in meshgrid(*tensors, indexing="ij")], 1)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .broadcasting import broadcast_shape
 from .elementwise import conjugate
 from .registration import decomposes, function
-from .views import broadcast_shape, reshape
+from .views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from .creation import _like, _made, _size_argument, check_layout, finish, sizes_of
+from .broadcasting import broadcast_shape
+from .creation import check_layout, finish, memory_for, size_argument, sizes_of
 from .elementwise import narrow_to
+from .like import memory_like
 from .registration import decomposes, fallback, function
-from .views import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +91,10 @@ def rand(
     >>> bool(((x >= 0) & (x < 1)).all())
     True
     """
-    size = _size_argument(size, names, "rand") if names else sizes_of(size)
+    size = size_argument(size, names, "rand") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
         return _uniform_(_empty(size, dtype=dtype, device=device), generator=generator)
-    made = _made(size, "rand", out, dtype, layout, device, pin_memory)
+    made = memory_for(size, "rand", out, dtype, layout, device, pin_memory)
     return finish(_uniform_(made, generator=generator), requires_grad)
 
 
@@ -117,10 +118,10 @@ def randn(
     >>> candelabra.randn(2, 3).shape
     candelabra.Size([2, 3])
     """
-    size = _size_argument(size, names, "randn") if names else sizes_of(size)
+    size = size_argument(size, names, "randn") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
         return _normal_(_empty(size, dtype=dtype, device=device), generator=generator)
-    made = _made(size, "randn", out, dtype, layout, device, pin_memory)
+    made = memory_for(size, "randn", out, dtype, layout, device, pin_memory)
     return finish(_normal_(made, generator=generator), requires_grad)
 
 
@@ -171,7 +172,7 @@ def randint(
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if out is None and dtype is None:
         dtype = _C.int64
-    made = _made(given["size"], "randint", out, dtype, layout, device, pin_memory)
+    made = memory_for(given["size"], "randint", out, dtype, layout, device, pin_memory)
     return finish(_random_range_(made, low, high, generator=generator), requires_grad)
 
 
@@ -225,7 +226,7 @@ def rand_like(
     >>> candelabra.rand_like(candelabra.ones(2)).shape
     candelabra.Size([2])
     """
-    made = _like(input, dtype, layout, device, pin_memory, memory_format, "rand_like")
+    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "rand_like")
     return finish(_uniform_(made, generator=generator), requires_grad)
 
 
@@ -249,7 +250,7 @@ def randn_like(
     >>> candelabra.randn_like(candelabra.ones(2)).shape
     candelabra.Size([2])
     """
-    made = _like(input, dtype, layout, device, pin_memory, memory_format, "randn_like")
+    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "randn_like")
     return finish(_normal_(made, generator=generator), requires_grad)
 
 
@@ -279,7 +280,7 @@ def randint_like(
         low, high = 0, low
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    made = _like(input, dtype, layout, device, pin_memory, memory_format, "randint_like")
+    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "randint_like")
     return finish(_random_range_(made, low, high, generator=generator), requires_grad)
 
 
@@ -319,7 +320,7 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal() missing the argument 'size', which two numbers need")
-        made = _made(size, "normal", out, dtype, layout, device, False)
+        made = memory_for(size, "normal", out, dtype, layout, device, False)
         return finish(_normal_(made, mean, std, generator=generator), requires_grad)
     if size is not None:
         raise TypeError("normal() takes 'size' only where mean and std are numbers")

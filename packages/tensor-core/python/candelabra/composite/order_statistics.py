@@ -1,0 +1,220 @@
+"""Medians, quantiles and histograms."""
+
+from __future__ import annotations
+
+from candelabra import _C, return_types
+from candelabra.catalogue import OPERATORS
+
+from .registration import function
+from .tape_methods import _Tensor
+from .views import reshape, wrap_dim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
+_sum = OPERATORS["sum"]
+_where = OPERATORS["where"]
+
+
+def _pick(values: Any, indices: Any, position: Any, dim: int, keepdim: Any, result_type: Any) -> Any:
+    """Return the sorted elements at a position (a number or a tensor of them) along a dimension."""
+    if isinstance(position, int):
+        value, index = (OPERATORS["narrow"](x, dim, position, 1) for x in (values, indices))
+    else:
+        value, index = (OPERATORS["gather"](x, dim, position) for x in (values, indices))
+    if not keepdim:
+        value, index = (OPERATORS["squeeze"](x, dim) for x in (value, index))
+    return result_type(value, index)
+
+
+def _one_dimension(input: Tensor, dim: int, name: str) -> Any:
+    """Return the tensor with at least one dimension, the wrapped dimension, and whether one was added."""
+    dim = wrap_dim(dim, input.ndim)
+    added = input.ndim == 0
+    if added:
+        input = reshape(input, 1)
+    if input.shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+    return input, dim, added
+
+
+def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type: Any) -> Any:
+    x, dim, added = _one_dimension(input, dim, result_type.__name__)
+    values, indices = OPERATORS["sort"](x, dim, False, True)
+    length = x.shape[dim]
+    if x.dtype.is_floating_point:
+        # NaN is sorted to the end, so the first one stands where the numbers end.
+        numbers = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](values)), dim, True)
+        middle = OPERATORS["clamp"](OPERATORS["div"](numbers - 1, 2, rounding_mode="floor"), min=0)
+        if not ignore_nan:
+            middle = _where(numbers < length, numbers, (length - 1) // 2)
+        position = middle
+    else:
+        position = (length - 1) // 2
+    return _pick(values, indices, position, dim, keepdim and not added, result_type)
+
+
+def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -> Any:
+    def median_function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
+        if dim is None:
+            if input.numel() == 0:
+                return OPERATORS["fill_"](input.new_empty(()), float("nan") if input.dtype.is_floating_point else 0)
+            return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
+        result = _median(input, dim, keepdim, ignore_nan, result_type)
+        if out is not None:
+            result = result_type(*(given.copy_(made) for given, made in zip(out, result)))
+        return result
+
+    median_function.__name__ = median_function.__qualname__ = name
+    median_function.__doc__ = f"""Return the median; of an even number of elements the lower of the middle two. {text}
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int, optional
+        The dimension that is reduced; all elements without it.
+    keepdim : bool
+        Whether it stays, with size 1.
+    out : pair of Tensor, optional
+        Where values and indices are written.
+
+    Returns
+    -------
+    Tensor or (values, indices)
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.{name}(candelabra.tensor([3.0, 1.0, 2.0]))
+    tensor(2.)
+    """
+    return function()(median_function)
+
+
+median = _median_function("median", False, return_types.median, "NaN where there is one.")
+nanmedian = _median_function("nanmedian", True, return_types.nanmedian, "NaN is left out.")
+
+
+@function()
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
+    """Return the k-th smallest element along a dimension, counted from 1, and its position.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.kthvalue(candelabra.tensor([3, 1, 2]), 2).values
+    tensor(2)
+    """
+    x, dim, added = _one_dimension(input, dim, "kthvalue")
+    if not 1 <= k <= x.shape[dim]:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    values, indices = OPERATORS["sort"](x, dim, False, True)
+    result = _pick(values, indices, k - 1, dim, keepdim and not added, return_types.kthvalue)
+    if out is not None:
+        result = return_types.kthvalue(*(given.copy_(made) for given, made in zip(out, result)))
+    return result
+
+
+@function()
+def quantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor:
+    """Compute quantiles of all elements, or along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point.
+    q : float or Tensor
+        From 0 to 1; a one-dimensional tensor adds a dimension in front.
+    dim : int, optional
+        The dimension that is reduced; all elements without it.
+    keepdim : bool
+        Whether it stays, with size 1.
+    interpolation : str
+        ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``, between two elements.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.quantile(candelabra.tensor([0.0, 1.0, 2.0, 3.0]), 0.5)
+    tensor(1.5000)
+    """
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            f"quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if input.numel() == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
+    if points.ndim > 1:
+        raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
+    if bool(((points < 0) | (points > 1)).any()):
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
+    ndim = input.ndim
+    x = reshape(input, -1) if dim is None else input
+    axis = 0 if dim is None else wrap_dim(dim, ndim)
+    x = OPERATORS["movedim"](x, axis, -1) if x.ndim else reshape(x, 1)
+    values = OPERATORS["sort"](x, -1)[0]
+    # A NaN is sorted last, and makes every quantile of its row NaN.
+    last = OPERATORS["narrow"](values, -1, values.shape[-1] - 1, 1)
+    rank = reshape(points, -1) * (values.shape[-1] - 1)
+    if interpolation == "nearest":
+        rank = OPERATORS["round"](rank)
+    low, high = OPERATORS["floor"](rank), OPERATORS["ceil"](rank)
+    below = OPERATORS["index_select"](values, -1, low.to(_C.int64))
+    above = OPERATORS["index_select"](values, -1, high.to(_C.int64))
+    if interpolation == "higher":
+        found = above
+    elif interpolation in ("lower", "nearest"):
+        found = below
+    elif interpolation == "midpoint":
+        found = OPERATORS["lerp"](below, above, 0.5)
+    else:
+        found = OPERATORS["lerp"](below, above, OPERATORS["expand"](rank - low, below.shape))
+    found = _where(OPERATORS["isnan"](last), last, found)
+    found = OPERATORS["movedim"](found, -1, 0)
+    if keepdim:
+        sizes = [1] * ndim if dim is None else [1 if i == axis else n for i, n in enumerate(input.shape)]
+        found = reshape(found, (found.shape[0], *sizes))
+    if points.ndim == 0:
+        found = OPERATORS["select"](found, 0, 0)
+    return found if out is None else out.copy_(found)
+
+
+@function()
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
+    """Count the elements in equal intervals from `min` to `max`; with both equal, from the smallest to the largest element.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.histc(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), bins=3, min=0, max=3)
+    tensor([0., 1., 2.])
+    """
+    if bins <= 0:
+        raise RuntimeError("bins must be > 0")
+    flat = reshape(input.detach(), -1)
+    low, high = float(min), float(max)
+    if low == high and flat.numel():
+        low, high = float(OPERATORS["amin"](flat)), float(OPERATORS["amax"](flat))
+    if low == high:
+        low, high = low - 1, high + 1
+    if not low < high:
+        raise RuntimeError("max must be larger than min")
+    inside = (flat >= low) & (flat <= high)
+    values = OPERATORS["masked_select"](flat, inside)
+    places = OPERATORS["clamp"](((values - low) * (bins / (high - low))).to(_C.int64), max=bins - 1)
+    result = OPERATORS["scatter_add"](flat.new_zeros(bins), 0, places, flat.new_ones(places.numel()))
+    return result if out is None else out.copy_(result)

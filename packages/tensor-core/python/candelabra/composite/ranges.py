@@ -1,0 +1,230 @@
+"""Ranges of numbers."""
+
+from __future__ import annotations
+
+from candelabra import _C
+from candelabra.catalogue import OPERATORS
+
+from .creation import check_layout, finish
+from .registration import function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor, dtype
+    from candelabra.types import Device, Number
+
+_arange = OPERATORS["arange"]
+
+
+def _plain(number: Any) -> Any:
+    return number.item() if isinstance(number, _C.Tensor) else number
+
+
+@function(method=False)
+def arange(
+    *bounds: Any,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Make the numbers from `start` up to, not including, `end`.
+
+    Called as ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``.
+
+    Parameters
+    ----------
+    start, end, step : number
+        From 0 in steps of 1 by default.
+    out : Tensor, optional
+        Where the result is written.
+    dtype : dtype, optional
+        By default int64 where all numbers are whole numbers, else the default dtype.
+    device, requires_grad
+        As in :func:`candelabra.zeros`.
+
+    Returns
+    -------
+    Tensor
+        One-dimensional, of ``ceil((end - start) / step)`` elements.
+
+    Raises
+    ------
+    RuntimeError
+        Where the step is zero or of the wrong sign.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.arange(1, 4)
+    tensor([1, 2, 3])
+    """
+    if layout is not None or pin_memory:
+        check_layout(layout, pin_memory, "arange")
+    if len(bounds) == 1 and type(bounds[0]) is int and not names and out is None and not requires_grad:
+        return _arange(0, bounds[0], 1, dtype=_C.int64 if dtype is None else dtype, device=device)
+    start, end, step = _range_bounds(bounds, names)
+    if dtype is None and out is None:
+        whole = all(isinstance(x, int) or hasattr(x, "__index__") for x in (start, end, step))
+        dtype = _C.int64 if whole else _C.get_default_dtype()
+    if out is not None:
+        return _arange(start, end, step, dtype=out.dtype, device=out.device, out=out)
+    return finish(_arange(start, end, step, dtype=dtype, device=device), requires_grad)
+
+
+def _range_bounds(bounds: Any, names: dict[str, Any]) -> Any:
+    if len(bounds) > 3:
+        raise TypeError(f"arange() takes from 1 to 3 positional arguments but {len(bounds)} were given")
+    given = dict(zip(("end",) if len(bounds) == 1 and "end" not in names else ("start", "end", "step"), bounds))
+    for name, value in names.items():
+        if name not in ("start", "end", "step"):
+            raise TypeError(f"arange() got an unexpected keyword argument '{name}'")
+        if name in given:
+            raise TypeError(f"arange() got multiple values for argument '{name}'")
+        given[name] = value
+    if "end" not in given:
+        raise TypeError("arange() missing 1 required argument: 'end'")
+    return _plain(given.get("start", 0)), _plain(given["end"]), _plain(given.get("step", 1))
+
+
+@function(method=False, name="range")
+def range_(
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make the numbers from `start` to `end`, both included; :func:`candelabra.arange` is what to prefer.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.range(1, 3)
+    tensor([1., 2., 3.])
+    """
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    count = int((end - start) / step) + 1
+    if count < 1:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    dtype = _C.get_default_dtype() if dtype is None else dtype
+    return arange(
+        start, start + (count - 0.5) * step, step, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
+
+
+@function(method=False)
+def linspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make evenly spaced numbers from `start` to `end`, both included.
+
+    Parameters
+    ----------
+    start, end : number
+        The ends.
+    steps : int
+        How many numbers.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    check_layout(layout, pin_memory, "linspace")
+    start, end = _plain(start), _plain(end)
+    if dtype is None and out is None:
+        dtype = _C.get_default_dtype()
+        if isinstance(start, complex) or isinstance(end, complex):
+            dtype = dtype.to_complex()
+    if out is not None:
+        return OPERATORS["linspace"](start, end, steps, dtype=out.dtype, device=out.device, out=out)
+    return finish(OPERATORS["linspace"](start, end, steps, dtype=dtype, device=device), requires_grad)
+
+
+@function(method=False)
+def logspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make numbers whose logarithms are evenly spaced: ``base ** linspace(start, end, steps)``.
+
+    Parameters
+    ----------
+    start, end : number
+        The exponents at the ends.
+    steps : int
+        How many numbers.
+    base : number
+        Of the powers.
+    out, dtype, device, requires_grad
+        As in :func:`candelabra.zeros`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    check_layout(layout, pin_memory, "logspace")
+    wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
+    # In double precision, so that whole powers come out whole.
+    exponents = OPERATORS["linspace"](_plain(start), _plain(end), steps, dtype=_C.float64, device=device)
+    result = OPERATORS["to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
+    return finish(result if out is None else out.copy_(result), requires_grad)
+
+
+@function(method=False)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Make the matrix whose columns are powers of a vector, the highest first unless `increasing`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.vander(candelabra.tensor([1, 2, 3]), increasing=True)
+    tensor([[1, 1, 1],
+            [1, 2, 4],
+            [1, 3, 9]])
+    """
+    if x.ndim != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor, but got {x.ndim} dimensions")
+    count = x.numel() if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative")
+    powers = _arange(0, count, 1, dtype=_C.int64, device=x.device)
+    if not increasing:
+        powers = OPERATORS["flip"](powers, (0,))
+    return OPERATORS["pow"](OPERATORS["unsqueeze"](x, 1), powers)
