@@ -67,23 +67,39 @@ constexpr int philox_lanes = 4;
 }
 #endif
 
-// The words of blocks [first, first + count): 4 * count of them, written in steps of 8 blocks, for which there must be room.
+// A round waits for the one before, so that several groups of lanes are under way at a time.
+constexpr int philox_groups = philox_lanes == 8 ? 4 : 2;
+// philox_words writes in steps of so many blocks, or a divisor of it.
+constexpr int64_t philox_step = 32;
+static_assert(philox_step % (philox_groups * philox_lanes) == 0);
+
+// The words of blocks [first, first + count): 4 * count of them; `words` has room for a multiple of philox_step blocks.
 inline void philox_words(uint64_t seed, uint64_t first, int64_t count, uint32_t* words) {
   const Lanes multiplier0 = lanes_of(0xD2511F53u), multiplier1 = lanes_of(0xCD9E8D57u);
-  for (int64_t block = 0; block < count; block += philox_lanes) {
-    Lanes x0 = lanes_counter(first + static_cast<uint64_t>(block)), x1 = lanes_high(x0), x2 = lanes_of(0), x3 = lanes_of(0);
+  for (int64_t block = 0; block < count; block += philox_groups * philox_lanes) {
+    Lanes x0[philox_groups], x1[philox_groups], x2[philox_groups], x3[philox_groups];
+    for (int g = 0; g < philox_groups; ++g) {
+      x0[g] = lanes_counter(first + static_cast<uint64_t>(block + g * philox_lanes));
+      x1[g] = lanes_high(x0[g]);
+      x2[g] = x3[g] = lanes_of(0);
+    }
     auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
-      const Lanes product0 = lanes_product(multiplier0, x0), product1 = lanes_product(multiplier1, x2);
-      x0 = lanes_xor(lanes_high(product1), x1, lanes_of(key0));
-      x2 = lanes_xor(lanes_high(product0), x3, lanes_of(key1));
-      x1 = product1;
-      x3 = product0;
+      const Lanes round_key0 = lanes_of(key0), round_key1 = lanes_of(key1);
+#pragma GCC unroll 4
+      for (int g = 0; g < philox_groups; ++g) {
+        const Lanes product0 = lanes_product(multiplier0, x0[g]), product1 = lanes_product(multiplier1, x2[g]);
+        x0[g] = lanes_xor(lanes_high(product1), x1[g], round_key0);
+        x2[g] = lanes_xor(lanes_high(product0), x3[g], round_key1);
+        x1[g] = product1;
+        x3[g] = product0;
+      }
       key0 += 0x9E3779B9u;
       key1 += 0xBB67AE85u;
     }
-    lanes_store(words + 4 * block, lanes_pair(x0, x1), lanes_pair(x2, x3));
+    for (int g = 0; g < philox_groups; ++g)
+      lanes_store(words + 4 * (block + g * philox_lanes), lanes_pair(x0[g], x1[g]), lanes_pair(x2[g], x3[g]));
   }
 }
 

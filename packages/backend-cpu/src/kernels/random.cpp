@@ -24,6 +24,7 @@ constexpr Draws draws_of = std::is_same_v<T, double> || std::is_same_v<T, int64_
 // The words for elements [first, first + n), first a multiple of 4.
 struct Words {
   alignas(64) uint32_t at[2 * chunk];
+  static_assert(chunk / 2 % philox_step == 0);
   void fill(const Call& call, Draws draws, int64_t first, int64_t n) {
     int64_t per_block = draws == Draws::Words32 ? 4 : 2;
     philox_words(call.seed(), call.offset() + static_cast<uint64_t>(first / per_block), (n + per_block - 1) / per_block, at);
