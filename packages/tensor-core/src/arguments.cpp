@@ -234,7 +234,8 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
   for (int i = filled; i < parameters; ++i) given.values[i] = nullptr;
   if (count > positional || (schema.variadic_first_list && count == positional && is_integer(arguments[positional - 1]))) {
     int list = positional - 1;
-    if (!schema.variadic_first_list || !is_integer(arguments[list])) {
+    // Among several, a tensor without dimensions is a size as well.
+    if (!schema.variadic_first_list || !(is_integer(arguments[list]) || (count > positional && is_tensor(arguments[list])))) {
       mismatch(schema.name, "() takes ", positional, " positional argument(s) but ", count,
                " were given; its schema: ", schema.text);
     }

@@ -444,6 +444,10 @@ void write_advanced(TensorRef place, const Advanced& advanced, TensorRef value, 
 }
 
 void set(TensorObject* self, PyObject* key, PyObject* given) {
+  check(
+      !self->inference || grad_mode.inference, PyExc_RuntimeError,
+      "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before "
+      "doing inplace update.");
   TensorRef value = value_tensor(self, given);
   const bool recording_view = grad_mode.enabled && requires_grad(self);
   const bool recording = grad_mode.enabled && (requires_grad(self) || (value && requires_grad(value.get())));

@@ -104,6 +104,16 @@ Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t co
   return owned(PyObject_Vectorcall(recorder, arguments, count + 1, names));
 }
 
+void refuse_inference_tensors(const Call& call) {
+  for (int i = 0; i < call.argument_count; ++i) {
+    const bool changed = call.op.schema.parameters[i].mutated && call.arguments[i].kind == ArgumentKind::Tensor;
+    check(
+        !changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.name(),
+        "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor "
+        "before doing inplace update.");
+  }
+}
+
 void bump_versions(Call& call, const Given& given) {
   const Schema& schema = call.op.schema;
   if (given.out) {
@@ -131,6 +141,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   call.in_place = op.functional != nullptr;
   call.generator = given.generator;
   bool requires_grad = parse(call, given);
+  if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
   bool recording = record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
   size_t parameters = op.schema.parameters.size();
   if (recording) {

@@ -94,11 +94,16 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
     PyObject* first = count == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
     if (first && is_tensor(first)) {
       data = make_alias(as_tensor(first));
-    } else if (first && !PyLong_Check(first)) {
+    } else if (first && !PyLong_Check(first) && !is_size_object(first)) {
       data = tensor_from_data(first, default_dtype(), std::nullopt);
     } else {
       Dims sizes;
-      if (count == 0) sizes.push_back(0);
+      if (first && is_size_object(first)) {
+        arguments = first;
+        count = PyTuple_GET_SIZE(arguments);
+      } else if (count == 0) {
+        sizes.push_back(0);
+      }
       for (Py_ssize_t i = 0; i < count; ++i) {
         long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(arguments, i));
         if (size == -1 && PyErr_Occurred()) throw PythonError();

@@ -1,6 +1,7 @@
 // Python's number slots on Tensor: each goes straight to its operator.
 #include <array>
 
+#include "interop.hpp"
 #include "operator.hpp"
 #include "tensor_type.hpp"
 
@@ -77,17 +78,34 @@ PyObject* call(Operator* op, PyObject* const* arguments, size_t count) {
   return op ? op->vectorcall(reinterpret_cast<PyObject*>(op), arguments, count, nullptr) : nullptr;
 }
 
+// Left to NumPy, array + tensor would leave the tape (and x == array would be False): an array is an operand by its values.
+PyObject* with_arrays(Operator* op, PyObject* a, PyObject* b) {
+  if (!op) return nullptr;
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    std::array<PyObject*, 2> arguments{a, b};
+    std::array<TensorRef, 2> copies;
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      if (operand(arguments[k])) continue;
+      if (!is_numpy_array(arguments[k])) return Py_NewRef(Py_NotImplemented);
+      copies[k] = copy_of_numpy(arguments[k], host_device());
+      arguments[k] = as_object(copies[k].get());
+    }
+    return call(op, arguments.data(), arguments.size());
+  });
+}
+
 PyObject* binary(Slot slot, PyObject* a, PyObject* b) {
-  if (!operand(a) || !operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (!operand(a) || !operand(b)) return with_arrays(operator_of(slot), a, b);
   PyObject* arguments[] = {a, b};
   return call(operator_of(slot), arguments, 2);
 }
 
 PyObject* inplace_binary(Slot slot, PyObject* a, PyObject* b) {
-  if (!operand(b)) Py_RETURN_NOTIMPLEMENTED;
   Operator* op = operator_of(slot);
+  if (!op) return nullptr;
+  if (!operand(b)) return with_arrays(op->inplace, a, b);
   PyObject* arguments[] = {a, b};
-  return op ? call(op->inplace, arguments, 2) : nullptr;
+  return call(op->inplace, arguments, 2);
 }
 
 PyObject* unary(Slot slot, PyObject* a) {
@@ -102,7 +120,6 @@ PyObject* call_method(const char* name, PyObject* self, PyObject* other) {
 }  // namespace
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int operation) {
-  if (!operand(b)) Py_RETURN_NOTIMPLEMENTED;
   switch (operation) {
     case Py_EQ:
       return binary(Eq, a, b);
@@ -212,7 +229,14 @@ PyObject* inplace_power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* matrix_multiply(PyObject* a, PyObject* b) {
-  if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_tensor(a) || !is_tensor(b)) {
+    if (!is_numpy_array(a) && !is_numpy_array(b)) Py_RETURN_NOTIMPLEMENTED;
+    return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+      const bool left = is_numpy_array(a);
+      const TensorRef copy = copy_of_numpy(left ? a : b, host_device());
+      return left ? matrix_multiply(as_object(copy.get()), b) : matrix_multiply(a, as_object(copy.get()));
+    });
+  }
   if (as_tensor(a)->ndim() == 2 && as_tensor(b)->ndim() == 2) return binary(MatrixProduct, a, b);
   return call_method("matmul", a, b);
 }

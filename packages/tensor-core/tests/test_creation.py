@@ -282,3 +282,17 @@ def test_constants() -> None:
     assert candelabra.zeros_like(candelabra.ones(2, 3)).shape == (2, 3)
     with pytest.raises(RuntimeError, match="value cannot be converted to type"):
         candelabra.ones(2).fill_(1j)
+
+
+def test_the_old_constructor():
+    assert (
+        candelabra.Tensor(candelabra.Size([2, 3])).shape == (2, 3)
+        and candelabra.Tensor(2, 3).shape == (2, 3)
+        and candelabra.Tensor().shape == (0,)
+    )
+    assert candelabra.Tensor([2, 3]).tolist() == [2, 3] and candelabra.Tensor((2, 3)).tolist() == [2, 3]
+
+
+def test_sizes_given_as_tensors():
+    x = candelabra.arange(6)
+    assert x.view(candelabra.tensor(2), 3).shape == (2, 3) and x.view(2, candelabra.tensor(3)).shape == (2, 3)

@@ -333,3 +333,46 @@ class OldExporter:
 def test_dlpack_from_an_old_exporter() -> None:
     array = np.arange(3.0)
     assert candelabra.from_dlpack(OldExporter(array)).data_ptr() == array.ctypes.data
+
+
+# ---- arrays as operands
+
+
+def test_arrays_are_operands_by_their_values():
+    x = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])
+    a = np.array([10.0, 20.0])
+    expected = x.numpy()
+    for made, wanted in [
+        (x + a, expected + a), (a - x, a - expected), (x * a, expected * a), (x / a, expected / a), (a**x, a**expected),
+        (x < a, expected < a), (x == a, expected == a), (a != x, a != expected), (x @ a.astype("float32"), expected @ a.astype("float32")),
+        (a.astype("float32") @ x, a.astype("float32") @ expected), (x + a[::-1], expected + a[::-1]),
+    ]:  # fmt: skip
+        assert type(made) is candelabra.Tensor
+        np.testing.assert_array_equal(made.numpy(), wanted)
+    y = x
+    y += a.astype("float32")
+    assert y is x
+    np.testing.assert_array_equal(x.numpy(), [[11, 22], [13, 24]])
+    a[0] = 0
+    assert x[0, 0].item() == 11
+
+
+def test_an_array_does_not_take_a_tensor_off_the_tape():
+    pytest.importorskip("candelabra.autograd")
+    x = candelabra.ones(2, requires_grad=True)
+    (np.array([2.0, 3.0], dtype="float32") * x).sum().backward()
+    assert x.grad.tolist() == [2, 3]
+
+
+def test_other_operands_are_still_refused():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        candelabra.ones(2) + [1, 2]
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy"):
+        candelabra.ones(2) + np.array(["a", "b"])
+    assert (candelabra.ones(2) == [1, 1]) is False
+
+
+def test_functions_of_numpy_give_tensors():
+    x = candelabra.tensor([0.0, 4.0])
+    for made, wanted in [(np.sqrt(x), [0, 2]), (np.add(x, 1), [1, 5]), (np.sqrt(x[1]), 2)]:
+        assert type(made) is candelabra.Tensor and made.tolist() == wanted

@@ -141,3 +141,17 @@ def test_classes_are_not_decorated():
         @c.no_grad()
         class Model:
             pass
+
+
+def test_inference_tensors_are_changed_in_inference_mode_only():
+    with c.inference_mode():
+        x = c.ones(3)
+        x.add_(1)
+        x[0] = 5
+    for change in (lambda: x.add_(1), lambda: x.fill_(0), lambda: x.__setitem__(0, 1), lambda: x.copy_(c.zeros(3))):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            change()
+    assert x.tolist() == [5, 2, 2] and (x + 1).tolist() == [6, 3, 3]
+    y = x.clone()
+    y.add_(1)
+    assert y.tolist() == [6, 3, 3]

@@ -141,8 +141,22 @@ def test_deepcopy_of_a_graph_is_refused():
     x = c.ones(2, requires_grad=True) * 2
     with pytest.raises(RuntimeError, match="graph leaves"):
         copy.deepcopy(x)
-    with pytest.raises(RuntimeError, match="grad_fn"):
-        pickle.dumps(x)
+
+
+@pytest.mark.parametrize("way", [lambda x: pickle.loads(pickle.dumps(x)), lambda x: through_archive(x)], ids=["pickle", "archive"])
+def test_a_tensor_of_a_graph_is_read_as_a_leaf(way):
+    # As in {"loss": loss} of a checkpoint.
+    pytest.importorskip("candelabra.autograd")
+    y = way(c.ones(2, requires_grad=True) * 2)
+    assert y.tolist() == [2, 2] and y.requires_grad and y.is_leaf
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_weights_only_is_taken(weights_only):
+    file = io.BytesIO()
+    c.save({"x": c.ones(2)}, file)
+    file.seek(0)
+    assert c.load(file, map_location="cpu", weights_only=weights_only)["x"].tolist() == [1, 1]
 
 
 def test_pickle_of_types_and_functions():

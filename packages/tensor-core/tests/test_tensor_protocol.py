@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,20 @@ def test_detach_in_place():
     assert not x.requires_grad
     with pytest.raises(RuntimeError, match="views"):
         c.ones(2)[:1].detach_()
+
+
+def test_format_with_a_graph():
+    x = c.tensor(2.5, requires_grad=True)
+    assert f"{x:.3f}" == "2.500" and f"{x * 2:5.1f}" == "  5.0" and f"{x}" == "2.5"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{c.ones(2):.3f}"
+
+
+def test_shallow_copy_shares_the_memory():
+    x = c.ones(2, 3, requires_grad=True)
+    x.label = "weight"
+    y = copy.copy(x.detach()), copy.copy(x)
+    assert y[0] is not x and y[0].data_ptr() == x.data_ptr() and not y[0].requires_grad
+    assert y[1].requires_grad and y[1].is_leaf and y[1].label == "weight"
+    y[0][0, 0] = 7
+    assert x[0, 0].item() == 7

@@ -98,7 +98,7 @@ class _Writer:
             "size": list(t.shape),
             "stride": list(t.stride()),
             "offset": t.storage_offset(),
-            "requires_grad": t.requires_grad and t.is_leaf,
+            "requires_grad": t.requires_grad,
         }
 
 
@@ -254,7 +254,7 @@ def _dtype(name: Any) -> _C.dtype:
     return found
 
 
-def load(f: Target, map_location: Any = None) -> Any:
+def load(f: Target, map_location: Any = None, *, weights_only: bool | None = None) -> Any:
     """Read what :func:`candelabra.save` wrote. Never runs code from the file.
 
     Parameters
@@ -264,6 +264,8 @@ def load(f: Target, map_location: Any = None) -> Any:
     map_location
         Where the tensors go: a device for all, a dict from the devices they were on, or a function of the device's name. By
         default where they were.
+    weights_only
+        Taken for PyTorch's sake and without effect: an archive holds tensors and plain data only, whatever is asked for.
 
     Raises
     ------

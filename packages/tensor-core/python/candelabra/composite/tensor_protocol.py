@@ -61,6 +61,16 @@ def bytes_tensor(data: Any, device: Device) -> Tensor:
 # ---- copying
 
 
+@function(name="__copy__", package=False)
+def shallow_copy(self: Tensor) -> Any:
+    """Make another tensor on the same memory."""
+    made = as_class(type(self), self.detach(), self.requires_grad)
+    if self.grad is not None:
+        made.grad = self.grad
+    made.__dict__.update(self.__dict__)
+    return made
+
+
 @function(name="__deepcopy__", package=False)
 def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
     """Copy the memory; tensors that share a storage share the copy of it."""
@@ -111,14 +121,14 @@ _C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assign
 
 @function(name="__reduce_ex__", package=False)
 def reduce_tensor(self: Tensor, protocol: Any) -> Any:
-    """Pickle by way of the storage, so that tensors that share memory still do when they are read."""
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Only leaf tensors can be pickled: this one has a grad_fn, which is not saved. Pickle x.detach() instead."
-        )
+    """Pickle by way of the storage, so that tensors that share memory still do when they are read.
+
+    The tape is not saved: what is read is a leaf.
+    """
     geometry = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
     state = dict(self.__dict__) or None
-    return restored_tensor, (type(self), self.untyped_storage(), *geometry, self.requires_grad, self.grad, state)
+    grad = self.grad if self.is_leaf or self.retains_grad else None
+    return restored_tensor, (type(self), self.untyped_storage(), *geometry, self.requires_grad, grad, state)
 
 
 def restored_tensor(
@@ -147,9 +157,15 @@ def restored_tensor(
 @function(name="__format__", package=False)
 def format_tensor(self: Tensor, specification: str) -> str:
     """Format the value of a tensor without dimensions as a Python number."""
-    if self.ndim == 0 and type(self) is _Tensor and not self.requires_grad:
+    if self.ndim == 0 and type(self) is _Tensor:
         return format(self.item(), specification)
     return object.__format__(self, specification)
+
+
+@function(name="__array_wrap__", package=False)
+def array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """Return what a function of NumPy made of this tensor as a tensor."""
+    return _C.tensor_from_data(array, None, None) if array.ndim == 0 else _C.from_numpy(array)
 
 
 @function(name="__reversed__", package=False)
