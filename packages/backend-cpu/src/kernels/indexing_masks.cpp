@@ -158,6 +158,23 @@ bool is_nonzero(const T& value) {
     return value != T(0);
 }
 
+// The positions of the elements [begin, end) of a row that are not zero, at most until `full`. Written whether zero or not, as long
+// as there is room: which ones are cannot be predicted. Dims: number of dimensions, where it is known to the compiler.
+template <typename T, int Dims>
+int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, const int64_t* place, int ndim, int64_t* to,
+                   const int64_t* full) {
+  int64_t first = Dims == 2 ? place[0] : 0;
+  for (int64_t j = begin; j < end && to != full; ++j) {
+    if constexpr (Dims == 2)
+      to[0] = first;
+    else
+      for (int d = 0; d + 1 < ndim; ++d) to[d] = place[d];
+    to[ndim - 1] = j;
+    to += is_nonzero(row[j * stride]) ? ndim : 0;
+  }
+  return to;
+}
+
 template <typename T>
 void nonzero_of(Call& call) {
   const cb_tensor& self = call.tensor(0);
@@ -182,19 +199,22 @@ void nonzero_of(Call& call) {
     int64_t place[max_dims];
     while (element < end) {  // one row after another
       int64_t rest = element / row_length, offset = 0;
-      int64_t j = element % row_length, row_end = std::min(row_length, j + end - element);
+      int64_t j = element % row_length;
+      int64_t row_end = std::min(row_length, j + end - element);
       for (int d = last_dim - 1; d >= 0; --d) {
         place[d] = rest % self.sizes[d];
         rest /= self.sizes[d];
         offset += place[d] * self.strides[d];
       }
       element += row_end - j;
-      // Written whether it is zero or not, as long as there is room: which ones are cannot be predicted.
-      for (; j < row_end && to != full; ++j) {
-        for (int d = 0; d < last_dim; ++d) to[d] = place[d];
-        to[last_dim] = j;
-        to += is_nonzero(values[offset + j * self.strides[last_dim]]) ? self.ndim : 0;
-      }
+      const T* row = values + offset;
+      int64_t stride = self.strides[last_dim];
+      if (self.ndim == 1)
+        to = write_row<T, 1>(row, stride, j, row_end, place, 1, to, full);
+      else if (self.ndim == 2)
+        to = write_row<T, 2>(row, stride, j, row_end, place, 2, to, full);
+      else
+        to = write_row<T, 0>(row, stride, j, row_end, place, self.ndim, to, full);
     }
   });
 }

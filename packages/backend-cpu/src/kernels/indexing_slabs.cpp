@@ -375,8 +375,9 @@ void take(Call& call) {
 // Rows of a matrix by number, and a tensor that has one more dimension than the indices.
 void set_rows(Slabs& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense, bool write_matrix) {
   int64_t* numbered = (write_matrix ? slabs.to : slabs.from).for_each_of(indices.numel);
-  for_each_index(indices,
-                 [&](int64_t j, int64_t number) { numbered[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0]; });
+  for_each_index(indices, [&](int64_t j, int64_t number) {
+    numbered[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
+  });
   (write_matrix ? slabs.from : slabs.to).set_dense(dense, 0, indices.ndim);
   if (write_matrix)
     slabs.set_shape(matrix, 0, 1, dense, 0, indices.ndim);

@@ -36,7 +36,7 @@ constexpr int64_t block_length = 2048;     // values that a block holds at most:
 constexpr int64_t tile_columns = 512;      // columns taken up together by rows()
 constexpr int64_t loaded_columns = 256;    // the same where they go through a buffer,
 constexpr int64_t loaded_rows = 32;        // of so many rows
-constexpr int64_t few_values = 16;        // of one result: less than what a call of block() costs
+constexpr int64_t few_values = 16;         // of one result: less than what a call of block() costs
 constexpr int64_t chunk_elements = 65536;  // elements of one task where one result has many
 
 enum class Parts { Whole, Keep, Reduce };  // complex elements as they are; as pairs with two results; as pairs into one result

@@ -24,6 +24,7 @@ struct Lanes {
     __builtin_memcpy(&result, from, sizeof result);
     return result;
   }
+  static void store(T* to, type value) { __builtin_memcpy(to, &value, sizeof value); }
 };
 
 template <typename T>
@@ -39,7 +40,7 @@ struct Extremum {
   using Acc = T;
   static constexpr bool ordered = false;
 
-  static Acc identity() { return Largest ? lowest_value<T> : highest_value<T>; }
+  static constexpr Acc identity() { return Largest ? lowest_value<T> : highest_value<T>; }
 
   template <typename U>  // T or a vector of T
   [[gnu::always_inline]] static U pick(U a, U b) {
@@ -72,17 +73,20 @@ struct Extremum {
   static void block(Acc& acc, const T* values, int64_t n, int64_t) { acc = pick(acc, of(values, n)); }
 
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
-    int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
+    using L = Lanes<T>;
+    int64_t whole = columns - columns % L::count;
+    for (int64_t r = 0; r < rows; r += 4) {  // four rows together: acc is read and written once for them
       const T* row = values + r * stride;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j)
-        acc[j] = pick(acc[j], pick(pick(row[j], row[stride + j]), pick(row[2 * stride + j], row[3 * stride + j])));
-    }
-    for (; r < rows; ++r) {
-      const T* row = values + r * stride;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) acc[j] = pick(acc[j], row[j]);
+      // The last rows stand in for those that are missing: taking a value up twice changes nothing.
+      int64_t second = std::min<int64_t>(1, rows - r - 1) * stride, third = std::min<int64_t>(2, rows - r - 1) * stride,
+              fourth = std::min<int64_t>(3, rows - r - 1) * stride;
+      for (int64_t j = 0; j < whole; j += L::count) {
+        typename L::type upper = pick(L::load(row + j), L::load(row + second + j));
+        typename L::type lower = pick(L::load(row + third + j), L::load(row + fourth + j));
+        L::store(acc + j, pick(L::load(acc + j), pick(upper, lower)));
+      }
+      for (int64_t j = whole; j < columns; ++j)
+        acc[j] = pick(acc[j], pick(pick(row[j], row[second + j]), pick(row[third + j], row[fourth + j])));
     }
   }
 

@@ -15,7 +15,7 @@ namespace {
 using reduce::Extremum;
 
 // Neighbouring lines done together: many where they are read in place (long rows of memory), fewer where they go through a buffer.
-constexpr int64_t tile = 256;
+constexpr int64_t tile = 1024;
 constexpr int64_t buffered_tile = 64;
 
 // Each operation on lines of values of type V (float or double): `line` on one line without gaps, `rows` on `columns` lines of n
@@ -66,10 +66,31 @@ V largest_of(const V* x, int64_t n) {
   return result;
 }
 
+// Largest value of each of `columns` lines and the sum of exp(x - largest), in one pass over memory: a block of rows is read again
+// from the first cache levels, and what was summed before is scaled when a larger value comes.
 template <typename V>
-void largest_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns, V* result) {
-  for (int64_t j = 0; j < columns; ++j) result[j] = Extremum<V, true>::identity();
-  Extremum<V, true>::rows(result, x, pitch, n, columns, 0);
+void exponentials_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns, V* largest, double* sum) {
+  constexpr V none = Extremum<V, true>::identity();
+  constexpr int64_t block = 16;
+  V before[tile];
+  for (int64_t j = 0; j < columns; ++j) largest[j] = none, sum[j] = 0;
+  for (int64_t first = 0; first < n; first += block) {
+    int64_t rows = std::min(block, n - first);
+    const V* top = x + first * pitch;
+    std::copy_n(largest, columns, before);
+    Extremum<V, true>::rows(largest, top, pitch, rows, columns, 0);
+#pragma omp simd
+    for (int64_t j = 0; j < columns; ++j) {
+      V factor = before[j] == largest[j] ? V(1) : math::exp(before[j] - largest[j]);
+      sum[j] *= static_cast<double>(factor);
+      before[j] = largest[j] == none ? V(0) : largest[j];  // of nothing but -inf so far the sum is 0
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const V* row = top + r * pitch;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(math::exp(row[j] - before[j]));
+    }
+  }
 }
 
 struct Softmax {
@@ -84,23 +105,14 @@ struct Softmax {
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
     V largest[tile], scale[tile];
-    double sum[tile] = {};
-    largest_of_rows(in[0], pitch[0], n, columns, largest);
+    double sum[tile];
+    exponentials_of_rows(in[0], pitch[0], n, columns, largest, sum);
+    for (int64_t j = 0; j < columns; ++j) scale[j] = static_cast<V>(1 / sum[j]);
     for (int64_t r = 0; r < n; ++r) {
       const V* x = in[0] + r * pitch[0];
       V* y = out + r * out_pitch;
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) {
-        V e = math::exp(x[j] - largest[j]);
-        y[j] = e;
-        sum[j] += static_cast<double>(e);
-      }
-    }
-    for (int64_t j = 0; j < columns; ++j) scale[j] = static_cast<V>(1 / sum[j]);
-    for (int64_t r = 0; r < n; ++r) {
-      V* y = out + r * out_pitch;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) y[j] *= scale[j];
+      for (int64_t j = 0; j < columns; ++j) y[j] = math::exp(x[j] - largest[j]) * scale[j];
     }
   }
 };
@@ -118,13 +130,8 @@ struct LogSoftmax {
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
     V largest[tile], logarithm[tile];
-    double sum[tile] = {};
-    largest_of_rows(in[0], pitch[0], n, columns, largest);
-    for (int64_t r = 0; r < n; ++r) {
-      const V* x = in[0] + r * pitch[0];
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(math::exp(x[j] - largest[j]));
-    }
+    double sum[tile];
+    exponentials_of_rows(in[0], pitch[0], n, columns, largest, sum);
     for (int64_t j = 0; j < columns; ++j) logarithm[j] = static_cast<V>(std::log(sum[j]));
     for (int64_t r = 0; r < n; ++r) {
       const V* x = in[0] + r * pitch[0];
@@ -270,7 +277,8 @@ class Along {
   void run_tiles() const {
     bool direct = same;
     for (int k = 0; k <= inputs; ++k) direct &= kept_.strides[k][0] == 1;
-    int64_t width = std::min(direct ? tile : buffered_tile, kept_.sizes[0]);
+    int64_t most = !direct ? buffered_tile : kept_.numel >= 8 * tile ? tile : tile / 2;
+    int64_t width = std::min(most, kept_.sizes[0]);
     int64_t tiles = (kept_.sizes[0] + width - 1) / width;
     int64_t units = tiles * (kept_.numel / kept_.sizes[0]);
     parallel_for(units, grain_for(8 * n_ * width), [&](int64_t begin, int64_t end) {
