@@ -1,5 +1,5 @@
 // Activation functions and their gradients, each in one pass.
-#include "candelabra/math.hpp"
+#include "candelabra/special_functions.hpp"
 #include "elementwise.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {

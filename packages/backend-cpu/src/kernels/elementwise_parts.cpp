@@ -1,0 +1,145 @@
+// What a number is made of and what kind it is: magnitude, angle, sign, finiteness; and complex numbers from their parts.
+#include <cmath>
+#include <limits>
+
+#include "candelabra/math.hpp"
+#include "elementwise.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using BoolAndReals = decltype(BoolType{} + RealTypes{});
+
+template <typename T>
+constexpr bool whole = is_integer_v<T>;
+
+struct Abs {
+  template <typename T>
+  auto operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return std::abs(x);
+    else if constexpr (whole<T>)
+      return static_cast<T>(x < T(0) ? -x : x);
+    else
+      return math::abs(x);
+  }
+};
+struct Angle {  // of a real number: 0 or pi; NaN stays
+  template <typename T>
+  auto operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return std::arg(x);
+    else
+      return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
+  }
+};
+template <typename Op>
+void to_real(Call& call) {
+  const cb_tensor& self = call.tensor(0);
+  if (!is_complex_dtype(self.dtype)) {
+    if constexpr (std::is_same_v<Op, Abs>)
+      return unary<Op, RealTypes, light>(call);
+    else
+      return unary<Op, FloatTypes, light>(call);
+  }
+  dispatch<ComplexTypes>(self.dtype, [&]<typename T>() {
+    static constexpr Op op{};
+    run<1>({loop1<Op, real_t<T>, T>, &op, moderate}, call.output(), {&self});
+  });
+}
+
+struct IsNan {
+  template <typename T>
+  bool operator()(T x) const {
+    return x != x;
+  }
+};
+struct IsInf {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return (*this)(x.real()) || (*this)(x.imag());
+    else if constexpr (whole<T>)
+      return false;
+    else
+      return math::abs(x) == math::detail::infinity<T>;
+  }
+};
+struct IsFinite {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return (*this)(x.real()) && (*this)(x.imag());
+    else if constexpr (whole<T>)
+      return true;
+    else
+      return math::abs(x) <= std::numeric_limits<T>::max();
+  }
+};
+struct IsPosInf {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (whole<T>)
+      return false;
+    else
+      return x == math::detail::infinity<T>;
+  }
+};
+struct IsNegInf {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (whole<T>)
+      return false;
+    else
+      return x == -math::detail::infinity<T>;
+  }
+};
+struct SignBit {
+  template <typename T>
+  bool operator()(T x) const {
+    if constexpr (whole<T>)
+      return x < T(0);
+    else
+      return math::detail::bits_of(x) < 0;
+  }
+};
+struct LogicalNot {
+  template <typename T>
+  bool operator()(T x) const {
+    return x == T(0);
+  }
+};
+
+template <typename T>
+struct MakeComplex {
+  std::complex<T> operator()(T real, T imaginary) const { return {real, imaginary}; }
+};
+template <typename T>
+struct Polar {
+  std::complex<T> operator()(T magnitude, T angle) const { return {magnitude * std::cos(angle), magnitude * std::sin(angle)}; }
+};
+template <template <typename> typename Op, int64_t Work>
+void from_parts(Call& call) {
+  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
+    static constexpr Op<T> op{};
+    run<2>({loop2<Op<T>, std::complex<T>, T, T>, &op, Work}, call.output(), {&call.tensor(0), &call.tensor(1)});
+  });
+}
+
+}  // namespace
+
+void register_elementwise_parts(KernelTable& table) {
+  table.add<to_real<Abs>>("abs");
+  table.add<to_real<Angle>>("angle");
+  table.add<unary_bool<IsNan, AllTypes, light>>("isnan");
+  table.add<unary_bool<IsInf, AllTypes, light>>("isinf");
+  table.add<unary_bool<IsFinite, AllTypes, light>>("isfinite");
+  table.add<unary_bool<IsPosInf, BoolAndReals, light>>("isposinf");
+  table.add<unary_bool<IsNegInf, BoolAndReals, light>>("isneginf");
+  table.add<unary_bool<SignBit, BoolAndReals, light>>("signbit");
+  table.add<unary_bool<LogicalNot, AllTypes, light>>("logical_not");
+  table.add<from_parts<MakeComplex, light>>("complex");
+  table.add<from_parts<Polar, heavy>>("polar");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
