@@ -6,32 +6,16 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from candelabra_backend_cpu import library_path
 
-
-def _library() -> Path:
-    """The library of the backend that is installed."""
-    if named := os.environ.get("CANDELABRA_CPU_LIBRARY"):
-        return Path(named)
-    found = importlib.util.find_spec("candelabra_backend_cpu")
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError("candelabra-backend-cpu is not installed")
-    # In an editable install of a compiled package the library lies where the installation put it, not beside the source.
-    for folder in (Path(found.origin).parent, *(Path(path) / "candelabra_backend_cpu" for path in sys.path)):
-        if (library := folder / "lib" / "libcandelabra_cpu.so").exists():
-            return library
-    raise FileNotFoundError(f"no libcandelabra_cpu.so belongs to {found.origin}")
-
-
-LIBRARY = _library()
+LIBRARY = Path(os.environ.get("CANDELABRA_CPU_LIBRARY") or library_path())
 
 OK, RUNTIME_ERROR, OUT_OF_MEMORY, VALUE_ERROR, INDEX_ERROR, TYPE_ERROR, NOT_IMPLEMENTED = range(7)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,6 +92,8 @@ def assert_values(result: Any, expected: Any, *, scale: Any = None, units: float
         expected = np.where(np.abs(expected) >= 65520, np.copysign(np.inf, expected), expected)
     if dtype in ("float64", "complex128"):  # the expected values are rounded in the same way
         units *= 16
+    if "CANDELABRA_SANITIZED" in os.environ:  # compiled without vectors, whose lanes would shorten the sums
+        units *= 4
     scale = np.abs(expected) if scale is None else np.broadcast_to(np.asarray(scale, dtype=np.float64), expected.shape)
     finite = np.isfinite(expected)
     np.testing.assert_array_equal(values[~finite], expected[~finite])

@@ -22,7 +22,7 @@ def library_path() -> Path:
     Returns
     -------
     pathlib.Path
-        ``lib/libcandelabra_cpu.so`` beside this file.
+        ``lib/libcandelabra_cpu.so`` in the folder of the package.
 
     Raises
     ------
@@ -35,7 +35,9 @@ def library_path() -> Path:
     >>> candelabra_backend_cpu.library_path().name
     'libcandelabra_cpu.so'
     """
-    path = Path(__file__).parent / "lib" / "libcandelabra_cpu.so"
+    # In an editable install the package has two folders: the sources', and the one that CMake installs into.
+    candidates = [Path(folder) / "lib" / "libcandelabra_cpu.so" for folder in __path__]
+    path = next((candidate for candidate in candidates if candidate.is_file()), candidates[0])
     if not path.is_file():
         raise ImportError(
             f"{path} is missing: install the wheel of candelabra-backend-cpu, or build it (pip install ./packages/backend-cpu)"
