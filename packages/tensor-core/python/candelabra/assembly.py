@@ -35,6 +35,11 @@ SUBPACKAGES = {
 #: Modules of this distribution that are imported when they are asked for.
 LAZY_MODULES = ("serialization", "testing")
 LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization"}
+#: Functions of candelabra.nn.functional that PyTorch has in the package as well.
+NN_FUNCTIONS = frozenset({
+    "adaptive_avg_pool1d", "avg_pool1d", "celu", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "group_norm",
+    "hardshrink", "layer_norm", "max_pool1d", "max_pool2d", "pairwise_distance", "prelu", "rms_norm", "rrelu", "selu", "threshold",
+})  # fmt: skip
 
 ops: Any = SimpleNamespace()
 
@@ -99,6 +104,8 @@ def missing_attribute(name: str) -> Any:
         return importlib.import_module(f"candelabra.{name}")
     if name in LAZY_FUNCTIONS:
         return getattr(importlib.import_module(f"candelabra.{LAZY_FUNCTIONS[name]}"), name)
+    if name in NN_FUNCTIONS:
+        return getattr(missing_attribute("nn").functional, name)
     if name == "default_generator":
         return _C.default_generator(_C.get_default_device())
     raise AttributeError(f"module 'candelabra' has no attribute '{name}'", name=name, obj=sys.modules["candelabra"])
