@@ -265,7 +265,7 @@ class Reader {
         integers_[i] = whole ? value.i : truncated(value);
         break;
       case Kind::Float:
-        check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", name(*wanted_));
+        check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", wanted_name());
         floats_[i] = value.re;
         return;
       case Kind::Complex:
@@ -276,10 +276,12 @@ class Reader {
     if (wanted_) check_fits(integers_[i]);
   }
 
+  const char* wanted_name() const { return wanted_ ? name(*wanted_) : "inferred"; }
+
   int64_t truncated(const cb_scalar& value) const {
-    check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", name(*wanted_));
+    check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", wanted_name());
     check(!std::isnan(value.re), PyExc_ValueError, "cannot convert float NaN to integer");
-    check(value.re >= -0x1p63 && value.re < 0x1p63, PyExc_RuntimeError, "value cannot be converted to type ", name(*wanted_),
+    check(value.re >= -0x1p63 && value.re < 0x1p63, PyExc_RuntimeError, "value cannot be converted to type ", wanted_name(),
           " without overflow");
     return static_cast<int64_t>(value.re);
   }
@@ -302,7 +304,7 @@ class Reader {
       default:
         break;
     }
-    check(fits, PyExc_RuntimeError, "value cannot be converted to type ", name(*wanted_), " without overflow: ", value);
+    check(fits, PyExc_RuntimeError, "value cannot be converted to type ", wanted_name(), " without overflow: ", value);
   }
 
   std::optional<Dtype> wanted_;

@@ -46,9 +46,10 @@ class Installed:
     def run(self, code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
         # -S and a path of our own: nothing but tensor-core, pluggy and the fakes, whatever else is installed beside them.
         path = [str(self.folder), str(self.alone())]
+        kept = {name: os.environ[name] for name in ("PATH", "LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ}
         return subprocess.run(
             [sys.executable, "-S", *options, *(["-c", textwrap.dedent(code)] if code else [])],
-            env={"PYTHONPATH": os.pathsep.join(path), "PATH": os.environ.get("PATH", ""), **environment},
+            env={"PYTHONPATH": os.pathsep.join(path), **kept, **environment},
             capture_output=True,
             text=True,
             timeout=60,
