@@ -69,7 +69,7 @@ struct Plan {
     if (length == 0) reduced.sizes[0] = 0;
     inner = kept_count == 0 || (length != 1 && distance(reduced.strides[0][0]) <= distance(kept.strides[0][0]));
     // Many results of few values each: a call for each would cost more than turning tiles of them around.
-    if (length <= few_values && reduced.flat() && kept.numel != 0 && kept.sizes[0] >= 64) inner = false;
+    if (length <= few_values && reduced.flat() && kept.numel != 0 && kept.sizes[0] >= 16) inner = false;
   }
 
  private:

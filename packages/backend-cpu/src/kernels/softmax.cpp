@@ -17,6 +17,7 @@ using reduce::Extremum;
 // Neighbouring lines done together: many where they are read in place (long rows of memory), fewer where they go through a buffer.
 constexpr int64_t tile = 1024;
 constexpr int64_t buffered_tile = 64;
+constexpr int64_t few_values = 24;  // of a line
 
 // Each operation on lines of values of type V (float or double): `line` on one line without gaps, `rows` on `columns` lines of n
 // rows that lie `pitch` apart in each operand. The first operand may be the output's memory.
@@ -132,7 +133,8 @@ struct LogSoftmax {
     V largest[tile], logarithm[tile];
     double sum[tile];
     exponentials_of_rows(in[0], pitch[0], n, columns, largest, sum);
-    for (int64_t j = 0; j < columns; ++j) logarithm[j] = static_cast<V>(std::log(sum[j]));
+#pragma omp simd
+    for (int64_t j = 0; j < columns; ++j) logarithm[j] = math::log(static_cast<V>(sum[j]));
     for (int64_t r = 0; r < n; ++r) {
       const V* x = in[0] + r * pitch[0];
       V* y = out + r * out_pitch;
@@ -241,7 +243,10 @@ class Along {
 
   void run() const {
     if (n_ == 0 || kept_.numel == 0) return;
-    if (n_ > 1 && std::abs(step_[0]) > std::abs(kept_.strides[0][0]) && kept_.sizes[0] >= 8)
+    bool outer = n_ > 1 && std::abs(step_[0]) > std::abs(kept_.strides[0][0]) && kept_.sizes[0] >= 8;
+    // Lines shorter than a few vectors (the classes of a small classifier) are turned around, to be done side by side as well.
+    bool short_lines = n_ <= few_values && kept_.sizes[0] >= 16;
+    if (outer || short_lines)
       run_tiles();
     else
       run_lines();
