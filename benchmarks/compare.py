@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-import candelabra
-
 # PyTorch is the peer here and nothing more; nothing of Candelabra needs it.
 import torch
+
+import candelabra
 
 Work = Callable[[], Any]
 

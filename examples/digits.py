@@ -10,13 +10,14 @@ import argparse
 import time
 from pathlib import Path
 
-import candelabra
 import numpy as np
-from candelabra import nn, optim
-from candelabra.nn import functional as F
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
+
+import candelabra
+from candelabra import nn, optim
+from candelabra.nn import functional as F
 
 
 class DigitNet(nn.Module):

@@ -8,8 +8,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-import candelabra
 import pytest
+
+import candelabra
 
 INCLUDE = Path(candelabra.cmake_prefix_path).parent / "include"
 COMPILER = shutil.which("cc") or shutil.which("gcc")

@@ -1,6 +1,7 @@
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,9 @@
 """Hooks of modules around their gradients."""
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra import nn
 from candelabra.nn.modules import hooks
 

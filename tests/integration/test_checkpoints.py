@@ -4,9 +4,10 @@ import copy
 import io
 import pickle
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra import nn, optim
 from candelabra.nn import functional as F
 

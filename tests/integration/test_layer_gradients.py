@@ -1,8 +1,9 @@
 """Gradients of layers and losses against finite differences, in float64."""
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra import nn
 from candelabra.autograd import gradcheck, gradgradcheck
 from candelabra.nn import functional as F

@@ -1,8 +1,9 @@
 """Models trained end to end: data, layers, losses, gradients, optimizers, schedules."""
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra import nn, optim
 from candelabra.nn import functional as F
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from samples import samples
+
 from candelabra import Tensor
 from candelabra.autograd import gradcheck, gradgradcheck
 from candelabra.catalogue import OPERATORS
-from samples import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

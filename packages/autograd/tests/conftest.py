@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import candelabra
 import pytest
+
+import candelabra
 
 sys.path.insert(0, str(Path(__file__).parent))
 

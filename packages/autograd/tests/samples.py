@@ -9,8 +9,9 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-import candelabra
 import numpy
+
+import candelabra
 
 COMPLEX = (candelabra.complex64, candelabra.complex128)
 

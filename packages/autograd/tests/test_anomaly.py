@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import warnings
 
-import candelabra
 import pytest
+
+import candelabra
 from candelabra import autograd
 from candelabra.autograd import Function
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import weakref
 
-import candelabra
 import pytest
+
+import candelabra
 from candelabra import autograd
 from candelabra.autograd.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import candelabra
 import pytest
+from checking import check_operator
+from samples import COMPLEX_OPERATORS, has_samples
+
+import candelabra
 from candelabra.autograd.recording import write_recorder
 from candelabra.autograd.table import ROWS, WRITTEN
 from candelabra.catalogue import OPERATORS
-from checking import check_operator
-from samples import COMPLEX_OPERATORS, has_samples
 
 _NONDIFFERENTIABLE, _COMPOSITE = 8, 256
 #: What only the in-place tests can check, what is random, and what says that it has no derivative.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-import candelabra
 import numpy
 import pytest
+
+import candelabra
 from candelabra import autograd, ops
 
 INF, NAN = math.inf, math.nan

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 
-import candelabra
 import numpy
 import pytest
+
+import candelabra
 from candelabra import autograd
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 
-import candelabra
 import numpy
 import pytest
+
+import candelabra
 from candelabra import autograd
 from candelabra.autograd import Function
 from candelabra.autograd.function import once_differentiable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy
 import pytest
+
+import candelabra
 from candelabra.autograd import functional, gradcheck
 
 MATRIX = numpy.array([[1.0, 2.0, -1.0], [0.5, -1.0, 3.0]])

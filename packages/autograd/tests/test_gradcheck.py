@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import candelabra
 import pytest
+
+import candelabra
 from candelabra import autograd
 from candelabra.autograd import Function, GradcheckError, gradcheck, gradgradcheck
 

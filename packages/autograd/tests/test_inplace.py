@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy
 import pytest
+from samples import samples
+
+import candelabra
 from candelabra import autograd
 from candelabra.autograd.recording import RECORDERS
 from candelabra.catalogue import OPERATORS
-from samples import samples
 
 
 def leaf(*shape, seed=0):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from candelabra_backend_cpu import library_path
 
 LIBRARY = Path(os.environ.get("CANDELABRA_CPU_LIBRARY") or library_path())

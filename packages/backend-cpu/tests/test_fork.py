@@ -7,9 +7,10 @@ import subprocess
 import sys
 import threading
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 
 PRELUDE = """
 import os, signal, sys, threading

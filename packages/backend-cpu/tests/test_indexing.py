@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from values import ALL, COMPLEX, FLOATS, LAYOUTS, NUMBERS, assert_values, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 LAYOUT_OF_INDEX = ["contiguous", "transposed", "sliced"]
 

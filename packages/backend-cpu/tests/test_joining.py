@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from values import ALL, LAYOUTS, assert_values, cases, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 
 @pytest.mark.parametrize("dtype", ALL)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from values import FLOATS, LAYOUTS, assert_values, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 NONE, MEAN, SUM = range(3)
 SHAPES = [(4,), (5, 4), (1, 1), (300, 10), (3, 4, 7), (2, 5, 3, 6), (40_000, 3)]

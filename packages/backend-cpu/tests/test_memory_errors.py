@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 
-import candelabra
 import pytest
+
+import candelabra
 
 #: What is tried in a process that has only 700 MiB of address space left, and whether it may succeed there all the same.
 #: `big` is a tensor of 160 MB that is there already.

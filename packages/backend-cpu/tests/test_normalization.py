@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from values import EPSILON, FLOATS, assert_values, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 EPS = 1e-5
 

@@ -8,11 +8,12 @@ import sys
 from importlib.metadata import entry_points
 from typing import Any
 
-import candelabra
-import candelabra_backend_cpu
 import numpy as np
 import pytest
 from harness import backend
+
+import candelabra
+import candelabra_backend_cpu
 
 
 def test_hook_gives_the_library() -> None:

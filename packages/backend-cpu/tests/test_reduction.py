@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from scipy.special import logsumexp
 from values import ALL, COMPLEX, FLOATS, INTEGERS, LAYOUTS, NUMBERS, REALS, assert_values, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 SHAPES = [(), (1,), (4,), (130,), (5000,), (3, 5), (70, 3), (3, 700), (6, 1, 5), (9, 4, 33), (40, 3, 7, 5)]
 
@@ -236,6 +237,15 @@ def test_logsumexp(dtype: str) -> None:
     expected = logsumexp(wide(x), axis=1)
     assert_values(ops.logsumexp(x, [1]), expected)
     assert_values(ops.logsumexp(x.T.contiguous(), [0]), expected)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_logsumexp_of_complex(dtype: str) -> None:
+    for x, array, dims in cases(dtype, [(1,), (5,), (3, 50), (4, 5, 6)]):
+        expected = np.log(np.exp(array).sum(tuple(dims)))
+        assert_values(ops.logsumexp(x, dims), expected, scale=1 + np.abs(array).max(tuple(dims)), units=16)
+    large = tensor(np.array([1000 + 1j, 1000 - 1j]), dtype)
+    assert complex(ops.logsumexp(large, [0])) == pytest.approx(1000 + np.log(2 * np.cos(1)), rel=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float16", "float32", "complex64"])

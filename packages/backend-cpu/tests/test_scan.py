@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from values import ALL, COMPLEX, FLOATS, NUMBERS, assert_values, cases, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 SHAPES = [(), (1,), (5,), (600,), (9000,), (3, 5), (40, 33), (3, 4300), (4300, 3), (4, 9, 6), (2, 1, 3, 2)]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from scipy import special
 from values import FLOATS, assert_values, cases, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 SHAPES = [(), (1,), (6,), (5000,), (3, 5), (40, 100), (100, 40), (7, 1000), (4, 9, 33), (2, 5, 3, 4)]
 

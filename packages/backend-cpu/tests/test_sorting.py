@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import ops
 from values import FLOATS, REALS, assert_values, cases, random_tensor, tensor, wide
+
+import candelabra
+from candelabra import ops
 
 SORTABLE = ["bool", *REALS]
 SHAPES = [(), (1,), (2,), (50,), (300,), (5000,), (3, 5), (300, 4), (4, 300), (3, 1, 7), (5, 40, 3)]

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-import candelabra
 import numpy as np
+
+import candelabra
 
 BOOL = ["bool"]
 INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]

@@ -1,7 +1,8 @@
 """What this version is: a device type that says what is missing, and harms nothing else."""
 
-import candelabra
 import pytest
+
+import candelabra
 
 
 def test_device_says_why_it_is_not_available():

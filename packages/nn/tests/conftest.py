@@ -1,9 +1,10 @@
 import sys
 from pathlib import Path
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 
 sys.path.insert(0, str(Path(__file__).parent))  # for nn_numerics
 

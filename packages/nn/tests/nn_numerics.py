@@ -1,7 +1,8 @@
 """Tensors from NumPy arrays and back, and comparison, for the tests of this package."""
 
-import candelabra
 import numpy as np
+
+import candelabra
 
 
 def tensor(array, dtype=None):

@@ -2,13 +2,14 @@
 
 import warnings
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import nn
-from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
 from scipy import special
+
+import candelabra
+from candelabra import nn
+from candelabra.nn import functional as F
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 

@@ -2,8 +2,9 @@
 
 from collections import OrderedDict
 
-import candelabra
 import pytest
+
+import candelabra
 from candelabra import nn
 
 

@@ -2,8 +2,9 @@
 
 import importlib.util
 
-import candelabra
 import pytest
+
+import candelabra
 from candelabra import nn
 from candelabra.nn.modules import hooks
 

@@ -2,13 +2,14 @@
 
 import math
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import nn
-from candelabra.nn import init
 from nn_numerics import array, assert_close, tensor
 from scipy import stats
+
+import candelabra
+from candelabra import nn
+from candelabra.nn import init
 
 
 def follows(values, distribution):

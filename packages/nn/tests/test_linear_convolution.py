@@ -2,13 +2,14 @@
 
 import itertools
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import nn
-from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
 from scipy import signal
+
+import candelabra
+from candelabra import nn
+from candelabra.nn import functional as F
 
 
 def convolved(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):

@@ -2,13 +2,14 @@
 
 import warnings
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import nn
-from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
 from scipy import special, stats
+
+import candelabra
+from candelabra import nn
+from candelabra.nn import functional as F
 
 
 def reduced(losses, reduction):

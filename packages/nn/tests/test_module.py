@@ -5,9 +5,10 @@ import gc
 import pickle
 import weakref
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra import nn
 
 

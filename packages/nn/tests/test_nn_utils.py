@@ -2,12 +2,13 @@
 
 import math
 
-import candelabra
 import numpy as np
 import pytest
+from nn_numerics import array, assert_close, tensor
+
+import candelabra
 from candelabra import nn
 from candelabra.nn import utils
-from nn_numerics import array, assert_close, tensor
 
 
 def owners(rng):

@@ -1,11 +1,12 @@
 """Normalization against NumPy."""
 
-import candelabra
 import numpy as np
 import pytest
+from nn_numerics import array, assert_close, tensor
+
+import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
-from nn_numerics import array, assert_close, tensor
 
 
 def normalized(x, axes, weight=None, bias=None, eps=1e-5, shape=None):

@@ -2,14 +2,15 @@
 
 import warnings
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import nn
-from candelabra.nn import functional as F
 from nn_numerics import array, assert_close, tensor
 from scipy import special
 from scipy.spatial import distance
+
+import candelabra
+from candelabra import nn
+from candelabra.nn import functional as F
 
 ones = candelabra.ones
 

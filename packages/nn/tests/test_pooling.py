@@ -3,12 +3,13 @@
 import itertools
 import math
 
-import candelabra
 import numpy as np
 import pytest
+from nn_numerics import array, assert_close, tensor
+
+import candelabra
 from candelabra import nn
 from candelabra.nn import functional as F
-from nn_numerics import array, assert_close, tensor
 
 
 def windows(size, kernel, stride, padding, dilation=1, ceil_mode=False):

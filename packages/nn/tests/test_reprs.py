@@ -1,6 +1,7 @@
 """What layers look like when they are printed: the texts that PyTorch prints."""
 
 import pytest
+
 from candelabra import nn
 
 TEXTS = {

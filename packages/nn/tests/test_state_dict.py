@@ -2,9 +2,10 @@
 
 from collections import OrderedDict
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra import nn
 
 

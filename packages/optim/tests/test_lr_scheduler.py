@@ -4,9 +4,10 @@ import math
 import pickle
 import warnings
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra import optim
 from candelabra.optim import lr_scheduler as schedules
 

@@ -3,12 +3,13 @@
 import copy
 import pickle
 
-import candelabra
 import numpy as np
 import pytest
+from update_rules import CONFIGURATIONS, RULES
+
+import candelabra
 from candelabra import optim
 from candelabra.optim import hooks
-from update_rules import CONFIGURATIONS, RULES
 
 
 def tensors(count=2):

@@ -1,10 +1,11 @@
 """100 steps of every optimizer, on both paths, against the rules in NumPy."""
 
-import candelabra
 import numpy as np
 import pytest
-from candelabra import optim
 from update_rules import CONFIGURATIONS, RULES
+
+import candelabra
+from candelabra import optim
 
 SHAPES = [(3, 4), (5,), (), (2, 0)]
 

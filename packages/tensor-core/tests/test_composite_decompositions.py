@@ -5,10 +5,11 @@ import pytest
 
 pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
 
+from scipy import special
+
 import candelabra as c
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import COMPOSITE
-from scipy import special
 
 _rng = np.random.default_rng(11)
 X = _rng.standard_normal((4, 5)) * 3

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import candelabra
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
 

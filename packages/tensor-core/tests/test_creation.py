@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import candelabra
 
 INFERENCE = [
     (True, "bool"),

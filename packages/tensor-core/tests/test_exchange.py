@@ -9,9 +9,10 @@ import sys
 import weakref
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 
 DTYPES = {
     "bool": np.bool_, "uint8": np.uint8, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 
-import candelabra as c
 import pytest
+
+import candelabra as c
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import warnings
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 
 
 class Clearing:

@@ -7,8 +7,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-import candelabra
 import pytest
+
+import candelabra
 
 HEAVY = (
     "numpy",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import candelabra
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import candelabra
 
 SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=4)
 

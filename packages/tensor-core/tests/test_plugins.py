@@ -10,8 +10,9 @@ import sysconfig
 import textwrap
 from pathlib import Path
 
-import candelabra
 import pytest
+
+import candelabra
 
 # Host memory and one kernel in Python: a backend that anybody could write.
 WORKING = """
@@ -58,6 +59,7 @@ class Installed:
     def alone(self) -> Path:
         """Return a folder with pluggy and what tensor-core itself brings, but no other distribution."""
         import pluggy
+
         from candelabra.assembly import SUBPACKAGES
 
         folder = self.folder / "alone"

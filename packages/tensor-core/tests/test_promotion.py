@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 
-import candelabra
 import pytest
+
+import candelabra
 
 CODES = {
     "b1": candelabra.bool,

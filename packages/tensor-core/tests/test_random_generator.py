@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 
 MASK = 0xFFFFFFFF
 

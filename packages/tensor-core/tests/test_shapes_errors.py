@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (one case a line)
 """What shape rules refuse, with the exception types and messages of PyTorch, and the shapes, dtypes and layouts they give."""
 
 from __future__ import annotations
@@ -6,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import candelabra as c
 import pytest
+
+import candelabra as c
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import candelabra
 import pytest
+
+import candelabra
 
 ROOT = Path(__file__).parents[3]
 STUBS = ROOT / "packages" / "tensor-core" / "python" / "candelabra"

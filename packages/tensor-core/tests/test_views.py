@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import candelabra
 
 
 def cube() -> candelabra.Tensor:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import candelabra
 import numpy as np
+
+import candelabra
 
 #: The kernels by operator name, as the core is to call them.
 KERNELS: dict[str, Callable[..., None]] = {}
