@@ -250,8 +250,42 @@ struct LogSumExp {
   static void merge(Acc& acc, const Acc& later) { acc.add(later.largest, later.sum); }
 };
 
+// The same of complex numbers, scaled by the largest real part.
+struct ComplexScaledSum {
+  double largest = -std::numeric_limits<double>::infinity();
+  complex128 sum = 0;
+  void add(double other_largest, complex128 other_sum) {
+    double together = other_largest > largest || other_largest != other_largest ? other_largest : largest;
+    double to = ScaledSum::shift(together);
+    auto scaled = [to](complex128 part, double from) { return part == 0.0 ? part : part * std::exp(ScaledSum::shift(from) - to); };
+    sum = scaled(sum, largest) + scaled(other_sum, other_largest);
+    largest = together;
+  }
+};
+
 template <typename T>
-void store_logarithm(const ScaledSum* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+struct LogSumExp<std::complex<T>> {
+  using Value = std::complex<T>;
+  using Acc = ComplexScaledSum;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return {}; }
+  static void take(Acc& acc, Value value) {
+    double real = static_cast<double>(value.real());
+    acc.add(real, std::exp(complex128(real - ScaledSum::shift(real), static_cast<double>(value.imag()))));
+  }
+  static void block(Acc& acc, const Value* values, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; ++i) take(acc, values[i]);
+  }
+  static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < columns; ++j) take(acc[j], values[r * stride + j]);
+  }
+  static void merge(Acc& acc, const Acc& later) { acc.add(later.largest, later.sum); }
+};
+
+template <typename T, typename Acc>
+void store_logarithm(const Acc* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
   for (int64_t i = 0; i < count; ++i)
     reinterpret_cast<T*>(to)[i * stride] =
         static_cast<compute_t<T>>(std::log(results[i].sum) + ScaledSum::shift(results[i].largest));
@@ -260,9 +294,10 @@ void store_logarithm(const ScaledSum* results, int64_t count, int64_t, char* to,
 void logsumexp(Call& call) {
   const cb_tensor& in = call.tensor(0);
   cb_tensor& out = call.output();
-  dispatch<FloatTypes>(in.dtype, [&]<typename T>() {
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() {
     using Value = compute_t<T>;
-    run<LogSumExp<Value>>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_logarithm<T>});
+    using Acc = typename LogSumExp<Value>::Acc;
+    run<LogSumExp<Value>>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_logarithm<T, Acc>});
   });
 }
 
