@@ -116,6 +116,13 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
   });
 }
 
+// Attributes of its own may lead back to the tensor.
+int tensor_setattr(PyObject* self, PyObject* name, PyObject* value) {
+  const int status = PyObject_GenericSetAttr(self, name, value);
+  if (as_tensor(self)->dict) track(as_tensor(self));
+  return status;
+}
+
 PyMemberDef tensor_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
@@ -240,6 +247,7 @@ bool init_tensor(PyObject* module) {
       {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
       {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
       {Py_tp_members, tensor_members},
+      {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattr)},
       {Py_tp_getset, tensor_attributes},
       {Py_tp_methods, tensor_methods},
       {Py_tp_hash, reinterpret_cast<void*>(_Py_HashPointer)},

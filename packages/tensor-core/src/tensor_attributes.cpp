@@ -374,6 +374,16 @@ PyMethodDef grad_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+static PyObject* get_dict(PyObject* self, void*) {
+  track(as_tensor(self));
+  return PyObject_GenericGetDict(self, nullptr);
+}
+
+static int set_dict(PyObject* self, PyObject* value, void*) {
+  track(as_tensor(self));
+  return PyObject_GenericSetDict(self, value, nullptr);
+}
+
 PyGetSetDef tensor_attributes[] = {
     {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return size_object(as_tensor(self)->sizes); }); },
      nullptr, "The sizes of the dimensions.", nullptr},
@@ -412,7 +422,7 @@ PyGetSetDef tensor_attributes[] = {
      "The tensor this is a view of, or None.", nullptr},
     {"_hooks", [](PyObject* self, void*) { return none_or(as_tensor(self)->hooks); }, set_hooks, "Belongs to candelabra.autograd.",
      nullptr},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"__dict__", get_dict, set_dict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 

@@ -144,3 +144,27 @@ def test_print_options_are_checked():
     with pytest.raises(TypeError):
         candelabra.set_printoptions(edgeitems=1.5)
     assert repr(candelabra.tensor([1.5])) == "tensor([1.5000])"
+
+
+def test_cycles_through_attributes_are_found():
+    def make():
+        x, y = candelabra.ones(10), candelabra.ones(10)
+        x.itself = x
+        x.other, y.other = y, x
+        z = candelabra.ones(10)
+        z.__dict__["itself"] = [z]
+        w = candelabra.ones(10)
+        w.__dict__ = {"itself": w}
+
+    gc.collect()
+    before = candelabra.backends.memory_statistics("cpu")["allocated"]
+    for _ in range(20):
+        make()
+    gc.collect()
+    assert candelabra.backends.memory_statistics("cpu")["allocated"] == before
+
+
+def test_a_correction_without_end():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert candelabra.ones(3).var(correction=float("inf")).item() != 0
