@@ -147,51 +147,6 @@ void for_each_run(const Geometry<N>& g, int64_t begin, int64_t end, F&& run) {
   }
 }
 
-// A reduction: where the results are, and which elements go into each. Operand N-1 of `kept` is the reduced input; the others are
-// outputs, whose reduced dimensions have stride 0. A result at kept offsets o takes the elements input[o[N-1] + reduced offset].
-template <int N>
-struct ReductionGeometry {
-  Geometry<N> kept;
-  Geometry<1> reduced;
-
-  // The input's elements of one result lie without gaps, in order.
-  bool inner_contiguous() const { return reduced.ndim == 1 && (reduced.strides[0][0] == 1 || reduced.numel == 1); }
-  // Neighbouring results come from neighbouring elements: reduce whole rows at a time instead of one result after another.
-  bool kept_contiguous() const { return kept.strides[N - 1][0] == 1; }
-};
-
-// `operands`: outputs, then the input; `dims`: the reduced dimensions. Reduced dimensions keep their row-major order, so that
-// "the first of equals" and the order of sums do not depend on strides.
-template <int N>
-ReductionGeometry<N> reduction_geometry(const std::array<const cb_tensor*, N>& operands, std::span<const int64_t> dims) {
-  ReductionGeometry<N> g;
-  const cb_tensor& input = *operands[N - 1];
-  uint64_t is_reduced = 0;
-  for (int64_t d : dims) is_reduced |= uint64_t{1} << d;
-  int kept = 0, reduced = 0;
-  g.kept.numel = g.reduced.numel = 1;
-  for (int d = input.ndim - 1; d >= 0; --d) {
-    int64_t size = input.sizes[d];
-    if (is_reduced >> d & 1) {
-      g.reduced.numel *= size;
-      if (size == 1) continue;
-      g.reduced.sizes[reduced] = size;
-      g.reduced.strides[0][reduced++] = input.strides[d];
-    } else {
-      g.kept.numel *= size;
-      if (size == 1) continue;
-      g.kept.sizes[kept] = size;
-      for (int k = 0; k < N; ++k) g.kept.strides[k][kept] = operands[k]->strides[d];
-      ++kept;
-    }
-  }
-  iterate_detail::finish(g.kept, g.kept.numel ? kept : 0, Order::Any);
-  iterate_detail::finish(g.reduced, g.reduced.numel ? reduced : 0, Order::RowMajor);
-  if (g.kept.numel == 0) g.kept.sizes[0] = 0;
-  if (g.reduced.numel == 0) g.reduced.sizes[0] = 0;
-  return g;
-}
-
 }  // namespace CANDELABRA_ISA_NAMESPACE
 
 }  // namespace candelabra::cpu
