@@ -176,3 +176,12 @@ def test_mul_computes_in_the_promoted_dtype(backend: str, first: int) -> None:
             assert (a * b).dtype == CODES[code]
             assert (b * a).dtype == CODES[code]
             assert (a * b).tolist() == [1, 1]
+
+
+def test_pow_by_keyword():
+    assert (
+        candelabra.pow(candelabra.tensor([2.0, 3.0]), exponent=2).tolist()
+        == candelabra.tensor([2.0, 3.0]).pow(exponent=2).tolist()
+        == [4, 9]
+    )
+    assert candelabra.pow(input=2, exponent=candelabra.tensor([1.0, 3.0])).tolist() == [2, 8]

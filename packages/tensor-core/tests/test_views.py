@@ -275,3 +275,15 @@ def test_in_place_with_another_view_of_the_same_memory(data: st.DataObject, size
         ours += other
         theirs += other_array
     np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_exchanging_dimensions_by_pytorchs_keywords():
+    x = candelabra.arange(6).view(2, 3)
+    expected = x.numpy().T.tolist()
+    assert (
+        x.transpose(dim0=0, dim1=1).tolist()
+        == x.swapdims(dim0=0, dim1=1).tolist()
+        == x.swapaxes(axis0=0, axis1=1).tolist()
+        == expected
+    )
+    assert x.clone().transpose_(dim0=0, dim1=1).tolist() == x.clone().swapaxes_(axis0=0, axis1=1).tolist() == expected

@@ -181,7 +181,6 @@ for name, sentence, given, shown in (
     ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])"),
     ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])"),
     ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])"),
-    ("pow", "Raise `input` to the power of `other`.", "candelabra.tensor([2.0, 3.0]), 2", "tensor([4., 9.])"),
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor",
@@ -189,6 +188,13 @@ for name, sentence, given, shown in (
         tags=INPLACE | NUMBERS,
         doc=_binary(name, sentence, given, shown),
     )
+operator(
+    "pow(Tensor self, Tensor exponent) -> Tensor", shape="binary", tags=INPLACE | NUMBERS,
+    doc=document(
+        "Raise `input` to the power of `exponent`.", ">>> candelabra.pow(candelabra.tensor([2.0, 3.0]), 2)\ntensor([4., 9.])",
+        input="Tensor or number: the base", exponent="Tensor or number: the exponent", returns=_PROMOTED,
+    ),
+)  # fmt: skip
 _NAN_PAIR = 'candelabra.tensor([1.0, float("nan")]), candelabra.tensor([2.0, 3.0])'
 for name, sentence, shown in (
     ("maximum", "Take the larger of two elements; NaN where one is NaN.", "tensor([2., nan])"),

@@ -201,7 +201,20 @@ def ravel(input: Tensor) -> Tensor:
 # ---- exchanging dimensions
 
 
-@function(aliases=("swapdims",))
+@function()
+def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Exchange two dimensions; the same as :func:`candelabra.transpose`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.swapdims(candelabra.ones(2, 3), 0, 1).shape
+    candelabra.Size([3, 2])
+    """
+    return _transpose(input, dim0, dim1)
+
+
+@function()
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Exchange two dimensions; the same as :func:`candelabra.transpose`.
 
@@ -222,10 +235,16 @@ def _become(self: Tensor, view: Tensor, name: str) -> Tensor:
     return self
 
 
-@function(package=False, aliases=("swapdims_", "transpose_"))
+@function(package=False, aliases=("swapdims_",))
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Exchange two dimensions of this tensor in place."""
+    return _become(self, _transpose(self.detach(), dim0, dim1), "transpose")
+
+
+@function(package=False)
 def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
     """Exchange two dimensions of this tensor in place."""
-    return _become(self, _transpose(self.detach(), axis0, axis1), "transpose")
+    return transpose_(self, axis0, axis1)
 
 
 @function()

@@ -168,28 +168,32 @@ derivative(
 )
 
 
-def _pow_self(grad: Tensor, self: Tensor, other: Any) -> Tensor:
-    if not isinstance(other, Tensor):
-        if other == 0:
+def _pow_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
+    if not isinstance(exponent, Tensor):
+        if exponent == 0:
             return zeros_like(grad)
-        if other == 1:
+        if exponent == 1:
             return grad
-        if other == 2:
+        if exponent == 2:
             return grad * (2 * conj(self))
-        return grad * conj(other * self ** (other - 1))
+        return grad * conj(exponent * self ** (exponent - 1))
     # x^(y-1) * y is 0 where y is 0, whatever x is
-    return masked(grad * conj(other * self ** (other - 1)), other != 0)
+    return masked(grad * conj(exponent * self ** (exponent - 1)), exponent != 0)
 
 
-def _pow_other(grad: Tensor, self: Any, other: Tensor, result: Tensor) -> Tensor:
+def _pow_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
     if not isinstance(self, Tensor):
         if self == 0:
             # 0^y is 0 for y > 0; at 0 PyTorch takes the derivative to be 0 as well
-            return masked(grad * float("-inf"), other.real < 0) if other.is_complex() else masked(grad * float("-inf"), other < 0)
-        logarithm = math.log(self) if not isinstance(self, complex) and self > 0 else _complex_or_nan_log(self, other)
+            return (
+                masked(grad * float("-inf"), exponent.real < 0)
+                if exponent.is_complex()
+                else masked(grad * float("-inf"), exponent < 0)
+            )
+        logarithm = math.log(self) if not isinstance(self, complex) and self > 0 else _complex_or_nan_log(self, exponent)
         return grad * conj(result * logarithm)
     # 0^y is 0 for all y > 0, whatever the logarithm of 0; for y < 0 it is infinite, and its derivative minus infinity.
-    flat = (self == 0) & ((other.real if other.is_complex() else other) >= 0)
+    flat = (self == 0) & ((exponent.real if exponent.is_complex() else exponent) >= 0)
     return where(flat, 0, grad * conj(result * where(flat, 1, self).log()))
 
 
@@ -201,7 +205,7 @@ def _complex_or_nan_log(number: Any, other: Tensor) -> Any:
     return math.nan
 
 
-derivative("pow", broadcast=True, self=_pow_self, other=_pow_other)
+derivative("pow", broadcast=True, self=_pow_self, exponent=_pow_exponent)
 
 
 def _maximum(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
