@@ -50,7 +50,7 @@ PLUGIN = """
 import pathlib, pluggy
 @pluggy.HookimplMarker("candelabra")
 def candelabra_register_backend(registrar):
-    registrar.library(pathlib.Path(__file__).with_suffix(".so"))
+    registrar.library(pathlib.Path(__file__).with_name("libbackend.so"))
 """
 
 
@@ -72,7 +72,7 @@ def compiled(
     distribution(folder, name, device, PLUGIN)
     source = folder / "backend.c"
     source.write_text(SOURCE % {"major": major, "minor": minor, "size": size, "device": device})
-    library = folder / (name.replace("-", "_") + ".so")
+    library = folder / "libbackend.so"
     subprocess.run(
         [COMPILER, "-D_POSIX_C_SOURCE=200809L", "-shared", "-fPIC", f"-I{INCLUDE}", str(source), "-o", str(library)], check=True
     )
