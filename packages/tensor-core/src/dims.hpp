@@ -85,10 +85,15 @@ std::string to_text(std::span<const int64_t> values);
 struct SizesText {
   std::span<const int64_t> values;
 };
-inline SizesText shown(std::span<const int64_t> values) { return {values}; }
+inline SizesText shown(std::span<const int64_t> values) {
+  return {values};
+}
 std::ostream& operator<<(std::ostream& stream, SizesText sizes);
 
 // Product of sizes; throws RuntimeError when it overflows.
+// Strides beyond this are refused, also where nothing is reached with them (a dimension of size 1): they are multiplied by sizes of
+// elements and by indices everywhere.
+constexpr int64_t max_stride = int64_t{1} << 56;
 int64_t product(std::span<const int64_t> sizes);
 
 // Row-major strides of these sizes; channels_last of a 4-d shape.

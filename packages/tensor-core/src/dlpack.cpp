@@ -1,6 +1,7 @@
 // DLPack both ways: who takes a capsule owns what it points to and calls its deleter once.
 #include "dlpack.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -162,16 +163,24 @@ TensorRef take_over(PyObject* capsule, const char* capsule_name, const char* use
   check(source.ndim >= 0 && source.ndim <= max_dims, PyExc_BufferError, "from_dlpack(): ", source.ndim, " dimensions");
   const size_t ndim = static_cast<size_t>(source.ndim);
   const Dims sizes(std::span<const int64_t>(source.shape, ndim));
-  const Dims strides = source.strides ? Dims(std::span<const int64_t>(source.strides, ndim)) : contiguous_strides(sizes);
+  Dims strides = source.strides ? Dims(std::span<const int64_t>(source.strides, ndim)) : contiguous_strides(sizes);
   int64_t extent = 1;
   bool is_empty = false;
   for (int i = 0; i < source.ndim; ++i) {
     check(sizes[i] >= 0, PyExc_BufferError, "from_dlpack(): negative size ", sizes[i], " of dimension ", i);
     check(sizes[i] <= 1 || strides[i] >= 0, PyExc_BufferError,
           "from_dlpack(): negative strides are not supported; make a copy on the other side first");
+    if (sizes[i] <= 1) strides[i] = std::clamp<int64_t>(strides[i], 0, max_stride);  // never stepped along: may be anything
+    check(strides[i] <= max_stride, PyExc_BufferError, "from_dlpack(): stride ", strides[i], " of dimension ", i,
+          " is out of range");
     is_empty |= sizes[i] == 0;
-    extent += (sizes[i] - 1) * std::max<int64_t>(strides[i], 0);
+    int64_t reach;
+    check(!__builtin_mul_overflow(std::max<int64_t>(sizes[i] - 1, 0), strides[i], &reach) &&
+              !__builtin_add_overflow(extent, reach, &extent) && extent <= max_stride,
+          PyExc_BufferError, "from_dlpack(): a tensor of shape ", shown(sizes), " and strides ", shown(strides), " is too large");
   }
+  check(is_empty || is_aligned(static_cast<char*>(source.data) + source.byte_offset, dtype), PyExc_BufferError,
+        "from_dlpack(): the memory is not aligned to the size of an element; make a copy on the other side first");
   // From here on the capsule is spent, and the storage calls the deleter.
   if (PyCapsule_SetName(capsule, used_name) != 0) throw PythonError();
   PyCapsule_SetDestructor(capsule, nullptr);

@@ -56,6 +56,10 @@ inline bool is_integral(Dtype dtype) {
 inline bool is_differentiable(Dtype dtype) {
   return !is_integral(dtype);
 }
+// Whether elements of this dtype may begin at this address; those of complex dtypes are pairs of numbers.
+inline bool is_aligned(const void* address, Dtype dtype) {
+  return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(itemsize(dtype) / (is_complex(dtype) ? 2 : 1)) == 0;
+}
 inline const char* name(Dtype dtype) {
   return info(dtype).name;
 }

@@ -1,5 +1,6 @@
 // NumPy and the buffer protocol, on the same memory. NumPy's headers are not needed: an array tells of itself by __array_struct__
 // (NumPy reference, "The array interface protocol"), and a tensor by Python's buffer protocol (PEP 3118).
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -110,7 +111,7 @@ void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
   check(!wants(PyBUF_F_CONTIGUOUS) || fortran, PyExc_BufferError, "the tensor is not Fortran-contiguous");
   check(!wants(PyBUF_ANY_CONTIGUOUS) || tensor->contiguous || fortran, PyExc_BufferError, "the tensor is not contiguous");
   wait_for(tensor->device());
-  static char nothing[16];
+  alignas(16) static char nothing[16];
   const int size = itemsize(tensor->dtype);
   auto kept = std::make_unique<BufferExport>();
   for (int i = 0; i < tensor->ndim(); ++i) {
@@ -294,7 +295,8 @@ TensorRef tensor_from_numpy(PyObject* array) {
   Dims strides;
   for (int i = 0; i < block.sizes.size(); ++i) {
     // A dimension of one entry is never stepped along, so its stride says nothing.
-    const int64_t stride = block.sizes[i] > 1 ? block.strides[i] : std::max<int64_t>(block.strides[i] / size, 0) * size;
+    const int64_t stride =
+        block.sizes[i] > 1 ? block.strides[i] : std::clamp<int64_t>(block.strides[i] / size, 0, max_stride) * size;
     check(
         stride >= 0, PyExc_ValueError,
         "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
@@ -305,6 +307,9 @@ TensorRef tensor_from_numpy(PyObject* array) {
     is_empty |= block.sizes[i] == 0;
     extent += (block.sizes[i] - 1) * strides[i];
   }
+  check(is_empty || is_aligned(block.data, block.dtype), PyExc_ValueError,
+        "the memory of the given numpy array is not aligned to the size of its elements. Copy the numpy array to reallocate the "
+        "memory.");
   const Device device = host_device();
   const size_t bytes = is_empty ? 0 : static_cast<size_t>(extent) * size;
   Storage* storage = adopt_storage(device, const_cast<char*>(block.data), bytes, release_array, Py_NewRef(array));

@@ -168,3 +168,32 @@ def test_a_correction_without_end():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert candelabra.ones(3).var(correction=float("inf")).item() != 0
+
+
+def test_memory_that_is_not_aligned():
+    array = np.frombuffer(bytearray(range(64)), dtype=np.uint8)[1:33]
+    doubles = array.view(np.float64)
+    with pytest.raises(ValueError, match="not aligned"):
+        candelabra.from_numpy(doubles)
+    with pytest.raises(BufferError, match="not aligned"):
+        candelabra.from_dlpack(doubles)
+    np.testing.assert_array_equal(candelabra.tensor(doubles).numpy(), doubles.copy())
+    assert candelabra.from_numpy(array).sum().item() == sum(range(1, 33))
+    with pytest.raises(RuntimeError, match="not aligned"):
+        candelabra.from_numpy(array).view(candelabra.float64)
+    np.testing.assert_array_equal(candelabra.from_numpy(array).clone().view(candelabra.float64).numpy(), doubles.copy())
+
+
+@pytest.mark.parametrize("make", [lambda size, stride: candelabra.ones(1).as_strided(size, stride), candelabra.empty_strided])
+def test_strides_that_nothing_can_be_multiplied_with(make):
+    with pytest.raises(RuntimeError, match="overflow"):
+        make((1,), (2**63 - 1,))
+    with pytest.raises(RuntimeError, match="overflow"):
+        make((0, 3), (1, 2**62))
+    assert make((1,), (2**40,)).tolist() is not None
+
+
+def test_arrays_with_strides_of_any_kind_where_they_mean_nothing():
+    array = np.lib.stride_tricks.as_strided(np.ones(3), (1, 3), (-(2**40), 8))
+    assert candelabra.from_numpy(array).tolist() == [[1, 1, 1]]
+    assert candelabra.from_dlpack(array).sum().item() == 3

@@ -70,6 +70,8 @@ void empty_strided(Call& call) {
   for (int64_t stride : strides) {
     check(stride >= 0, PyExc_RuntimeError,
           "empty_strided(): Negative strides are not supported at the moment, got strides: ", shown(strides));
+    check(stride <= max_stride, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
+          " and strides=", shown(strides));
   }
   call.result = Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(2, default_dtype()), call.device).release_object());
 }

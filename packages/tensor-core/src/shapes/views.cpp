@@ -109,6 +109,9 @@ void view_dtype(Call& call) {
             ", but got ", self.sizes[last]);
       check(self.offset % ratio == 0, PyExc_RuntimeError, "self.storage_offset() must be divisible by ", ratio, " to view ",
             names(), ", but got ", self.offset);
+      check(self.numel == 0 || !device_type(self.device()).has(CB_CAP_HOST_MEMORY) || is_aligned(self.data(), dtype),
+            PyExc_RuntimeError, "the memory of self is not aligned to elements of the dtype to view ", names(),
+            "; clone() it first");
       for (int i = 0; i < last; ++i) {
         check(self.strides[i] % ratio == 0, PyExc_RuntimeError, "self.stride(", i, ") must be divisible by ", ratio, " to view ",
               names(), ", but got ", self.strides[i]);
@@ -139,11 +142,13 @@ void as_strided(Call& call) {
           "as_strided: Negative strides are not supported at the moment, got strides: ", shown(strides));
     is_empty |= sizes[i] == 0;
     int64_t step = 0;
+    check(strides[i] <= max_stride, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
+          " and strides=", shown(strides));
     overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(reach, step, &reach);
   }
   int64_t needed = 0;
   if (!is_empty) {
-    overflow |= __builtin_add_overflow(reach, offset + 1, &needed) ||
+    overflow |= offset == INT64_MAX || __builtin_add_overflow(reach, offset + 1, &needed) ||
                 __builtin_mul_overflow(needed, int64_t{itemsize(self.dtype)}, &needed);
     check(!overflow, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
           " and strides=", shown(strides));
