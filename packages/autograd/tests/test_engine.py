@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 import weakref
 
 import numpy
@@ -395,3 +396,17 @@ def test_inference_mode_records_nothing():
             assert (x * 2).requires_grad
     assert made.is_inference()
     assert (x * 2).requires_grad
+
+
+def test_grad_of_a_tensor_that_is_no_leaf_warns():
+    x = candelabra.ones(2, requires_grad=True)
+    y = x * 2
+    with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+        assert y.grad is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x.grad is None and y.detach().grad is None
+        y.retain_grad()
+        assert y.grad is None
+        y.sum().backward()
+        assert y.grad.tolist() == [1, 1] and x.grad.tolist() == [2, 2]

@@ -227,6 +227,21 @@ PyObject* get_edge(PyObject* self, void*) {
   });
 }
 
+PyObject* get_grad(PyObject* self, void*) {
+  const TensorObject* tensor = as_tensor(self);
+  if (!tensor->grad && tensor->grad_fn && tensor->requires_grad && !tensor->retains_grad) [[unlikely]] {
+    const int failed = PyErr_WarnEx(
+        PyExc_UserWarning,
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+        "during "
+        "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+        "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.",
+        1);
+    if (failed) return nullptr;
+  }
+  return none_or(tensor->grad);
+}
+
 PyObject* get_version(PyObject* self, void*) {
   TensorObject* tensor = as_tensor(self);
   if (!tensor->inference) [[likely]]
@@ -402,7 +417,7 @@ PyGetSetDef tensor_attributes[] = {
        return after_following(self, [](TensorObject* it) { return PyBool_FromLong(it->requires_grad); });
      },
      set_requires_grad_attribute, "Whether operations on this tensor are recorded for gradients.", nullptr},
-    {"grad", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad); }, set_grad, "The gradient, or None.", nullptr},
+    {"grad", get_grad, set_grad, "The gradient, or None.", nullptr},
     {"_edge", get_edge, nullptr, "For the tape: where the gradient of this tensor goes.", nullptr},
     {"grad_fn", [](PyObject* self, void*) { return after_following(self, [](TensorObject* it) { return none_or(it->grad_fn); }); },
      nullptr, "The tape entry that made this tensor; None for a leaf.", nullptr},
@@ -418,6 +433,8 @@ PyGetSetDef tensor_attributes[] = {
      "Whether backward() keeps the gradient of this tensor though it is no leaf.", nullptr},
     {"data", get_data, set_data, "The same memory, apart from the tape.", nullptr},
     {"_version", get_version, nullptr, "How often the memory was changed in place.", nullptr},
+    {"_grad", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad); }, nullptr,
+     "grad, without the warning where the tensor is no leaf.", nullptr},
     {"_base", [](PyObject* self, void*) { return none_or(as_tensor(self)->base); }, nullptr,
      "The tensor this is a view of, or None.", nullptr},
     {"_hooks", [](PyObject* self, void*) { return none_or(as_tensor(self)->hooks); }, set_hooks, "Belongs to candelabra.autograd.",

@@ -113,6 +113,7 @@ class Tensor:
     imag: Tensor
     _version: builtins.int
     _base: Any
+    _grad: Tensor | None
     _hooks: Any
     _backward_hooks: Any
     # Tensors have a __dict__: anything may be kept on them.

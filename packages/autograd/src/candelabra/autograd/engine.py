@@ -266,7 +266,7 @@ def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> 
     held
         References to `grad` that the engine itself accounts for; 0 to always copy.
     """
-    old = leaf.grad
+    old = leaf._grad
     if old is not None:
         if create_graph or old.requires_grad:
             leaf.grad = old + grad

@@ -65,7 +65,7 @@ def bytes_tensor(data: Any, device: Device) -> Tensor:
 def shallow_copy(self: Tensor) -> Any:
     """Make another tensor on the same memory."""
     made = as_class(type(self), self.detach(), self.requires_grad)
-    if self.grad is not None:
+    if self.is_leaf and self.grad is not None:
         made.grad = self.grad
     made.__dict__.update(self.__dict__)
     return made

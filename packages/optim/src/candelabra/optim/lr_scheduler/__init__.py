@@ -7,6 +7,9 @@ from .cyclic import CyclicLR, OneCycleLR
 from .decay import ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiplicativeLR, MultiStepLR, PolynomialLR, StepLR
 from .plateau import ReduceLROnPlateau
 
+#: The name that LRScheduler had in PyTorch 1.
+_LRScheduler = LRScheduler
+
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",
