@@ -199,9 +199,15 @@ def test_map_location(tmp_path):
     file = io.BytesIO()
     c.save(c.ones(2), file)
     asked = []
-    for where in ("cpu", c.device("cpu"), {"cpu": "cpu"}, {}, lambda device: asked.append(device) or "cpu"):
-        assert c.load(file, map_location=where).device == c.device("cpu")
+    for where in (
+        "cpu", c.device("cpu"), {"cpu": "cpu"}, {}, lambda storage, place: storage, lambda storage, place: storage.cpu(),
+        lambda storage, place: asked.append(place), lambda storage, place: "cpu",
+    ):  # fmt: skip
+        loaded = c.load(file, map_location=where)
+        assert loaded.device == c.device("cpu") and loaded.tolist() == [1, 1]
     assert asked == ["cpu"]
+    with pytest.raises(RuntimeError, match="other bytes"):
+        c.load(file, map_location=lambda storage, place: storage[1:])
     with pytest.raises(c.BackendError, match="no_such_device"):
         c.load(file, map_location="no_such_device")
 
@@ -322,3 +328,14 @@ def test_not_an_archive(tmp_path):
     (tmp_path / "x").write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(RuntimeError, match="no archive"):
         c.load(tmp_path / "x")
+
+
+def test_numbers_of_numpy_are_stored_by_their_value():
+    loaded = through_archive({"loss": np.float64(2.5), "step": np.int64(3), "flag": np.bool_(True), "half": np.float32(0.5)})
+    assert loaded == {"loss": 2.5, "step": 3, "flag": True, "half": 0.5} and type(loaded["step"]) is int
+    with pytest.raises(TypeError, match=r"cannot store numpy.ndarray.*from_numpy\(array\)"):
+        through_archive(np.ones(2))
+    file = io.BytesIO()
+    c.save(c.ones(1), file, pickle_protocol=4)
+    file.seek(0)
+    assert c.load(file).tolist() == [1]

@@ -17,6 +17,7 @@ import zipfile
 import zlib
 
 from candelabra import _C
+from candelabra.catalogue import OPERATORS
 from candelabra.composite.tensor_protocol import as_class, bytes_tensor, tensor_on
 
 TYPE_CHECKING = False
@@ -59,6 +60,14 @@ class _Writer:
             return {"bytes": base64.b64encode(value).decode("ascii")}
         if isinstance(value, _C.Tensor):
             return {"tensor": self._tensor(value)}
+        if (
+            kind.__module__ == "numpy"
+            and getattr(value, "shape", None) == ()
+            and hasattr(value, "item")
+            and kind.__name__ != "ndarray"
+        ):
+            # np.mean(losses) and the like: by their value
+            return self.describe(value.item())
         if kind is _C.dtype:
             return {"dtype": value.name}
         if kind is _C.device:
@@ -69,7 +78,8 @@ class _Writer:
             return self._container(value, kind)
         raise TypeError(
             f"candelabra.save(): cannot store {kind.__module__}.{kind.__qualname__}: only tensors and plain data (dict, list, tuple, "
-            "str, numbers, bytes, None) are stored; save a state_dict() in place of the object"
+            "str, numbers, bytes, None) are stored; save the state_dict() of a module or an optimizer, and "
+            "candelabra.from_numpy(array) of an array"
         )
 
     def _container(self, value: Any, kind: type) -> Any:
@@ -102,15 +112,18 @@ class _Writer:
         }
 
 
-def save(obj: Any, f: Target) -> None:
+def save(obj: Any, f: Target, *, pickle_protocol: int | None = None) -> None:
     """Write tensors and plain data to a file.
 
     Parameters
     ----------
     obj
-        Tensors in any nesting of dict, OrderedDict, list and tuple, with str, numbers, bytes, None, dtypes, sizes and devices.
+        Tensors in any nesting of dict, OrderedDict, list and tuple, with str, numbers, bytes, None, dtypes, sizes and devices. Numbers
+        of NumPy are stored as Python's.
     f
         A path, which is replaced all at once when everything is written; or a binary file object.
+    pickle_protocol
+        Taken for PyTorch's sake and without effect: nothing is pickled.
 
     Raises
     ------
@@ -218,8 +231,15 @@ class _Reader:
             raise ValueError(f"storage {number} has {len(data)} bytes instead of {described['bytes']}")
         device = described["device"]
         if callable(self._map_location):
-            device = self._map_location(device)
-        elif isinstance(self._map_location, dict):
+            flat = bytes_tensor(data, "cpu")
+            placed = self._map_location(flat, device)
+            if not isinstance(placed, _C.Tensor):
+                placed = OPERATORS["to_copy"](flat, device=device if placed is None else placed)
+            elif placed.dtype is not _C.uint8 or placed.shape != flat.shape:
+                raise ValueError("map_location returned a tensor with other bytes than it was given")
+            self._loaded[number] = placed
+            return placed
+        if isinstance(self._map_location, dict):
             device = self._map_location.get(device, device)
         elif self._map_location is not None:
             device = self._map_location
@@ -262,8 +282,9 @@ def load(f: Target, map_location: Any = None, *, weights_only: bool | None = Non
     f
         A path, or a binary file object that can seek.
     map_location
-        Where the tensors go: a device for all, a dict from the devices they were on, or a function of the device's name. By
-        default where they were.
+        Where the tensors go: a device for all; a dict from the devices they were on; or a function of their bytes, a uint8 tensor on
+        the CPU, and of the name of the device, which returns those bytes on another device, or a device, or None. By default where
+        they were.
     weights_only
         Taken for PyTorch's sake and without effect: an archive holds tensors and plain data only, whatever is asked for.
 
