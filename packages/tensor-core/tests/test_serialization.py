@@ -220,7 +220,7 @@ def test_missing_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "value", [lambda: 0, c.Tensor, {1, 2}, np.float64(1), np.ones(2), object()], ids=lambda v: type(v).__name__
+    "value", [lambda: 0, c.Tensor, {1, 2}, np.longdouble(1), np.ones(2), object()], ids=lambda v: type(v).__name__
 )
 def test_what_is_not_plain_data_is_refused(value):
     with pytest.raises(TypeError, match=r"candelabra\.save\(\): cannot store"):

@@ -60,14 +60,11 @@ class _Writer:
             return {"bytes": base64.b64encode(value).decode("ascii")}
         if isinstance(value, _C.Tensor):
             return {"tensor": self._tensor(value)}
-        if (
-            kind.__module__ == "numpy"
-            and getattr(value, "shape", None) == ()
-            and hasattr(value, "item")
-            and kind.__name__ != "ndarray"
-        ):
-            # np.mean(losses) and the like: by their value
-            return self.describe(value.item())
+        if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
+            plain = value.item()
+            # np.mean(losses) and the like: by their value. (That of a long double is a long double.)
+            if type(plain) is not kind:
+                return self.describe(plain)
         if kind is _C.dtype:
             return {"dtype": value.name}
         if kind is _C.device:
