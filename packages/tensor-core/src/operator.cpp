@@ -64,6 +64,22 @@ Ref<> results_object(Call& call) {
   return results;
 }
 
+// What is given as out= gets the values, and the sizes, of a result that was computed apart.
+Ref<> give_to_out(const char* operator_name, PyObject* out, PyObject* result) {
+  check(is_tensor(out) && is_tensor(result), PyExc_TypeError, operator_name, "(): argument 'out' must be Tensor, not ",
+        Py_TYPE(out)->tp_name);
+  TensorObject *to = as_tensor(out), *from = as_tensor(result);
+  check(can_cast(from->dtype, to->dtype), PyExc_RuntimeError, operator_name, "(): result type ", info(from->dtype).type_name,
+        " can't be cast to the desired output type ", info(to->dtype).type_name);
+  check(!grad_mode.enabled || !(requires_grad(to) || requires_grad(from)), PyExc_RuntimeError, operator_name,
+        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  if (to == from) return Ref<>::borrow(out);
+  resize_output(operator_name, *to, from->sizes);
+  copy_into(to, from);
+  ++to->storage->version;
+  return Ref<>::borrow(out);
+}
+
 // The decomposition: called with positional and keyword-only arguments as the schema orders them. An out= is copied to.
 Ref<> call_composite(Operator& op, Given& given) {
   const Schema& schema = op.schema;
@@ -86,12 +102,7 @@ Ref<> call_composite(Operator& op, Given& given) {
   }
   Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
   if (!given.out) return result;
-  check(is_tensor(given.out) && is_tensor(result.get()), PyExc_TypeError, schema.name, "(): argument 'out' must be Tensor");
-  TensorObject* out = as_tensor(given.out);
-  resize_output(op.schema.name.c_str(), *out, as_tensor(result.get())->sizes);
-  copy_into(out, as_tensor(result.get()));
-  ++out->storage->version;
-  return Ref<>::borrow(given.out);
+  return give_to_out(schema.name.c_str(), given.out, result.get());
 }
 
 Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t count) {
@@ -390,7 +401,16 @@ PyObject* declare_operator(PyObject*, PyObject* arguments) {
   });
 }
 
+PyObject* give_to_out_function(PyObject*, PyObject* arguments) {
+  const char* operator_name;
+  PyObject *out, *result;
+  if (!PyArg_ParseTuple(arguments, "sOO:give_to_out", &operator_name, &out, &result)) return nullptr;
+  return guarded<>(failure, [&] { return give_to_out(operator_name, out, result).release(); });
+}
+
 PyMethodDef operator_functions[] = {
+    {"give_to_out", give_to_out_function, METH_VARARGS,
+     "give_to_out(name, out, result)\n\nGive out the sizes and values of the result of this operator, and return it."},
     {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -197,3 +197,22 @@ def test_arrays_with_strides_of_any_kind_where_they_mean_nothing():
     array = np.lib.stride_tricks.as_strided(np.ones(3), (1, 3), (-(2**40), 8))
     assert candelabra.from_numpy(array).tolist() == [[1, 1, 1]]
     assert candelabra.from_dlpack(array).sum().item() == 3
+
+
+def test_functions_made_of_operators_resize_out():
+    x, y = candelabra.arange(6.0).reshape(2, 3), candelabra.arange(12.0).reshape(3, 4)
+    out = candelabra.empty(0)
+    assert candelabra.matmul(x, y, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), x.numpy() @ y.numpy())
+    values, indices = candelabra.empty(0), candelabra.empty(0, dtype=candelabra.int64)
+    candelabra.max(y, 1, out=(values, indices))
+    assert (values.tolist(), indices.tolist()) == ([3, 7, 11], [3, 3, 3])
+    with pytest.warns(UserWarning, match="was resized"):
+        candelabra.diag(candelabra.ones(3), out=out)
+    np.testing.assert_array_equal(out.numpy(), np.eye(3))
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        candelabra.matmul(x, y, out=candelabra.empty(0, dtype=candelabra.int64))
+    with pytest.raises(TypeError, match="must be Tensor"):
+        candelabra.matmul(x, y, out=5)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        candelabra.matmul(x, y, out=candelabra.empty(2, 4).requires_grad_())

@@ -55,7 +55,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
         result = _clone(OPERATORS["diagonal"](input, diagonal), memory_format=_C.contiguous_format)
     else:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("diag", out, result)
 
 
 @function()

@@ -350,7 +350,7 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
     """
     x = input if eps is None else clamp(input, eps, 1 - eps)
     result = OPERATORS["log"](x / (1 - x))
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("logit", out, result)
 
 
 @function()
@@ -367,7 +367,7 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     zero = scaled == 0
     safe = OPERATORS["masked_fill"](scaled, zero, 1.0)
     result = OPERATORS["masked_fill"](OPERATORS["sin"](safe) / safe, zero, 1.0)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("sinc", out, result)
 
 
 @function()
@@ -381,7 +381,7 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([3.1416])
     """
     result = input * (math.pi / 180)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("deg2rad", out, result)
 
 
 @function()
@@ -395,7 +395,7 @@ def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([57.2958])
     """
     result = input * (180 / math.pi)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("rad2deg", out, result)
 
 
 @function()
@@ -424,7 +424,7 @@ def float_power(input: Tensor, exponent: Tensor | Number, *, out: Tensor | None 
     dtype = _C.complex128 if is_complex else _C.float64
     base, power = (narrow_to(x, dtype) if isinstance(x, _C.Tensor) else x for x in (input, exponent))
     result = OPERATORS["pow"](base, power)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("float_power", out, result)
 
 
 def _in_place(compute: Callable[..., Tensor]) -> None:
@@ -451,4 +451,4 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([4.0000, 1.5000])
     """
     result = input * OPERATORS["pow"](2.0, other)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("ldexp", out, result)

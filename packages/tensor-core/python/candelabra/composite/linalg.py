@@ -89,7 +89,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     tensor([3, 7])
     """
     if out is not None:
-        return out.copy_(_matmul(input, other))
+        return _C.give_to_out("matmul", out, _matmul(input, other))
     return _mm(input, other) if input.ndim == 2 and other.ndim == 2 else _matmul(input, other)
 
 
@@ -182,7 +182,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         )
     else:
         result = tensordot(input, other, ([-1], [-1]))
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("inner", out, result)
 
 
 @function()
@@ -196,7 +196,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor(1.+0.j)
     """
     result = _dot(conjugate(input), other)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("vdot", out, result)
 
 
 @function(method=False)
@@ -262,7 +262,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     left = reshape(OPERATORS["permute"](a, free_a + dims_a), (rows, common))
     right = reshape(OPERATORS["permute"](b, dims_b + free_b), (common, columns))
     result = reshape(_mm(left, right), shape)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("tensordot", out, result)
 
 
 @function()
@@ -279,7 +279,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
     result = product * alpha if alpha != 1 else product
     if beta != 0:
         result = OPERATORS["add"](result, input if beta == 1 else input * beta)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("addmv", out, result)
 
 
 @function()
@@ -297,7 +297,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     result = product * alpha if alpha != 1 else product
     if beta != 0:
         result = OPERATORS["add"](result, input if beta == 1 else input * beta)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("addr", out, result)
 
 
 @function()
@@ -316,7 +316,7 @@ def addbmm(
     result = result * alpha if alpha != 1 else result
     if beta != 0:
         result = OPERATORS["add"](result, input if beta == 1 else input * beta)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("addbmm", out, result)
 
 
 def _in_place(name: str, compute: Any) -> None:
@@ -416,7 +416,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     left = reshape(input, [n for size in a for n in (size, 1)])
     right = reshape(other, [n for size in b for n in (1, size)])
     result = reshape(left * right, [m * n for m, n in zip(a, b)])
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("kron", out, result)
 
 
 @function(method=False)
@@ -471,7 +471,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         )
     roll = _C.Tensor.roll
     result = roll(input, -1, dim) * roll(other, -2, dim) - roll(input, -2, dim) * roll(other, -1, dim)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("cross", out, result)
 
 
 @function(method=False)

@@ -65,7 +65,7 @@ def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -
             return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
         result = _median(input, dim, keepdim, ignore_nan, result_type)
         if out is not None:
-            result = result_type(*(given.copy_(made) for given, made in zip(out, result)))
+            result = result_type(*(_C.give_to_out(name, given, made) for given, made in zip(out, result)))
         return result
 
     median_function.__name__ = median_function.__qualname__ = name
@@ -114,7 +114,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     values, indices = OPERATORS["sort"](x, dim, False, True)
     result = _pick(values, indices, k - 1, dim, keepdim and not added, return_types.kthvalue)
     if out is not None:
-        result = return_types.kthvalue(*(given.copy_(made) for given, made in zip(out, result)))
+        result = return_types.kthvalue(*(_C.give_to_out("kthvalue", given, made) for given, made in zip(out, result)))
     return result
 
 
@@ -190,7 +190,7 @@ def quantile(
         found = reshape(found, (found.shape[0], *sizes))
     if points.ndim == 0:
         found = OPERATORS["select"](found, 0, 0)
-    return found if out is None else out.copy_(found)
+    return found if out is None else _C.give_to_out("quantile", out, found)
 
 
 @function()
@@ -217,4 +217,4 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     values = OPERATORS["masked_select"](flat, inside)
     places = OPERATORS["clamp"](((values - low) * (bins / (high - low))).to(_C.int64), max=bins - 1)
     result = OPERATORS["scatter_add"](flat.new_zeros(bins), 0, places, flat.new_ones(places.numel()))
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("histc", out, result)

@@ -329,7 +329,7 @@ def normal(
     shape = broadcast_shape(*(t.shape for t in tensors))
     draws = _normal_(_empty(shape, dtype=tensors[0].dtype, device=tensors[0].device), generator=generator)
     result = OPERATORS["add"](draws * std, mean).detach()
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("normal", out, result)
 
 
 @fallback("bernoulli")
@@ -469,7 +469,7 @@ def multinomial(
         # Of equals the first: positions of weight zero are never met, neither in front nor behind.
         result = _C.Tensor.searchsorted(sums, draws * total, right=True)
         result = OPERATORS["clamp"](result, max=weights.shape[-1] - 1)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("multinomial", out, result)
 
 
 # ---- in place

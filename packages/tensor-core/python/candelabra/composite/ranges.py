@@ -204,7 +204,7 @@ def logspace(
     # In double precision, so that whole powers come out whole.
     exponents = OPERATORS["linspace"](_plain(start), _plain(end), steps, dtype=_C.float64, device=device)
     result = OPERATORS["to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
-    return finish(result if out is None else out.copy_(result), requires_grad)
+    return finish(result if out is None else _C.give_to_out("logspace", out, result), requires_grad)
 
 
 @function(method=False)

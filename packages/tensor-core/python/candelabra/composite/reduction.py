@@ -102,7 +102,7 @@ def _extremum(name: str, elementwise: Any, whole: Any, with_indices: Any, result
             return whole(input) if out is None else whole(input, out=out)
         result = with_indices(input, dim, keepdim)
         if out is not None:
-            result = [given.copy_(made) for given, made in zip(out, result)]
+            result = [_C.give_to_out(name, given, made) for given, made in zip(out, result)]
         return result_type(*result)
 
     extremum.__name__ = extremum.__qualname__ = name
@@ -158,7 +158,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     dims = () if dim is None else dim
     low, high = OPERATORS["amin"](input, dims, keepdim), OPERATORS["amax"](input, dims, keepdim)
     if out is not None:
-        low, high = out[0].copy_(low), out[1].copy_(high)
+        low, high = _C.give_to_out("aminmax", out[0], low), _C.give_to_out("aminmax", out[1], high)
     return return_types.aminmax(low, high)
 
 
@@ -205,7 +205,7 @@ def nanmean(
     """
     count = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](input)), dim, keepdim)
     result = nansum(input, dim, keepdim, dtype=dtype) / count
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("nanmean", out, result)
 
 
 def _var_mean_arguments(arguments: Any, names: dict[str, Any]) -> Any:
@@ -368,7 +368,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     norms = OPERATORS["linalg_vector_norm"](input, p, [d for d in range(input.ndim) if d != axis], True)
     # As PyTorch does, with a little kept off so that the result is not above the limit after rounding.
     result = input * _where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("renorm", out, result)
 
 
 @function()

@@ -26,7 +26,7 @@ def _running(name: str, larger: bool, result_type: Any) -> Any:
         else:
             values, indices = _scan(input, axis)
         if out is not None:
-            values, indices = out[0].copy_(values), out[1].copy_(indices)
+            values, indices = _C.give_to_out(name, out[0], values), _C.give_to_out(name, out[1], indices)
         return result_type(values, indices)
 
     def _scan(input: Tensor, axis: int) -> Any:
@@ -126,7 +126,7 @@ def diff(
             continue
         after, before = (OPERATORS["narrow"](result, axis, start, length - 1) for start in (1, 0))
         result = OPERATORS["ne"](after, before) if result.dtype.name == "bool" else after - before
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C.give_to_out("diff", out, result)
 
 
 @function(aliases=("trapz",))
