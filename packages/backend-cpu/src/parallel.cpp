@@ -2,6 +2,7 @@
 
 #include <omp.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -92,7 +93,9 @@ int32_t default_thread_count() {
 }
 
 void set_thread_count(int32_t count) {
-  parallel_detail::threads = is_forked_child ? 1 : count;
+  // libgomp ends the process where a thread cannot be made, and MKL takes memory for each: what nobody can mean is cut down.
+  const int32_t most = std::max<int32_t>(64, 4 * static_cast<int32_t>(sysconf(_SC_NPROCESSORS_CONF)));
+  parallel_detail::threads = is_forked_child ? 1 : std::min(count, most);
   library_threads = 0;
   use_library_threads();
 }

@@ -220,3 +220,14 @@ def test_errors_on_threads():
                 candelabra.ones(100_000, dtype=candelabra.int64) // candelabra.zeros(100_000, dtype=candelabra.int64)
 
     in_threads(3, work)
+
+
+def test_no_machine_has_a_million_threads():
+    code = """
+import candelabra
+candelabra.set_num_threads(10**6)
+assert 1 < candelabra.get_num_threads() < 10**5
+assert candelabra.ones(10_000_000).sum().item() == 10_000_000
+assert (candelabra.ones(600, 600) @ candelabra.ones(600, 600)).sum().item() == 600**3
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=100, check=False).returncode == 0
