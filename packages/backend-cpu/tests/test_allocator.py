@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import itertools
+import os
 import subprocess
 import sys
 import threading
