@@ -16,3 +16,10 @@ def test_missing_dunder_is_an_ordinary_attribute_error():
     module = importlib.import_module("candelabra.utils")
     with pytest.raises(AttributeError, match="has no attribute '__wrapped__'"):
         module.__wrapped__
+
+
+def test_importing_what_is_not_there_says_so():
+    with pytest.raises(ModuleNotFoundError, match="candelabra.utils.data is not there yet: version 0.1.0 of candelabra-utils"):
+        importlib.import_module("candelabra.utils.data")
+    with pytest.raises(ModuleNotFoundError, match="candelabra.utils.tensorboard is not there yet"):
+        from candelabra.utils.tensorboard import SummaryWriter  # noqa: F401

@@ -122,6 +122,13 @@ class MissingPackageError(ModuleNotFoundError):
         self.subpackage = subpackage
 
 
+def _refuse(package: object, name: str) -> None:
+    try:
+        getattr(package, name)
+    except AttributeError as error:
+        raise ModuleNotFoundError(str(error)) from None
+
+
 class MissingSubpackage:
     """Tells what to install when a subpackage of another distribution is imported and not there.
 
@@ -132,12 +139,19 @@ class MissingSubpackage:
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         """Raise where `name` is imported and is a subpackage that a distribution would bring."""
         parent, _, child = name.partition(".")
-        if parent != "candelabra" or child not in SUBPACKAGES:
+        subpackage, _, rest = child.partition(".")
+        if parent != "candelabra" or subpackage not in SUBPACKAGES:
+            return
+        package = sys.modules.get(f"candelabra.{subpackage}") if rest else None
+        # One that only reserves its place exports nothing, and its __getattr__ says what is missing.
+        if rest and (package is None or getattr(package, "__all__", None) != []):
             return
         # An import is told; importlib.util.find_spec, which only asks whether there is one, gets its None.
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and "importlib._bootstrap" in frame.f_code.co_filename:
             if frame.f_code.co_name == "_find_and_load_unlocked":
+                if rest:
+                    _refuse(package, rest)
                 raise MissingPackageError(child)
             frame = frame.f_back
 
