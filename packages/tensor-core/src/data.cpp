@@ -441,7 +441,9 @@ HostBlock block_of_tensor(TensorObject* tensor) {
     block.data = PyBytes_AS_STRING(block.owner.get());
     copy_bytes_to_host(tensor->device(), PyBytes_AS_STRING(block.owner.get()), source->data(), bytes);
   }
-  for (int64_t& stride : block.strides) stride *= itemsize(tensor->dtype);
+  for (int i = 0; i < block.sizes.size(); ++i) {  // a stride that nothing is reached with may be too long to be counted in bytes
+    block.strides[i] = block.sizes[i] > 1 && tensor->numel ? block.strides[i] * itemsize(tensor->dtype) : 0;
+  }
   return block;
 }
 

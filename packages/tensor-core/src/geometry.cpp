@@ -34,8 +34,12 @@ bool is_same_view(const TensorObject& a, const TensorObject& b) {
 class CommonByte {
  public:
   CommonByte(const TensorObject& a, const TensorObject& b) : distance_(b.data() - a.data()) {
-    for (int dim = 0; dim < a.ndim(); ++dim) add(a.strides[dim] * itemsize(a.dtype), 0, a.sizes[dim] - 1);
-    for (int dim = 0; dim < b.ndim(); ++dim) add(b.strides[dim] * itemsize(b.dtype), 1 - b.sizes[dim], 0);
+    for (int dim = 0; dim < a.ndim(); ++dim) {
+      if (a.sizes[dim] > 1) add(a.strides[dim] * itemsize(a.dtype), 0, a.sizes[dim] - 1);
+    }
+    for (int dim = 0; dim < b.ndim(); ++dim) {
+      if (b.sizes[dim] > 1) add(b.strides[dim] * itemsize(b.dtype), 1 - b.sizes[dim], 0);
+    }
     add(1, 1 - itemsize(b.dtype), itemsize(a.dtype) - 1);
     std::sort(terms_, terms_ + count_, [](const Term& x, const Term& y) { return x.stride > y.stride; });
     for (int i = count_ - 1; i >= 0; --i) {

@@ -216,3 +216,12 @@ def test_functions_made_of_operators_resize_out():
         candelabra.matmul(x, y, out=5)
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         candelabra.matmul(x, y, out=candelabra.empty(2, 4).requires_grad_())
+
+
+def test_strides_of_single_windows_mean_nothing():
+    x = candelabra.arange(12.0)
+    window = x.unfold(0, 2, 2**62)
+    assert window.tolist() == [[0, 1]]
+    np.testing.assert_array_equal(window.numpy(), [[0, 1]])
+    window.add_(1)
+    assert x[:3].tolist() == [1, 2, 2]
