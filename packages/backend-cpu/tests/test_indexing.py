@@ -97,10 +97,10 @@ def test_gather_and_scatter_refuse_bad_indices(bad: int) -> None:
     x = candelabra.ones(5, 3)
     index = tensor(np.array([[0, 1, 2], [3, bad, 4]]))
     message = rf"index {bad} is out of bounds for dimension 0 with size 5"
-    with pytest.raises(IndexError, match=message):
+    with pytest.raises(RuntimeError, match=message):
         ops.gather(x, 0, index)
     for write in (x.scatter_, x.scatter_add_):
-        with pytest.raises(IndexError, match=message):
+        with pytest.raises(RuntimeError, match=message):
             write(0, index, candelabra.zeros(2, 3) + 7)
     unchanged(x, np.ones((5, 3)))
 

@@ -4,8 +4,9 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
+// A RuntimeError, as PyTorch's gather and scatter raise; the other indexing operators raise IndexError.
 [[noreturn, gnu::cold, gnu::noinline]] void out_of_bounds(int64_t index, int64_t dim, int64_t size) {
-  throw failure(CB_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(index),
+  throw failure(CB_RUNTIME_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(index),
                 static_cast<long long>(dim), static_cast<long long>(size));
 }
 

@@ -11,10 +11,10 @@ from candelabra_numpy.kernels import KERNELS, array, kernel
 Array = Any
 
 
-def _check(index: Array, size: int, dim: int) -> None:
+def _check(index: Array, size: int, dim: int, error: type[Exception] = IndexError) -> None:
     wrong = (index < 0) | (index >= size)
     if np.any(wrong):
-        raise IndexError(f"index {np.asarray(index)[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
+        raise error(f"index {np.asarray(index)[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
 
 
 def _grid(index: Array, dim: int) -> tuple[Array, ...]:
@@ -26,7 +26,7 @@ def _grid(index: Array, dim: int) -> tuple[Array, ...]:
 
 @kernel("gather")
 def gather(a: Array, dim: int, index: Array) -> Array:
-    _check(index, a.shape[dim], dim)
+    _check(index, a.shape[dim], dim, RuntimeError)
     return a[_grid(index, dim)]
 
 
@@ -36,7 +36,7 @@ def _source(source: Array, index: Array) -> Array:
 
 @kernel("scatter")
 def scatter(a: Array, dim: int, index: Array, source: Array) -> Array:
-    _check(index, a.shape[dim], dim)
+    _check(index, a.shape[dim], dim, RuntimeError)
     result = a.copy()
     result[_grid(index, dim)] = _source(source, index)
     return result
@@ -44,7 +44,7 @@ def scatter(a: Array, dim: int, index: Array, source: Array) -> Array:
 
 @kernel("scatter_add")
 def scatter_add(a: Array, dim: int, index: Array, source: Array) -> Array:
-    _check(index, a.shape[dim], dim)
+    _check(index, a.shape[dim], dim, RuntimeError)
     result = a.copy()
     np.add.at(result, _grid(index, dim), _source(source, index))
     return result

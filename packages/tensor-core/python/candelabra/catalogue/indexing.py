@@ -3,6 +3,8 @@
 from .declaration import COMPOSITE, DATA_DEPENDENT, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, document, operator
 
 _RAISES = "IndexError: where a position is out of range"
+# gather and scatter raise another type than the rest, as in PyTorch.
+_RAISES_RUNTIME = "RuntimeError: where a position is out of range"
 _INPUT = "Tensor: of any shape"
 _DIM = "int: along which `index` counts"
 _POSITIONS = "Tensor: positions of dtype int64, one-dimensional"
@@ -14,7 +16,7 @@ operator(
         "Take elements at positions along a dimension: for two dimensions and ``dim=1``, ``out[i, j] = input[i, index[i, j]]``.",
         ">>> candelabra.gather(candelabra.tensor([[1, 2], [3, 4]]), 1, candelabra.tensor([[0, 0], [1, 0]]))\ntensor([[1, 1],\n        [4, 3]])",
         input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
-        returns="Tensor: of the shape of `index`", raises=_RAISES,
+        returns="Tensor: of the shape of `index`", raises=_RAISES_RUNTIME,
     ),
 )  # fmt: skip
 operator(
@@ -24,7 +26,7 @@ operator(
         ">>> candelabra.scatter(candelabra.zeros(3), 0, candelabra.tensor([2, 0]), candelabra.tensor([5.0, 6.0]))\ntensor([6., 0., 5.])",
         input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
         src="Tensor or number: what is written; at least of the shape of `index`",
-        returns=_COPY + "; where positions repeat, one of the values", raises=_RAISES,
+        returns=_COPY + "; where positions repeat, one of the values", raises=_RAISES_RUNTIME,
         notes="With ``reduce=\"add\"`` or ``reduce=\"multiply\"`` the values are combined with those that are there.",
     ),
 )  # fmt: skip
@@ -34,7 +36,7 @@ operator(
         "Add elements to those at positions along a dimension: for ``dim=1``, ``out[i, index[i, j]] += src[i, j]``.",
         ">>> candelabra.scatter_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
         input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
-        src="Tensor: what is added, of the dtype of `input`", returns=_COPY, raises=_RAISES,
+        src="Tensor: what is added, of the dtype of `input`", returns=_COPY, raises=_RAISES_RUNTIME,
     ),
 )  # fmt: skip
 operator(
