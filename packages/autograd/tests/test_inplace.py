@@ -314,3 +314,34 @@ def test_failed_operation_leaves_the_tensor_as_it_was():
     assert y.grad_fn is node
     y.sum().backward()
     assert x.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("other", [2.0, "a tensor that requires grad"])
+@pytest.mark.parametrize("make_base", [lambda leaf: leaf, lambda leaf: leaf * 2])
+def test_view_made_without_recording_is_not_changed_with_it(make_base, other):
+    base = make_base(candelabra.ones(3, requires_grad=True))
+    with candelabra.no_grad():
+        view = base[0]
+        view_of_view = base[1:][0]
+    factor = other if isinstance(other, float) else candelabra.ones((), requires_grad=True)
+    for changed in (view, view_of_view):
+        with pytest.raises(
+            RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled"
+        ):
+            changed.mul_(factor)
+    with candelabra.no_grad():
+        view.mul_(3.0)
+    assert base.tolist()[0] == 3 * base.tolist()[1]
+
+
+def test_views_of_what_needs_no_gradient_may_be_changed():
+    data = candelabra.ones(3)
+    with candelabra.no_grad():
+        view = data[0]
+    view.mul_(2.0)
+    assert data.tolist() == [2.0, 1.0, 1.0]
+    leaf = candelabra.ones(3, requires_grad=True)
+    with candelabra.no_grad():
+        detached = leaf.detach()
+    detached.mul_(2.0)
+    assert leaf.tolist() == [2.0, 2.0, 2.0]

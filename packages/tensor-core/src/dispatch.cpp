@@ -388,6 +388,7 @@ void run(Call& call) {
       Output& output = call.outputs[k];
       output.tensor = make_view(output.view_of, std::move(output.sizes), std::move(*output.strides), output.offset);
       output.tensor->dtype = output.dtype;
+      if (op.tags & tag_nondifferentiable) output.tensor->unrecorded_view = false;  // detach(): apart from the tape anyway
     }
     return;
   }

@@ -145,6 +145,16 @@ void bump_versions(Call& call, const Given& given) {
   }
 }
 
+// What such a change would mean for the base's gradient is not defined.
+void refuse_unrecorded_view(const Call& call, bool requires_grad) {
+  const TensorObject& self = call.tensor(0);
+  if (!self.unrecorded_view || !self.base || !(requires_grad || as_tensor(self.base)->requires_grad)) return;
+  raise(PyExc_RuntimeError, call.name(),
+        "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both the view and the "
+        "inplace "
+        "operation either inside the no_grad block (if it is not to be tracked) or outside (if it is).");
+}
+
 Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record) {
   Given given;
   collect(op, given, arguments, count, names);
@@ -153,6 +163,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   call.generator = given.generator;
   bool requires_grad = parse(call, given);
   if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
+  if (op.returns_self && record && grad_mode.enabled) refuse_unrecorded_view(call, requires_grad);
   bool recording = record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
   size_t parameters = op.schema.parameters.size();
   if (recording) {

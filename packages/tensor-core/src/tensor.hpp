@@ -23,6 +23,7 @@ struct TensorObject {
   bool requires_grad;  // on a leaf: asked for; with a grad_fn: true
   bool retains_grad;
   bool inference;         // made in inference mode: never part of a tape
+  bool unrecorded_view;   // made of its base while recording was off: not to be changed in place while it is on
   int32_t output_number;  // which result of grad_fn this is
   uint32_t history;       // of a base: counts changes of its history; of a view: the base's count that its own history belongs to
   PyObject* grad;         // these may be null

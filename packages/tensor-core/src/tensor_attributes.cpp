@@ -185,6 +185,7 @@ PyObject* set_history(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
   Py_XSETREF(tensor->grad_fn, Py_NewRef(arguments[0]));
   tensor->output_number = static_cast<int32_t>(number);
   tensor->requires_grad = true;
+  tensor->unrecorded_view = false;
   Py_RETURN_NONE;
 }
 
