@@ -146,8 +146,9 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
     const char* distribution;
     const char* path;
     if (!PyArg_ParseTuple(arguments, "ssz:register_backend", &name, &distribution, &path)) return nullptr;
-    check(find_device_type(name) < 0, backend_error, "device '", name,
-          "' already has a backend: ", find_device_type(name) < 0 ? "" : device_type(find_device_type(name)).distribution);
+    if (int taken = find_device_type(name); taken >= 0) {
+      raise(backend_error, "device '", name, "' already has a backend: ", device_type(taken).distribution);
+    }
     check(types.size() < max_device_types, backend_error, "no more than ", max_device_types, " device types can be loaded");
     Registered added;
     added.name = name;
@@ -211,14 +212,9 @@ PyObject* set_backend_loader(PyObject*, PyObject* function) {
   Py_RETURN_NONE;
 }
 
-// The loaded device type of a Python argument: "cpu", device("cpu"), "cuda:1".
-Device loaded_device(PyObject* object) {
-  return device_from_object(object);
-}
-
 PyObject* backend_info(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = loaded_device(argument);
+    Device device = device_from_object(argument);
     const DeviceType& type = device_type(device);
     Ref<> kernels = owned(PyList_New(0));
     for (Operator* op : all_operators()) {
@@ -239,7 +235,7 @@ PyObject* backend_info(PyObject*, PyObject* argument) {
 
 PyObject* memory_statistics(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = loaded_device(argument);
+    Device device = device_from_object(argument);
     cb_memory_statistics result{};
     result.size = sizeof result;
     int32_t status = device_type(device).table->memory_statistics(device.index, &result);
@@ -254,7 +250,7 @@ PyObject* memory_statistics(PyObject*, PyObject* argument) {
 
 PyObject* device_properties(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = loaded_device(argument);
+    Device device = device_from_object(argument);
     const DeviceType& type = device_type(device);
     cb_device_properties result{};
     result.size = sizeof result;
@@ -270,7 +266,7 @@ PyObject* device_properties(PyObject*, PyObject* argument) {
 
 PyObject* empty_cache(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = loaded_device(argument);
+    Device device = device_from_object(argument);
     device_type(device).table->empty_cache(device.index);
     Py_RETURN_NONE;
   });
@@ -278,7 +274,7 @@ PyObject* empty_cache(PyObject*, PyObject* argument) {
 
 PyObject* reset_peak_statistics(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = loaded_device(argument);
+    Device device = device_from_object(argument);
     device_type(device).table->reset_peak_statistics(device.index);
     Py_RETURN_NONE;
   });
@@ -286,7 +282,7 @@ PyObject* reset_peak_statistics(PyObject*, PyObject* argument) {
 
 PyObject* synchronize(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    Device device = loaded_device(argument);
+    Device device = device_from_object(argument);
     int32_t status;
     Py_BEGIN_ALLOW_THREADS;
     status = device_type(device).table->synchronize(device.index);
@@ -301,7 +297,7 @@ PyObject* set_memory_limit(PyObject*, PyObject* arguments) {
     PyObject* object;
     long long bytes;
     if (!PyArg_ParseTuple(arguments, "OL:set_memory_limit", &object, &bytes)) return nullptr;
-    Device device = loaded_device(object);
+    Device device = device_from_object(object);
     int32_t status = device_type(device).table->set_memory_limit(device.index, bytes);
     if (status != CB_OK) raise_backend_failure(device_type(device), "set_memory_limit", status);
     Py_RETURN_NONE;
@@ -310,7 +306,7 @@ PyObject* set_memory_limit(PyObject*, PyObject* arguments) {
 
 PyObject* get_num_threads(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr),
-                   [&] { return PyLong_FromLong(device_type(loaded_device(argument)).table->thread_count()); });
+                   [&] { return PyLong_FromLong(device_type(device_from_object(argument)).table->thread_count()); });
 }
 
 PyObject* set_num_threads(PyObject*, PyObject* arguments) {
@@ -319,7 +315,7 @@ PyObject* set_num_threads(PyObject*, PyObject* arguments) {
     int count;
     if (!PyArg_ParseTuple(arguments, "Oi:set_num_threads", &object, &count)) return nullptr;
     check(count > 0, PyExc_RuntimeError, "set_num_threads expects a positive integer");
-    const DeviceType& type = device_type(loaded_device(object));
+    const DeviceType& type = device_type(device_from_object(object));
     int32_t status = type.table->set_thread_count(count);
     if (status != CB_OK) raise_backend_failure(type, "set_num_threads", status);
     Py_RETURN_NONE;

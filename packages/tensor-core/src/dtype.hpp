@@ -33,7 +33,7 @@ struct DtypeInfo {
   bool floating;
   bool complex;
   bool is_signed;
-  const char* dlpack_or_numpy;  // NumPy's typestr without byte order ("f4"); null for bfloat16
+  const char* numpy_type;  // NumPy's typestr without byte order ("f4"); null for bfloat16
 };
 
 extern const DtypeInfo dtype_infos[dtype_count];

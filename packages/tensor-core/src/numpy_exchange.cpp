@@ -31,8 +31,8 @@ constexpr const char* supported_types =
 std::optional<Dtype> dtype_of_kind(char kind, int size) {
   for (int i = 0; i < dtype_count; ++i) {
     const DtypeInfo& candidate = dtype_infos[i];
-    if (!candidate.dlpack_or_numpy || candidate.itemsize != size) continue;
-    if (candidate.dlpack_or_numpy[0] == kind) return static_cast<Dtype>(i);
+    if (!candidate.numpy_type || candidate.itemsize != size) continue;
+    if (candidate.numpy_type[0] == kind) return static_cast<Dtype>(i);
   }
   return std::nullopt;
 }
@@ -171,7 +171,7 @@ Ref<> copied_array(TensorObject* tensor) {
   const HostBlock block = block_of_tensor(tensor);
   const Ref<> new_array = numpy_function("empty");
   const Ref<> shape = owned(size_object(tensor->sizes));
-  const std::string typestr = text('=', info(tensor->dtype).dlpack_or_numpy);
+  const std::string typestr = text('=', info(tensor->dtype).numpy_type);
   Ref<> array = owned(PyObject_CallFunction(new_array.get(), "Os", shape.get(), typestr.c_str()));
   Py_buffer view;
   if (PyObject_GetBuffer(array.get(), &view, PyBUF_CONTIG) < 0) throw PythonError();

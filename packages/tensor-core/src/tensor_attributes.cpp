@@ -198,7 +198,6 @@ PyObject* clear_history(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// detach_() also lets go of the base: the result is a leaf of its own.
 PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded<>(failure, [&]() -> PyObject* {
     check(count >= 2 && count <= 3, PyExc_TypeError, "_make_subclass(cls, data, requires_grad=False)");
