@@ -1,0 +1,420 @@
+"""Runs the samples and the error inputs of one entry of PyTorch's operator database through both libraries."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from comparison import Difference, aliases, compare, is_nan_or_zero, tensors
+from scope import values_are_compared
+from translate import NotTranslatable, Translator, back, doubled, function, lookup
+
+import candelabra
+import candelabra.autograd
+
+DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.bool)
+
+#: How many samples are also run through ``out=``, which is slower than it is telling.
+OUT_SAMPLES = 6
+
+
+@dataclass
+class Record:
+    """What came of one entry."""
+
+    name: str
+    variant: str = ""
+    samples: int = 0
+    errors: int = 0
+    checks: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def differ(self, kind: str, text: str) -> None:
+        """Take note of a difference; the first forty are kept in words."""
+        self.kinds[kind] += 1
+        if len(self.differences) < 40:
+            self.differences.append(f"{kind}: {text}")
+
+
+def resolve(entry: Any) -> Any:
+    """Candelabra's function for an entry: rewritten when the entry is a function of PyTorch's tests, else found by its name."""
+    try:
+        if (getattr(entry.op, "__module__", None) or "").startswith("torch.testing") and hasattr(entry.op, "__code__"):
+            return function(entry.op)
+        found = lookup(entry.name) or lookup(f"Tensor.{entry.name}")
+        return found if found is not None else function(entry.op)
+    except NotTranslatable:
+        return None
+
+
+def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES) -> Record:
+    """Compare everything about one entry."""
+    record = Record(entry.name, entry.variant_test_name)
+    ours = resolve(entry)
+    if ours is None:
+        record.differ("missing", f"there is no candelabra.{entry.name}")
+        return record
+    for alias in entry.aliases:
+        if lookup(alias.name) is None and lookup(f"Tensor.{alias.name}") is None:
+            record.differ("missing", f"there is no candelabra.{alias.name}, another name of {entry.name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        supported = entry.supported_dtypes("cpu")
+        differentiable = entry.supported_backward_dtypes("cpu") if entry.supports_autograd else set()
+        for dtype in dtypes:
+            if dtype in supported:
+                run_samples(record, entry, ours, dtype, dtype in differentiable)
+        if entry.error_inputs_func is not None:
+            run_errors(record, entry, ours)
+    return record
+
+
+def run_samples(record: Record, entry: Any, ours: Any, dtype: torch.dtype, differentiable: bool) -> None:
+    """All samples of one dtype."""
+    torch.manual_seed(0)
+    try:
+        samples = list(entry.sample_inputs("cpu", dtype, requires_grad=differentiable))
+    except Exception as error:  # The database cannot make samples of this dtype: nothing to compare.
+        record.checks[f"no samples ({type(error).__name__})"] += 1
+        return
+    for number, sample in enumerate(samples):
+        label = f"{str(dtype).removeprefix('torch.')} sample {number} {describe(sample)}"
+        try:
+            run_sample(record, entry, ours, dtype, sample, number, label)
+        except NotTranslatable:
+            record.checks["not translatable"] += 1
+        except Difference as difference:
+            record.differ("value", f"{label}: {difference}")
+
+
+def detached(value: Any) -> Any:
+    """The same arguments without gradients; strides are kept."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):
+        return type(value)(detached(item) for item in value)
+    if isinstance(value, dict):
+        return {key: detached(item) for key, item in value.items()}
+    return value
+
+
+def fresh(value: Any) -> Any:
+    """Copies of tensors with their strides, for calls that write."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):
+        return type(value)(fresh(item) for item in value)
+    if isinstance(value, dict):
+        return {key: fresh(item) for key, item in value.items()}
+    return value
+
+
+def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample: Any, number: int, label: str) -> None:
+    """One sample: the function, its gradient, the method, the in-place variant and ``out=``."""
+    values = values_are_compared(entry.name)
+    arguments = [sample.input, *sample.args]
+    # In-place entries without a function write into their input: PyTorch gets a copy.
+    writes = entry.name.endswith("_") and not entry.name.endswith("__")
+    prepare = fresh if writes else detached
+    their_arguments, their_keywords = prepare(arguments), prepare(sample.kwargs)
+    translate = Translator()
+    own_arguments, own_keywords = translate(prepare(arguments)), translate(prepare(sample.kwargs))
+    try:
+        torch.manual_seed(0)
+        theirs = entry.op(*their_arguments, **their_keywords)
+    except Exception:
+        # A sample that PyTorch itself refuses in this dtype.
+        record.checks["refused by PyTorch"] += 1
+        return
+    record.samples += 1
+    try:
+        result = ours(*own_arguments, **own_keywords)
+    except NotTranslatable:
+        raise
+    except Exception as error:
+        record.differ("raises", f"{label}: {brief(error)}")
+        return
+
+    process = sample.output_process_fn_grad
+    own_process = function(process)
+
+    def reference() -> Any:
+        torch.manual_seed(0)
+        return process(entry.op(*doubled(prepare(arguments)), **doubled(prepare(sample.kwargs))))
+
+    tolerance = entry_tolerance(entry, dtype)
+    compare(process(theirs), own_process(result), reference, values, tolerance=tolerance)
+    record.checks["function"] += 1
+    compare_sharing(
+        record, label, theirs, result, tensors([their_arguments, their_keywords]), tensors([own_arguments, own_keywords])
+    )
+    if dtype in (torch.float64, torch.float32, torch.bfloat16, torch.complex64) and any(
+        tensor.requires_grad for tensor in tensors([arguments, sample.kwargs])
+    ):
+        run_gradient(record, entry, ours, sample, values, label, tolerance)
+    run_method(record, entry, sample, theirs, values, label, reference, tolerance)
+    run_inplace(record, entry, sample, values, label, tolerance)
+    if entry.supports_out and number < OUT_SAMPLES:
+        run_out(record, entry, ours, sample, values, label, tolerance)
+
+
+def entry_tolerance(entry: Any, dtype: torch.dtype) -> tuple[float, float] | None:
+    """The widest tolerance that PyTorch's own tests of this entry use for this dtype."""
+    found = []
+    for decorator in entry.decorators:
+        for override in getattr(decorator, "decorators", [decorator]):
+            tolerance = getattr(override, "args", {}).get(dtype) if isinstance(getattr(override, "args", None), dict) else None
+            if tolerance is not None:
+                found.append((tolerance.rtol, tolerance.atol))
+    return (max(item[0] for item in found), max(item[1] for item in found)) if found else None
+
+
+def compare_sharing(record: Record, label: str, theirs: Any, ours: Any, their_tensors: list[Any], own_tensors: list[Any]) -> None:
+    """View or copy: which argument each result shares memory with, and a view's strides."""
+    their_sharing = aliases(theirs, their_tensors, lambda tensor: tensor.untyped_storage().data_ptr())
+    own_sharing = aliases(ours, own_tensors, lambda tensor: tensor.untyped_storage().data_ptr())
+    for index, (left, right) in enumerate(zip(tensors(theirs), tensors(ours), strict=True)):
+        if left.numel() == 0:
+            continue
+        if left.is_conj() or left.is_neg():
+            # Conjugation is lazy in PyTorch and eager here.
+            continue
+        if (their_sharing[index] < 0) != (own_sharing[index] < 0):
+            wanted = "a copy" if their_sharing[index] < 0 else "a view"
+            record.differ("view or copy", f"{label}: result {index} is not {wanted}")
+        elif their_sharing[index] >= 0 and steps(left) != steps(right):
+            record.differ("view or copy", f"{label}: strides of the view {tuple(right.stride())}, PyTorch {tuple(left.stride())}")
+
+
+def steps(tensor: Any) -> list[int]:
+    """The strides that matter: a dimension of one element has none."""
+    return [stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1]
+
+
+def leaves(value: Any) -> list[Any]:
+    """The tensors that require gradients."""
+    return [tensor for tensor in tensors(value) if tensor.requires_grad]
+
+
+def run_gradient(record: Record, entry: Any, ours: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
+    """The gradients of a random weighting of all outputs."""
+    process = sample.output_process_fn_grad
+
+    def differentiate(double: bool) -> tuple[Any, Any, Any]:
+        convert = doubled if double else (lambda value: value)
+        arguments, keywords = convert([sample.input, *sample.args]), convert(sample.kwargs)
+        inputs = leaves([arguments, keywords])
+        torch.manual_seed(0)
+        outputs = leaves(process(entry.op(*arguments, **keywords)))
+        torch.manual_seed(1)
+        weights = [torch.randn(output.shape, dtype=output.dtype) for output in reference_outputs or outputs]
+        weights = convert(weights)
+        return outputs, weights, torch.autograd.grad(outputs, inputs, weights, allow_unused=True)
+
+    reference_outputs: list[Any] = []
+    try:
+        outputs, weights, theirs = differentiate(False)
+        reference_outputs = [output.detach() for output in outputs]
+    except Exception:
+        # Not differentiable in PyTorch for this sample.
+        return
+    if not outputs:
+        return
+    translate = Translator(requires_grad=True)
+    own_arguments, own_keywords = translate([sample.input, *sample.args]), translate(sample.kwargs)
+    inputs = leaves([own_arguments, own_keywords])
+    try:
+        own_outputs = leaves(function(process)(ours(*own_arguments, **own_keywords)))
+        if len(own_outputs) != len(outputs):
+            record.differ("gradient", f"{label}: {len(own_outputs)} outputs require gradients, in PyTorch {len(outputs)}")
+            return
+        result = candelabra.autograd.grad(own_outputs, inputs, translate(weights), allow_unused=True)
+    except NotTranslatable:
+        raise
+    except Exception as error:
+        record.differ("gradient", f"{label}: {brief(error)}")
+        return
+    record.checks["gradient"] += 1
+    if not values:
+        return
+    for index, (left, right) in enumerate(zip(theirs, result, strict=True)):
+        if left is None or right is None:
+            present = back(right) if left is None and right is not None else left
+            if present is not None and not is_nan_or_zero(present):
+                record.differ(
+                    "gradient",
+                    f"{label}: no gradient of input {index}" if right is None else f"{label}: a gradient of input {index}",
+                )
+            continue
+        try:
+            compare(left, right, lambda index=index: differentiate(True)[2][index], True, f"gradient {index}", tolerance)
+        except Difference as difference:
+            record.differ("gradient", f"{label}: {difference}")
+
+
+def run_method(
+    record: Record, entry: Any, sample: Any, theirs: Any, values: bool, label: str, reference: Any, tolerance: Any
+) -> None:
+    """The method of the same name gives the same."""
+    if entry.method_variant is None or not isinstance(sample.input, torch.Tensor):
+        return
+    compare_variant(record, "method", entry.method_variant, sample, theirs, values, label, reference, tolerance)
+
+
+def compare_variant(
+    record: Record, kind: str, source: Any, sample: Any, theirs: Any, values: bool, label: str, reference: Any, tolerance: Any
+) -> None:
+    """Another way to call the same operator, which PyTorch answered with `theirs`."""
+    try:
+        variant = function(source)
+    except NotTranslatable as missing:
+        record.differ("missing", f"{missing} ({kind})")
+        return
+    translate = Translator()
+    arguments, keywords = translate(fresh([sample.input, *sample.args])), translate(fresh(sample.kwargs))
+    try:
+        result = variant(*arguments, **keywords)
+    except NotTranslatable:
+        raise
+    except Exception as error:
+        record.differ(kind, f"{label}: {brief(error)}")
+        return
+    record.checks[kind] += 1
+    process = sample.output_process_fn_grad
+    try:
+        compare(process(theirs), function(process)(result), reference, values, tolerance=tolerance)
+    except Difference as difference:
+        record.differ(kind, f"{label}: {difference}")
+
+
+def run_inplace(record: Record, entry: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
+    """The in-place method: the same result, written into the input, wherever PyTorch takes the sample."""
+    if entry.inplace_variant is None or sample.broadcasts_input or not isinstance(sample.input, torch.Tensor):
+        return
+
+    def reference() -> Any:
+        torch.manual_seed(0)
+        return entry.inplace_variant(*doubled(fresh([sample.input, *sample.args])), **doubled(fresh(sample.kwargs)))
+
+    try:
+        torch.manual_seed(0)
+        theirs = entry.inplace_variant(*fresh([sample.input, *sample.args]), **fresh(sample.kwargs))
+    except Exception:
+        # The sample does not fit in place (broadcast, promotion): the error inputs ask for the exception.
+        return
+    compare_variant(record, "in place", entry.inplace_variant, sample, theirs, values, label, reference, tolerance)
+
+
+def run_out(record: Record, entry: Any, ours: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
+    """``out=`` receives the result and is returned."""
+    arguments, keywords = detached([sample.input, *sample.args]), detached(sample.kwargs)
+
+    def theirs_into() -> Any:
+        torch.manual_seed(0)
+        plain = entry.op(*arguments, **keywords)
+        out = torch.empty_like(plain) if isinstance(plain, torch.Tensor) else tuple(torch.empty_like(item) for item in plain)
+        torch.manual_seed(0)
+        return entry.op(*arguments, **keywords, out=out)
+
+    def reference() -> Any:
+        torch.manual_seed(0)
+        return entry.op(*doubled(arguments), **doubled(keywords))
+
+    try:
+        theirs = theirs_into()
+    except Exception:
+        # PyTorch takes no `out=` for this sample.
+        return
+    translate = Translator()
+    own_arguments, own_keywords = translate(arguments), translate(keywords)
+    translate_out = Translator()
+    out = translate_out(torch.zeros_like(theirs)) if isinstance(theirs, torch.Tensor) else tuple(
+        translate_out(torch.zeros_like(item)) for item in theirs
+    )  # fmt: skip
+    try:
+        result = ours(*own_arguments, **own_keywords, out=out)
+    except Exception as error:
+        record.differ("out=", f"{label}: {brief(error)}")
+        return
+    record.checks["out="] += 1
+    process = sample.output_process_fn_grad
+    own_process = function(process)
+    try:
+        compare(process(theirs), own_process(result), lambda: process(reference()), values, "out=", tolerance)
+    except Difference as difference:
+        record.differ("out=", f"{label}: {difference}")
+    for given, returned in zip(tensors(out), tensors(result), strict=True):
+        if given is not returned and given.data_ptr() != returned.data_ptr():
+            record.differ("out=", f"{label}: what is returned is not what was given")
+
+
+def run_errors(record: Record, entry: Any, ours: Any) -> None:
+    """Each error input raises an exception of the type that PyTorch raises."""
+    torch.manual_seed(0)
+    try:
+        cases = list(entry.error_inputs("cpu"))
+    except Exception as error:
+        record.checks[f"no error inputs ({type(error).__name__})"] += 1
+        return
+    for number, case in enumerate(cases):
+        sample = case.sample_input
+        label = f"error input {number} {describe(sample)}"
+        try:
+            entry.op(*fresh([sample.input, *sample.args]), **fresh(sample.kwargs))
+        except Exception as error:
+            wanted = error
+        else:
+            # PyTorch 2.13 does not refuse it on the CPU.
+            continue
+        try:
+            translate = Translator()
+            arguments, keywords = translate([sample.input, *sample.args]), translate(sample.kwargs)
+        except (NotTranslatable, RuntimeError):
+            record.checks["not translatable"] += 1
+            continue
+        record.errors += 1
+        try:
+            ours(*arguments, **keywords)
+        except Exception as error:
+            if not same_kind(error, wanted):
+                record.differ("error", f"{label}: {brief(error)}, PyTorch {brief(wanted)}")
+        else:
+            record.differ("error", f"{label}: nothing raised, PyTorch {brief(wanted)}")
+
+
+def same_kind(ours: Exception, theirs: Exception) -> bool:
+    """Whether code that catches PyTorch's exception catches ours: by name for PyTorch's own classes."""
+    names = {kind.__name__ for kind in type(ours).__mro__}
+    return type(theirs).__name__ in names
+
+
+def brief(error: BaseException) -> str:
+    """An exception on one line."""
+    text = " ".join(str(error).split())
+    if not text:
+        text = traceback.format_exception_only(error)[-1].strip()
+    return f"{type(error).__name__}: {text[:160]}"
+
+
+def describe(sample: Any) -> str:
+    """A sample's arguments in short."""
+
+    def short(value: Any) -> str:
+        if isinstance(value, torch.Tensor):
+            plain = "" if value.is_contiguous() else f" strides {tuple(value.stride())}"
+            return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}{plain}"
+        if isinstance(value, (tuple, list)):
+            return "(" + ", ".join(short(item) for item in value) + ")"
+        return repr(value)[:60]
+
+    parts = [
+        short(sample.input),
+        *(short(item) for item in sample.args),
+        *(f"{key}={short(item)}" for key, item in sample.kwargs.items()),
+    ]
+    return f"({', '.join(parts)[:240]})"

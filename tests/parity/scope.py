@@ -1,0 +1,45 @@
+"""Which entries of PyTorch's operator database are compared, and why the others are not."""
+
+from __future__ import annotations
+
+import re
+
+#: Names that are no part of Candelabra, or no part of PyTorch's documented interface, with the reason. Patterns match whole names.
+OUT_OF_SCOPE = [
+    (r"jiterator_.*", "compiles CUDA code from a string; not documented for the CPU"),
+    (r"torch\.ops\..*", "a private operator without a public name"),
+    (r"_.*(?<!__)", "a private name"),
+    (r"masked\..*", "torch.masked"),
+    (r"sparse\..*|to_sparse|.*sparse_sampled_addmm", "sparse tensors"),
+    (r"chalf", "complex32"),
+    (r"ops\..*", "a private operator without a public name"),
+]
+
+#: Entries whose function is reachable only through ``torch.ops``, not by a name of their own.
+PRIVATE_FUNCTIONS = ("torch.ops.", "torch._", "aten::")
+
+#: Operators whose values are drawn at random: shapes, dtypes and errors are compared, values are not.
+RANDOM = re.compile(
+    r"(cauchy|exponential|geometric|log_normal|uniform|normal|bernoulli|multinomial|poisson|randn?(_like)?|randint(_like)?"
+    r"|nn\.functional\.(rrelu|.*dropout.*|gumbel_softmax|scaled_dot_product_attention_dropout|fractional_max_pool[23]d)"
+    r"|native_dropout|svd_lowrank|pca_lowrank|lobpcg)"
+)
+
+#: Operators that return memory without writing it: values mean nothing.
+UNINITIALIZED = re.compile(r"(new_)?empty(_like|_strided|_permuted)?|new_empty_strided|resize_|resize_as_")
+
+#: Where Candelabra differs from PyTorch and means to, or cannot do otherwise: name to reason. They count as different all the same.
+DIFFERENCES: dict[str, str] = {}
+
+
+def out_of_scope(name: str) -> str | None:
+    """The reason why this name is not compared, or None when it is."""
+    for pattern, reason in OUT_OF_SCOPE:
+        if re.fullmatch(pattern, name):
+            return reason
+    return None
+
+
+def values_are_compared(name: str) -> bool:
+    """Whether two runs of this operator, with different generators, give the same values."""
+    return not (RANDOM.fullmatch(name) or UNINITIALIZED.fullmatch(name))
