@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def arguments() -> argparse.Namespace:
 def work(options: argparse.Namespace) -> None:
     """A worker: run the entries whose numbers come by standard input, and answer each with a line of JSON."""
     import torch
-    from runner import DTYPES, run_entry
+    from runner import DTYPES, Record, run_entry
     from torch.testing._internal.common_methods_invocations import op_db
 
     import candelabra
@@ -48,7 +49,12 @@ def work(options: argparse.Namespace) -> None:
     candelabra.set_num_threads(1)
     dtypes = tuple(dtype for dtype in DTYPES if not options.dtype or str(dtype).removeprefix("torch.") in options.dtype)
     for line in sys.stdin:
-        record = run_entry(op_db[int(line)], dtypes)
+        entry = op_db[int(line)]
+        try:
+            record = run_entry(entry, dtypes)
+        except Exception:
+            record = Record(entry.name, entry.variant_test_name)
+            record.differ("crash", "the comparison itself failed: " + traceback.format_exc().replace("\n", " / "))
         print("PARITY " + json.dumps(vars(record)), flush=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from comparison import Difference, aliases, compare, is_nan_or_zero, tensors
-from scope import values_are_compared
+from scope import TIES, values_are_compared
 from translate import NotTranslatable, Translator, back, doubled, function, lookup
 
 import candelabra
@@ -142,13 +142,14 @@ def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample
 
     process = sample.output_process_fn_grad
     own_process = function(process)
+    settled = settle_ties(entry.name, sample, theirs, result)
 
     def reference() -> Any:
         torch.manual_seed(0)
         return process(entry.op(*doubled(prepare(arguments)), **doubled(prepare(sample.kwargs))))
 
     tolerance = entry_tolerance(entry, dtype)
-    compare(process(theirs), own_process(result), reference, values, tolerance=tolerance)
+    compare(process(theirs), own_process(settled), reference, values, tolerance=tolerance)
     record.checks["function"] += 1
     compare_sharing(
         record, label, theirs, result, tensors([their_arguments, their_keywords]), tensors([own_arguments, own_keywords])
@@ -156,11 +157,43 @@ def run_sample(record: Record, entry: Any, ours: Any, dtype: torch.dtype, sample
     if dtype in (torch.float64, torch.float32, torch.bfloat16, torch.complex64) and any(
         tensor.requires_grad for tensor in tensors([arguments, sample.kwargs])
     ):
-        run_gradient(record, entry, ours, sample, values, label, tolerance)
+        # The gradient of equal elements goes to the one that was chosen.
+        run_gradient(record, entry, ours, sample, values and settled is result, label, tolerance)
     run_method(record, entry, sample, theirs, values, label, reference, tolerance)
     run_inplace(record, entry, sample, values, label, tolerance)
     if entry.supports_out and number < OUT_SAMPLES:
         run_out(record, entry, ours, sample, values, label, tolerance)
+
+
+def settle_ties(name: str, sample: Any, theirs: Any, ours: Any) -> Any:
+    """Our result, with PyTorch's indices where ours point at elements that are equal to those that PyTorch's point at."""
+    if name not in TIES:
+        return ours
+    indices, own_indices = (theirs, ours) if isinstance(theirs, torch.Tensor) else (theirs[-1], ours[-1])
+    if sample.kwargs.get("stable") or indices.dtype != torch.int64 or tuple(indices.shape) != tuple(own_indices.shape):
+        return ours
+    position = TIES[name]
+    dim = sample.kwargs.get("dim", sample.args[position] if len(sample.args) > position else -1)
+    source, chosen = sample.input.detach(), back(own_indices)
+    if not isinstance(dim, int) or (chosen.numel() and not 0 <= int(chosen.min()) <= int(chosen.max()) < max(source.shape or [1])):
+        return ours
+    if chosen.ndim == source.ndim - 1:
+        chosen, indices = chosen.unsqueeze(dim), indices.unsqueeze(dim)
+    if chosen.ndim != source.ndim:
+        return ours
+    if torch.equal(chosen, indices):
+        return ours
+    picked, wanted = source.gather(dim, chosen), source.gather(dim, indices)
+    if not torch.equal(picked.nan_to_num(), wanted.nan_to_num()):
+        return ours
+    expected = Translator()(theirs if isinstance(theirs, torch.Tensor) else theirs[-1])
+    return (
+        expected
+        if isinstance(theirs, torch.Tensor)
+        else type(ours)._make((*ours[:-1], expected))
+        if hasattr(ours, "_make")
+        else (*ours[:-1], expected)
+    )
 
 
 def entry_tolerance(entry: Any, dtype: torch.dtype) -> tuple[float, float] | None:
@@ -285,9 +318,11 @@ def compare_variant(
         record.differ(kind, f"{label}: {brief(error)}")
         return
     record.checks[kind] += 1
-    process = sample.output_process_fn_grad
+    process, name = sample.output_process_fn_grad, record.name
     try:
-        compare(process(theirs), function(process)(result), reference, values, tolerance=tolerance)
+        compare(
+            process(theirs), function(process)(settle_ties(name, sample, theirs, result)), reference, values, tolerance=tolerance
+        )
     except Difference as difference:
         record.differ(kind, f"{label}: {difference}")
 
@@ -345,7 +380,14 @@ def run_out(record: Record, entry: Any, ours: Any, sample: Any, values: bool, la
     process = sample.output_process_fn_grad
     own_process = function(process)
     try:
-        compare(process(theirs), own_process(result), lambda: process(reference()), values, "out=", tolerance)
+        compare(
+            process(theirs),
+            own_process(settle_ties(entry.name, sample, theirs, result)),
+            lambda: process(reference()),
+            values,
+            "out=",
+            tolerance,
+        )
     except Difference as difference:
         record.differ("out=", f"{label}: {difference}")
     for given, returned in zip(tensors(out), tensors(result), strict=True):

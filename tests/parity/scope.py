@@ -28,6 +28,10 @@ RANDOM = re.compile(
 #: Operators that return memory without writing it: values mean nothing.
 UNINITIALIZED = re.compile(r"(new_)?empty(_like|_strided|_permuted)?|new_empty_strided|resize_|resize_as_")
 
+#: Operators that may point at any of several equal elements, with the position of `dim` among the arguments after the input: what
+#: their indices point at is compared, unless a stable order is asked for.
+TIES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0}
+
 #: Where Candelabra differs from PyTorch and means to, or cannot do otherwise: name to reason. They count as different all the same.
 DIFFERENCES: dict[str, str] = {}
 
