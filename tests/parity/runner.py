@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from comparison import Difference, aliases, compare, is_nan_or_zero, tensors
+from comparison import Difference, aliases, compare, fields, is_nan_or_zero, tensors
 from scope import TIES, values_are_compared
 from translate import NotTranslatable, Translator, back, doubled, function, lookup
 
@@ -186,14 +186,10 @@ def settle_ties(name: str, sample: Any, theirs: Any, ours: Any) -> Any:
     picked, wanted = source.gather(dim, chosen), source.gather(dim, indices)
     if not torch.equal(picked.nan_to_num(), wanted.nan_to_num()):
         return ours
-    expected = Translator()(theirs if isinstance(theirs, torch.Tensor) else theirs[-1])
-    return (
-        expected
-        if isinstance(theirs, torch.Tensor)
-        else type(ours)._make((*ours[:-1], expected))
-        if hasattr(ours, "_make")
-        else (*ours[:-1], expected)
-    )
+    if isinstance(theirs, torch.Tensor):
+        return Translator()(theirs)
+    settled = (*ours[:-1], Translator()(theirs[-1]))
+    return type(ours)(*settled) if fields(ours) else settled
 
 
 def entry_tolerance(entry: Any, dtype: torch.dtype) -> tuple[float, float] | None:

@@ -122,13 +122,12 @@ def function(source: Any) -> Any:
         result = types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, closure)
         result.__kwdefaults__ = source.__kwdefaults__
         return result
-    name = getattr(source, "__name__", None)
     for path in places(source):
         found = lookup(path)
         if found is not None:
             return found
-    if name is not None and (getattr(source, "__module__", None) or "").startswith("torch"):
-        raise NotTranslatable(f"the function {name}")
+    if places(source):
+        raise NotTranslatable(f"there is no candelabra.{places(source)[0]}")
     return source
 
 
