@@ -189,7 +189,8 @@ def settle_ties(name: str, sample: Any, theirs: Any, ours: Any) -> Any:
     if isinstance(theirs, torch.Tensor):
         return Translator()(theirs)
     settled = (*ours[:-1], Translator()(theirs[-1]))
-    return type(ours)(*settled) if fields(ours) else settled
+    # Operators return struct sequences, composites named tuples.
+    return type(ours)(settled) if hasattr(ours, "n_fields") else type(ours)(*settled) if fields(ours) else settled
 
 
 def entry_tolerance(entry: Any, dtype: torch.dtype) -> tuple[float, float] | None:
