@@ -246,6 +246,17 @@ def bench(session: nox.Session) -> None:
     session.run("python", str(ROOT / "benchmarks" / "compare.py"), *session.posargs)
 
 
+@nox.session
+def parity(session: nox.Session) -> None:
+    """PyTorch's operator database through both libraries: a table, also written to docs/parity.md."""
+    install(session, DEMO_PACKAGES, "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm")
+    table = (
+        [] if any(argument.startswith("--only") for argument in session.posargs) else ["--write", str(ROOT / "docs" / "parity.md")]
+    )
+    session.chdir(session.create_tmp())
+    session.run("python", str(ROOT / "tests" / "parity"), "--jobs", "2", "--require", "97", *table, *session.posargs)
+
+
 SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 
 
