@@ -257,6 +257,17 @@ def parity(session: nox.Session) -> None:
     session.run("python", str(ROOT / "tests" / "parity"), "--jobs", "2", "--require", "97", *table, *session.posargs)
 
 
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation into docs/_build/: a page an operator from its docstring, the packages, the coverage by backend."""
+    install(session, DEMO_PACKAGES, "numpy", "sphinx", "furo", "myst-parser")
+    session.run("python", str(ROOT / "tools" / "make_coverage.py"))
+    session.run(
+        "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),
+        str(ROOT / "docs" / "_build"), *session.posargs,
+    )  # fmt: skip
+
+
 SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 
 

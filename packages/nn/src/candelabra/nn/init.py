@@ -1,6 +1,6 @@
 """Initialization: all functions fill a tensor in place, without recording it, and return it.
 
-Fans: of a weight (out, in, *kernel), ``fan_in = in * product(kernel)`` and ``fan_out = out * product(kernel)``.
+Fans: of a weight ``(out, in, *kernel)``, ``fan_in = in * product(kernel)`` and ``fan_out = out * product(kernel)``.
 """
 
 from __future__ import annotations

@@ -168,6 +168,8 @@ class Conv2d(_Convolution):
     padding_mode
         What is added: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
 
+    Notes
+    -----
     Shapes: input (N, C_in, H, W) or (C_in, H, W); output (N, C_out, H_out, W_out) with
     ``H_out = (H + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``, W_out the same. The weight is of shape
     (out_channels, in_channels / groups, kernel height, kernel width); it and the bias start uniform in :math:`\pm 1 / \sqrt{fan\_in}`.

@@ -25,6 +25,8 @@ class Embedding(Module):
     max_norm, norm_type
         Rows that are looked up are first scaled down, in place, to have at most this norm.
 
+    Notes
+    -----
     Shapes: input (...) of int64 or int32, output (..., embedding_dim).
 
     Examples

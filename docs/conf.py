@@ -1,0 +1,25 @@
+"""How Sphinx builds the documentation: ``python3 -m nox -s docs``."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import operator_pages  # noqa: E402
+
+project = "Candelabra"
+author = "The Candelabra developers"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+html_theme = "furo"
+html_title = "Candelabra"
+exclude_patterns = ["_build"]
+myst_heading_anchors = 4
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+autodoc_member_order = "groupwise"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+# One long page a module would otherwise list every method of every base class in the sidebar.
+toc_object_entries = False
+
+operator_pages.write(Path(__file__).parent / "reference")

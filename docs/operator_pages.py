@@ -1,0 +1,268 @@
+"""Writes the pages of the reference, one for each public operator and function, from its docstring; `conf.py` runs this on each build.
+
+A page says what the operator computes, how it is called, what kind it is, and in which files its parts are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sphinx.ext.napoleon import Config
+from sphinx.ext.napoleon.docstring import NumpyDocstring
+
+import candelabra
+from candelabra._C import Operator
+from candelabra.catalogue import FAMILIES, OPERATORS
+from candelabra.catalogue.declaration import COMPOSITE, CORE, HIDDEN, VIEW
+
+ROOT = Path(__file__).parent.parent
+#: The namespaces that have operators, in the order in which a name's page is chosen.
+NAMESPACES = ("", "linalg", "nn.functional")
+FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
+#: Files of an operator's parts, by family.
+PARTS = {
+    "declared in": "packages/tensor-core/python/candelabra/catalogue/{family}.py",
+    "shape rule": "packages/tensor-core/src/shapes/{family}.cpp",
+    "CPU kernel": "packages/backend-cpu/src/kernels/{family}.cpp",
+    "CUDA kernel": "packages/backend-cuda/src/kernels/{family}.cu",
+    "gradient": "packages/autograd/src/candelabra/autograd/derivatives/{family}.py",
+    "composite of": "packages/tensor-core/python/candelabra/composite/{family}.py",
+    "reference": "packages/tensor-core/python/candelabra/testing/reference/{family}.py",
+    "test": "packages/backend-cpu/tests/test_{family}.py",
+}
+
+
+@dataclass
+class Entry:
+    """What a page is about."""
+
+    name: str
+    target: Any
+    family: str
+    others: list[str] = field(default_factory=list)
+
+    @property
+    def is_operator(self) -> bool:
+        return isinstance(self.target, Operator)
+
+
+def namespace(name: str) -> Any:
+    """``candelabra`` and what is under it."""
+    return importlib.import_module(f"candelabra.{name}") if name else candelabra
+
+
+def public_names(name: str) -> list[str]:
+    """The functions that a namespace shows; modules, types and constants are not among them."""
+    module = namespace(name)
+    names = getattr(module, "__all__", None) or [item for item in dir(module) if not item.startswith("_")]
+    if not name:
+        names = sorted({*names, *dir(module), *candelabra.assembly.NN_FUNCTIONS})
+    found = []
+    for item in names:
+        target = getattr(module, item, None)
+        ours = str(getattr(target, "__module__", "")).startswith("candelabra")
+        if not item.startswith("_") and (isinstance(target, Operator) or inspect.isroutine(target) and ours):
+            found.append(item)
+    return found
+
+
+def family_of(target: Any, space: str) -> str:
+    """The family of an operator; of a function, the file that it is written in."""
+    if isinstance(target, Operator):
+        name = target.name
+        return FAMILY_OF.get(name) or FAMILY_OF.get(name.removesuffix("_")) or "other"
+    if space == "nn.functional":
+        return f"nn.functional: {file_of(target)}"
+    if space:
+        return space
+    return file_of(target)
+
+
+def file_of(target: Any) -> str:
+    """The stem of the file that a function is written in; what is written in C++ counts as the core's."""
+    code = getattr(inspect.unwrap(target), "__code__", None)
+    if code is None:
+        return "settings"
+    path = Path(code.co_filename)
+    return path.stem if path.parent.name in ("composite", "functional") else "settings"
+
+
+def collect() -> dict[str, Entry]:
+    """Every public operator and function by its first name; further names go with it."""
+    entries: dict[int, Entry] = {}
+    keep = []
+    for space in NAMESPACES:
+        for item in public_names(space):
+            target = getattr(namespace(space), item)
+            keep.append(target)
+            name = ".".join(filter(None, ["candelabra", space, item]))
+            if id(target) in entries:
+                entries[id(target)].others.append(name)
+            elif not (isinstance(target, Operator) and target.functional is not None):
+                entries[id(target)] = Entry(name, target, family_of(target, space))
+    for name in dir(candelabra.Tensor):
+        target = inspect.getattr_static(candelabra.Tensor, name)
+        if name.startswith("_"):
+            continue
+        if isinstance(target, Operator) and target.functional is not None:
+            target = target.functional
+        if id(target) in entries:
+            entries[id(target)].others.append(f"Tensor.{name}")
+        elif inspect.isroutine(target) or isinstance(target, Operator):
+            keep.append(target)
+            entries[id(target)] = Entry(f"candelabra.Tensor.{name}", target, family_of(target, ""))
+    return {entry.name: entry for entry in sorted(entries.values(), key=lambda entry: entry.name)}
+
+
+def signature(entry: Entry) -> str:
+    """The parameters as Python writes them, without annotations."""
+    if entry.is_operator:
+        return schema_signature(entry.target.schema)
+    written = re.match(r"\w+(\(.*\))", inspect.cleandoc(entry.target.__doc__ or ""))
+    try:
+        parameters = inspect.signature(entry.target)
+    except (TypeError, ValueError):
+        return written[1] if written else "(...)"
+    plain = [parameter.replace(annotation=parameter.empty) for parameter in parameters.parameters.values()]
+    text = str(parameters.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    # The representation of a default that is no literal cannot be parsed as one.
+    return re.sub(r"<[^>]*>", "...", text)
+
+
+def schema_signature(schema: str) -> str:
+    """``sum(Tensor self, int[]? dim=None, ...) -> Tensor`` as ``(input, dim=None, ...)``."""
+    inside = schema[schema.index("(") + 1 : schema.index(") ->")]
+    parts = []
+    for part in filter(None, re.split(r", (?![^()\[\]]*[)\]])", inside)):
+        words = part.split(" ", 1)
+        parts.append(
+            part if part == "*" else words[-1].replace("self", "input", 1) if words[-1].split("=")[0] == "self" else words[-1]
+        )
+    return f"({', '.join(parts)})"
+
+
+def kind(entry: Entry) -> str:
+    """Primitive, composite, view, or function."""
+    if not entry.is_operator:
+        return "function, made of operators"
+    tags = entry.target.tags
+    if tags & VIEW:
+        return "view: the core returns it without a kernel"
+    if tags & CORE:
+        return "done by the core on every device"
+    return "composite: a decomposition, which a backend may override" if tags & COMPOSITE else "primitive: backends have a kernel"
+
+
+def parts(entry: Entry) -> list[tuple[str, str]]:
+    """Where the parts of an operator are; of a function, where it is written."""
+    if entry.is_operator:
+        family = FAMILY_OF.get(entry.target.name) or FAMILY_OF.get(entry.target.name.removesuffix("_"), "")
+        found = [(part, path.format(family=family)) for part, path in PARTS.items()]
+        if not entry.target.tags & COMPOSITE:
+            found = [item for item in found if item[0] != "composite of"]
+        return [item for item in found if family and (ROOT / item[1]).exists()]
+    code = getattr(inspect.unwrap(entry.target), "__code__", None)
+    if code is None or not Path(code.co_filename).is_relative_to(ROOT):
+        return []
+    return [("written in", str(Path(code.co_filename).relative_to(ROOT)))]
+
+
+def text_of(target: Any) -> str:
+    """The docstring; without its first line where that is the signature, as C++ has to write it."""
+    text = inspect.cleandoc(target.__doc__ or "")
+    head, _, rest = text.partition("\n\n")
+    return rest if re.fullmatch(r"\w+\(.*\)( -> .*)?", head) else text
+
+
+def docstring(target: Any) -> list[str]:
+    """The docstring as reStructuredText."""
+    text = text_of(target)
+    config = Config(napoleon_use_rtype=False, napoleon_use_param=True)
+    return NumpyDocstring(text, config, what="function").lines()
+
+
+def page(entry: Entry) -> str:
+    """The page of one entry."""
+    title = entry.name
+    lines = [title, "=" * len(title), "", f".. py:function:: {entry.name}{signature(entry)}", ""]
+    lines += [f"   {line}" if line else "" for line in docstring(entry.target)]
+    lines += ["", ".. list-table::", "   :widths: 20 80", ""]
+    rows = [("kind", kind(entry))]
+    if entry.others:
+        rows.append(("also", ", ".join(f"``{name}``" for name in entry.others)))
+    if entry.is_operator and entry.target.inplace is not None and not entry.target.tags & HIDDEN:
+        rows.append(("in place", f"``Tensor.{entry.target.inplace.name}``"))
+    rows += [(part, f"``{path}``") for part, path in parts(entry)]
+    for left, right in rows:
+        lines += [f"   * - {left}", f"     - {right}"]
+    return "\n".join(lines) + "\n"
+
+
+def summary(target: Any) -> str:
+    """The first sentence of a docstring."""
+    text = text_of(target).split("\n\n")[0].replace("\n", " ")
+    return text.split(". ")[0].rstrip(".") + "."
+
+
+def family_page(family: str, entries: list[Entry]) -> str:
+    """The table of a family, which also places its pages in the navigation."""
+    lines = [family, "=" * len(family), "", ".. list-table::", "   :widths: 35 65", ""]
+    for entry in entries:
+        lines += [f"   * - :py:func:`{entry.name.removeprefix('candelabra.')} <{entry.name}>`", f"     - {summary(entry.target)}"]
+    lines += ["", ".. toctree::", "   :hidden:", ""]
+    lines += [f"   {entry.name}" for entry in entries]
+    return "\n".join(lines) + "\n"
+
+
+def index_page(families: dict[str, list[Entry]]) -> str:
+    """All families."""
+    title = "Operators and functions"
+    lines = [
+        title,
+        "=" * len(title),
+        "",
+        f"{sum(map(len, families.values()))} of them, by family.",
+        "",
+        ".. toctree::",
+        "   :maxdepth: 1",
+        "",
+    ]
+    lines += [f"   {file_name(family)}" for family in sorted(families)]
+    return "\n".join(lines) + "\n"
+
+
+def file_name(family: str) -> str:
+    """The name of a family's page, which must not be that of an operator."""
+    return "family-" + re.sub(r"[^a-z0-9]+", "-", family.lower())
+
+
+def write(folder: Path) -> int:
+    """Write all pages; leave those alone that have not changed, so that Sphinx need not read them again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    families: dict[str, list[Entry]] = {}
+    pages: dict[str, str] = {}
+    entries = collect()
+    for entry in entries.values():
+        families.setdefault(entry.family, []).append(entry)
+        pages[f"{entry.name}.rst"] = page(entry)
+    for family, members in families.items():
+        pages[f"{file_name(family)}.rst"] = family_page(family, members)
+    pages["index.rst"] = index_page(families)
+    for old in folder.glob("*.rst"):
+        if old.name not in pages:
+            old.unlink()
+    for name, text in pages.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+    return len(entries)
+
+
+def undocumented() -> list[str]:
+    """Operators of the catalogue without a docstring."""
+    return [name for name, operator in OPERATORS.items() if not operator.__doc__ and not operator.tags & HIDDEN]
