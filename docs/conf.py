@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import operator_pages  # noqa: E402
+import operator_pages
 
 project = "Candelabra"
 author = "The Candelabra developers"

@@ -66,7 +66,7 @@ def public_names(name: str) -> list[str]:
     for item in names:
         target = getattr(module, item, None)
         ours = str(getattr(target, "__module__", "")).startswith("candelabra")
-        if not item.startswith("_") and (isinstance(target, Operator) or inspect.isroutine(target) and ours):
+        if not item.startswith("_") and (isinstance(target, Operator) or (inspect.isroutine(target) and ours)):
             found.append(item)
     return found
 
