@@ -459,7 +459,7 @@ _SAMPLERS: dict[str, Any] = {
     "remainder": lambda d: [call(d(3, low=3.1, high=3.4), d(3, low=0.9, high=0.95)), call(d(3, low=0.1, high=0.4), 0.7)],
     "fmod": lambda d: [call(d(3, low=3.1, high=3.4), d(3, low=0.9, high=0.95)), call(d(3, low=-0.4, high=-0.1), 0.7)],
     "pow": _pow, "maximum": _extrema, "minimum": _extrema, "fmax": _extrema, "fmin": _extrema,
-    "atan2": _binary("away", first="away"), "hypot": _binary("away", first="away"), "copysign": _binary("away", first="away"),
+    "atan2": _binary("away", first="away", number=None, left=None), "hypot": _binary("away", first="away", number=None, left=None), "copysign": _binary("away", first="away", left=None), "nextafter": _binary("away", number=None, left=None),
     "xlogy": lambda d: [call(d(2, 3), d.positive(2, 3)), call(d(2, 3), d.positive(3)), call(d(3), 1.5), call(1.5, d.positive(3))],
     "logaddexp": _binary(number=None, left=None), "logaddexp2": _binary(number=None, left=None),
     # three arguments

@@ -258,6 +258,11 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
   }
 }
 
+// Whether a Python number may stand for this tensor argument.
+static bool takes_number(const Call& call, int index) {
+  return (call.op.tags & tag_numbers) && (index > 0 || !(call.in_place || (call.op.tags & tag_tensor_first)));
+}
+
 bool parse(Call& call, Given& given) {
   const Schema& schema = call.op.schema;
   bool requires_grad = false, any_tensor = false, any_number = false;
@@ -276,12 +281,12 @@ bool parse(Call& call, Given& given) {
         any_tensor = true;
       } else if (value == Py_None && parameter.optional) {
         continue;
-      } else if ((call.op.tags & tag_numbers) && !(call.in_place && i == 0) && is_number(value)) {
+      } else if (takes_number(call, i) && is_number(value)) {
         argument.kind = ArgumentKind::Number;
         argument.scalar = scalar_from_object(value);
         any_number = true;
       } else {
-        wrong_type(call.op, i, (call.op.tags & tag_numbers) ? "Tensor or Number" : "Tensor", value);
+        wrong_type(call.op, i, takes_number(call, i) ? "Tensor or Number" : "Tensor", value);
       }
       continue;
     }

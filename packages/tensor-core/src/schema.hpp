@@ -23,6 +23,7 @@ enum Tag : uint32_t {
   tag_nondeterministic = 1024,
   tag_no_out = 2048,
   tag_core = 4096,
+  tag_tensor_first = 8192,
 };
 
 enum class ParameterType : uint8_t {

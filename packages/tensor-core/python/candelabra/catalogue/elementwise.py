@@ -1,6 +1,6 @@
 """Elementwise arithmetic, mathematics, comparison and logic."""
 
-from .declaration import COMPOSITE, FUNCTION_ONLY, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, document, operator
+from .declaration import COMPOSITE, FUNCTION_ONLY, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, TENSOR_FIRST, document, operator
 
 
 def _unary(name: str, sentence: str, given: str, shown: str, result: str = "of the dtype of `input`", kind: str = "Tensor") -> str:
@@ -143,12 +143,13 @@ _BOOL = "Tensor: of dtype bool and the shape that the arguments broadcast to"
 
 
 def _binary(
-    name: str, sentence: str, given: str, shown: str, returns: str = _PROMOTED, number: bool = True, **parameters: str
+    name: str, sentence: str, given: str, shown: str, returns: str = _PROMOTED, tags: int = NUMBERS, **parameters: str
 ) -> str:
-    kind = "Tensor or number" if number else "Tensor"
+    first = "Tensor or number" if tags & NUMBERS and not tags & TENSOR_FIRST else "Tensor"
+    second = "Tensor or number" if tags & NUMBERS else "Tensor"
     return document(
         sentence, f">>> candelabra.{name}({given})\n{shown}",
-        input=f"{kind}: the first argument", other=f"{kind}: the second argument", **parameters, returns=returns,
+        input=f"{first}: the first argument", other=f"{second}: the second argument", **parameters, returns=returns,
     )  # fmt: skip
 
 
@@ -173,21 +174,20 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=NUMBERS | COMPOSITE,
+    "rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=NUMBERS | TENSOR_FIRST | COMPOSITE,
     doc=_binary("rsub", "Subtract the other way round: ``other - alpha * input``.", "candelabra.tensor([1, 2]), 10", "tensor([9, 8])",
-                alpha="number: multiplies `input`"),
+                tags=NUMBERS | TENSOR_FIRST, alpha="number: multiplies `input`"),
 )  # fmt: skip
 for name, sentence, given, shown in (
     ("floor_divide", "Divide and round down.", "candelabra.tensor([7, -7]), 2", "tensor([ 3, -4])"),
     ("remainder", "Compute the remainder of a division rounded down; it has the sign of `other`.", "candelabra.tensor([7, -7]), 3", "tensor([1, 2])"),
     ("fmod", "Compute the remainder of a division rounded towards zero; it has the sign of `input`.", "candelabra.tensor([7, -7]), 3", "tensor([ 1, -1])"),
 ):  # fmt: skip
+    numbers = NUMBERS | TENSOR_FIRST if name == "fmod" else NUMBERS
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor",
-        shape="binary",
-        tags=INPLACE | NUMBERS,
-        doc=_binary(name, sentence, given, shown),
-    )
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | numbers,
+        doc=_binary(name, sentence, given, shown, tags=numbers),
+    )  # fmt: skip
 operator(
     "pow(Tensor self, Tensor exponent) -> Tensor", shape="binary", tags=INPLACE | NUMBERS,
     doc=document(
@@ -202,9 +202,7 @@ for name, sentence, shown in (
     ("fmax", "Take the larger of two elements; where one is NaN, the other.", "tensor([2., 3.])"),
     ("fmin", "Take the smaller of two elements; where one is NaN, the other.", "tensor([1., 3.])"),
 ):
-    operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", doc=_binary(name, sentence, _NAN_PAIR, shown, number=False)
-    )
+    operator(f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0))
 for name, sentence, given, shown in (
     ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])"),
     ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])"),
@@ -214,9 +212,10 @@ for name, sentence, given, shown in (
     ("logaddexp2", "Compute ``log2(2**input + 2**other)`` without overflow on the way.", "candelabra.tensor([1000.0]), candelabra.tensor([1000.0])", "tensor([1001.])"),
     ("nextafter", "Return the next number of the dtype after `input` in the direction of `other`.", "candelabra.tensor([1.0]), candelabra.tensor([2.0])", "tensor([1.0000])"),
 ):  # fmt: skip
+    numbers = {"copysign": NUMBERS | TENSOR_FIRST, "xlogy": NUMBERS}.get(name, 0)
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=INPLACE | NUMBERS,
-        doc=_binary(name, sentence, given, shown, _PROMOTED + "; integers become the default dtype"),
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=INPLACE | numbers,
+        doc=_binary(name, sentence, given, shown, _PROMOTED + "; integers become the default dtype", tags=numbers),
     )  # fmt: skip
 operator(
     "heaviside(Tensor self, Tensor values) -> Tensor", shape="binary", tags=INPLACE | NONDIFFERENTIABLE,
@@ -248,9 +247,10 @@ for name, sentence, given, shown in (
     ("logical_or", "Tell where at least one argument is not zero.", "candelabra.tensor([0, 0]), candelabra.tensor([0, 1])", "tensor([False,  True])"),
     ("logical_xor", "Tell where exactly one argument is not zero.", "candelabra.tensor([1, 0]), candelabra.tensor([1, 1])", "tensor([False,  True])"),
 ):  # fmt: skip
+    numbers = 0 if name.startswith("logical") else NUMBERS | TENSOR_FIRST
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="compare", tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
-        doc=_binary(name, sentence, given, shown, _BOOL),
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="compare", tags=INPLACE | NONDIFFERENTIABLE | numbers,
+        doc=_binary(name, sentence, given, shown, _BOOL, tags=numbers),
     )  # fmt: skip
 
 # ---- three arguments
@@ -267,7 +267,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape="clamp", tags=INPLACE | NUMBERS,
+    "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape="clamp", tags=INPLACE | NUMBERS | TENSOR_FIRST,
     doc=document(
         "Raise elements below `min` to it, and lower elements above `max` to it.",
         ">>> candelabra.clamp(candelabra.tensor([-2.0, 0.5, 2.0]), -1, 1)\ntensor([-1.0000,  0.5000,  1.0000])",
@@ -279,7 +279,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float", tags=INPLACE | NUMBERS,
+    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float", tags=INPLACE | NUMBERS | TENSOR_FIRST,
     doc=document(
         "Go from `input` towards `end`: ``input + weight * (end - input)``.",
         ">>> candelabra.lerp(candelabra.tensor([0.0, 10.0]), candelabra.tensor([1.0, 20.0]), 0.5)\ntensor([ 0.5000, 15.0000])",

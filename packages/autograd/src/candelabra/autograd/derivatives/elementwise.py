@@ -282,11 +282,13 @@ derivative(
 )
 
 
-def _not_implemented(grad: Tensor) -> Tensor:
-    raise NotImplementedError("the derivative for 'nextafter' is not implemented.")
-
-
-derivative("nextafter", broadcast=True, self=_not_implemented, other=_not_implemented)
+# One step up or down, whatever `other` is; none where they are equal.
+derivative(
+    "nextafter",
+    broadcast=True,
+    self=lambda grad, self, other: masked(grad, self != other),
+    other=lambda grad: candelabra.zeros_like(grad),
+)
 
 # ---- three arguments
 

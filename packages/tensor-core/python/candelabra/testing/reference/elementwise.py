@@ -181,9 +181,10 @@ for _name, _function in (("bitwise_and", np.bitwise_and), ("bitwise_or", np.bitw
 binary("bitwise_left_shift", np.left_shift, ("int32", "int64"), low=0, high=5)
 binary("bitwise_right_shift", np.right_shift, INTEGERS, low=0, high=5)
 for _name, _function in (
-    ("eq", np.equal), ("ne", np.not_equal), ("logical_and", np.logical_and), ("logical_or", np.logical_or),
-    ("logical_xor", np.logical_xor),
+    ("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor),
 ):  # fmt: skip
+    binary(_name, _function, ALL, number=None, low=-2, high=2)
+for _name, _function in (("eq", np.equal), ("ne", np.not_equal)):
     binary(_name, _function, ALL, low=-2, high=2)
 for _name, _function in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
     binary(_name, _function, (*BOOLEAN, *REAL), low=-2, high=2)
