@@ -439,7 +439,7 @@ _SAMPLERS: dict[str, Any] = {
     # one argument
     "neg": _unary(), "sign": _unary("away"), "sgn": _unary("away"), "floor": _unary(low=0.1, high=0.9), "ceil": _unary(low=0.1, high=0.9),
     "trunc": _unary(low=0.1, high=0.9), "frac": _unary(low=0.1, high=0.9), "round": _unary(low=0.6, high=0.9), "square": _unary(),
-    "positive": _unary(), "conj_physical": _unary(), "relu": _unary("away"), "nan_to_num": _unary(),
+    "conj_physical": _unary(), "relu": _unary("away"), "nan_to_num": _unary(),
     "exp": _unary(), "exp2": _unary(), "expm1": _unary(), "log": _unary("positive"), "log2": _unary("positive"), "log10": _unary("positive"),
     "log1p": _unary("positive"), "sqrt": _unary("positive"), "rsqrt": _unary("positive"), "reciprocal": _unary("away", margin=0.5),
     "sin": _unary(), "cos": _unary(), "tan": _unary(low=-1.0, high=1.0), "asin": _unary(low=-0.8, high=0.8), "acos": _unary(low=-0.8, high=0.8),
@@ -519,7 +519,7 @@ _SAMPLERS: dict[str, Any] = {
 
 #: Operators that are also checked with complex numbers.
 COMPLEX_OPERATORS = (
-    "clone", "to_copy", "neg", "square", "positive", "conj_physical", "sgn", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
+    "clone", "to_copy", "neg", "square", "conj_physical", "sgn", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
     "reciprocal", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "abs", "angle", "add",
     "sub", "rsub", "mul", "div", "pow", "where", "lerp", "addcmul", "addcdiv", "sum", "mean", "prod", "var", "std", "linalg_vector_norm", "cumsum",
     "cumprod", "view", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "narrow", "diagonal", "unfold", "movedim",

@@ -24,7 +24,6 @@ enum Slot {
   LeftShift,
   RightShift,
   Neg,
-  Positive,
   Abs,
   Not,
   Eq,
@@ -49,7 +48,6 @@ constexpr const char* names[SlotCount] = {"add",
                                           "bitwise_left_shift",
                                           "bitwise_right_shift",
                                           "neg",
-                                          "positive",
                                           "abs",
                                           "bitwise_not",
                                           "eq",
@@ -175,7 +173,12 @@ PyObject* negative(PyObject* a) {
   return unary(Neg, a);
 }
 PyObject* positive(PyObject* a) {
-  return unary(Positive, a);
+  // The operator behind candelabra.positive too: the tensor itself, as in PyTorch.
+  if (as_tensor(a)->dtype == Dtype::Bool) {
+    PyErr_SetString(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
+    return nullptr;
+  }
+  return Py_NewRef(a);
 }
 PyObject* absolute(PyObject* a) {
   return unary(Abs, a);

@@ -150,11 +150,6 @@ void relu(Call& call) {
   unary<Relu, IntegersAndFloats, light>(call);
 }
 
-void positive(Call& call) {
-  if (call.output().dtype == CB_BOOL) throw failure(CB_RUNTIME_ERROR, "The `+` operator, on a bool tensor is not supported.");
-  unary<Identity, NumberTypes, light>(call);
-}
-
 void round(Call& call) {
   int64_t decimals = call.integer(1);
   if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
@@ -470,7 +465,6 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Trunc, IntegersAndFloats, light>>("trunc");
   table.add<unary<Frac, FloatTypes, light>>("frac");
   table.add<unary<Square, AllTypes, light>>("square");
-  table.add<positive>("positive");
   table.add<unary<Conjugate, AllTypes, light>>("conj_physical");
   table.add<relu>("relu");
   table.add<round>("round");

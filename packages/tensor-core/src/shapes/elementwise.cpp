@@ -55,7 +55,6 @@ void check_unary(Call& call, Dtype dtype) {
     check(name != "neg", PyExc_RuntimeError,
           "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
           "`logical_not()` operator instead.");
-    check(name != "positive", PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
     check(name != "relu", PyExc_RuntimeError, "Boolean inputs not supported for relu");
     if (rounds) not_implemented(call, dtype);
   }

@@ -13,7 +13,7 @@ Array = Any
 
 for _name, _function in {
     "neg": np.negative, "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "square": np.square,
-    "positive": np.positive, "conj_physical": np.conjugate, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
+    "conj_physical": np.conjugate, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
     "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "erf": special.erf, "erfc": special.erfc,

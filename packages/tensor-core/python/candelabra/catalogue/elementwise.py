@@ -22,7 +22,6 @@ for name, sentence, given, shown in (
     ("trunc", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])"),
     ("frac", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])"),
     ("square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])"),
-    ("positive", "Return the elements as they are; the operator behind ``+x``.", "[-1, 2]", "tensor([-1,  2])"),
     ("conj_physical", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])"),
     ("relu", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])"),
 ):  # fmt: skip

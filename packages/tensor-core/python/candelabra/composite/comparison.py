@@ -40,6 +40,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     >>> candelabra.isclose(candelabra.tensor([1.0, 2.0]), candelabra.tensor([1.0 + 1e-9, 2.1]))
     tensor([ True, False])
     """
+    for position, (name, given) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(given, _C.Tensor):
+            raise TypeError(f"isclose(): argument '{name}' (position {position}) must be Tensor, not {type(given).__name__}")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{_dtype_name(input)} did not match {_dtype_name(other)}")
     if rtol < 0:
@@ -136,7 +139,9 @@ def is_nonzero(input: Tensor) -> bool:
 
 
 @function()
-def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Tell for each element whether it is among the test elements.
 
     Parameters
@@ -165,7 +170,8 @@ def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False
     else:
         tests = test_elements.reshape(-1)
         found = OPERATORS["any"](OPERATORS["eq"](elements.unsqueeze(-1), tests), -1)
-    return OPERATORS["logical_not"](found) if invert else found
+    result = OPERATORS["logical_not"](found) if invert else found
+    return result if out is None else _C.give_to_out("isin", out, result)
 
 
 @function(method=False)

@@ -97,7 +97,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
             OPERATORS["empty"]((*input.shape[:-1], abs(offset)), dtype=input.dtype, device=input.device), 0
         )
         spread = OPERATORS["cat"]([input, padding] if offset > 0 else [padding, input], -1)
-    matrices = OPERATORS["where"](on_diagonal, OPERATORS["unsqueeze"](spread, -1), 0)
+    matrices = OPERATORS["where"](on_diagonal, OPERATORS["unsqueeze"](spread, -1), False if input.dtype is _C.bool else 0)
     return OPERATORS["movedim"](matrices, (-2, -1), (first, second))
 
 

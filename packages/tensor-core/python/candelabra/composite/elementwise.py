@@ -214,6 +214,46 @@ def conj(input: Tensor) -> Tensor:
 
 
 @function()
+def positive(input: Tensor) -> Tensor:
+    """Return `input` itself; the same as ``+input``.
+
+    Raises
+    ------
+    RuntimeError
+        Where it is of dtype bool.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.positive(candelabra.tensor([-1, 2]))
+    tensor([-1,  2])
+    """
+    return +input
+
+
+@function()
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the complex conjugate of each element; a tensor that is not complex is returned itself.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any dtype.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.conj_physical(candelabra.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    if out is None and isinstance(input, _C.Tensor) and not input.dtype.is_complex:
+        return input
+    return OPERATORS["conj_physical"](input, out=out)
+
+
+@function()
 def resolve_conj(input: Tensor) -> Tensor:
     """Return `input`: conjugation is never lazy here.
 
@@ -450,5 +490,11 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.ldexp(candelabra.tensor([1.0, 3.0]), candelabra.tensor([2, -1]))
     tensor([4.0000, 1.5000])
     """
+    if not (isinstance(input, _C.Tensor) and isinstance(other, _C.Tensor)):
+        wrong, name, position = (other, "other", 2) if isinstance(input, _C.Tensor) else (input, "input", 1)
+        raise TypeError(f"ldexp(): argument '{name}' (position {position}) must be Tensor, not {type(wrong).__name__}")
     result = input * OPERATORS["pow"](2.0, other)
     return result if out is None else _C.give_to_out("ldexp", out, result)
+
+
+_in_place(ldexp)

@@ -69,7 +69,10 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    return _joined([atleast_2d(t) for t in tensors], 0, out)
+    joined = [atleast_2d(t) for t in tensors]
+    if not joined:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return _joined(joined, 0, out)
 
 
 @function(method=False)
@@ -82,7 +85,10 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.dstack([candelabra.tensor([1, 2]), candelabra.tensor([3, 4])]).shape
     candelabra.Size([1, 2, 2])
     """
-    return _joined([atleast_3d(t) for t in tensors], 2, out)
+    joined = [atleast_3d(t) for t in tensors]
+    if not joined:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return _joined(joined, 2, out)
 
 
 @function(method=False)
@@ -96,7 +102,10 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    return _joined([reshape(t, t.numel(), 1) if t.ndim <= 1 else t for t in tensors], 1, out)
+    joined = [reshape(t, t.numel(), 1) if t.ndim <= 1 else t for t in tensors]
+    if not joined:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return _joined(joined, 1, out)
 
 
 @function(package=False)
@@ -284,6 +293,8 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
     first, second = (wrap_dim(d, input.ndim) for d in dims)
     if first == second:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
@@ -387,6 +398,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input.numel()), r))
     if r == 0 or not rows:
-        return input.new_empty((0,) if r == 0 else (0, r))
+        # Of no elements, but of the input all the same: its gradient is zeros.
+        return reshape(OPERATORS["narrow"](input, 0, 0, 0), (0,) if r == 0 else (0, r))
     positions = _C.tensor_from_data(rows, _C.int64, input.device)
     return reshape(OPERATORS["index_select"](input, 0, reshape(positions, -1)), positions.shape)

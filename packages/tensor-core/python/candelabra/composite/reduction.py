@@ -364,6 +364,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
     """
+    if input.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     axis = wrap_dim(dim, input.ndim)
     norms = OPERATORS["linalg_vector_norm"](input, p, [d for d in range(input.ndim) if d != axis], True)
     # As PyTorch does, with a little kept off so that the result is not above the limit after rounding.
@@ -392,7 +394,7 @@ def cov(input: Tensor, *, correction: Any = 1) -> Tensor:
 
 
 @function()
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """Compute the logarithm of the running sums of exponentials along a dimension.
 
     Examples
@@ -441,7 +443,9 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, self.shape[extra:])):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(self.shape)}}}.")
     dims = [*range(extra), *(d for d, n in enumerate(wanted, extra) if n == 1 and self.shape[d] != 1)]
-    return reshape(_sum(self, dims, True, dtype=self.dtype), wanted) if dims else self
+    if not wanted:
+        return _sum(self)
+    return reshape(_sum(self, dims, True), wanted) if dims else self
 
 
 @function(package=False)

@@ -117,8 +117,11 @@ def diff(
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     axis = wrap_dim(dim, input.ndim)
+    if n == 0:
+        result = OPERATORS["clone"](input)
+        return result if out is None else _C.give_to_out("diff", out, result)
     parts = [part for part in (prepend, input, append) if part is not None]
-    result = OPERATORS["cat"](parts, axis) if len(parts) > 1 else OPERATORS["clone"](input) if n == 0 else input
+    result = OPERATORS["cat"](parts, axis) if len(parts) > 1 else input
     for _ in range(n):
         length = result.shape[axis]
         if length <= 1:

@@ -45,7 +45,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 
 @function()
-def msort(input: Tensor) -> Tensor:
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sort along dimension 0.
 
     Examples
@@ -54,11 +54,12 @@ def msort(input: Tensor) -> Tensor:
     >>> candelabra.msort(candelabra.tensor([3, 1, 2]))
     tensor([1, 2, 3])
     """
-    return OPERATORS["sort"](input, 0)[0]
+    result = OPERATORS["sort"](input, 0)[0]
+    return result if out is None else _C.give_to_out("msort", out, result)
 
 
 @function()
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """Return the most frequent element along a dimension, the smallest among equals, and a position of it.
 
     Examples
@@ -84,6 +85,8 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     value, index = (OPERATORS["gather"](part, axis, longest) for part in (values, indices))
     if not keepdim or input.ndim == 0:
         value, index = (OPERATORS["squeeze"](part, axis) for part in (value, index))
+    if out is not None:
+        value, index = (_C.give_to_out("mode", given, made) for given, made in zip(out, (value, index)))
     return return_types.mode(value, index)
 
 

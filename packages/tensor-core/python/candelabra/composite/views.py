@@ -187,7 +187,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @function()
 def ravel(input: Tensor) -> Tensor:
-    """Make a tensor one-dimensional: a view where the strides allow it.
+    """Make a tensor one-dimensional: a view where its memory is contiguous, else a copy.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def ravel(input: Tensor) -> Tensor:
     >>> candelabra.ravel(candelabra.ones(2, 2))
     tensor([1., 1., 1., 1.])
     """
-    return reshape(input, -1)
+    return reshape(OPERATORS["contiguous"](input) if "contiguous" in OPERATORS else input.contiguous(), -1)
 
 
 # ---- exchanging dimensions

@@ -29,7 +29,6 @@ for _name in ("sign", "floor", "ceil", "trunc", "round"):
     derivative(_name, self=lambda grad: zeros_like(grad))
 
 derivative("neg", self=lambda grad: -grad)
-derivative("positive", self=_unchanged)
 derivative("frac", self=_unchanged)
 derivative("square", self=lambda grad, self: grad * (2 * conj(self)))
 derivative("conj_physical", title="ConjPhysical", self=lambda grad: conj(grad))
