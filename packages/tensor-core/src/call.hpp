@@ -105,7 +105,7 @@ struct Output {
 };
 
 constexpr int max_arguments = 20;
-constexpr int max_outputs = 3;
+constexpr int max_outputs = 4;
 
 struct Call {
   explicit Call(Operator& op) : op(op) {}

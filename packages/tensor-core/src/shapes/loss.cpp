@@ -46,7 +46,76 @@ void check_reduction(int64_t reduction) {
   check(reduction >= 0 && reduction <= 2, PyExc_ValueError, "nll_loss(): ", reduction, " is not a valid value for reduction");
 }
 
+// Checks log_probs (T, N, C), targets (N, S) or all in a row, and the lengths; returns the length of the longest target.
+int64_t check_ctc(Call& call, int scores_argument, int blank_argument) {
+  const TensorObject& scores = call.tensor(scores_argument);
+  if (scores.dtype != Dtype::Float32 && scores.dtype != Dtype::Float64)
+    raise(PyExc_NotImplementedError, "\"ctc_loss_cpu\" not implemented for '", info(scores.dtype).type_name, "'");
+  check(scores.ndim() == 3, PyExc_RuntimeError, "ctc_loss(): log_probs must have 3 dimensions (T, N, C), but got shape ",
+        shown(scores.sizes));
+  const int64_t times = scores.sizes[0], samples = scores.sizes[1], classes = scores.sizes[2];
+  const int targets_argument = scores_argument + 1;
+  const Dtype target_dtype = call.tensor(targets_argument).dtype;
+  check(target_dtype == Dtype::Int64 || target_dtype == Dtype::Int32, PyExc_RuntimeError,
+        "ctc_loss(): targets must be of dtype int64 or int32, but got ", info(target_dtype).type_name);
+  call.convert(targets_argument, Dtype::Int64);
+  const TensorObject& targets = call.tensor(targets_argument);
+  check(call.integer(blank_argument) >= 0 && call.integer(blank_argument) < classes, PyExc_RuntimeError,
+        "blank must be in label range");
+  const auto input_lengths = call.ints(scores_argument + 2), target_lengths = call.ints(scores_argument + 3);
+  check(static_cast<int64_t>(input_lengths.size()) == samples, PyExc_RuntimeError, "input_lengths must be of size batch_size");
+  check(static_cast<int64_t>(target_lengths.size()) == samples, PyExc_RuntimeError, "target_lengths must be of size batch_size");
+  int64_t longest = 0, together = 0;
+  for (int64_t length : target_lengths) {
+    check(length >= 0 && length <= targets.numel, PyExc_RuntimeError,
+          length < 0 ? "Expected target_lengths to have value at least 0, but got value "
+                     : "ctc_loss(): the targets are shorter than target_lengths say: ",
+          length);
+    longest = std::max(longest, length);
+    together += length;
+  }
+  if (targets.ndim() == 1) {
+    check(together == targets.numel, PyExc_RuntimeError, "Expected tensor to have size ", together,
+          " at dimension 0, but got size ", targets.numel,
+          " for argument #2 'targets' (while checking arguments for ctc_loss_cpu)");
+  } else {
+    check(targets.ndim() == 2 && targets.sizes[0] == samples && targets.sizes[1] >= longest, PyExc_RuntimeError,
+          "Expected tensor to have size at least ", longest, " at dimension 1, but got size ", shown(targets.sizes),
+          " for argument #2 'targets' (while checking arguments for ctc_loss_cpu)");
+  }
+  for (int64_t length : input_lengths) {
+    check(length >= 0, PyExc_RuntimeError, "Expected input_lengths to have value at least 0, but got value ", length);
+    check(length <= times, PyExc_RuntimeError, "Expected input_lengths to have value at most ", times, ", but got value ", length,
+          " (while checking arguments for ctc_loss_cpu)");
+  }
+  call.make_contiguous(targets_argument);
+  return longest;
+}
+
 }  // namespace
+
+void ctc_loss_forward(Call& call) {
+  const int64_t longest = check_ctc(call, 0, 4);
+  const TensorObject& scores = call.tensor(0);
+  call.add_output(scores.dtype, Dims{scores.sizes[1]});
+  call.add_output(scores.dtype, Dims{scores.sizes[1], scores.sizes[0], 2 * longest + 1});
+}
+
+void ctc_loss_backward(Call& call) {
+  const int64_t longest = check_ctc(call, 1, 7);
+  const TensorObject& scores = call.tensor(1);
+  const Dims samples{scores.sizes[1]}, states{scores.sizes[1], scores.sizes[0], 2 * longest + 1};
+  for (int i : {0, 5})
+    check(call.tensor(i).sizes == samples, PyExc_RuntimeError, "ctc_loss_backward(): expected one value a sample, but got shape ",
+          shown(call.tensor(i).sizes));
+  check(call.tensor(6).sizes == states, PyExc_RuntimeError, "ctc_loss_backward(): expected log_alpha of shape ", shown(states),
+        ", but got ", shown(call.tensor(6).sizes));
+  for (int i : {0, 5, 6}) {
+    call.convert(i, scores.dtype);
+    call.make_contiguous(i);
+  }
+  call.add_output(scores.dtype, scores.sizes);
+}
 
 void nll_loss_forward(Call& call) {
   check_classes(call, 0, 1, 2);

@@ -111,6 +111,30 @@ void addmm(Call& call);
 void baddbmm(Call& call);
 void linear(Call& call);
 
+// factorization.cpp
+void cholesky(Call& call);
+void lu_factor(Call& call);
+void ldl_factor(Call& call);
+void geqrf(Call& call);
+void qr(Call& call);
+void householder_product(Call& call);
+
+// spectral.cpp
+void eigh(Call& call);
+void eig(Call& call);
+void svd(Call& call);
+
+// solving.cpp
+void solve(Call& call);
+void invert(Call& call);
+void solve_triangular(Call& call);
+void factored_solve(Call& call);
+void cholesky_solve(Call& call);
+void lstsq(Call& call);
+void batch_scalar(Call& call);
+void slogdet(Call& call);
+void pseudoinverse(Call& call);
+
 // softmax.cpp
 void softmax(Call& call);
 void softmax_backward(Call& call);
@@ -118,6 +142,12 @@ void softmax_backward(Call& call);
 // loss.cpp
 void nll_loss_forward(Call& call);
 void nll_loss_backward(Call& call);
+void ctc_loss_forward(Call& call);
+void ctc_loss_backward(Call& call);
+
+// attention.cpp
+void attention_forward(Call& call);
+void attention_backward(Call& call);
 
 // convolution.cpp
 void convolution(Call& call);

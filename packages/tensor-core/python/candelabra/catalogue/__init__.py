@@ -5,8 +5,9 @@ import importlib
 from .declaration import FAMILIES, OPERATORS, declare_family, operator
 
 for _family in (
-    "creation", "copying", "elementwise", "reduction", "scan", "sorting", "views", "joining", "indexing", "linalg", "softmax",
-    "loss", "convolution", "pooling", "normalization", "random", "optimizer",
+    "creation", "copying", "elementwise", "reduction", "scan", "sorting", "views", "joining", "indexing", "linalg", "factorization", "spectral",
+    "solving", "softmax",
+    "loss", "attention", "convolution", "pooling", "normalization", "random", "optimizer",
 ):  # fmt: skip
     _first = len(OPERATORS)
     importlib.import_module(f"{__name__}.{_family}")

@@ -371,8 +371,17 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 
 @function()
-def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Multiply a square matrix with itself `n` times.
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """Multiply a square matrix with itself `n` times; of negative `n`, its inverse.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, m).
+    n : int
+        The exponent.
+    out : Tensor, optional
+        Where the result is written.
 
     Examples
     --------
@@ -383,11 +392,20 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but got shape {list(input.shape)}")
+    result = _power(input, n)
+    return result if out is None else _C.give_to_out("matrix_power", out, result)
+
+
+def _power(input: Tensor, n: int) -> Tensor:
     if n < 0:
-        raise NotImplementedError("matrix_power(): a negative power needs the inverse, which no operator computes yet")
+        from candelabra.linalg import inv
+
+        return _power(inv(input), -n)
     if n == 0:
-        identity = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=input.dtype, device=input.device), 0)
-        OPERATORS["fill_"](OPERATORS["diagonal"](identity, 0, -2, -1), 1)
+        # On the tape, with a gradient of zeros.
+        everywhere = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=_C.bool, device=input.device), True)
+        identity = OPERATORS["masked_fill"](input, everywhere, 0)
+        OPERATORS["fill_"](OPERATORS["diagonal"](identity.detach(), 0, -2, -1), 1)
         return identity
     result: Any = None
     square = input

@@ -327,7 +327,9 @@ def norm(
         p = 2
     elif isinstance(p, str):
         if p == "nuc":
-            raise NotImplementedError("norm(): the nuclear norm needs singular values, which no operator computes yet")
+            from candelabra.linalg import matrix_norm
+
+            return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
         try:
             p = float(p)
         except ValueError:

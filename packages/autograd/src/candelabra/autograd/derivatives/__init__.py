@@ -1,9 +1,11 @@
 """The formulas, one file per family of operators; importing this package fills the table."""
 
 from . import (
+    attention,
     convolution,
     copying,
     elementwise,
+    factorization,
     indexing,
     joining,
     linalg,
@@ -14,11 +16,13 @@ from . import (
     reduction,
     scan,
     softmax,
+    solving,
     sorting,
+    spectral,
     views,
 )
 
 __all__ = [
-    "convolution", "copying", "elementwise", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction",
-    "scan", "softmax", "sorting", "views",
+    "attention", "convolution", "copying", "elementwise", "factorization", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction",
+    "scan", "softmax", "solving", "sorting", "spectral", "views",
 ]  # fmt: skip

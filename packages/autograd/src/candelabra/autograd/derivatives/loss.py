@@ -25,3 +25,27 @@ def _nll_backward(upper: Tensor, target: Tensor, weight: Any, reduction: int, ig
 
 
 derivative("nll_loss_backward", grad=_nll_backward)
+
+
+def _ctc(
+    grad: Tensor,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    result: Tensor,
+    result1: Tensor,
+    blank: int,
+    zero_infinity: bool,
+) -> Tensor:
+    return ops.ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result, result1, blank, zero_infinity)
+
+
+def _ctc_twice(grad: Tensor) -> Tensor:
+    raise RuntimeError(
+        "derivative for ctc_loss_backward is not implemented: the CTC loss can be differentiated once only, without create_graph=True"
+    )
+
+
+derivative("ctc_loss_forward", title="CtcLoss", log_probs=_ctc)
+derivative("ctc_loss_backward", grad=_ctc_twice, log_probs=_ctc_twice)

@@ -1,0 +1,88 @@
+"""Recorders of operators with several differentiable results, such as the factors of a matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+from candelabra.catalogue import OPERATORS
+
+from .node import MultiNode, next_sequence, own_result, raise_freed, raise_modified
+from .recording import signature
+from .table import WRITTEN, title_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class SeveralNode(MultiNode):
+    """What an operator of several results left behind: all its tensors, and the formula that takes the gradients of all results."""
+
+    __slots__ = ("values",)
+
+    values: dict[str, Any]
+
+    _formula: Callable[..., Any]
+    _tensor_names: tuple[str, ...]
+
+    def backward(self, grads: Any, edges: tuple[Any, ...]) -> Any:
+        saved = self._saved
+        if saved is None:
+            raise_freed(self)
+        tensors = saved[::2]
+        count = len(self._tensor_names)
+        for position, (tensor, version) in enumerate(zip(tensors, saved[1::2], strict=True)):
+            if tensor._version != version:
+                raise_modified(self, tensor, version, position >= count)
+        arguments = dict(zip(self._tensor_names, tensors[:count], strict=True)) | self.values
+        results = list(tensors[count:])
+        if candelabra.is_grad_enabled():
+            results = [own_result(result, self, number) for number, result in enumerate(results)]
+        return type(self)._formula(grads, results, arguments, tuple(edge is not None for edge in edges))
+
+
+def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[..., Any]) -> None:
+    """Enter the formula of operator `name`, more than one of whose results have gradients.
+
+    Parameters
+    ----------
+    name
+        The operator, as in the catalogue.
+    inputs
+        The tensor arguments that have gradients.
+    formula
+        ``formula(grads, results, arguments, needs)``: the gradients of the results (None where there is none), the results, the
+        arguments by name, and which of the inputs need a gradient. It returns a tuple, an entry an input.
+    """
+    parameters = signature(OPERATORS[name].schema).parameters
+    names = [parameter.name for parameter in parameters]
+    tensor_positions = [position for position, parameter in enumerate(parameters) if parameter.type == "Tensor"]
+    value_positions = [position for position in range(len(names)) if position not in tensor_positions]
+    input_positions = [names.index(one) for one in inputs]
+    count = OPERATORS[name].result_count
+    title = f"{title_of(name)}Backward0"
+    members = {
+        "__slots__": (), "_outputs": count, "_formula": staticmethod(formula),
+        "_tensor_names": tuple(names[position] for position in tensor_positions),
+    }  # fmt: skip
+    made: Any = type(title, (SeveralNode,), members)
+    made.__module__ = "candelabra.autograd"
+
+    def record(result: Any, *arguments: Any) -> Any:
+        node = made()
+        node._sequence, node._hooks = next_sequence(), None
+        node._edges = tuple(arguments[position]._edge for position in input_positions)
+        node.values = {names[position]: arguments[position] for position in value_positions}
+        saved: list[Any] = []
+        for tensor in (arguments[position] for position in tensor_positions):
+            saved += [tensor, tensor._version]
+        for tensor in result:
+            saved += [tensor.detach(), tensor._version]
+        node._saved = tuple(saved)
+        for number, tensor in enumerate(result):
+            if isinstance(tensor, Tensor) and (tensor.is_floating_point() or tensor.is_complex()):
+                tensor._set_history(node, number)
+        return result
+
+    WRITTEN[name] = record

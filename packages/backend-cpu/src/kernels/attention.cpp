@@ -1,0 +1,273 @@
+// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, block by block. The scores exist for one
+// block of queries and one block of keys at a time, so memory does not grow with the product of the two lengths: the running
+// largest score and sum of a row (Milakov and Gimelshein 2018) are corrected as blocks come in, and the gradient makes the scores
+// again from the logarithm of the sum (Dao et al. 2022).
+#include <cmath>
+#include <limits>
+
+#include "../allocator.hpp"
+#include "../dtypes.hpp"
+#include "../kernels.hpp"
+#include "../matmul/gemm.hpp"
+#include "../parallel.hpp"
+#include "candelabra/math.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+constexpr int64_t query_block = 64;
+constexpr int64_t key_block = 128;
+
+// Rows of a matrix as BLAS takes them.
+template <typename C>
+struct Rows {
+  const C* data;
+  int64_t pitch;
+};
+
+// Rows [first, first + count) of head (n, h) of a tensor (N, H, rows, columns): the tensor's own memory where BLAS can address it,
+// else packed into `buffer`.
+template <typename T>
+Rows<compute_t<T>> rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first, int64_t count, compute_t<T>* buffer) {
+  const int64_t columns = tensor.sizes[3], step = tensor.strides[3], pitch = tensor.strides[2];
+  const T* from = data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * pitch;
+  if constexpr (!is_half_v<T>) {
+    if (step == 1 && pitch >= std::max<int64_t>(columns, 1) && pitch <= largest_leading_dimension()) return {from, pitch};
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const T* row = from + i * pitch;
+    compute_t<T>* to = buffer + i * columns;
+    if constexpr (is_half_v<T>) {
+      if (step == 1) {
+        to_float(row, to, columns);
+        continue;
+      }
+    }
+    for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<compute_t<T>>(row[j * step]);
+  }
+  return {buffer, std::max<int64_t>(columns, 1)};
+}
+
+template <typename T>
+void store_row(const compute_t<T>* from, T* to, int64_t n) {
+  if constexpr (is_half_v<T>)
+    from_float(from, to, n);
+  else
+    std::copy_n(from, n, to);
+}
+
+// c = alpha * op(a) @ op(b) + beta * c, where any side may be empty.
+template <typename C>
+void product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c,
+             int64_t pitch) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) {
+    if (beta == 0)
+      for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * pitch, n, C(0));
+    return;
+  }
+  gemm(Gemm<C>{transpose_a, transpose_b, m, n, k, alpha, a.data, a.pitch, b.data, b.pitch, beta, c, pitch});
+}
+
+// The mask of one call, seen as (N, H, L, S), and which keys come after a query.
+template <typename T>
+class Mask {
+ public:
+  using C = compute_t<T>;
+  Mask(const cb_tensor* tensor, bool causal) : tensor_(tensor), causal_(causal) {}
+
+  // The first key that no query before `query_end` sees.
+  int64_t last_key(int64_t query_end, int64_t keys) const { return causal_ ? std::min(query_end, keys) : keys; }
+
+  // Scores of queries from q0 and keys from k0 on, masked.
+  void apply(C* scores, int64_t n, int64_t h, int64_t q0, int64_t queries, int64_t k0, int64_t keys) const {
+    constexpr C none = -std::numeric_limits<C>::infinity();
+    if (tensor_) {
+      const int64_t* strides = tensor_->strides;
+      const int64_t start = n * strides[0] + h * strides[1] + q0 * strides[2] + k0 * strides[3], step = strides[3];
+      for (int64_t i = 0; i < queries; ++i) {
+        C* row = scores + i * key_block;
+        if (tensor_->dtype == CB_BOOL) {
+          const bool* seen = data<bool>(*tensor_) + start + i * strides[2];
+          for (int64_t j = 0; j < keys; ++j) row[j] = seen[j * step] ? row[j] : none;
+        } else {
+          const T* added = data<T>(*tensor_) + start + i * strides[2];
+          for (int64_t j = 0; j < keys; ++j) row[j] += static_cast<C>(added[j * step]);
+        }
+      }
+    }
+    if (causal_)
+      for (int64_t i = 0; i < queries; ++i)
+        for (int64_t j = std::max<int64_t>(q0 + i + 1 - k0, 0); j < keys; ++j) scores[i * key_block + j] = none;
+  }
+
+ private:
+  const cb_tensor* tensor_;
+  bool causal_;
+};
+
+// Turns a row of scores into weights relative to the largest score so far; returns the factor that what was summed before needs.
+template <typename C>
+C weigh_row(C* row, int64_t keys, C& largest, C& sum) {
+  constexpr C none = -std::numeric_limits<C>::infinity();
+  C here = largest;
+  for (int64_t j = 0; j < keys; ++j) here = row[j] > here ? row[j] : here;
+  if (here == none) {
+    // Nothing is seen up to now: weights of zero, where the scores are numbers at all.
+    for (int64_t j = 0; j < keys; ++j) {
+      row[j] = row[j] == row[j] ? C(0) : row[j];
+      sum += row[j];
+    }
+    return 1;
+  }
+  const C correction = largest == here ? C(1) : math::exp(largest - here);
+  C added = 0;
+  for (int64_t j = 0; j < keys; ++j) row[j] = math::exp(row[j] - here);
+  for (int64_t j = 0; j < keys; ++j) added += row[j];
+  largest = here;
+  sum = sum * correction + added;
+  return correction;
+}
+
+template <typename T>
+void forward(Call& call) {
+  using C = compute_t<T>;
+  const cb_tensor &query = call.tensor(0), &key = call.tensor(1), &value = call.tensor(2);
+  const cb_tensor &out = call.output(0), &logarithms = call.output(1);
+  const Mask<T> mask(call.optional_tensor(3), call.boolean(4));
+  const C scale = static_cast<C>(call.real(5));
+  const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
+  const int64_t keys = key.sizes[2], columns = value.sizes[3], share = key.sizes[1] ? heads / key.sizes[1] : 1;
+  const int64_t blocks = (queries + query_block - 1) / query_block;
+  const int64_t tasks = query.sizes[0] * heads * blocks;
+  parallel_for(tasks, grain_for(query_block * keys * (width + columns) / 8), [&](int64_t begin, int64_t end) {
+    Scratch<C> scores(query_block * key_block), sums(query_block * std::max<int64_t>(columns, 1));
+    Scratch<C> queries_packed(query_block * width), keys_packed(key_block * width), values_packed(key_block * columns);
+    C largest[query_block], total[query_block];
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t n = task / blocks / heads, h = task / blocks % heads, q0 = task % blocks * query_block;
+      const int64_t count = std::min(query_block, queries - q0);
+      const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
+      std::fill_n(largest, count, -std::numeric_limits<C>::infinity());
+      std::fill_n(total, count, C(0));
+      std::fill_n(sums.data(), count * columns, C(0));
+      const int64_t last = mask.last_key(q0 + count, keys);
+      for (int64_t k0 = 0; k0 < last; k0 += key_block) {
+        const int64_t seen = std::min(key_block, last - k0);
+        const Rows<C> k = rows_of<T>(key, n, h / share, k0, seen, keys_packed.data());
+        product<C>(false, true, count, seen, width, scale, q, k, 0, scores.data(), key_block);
+        mask.apply(scores.data(), n, h, q0, count, k0, seen);
+        for (int64_t i = 0; i < count; ++i) {
+          const C factor = weigh_row(scores.data() + i * key_block, seen, largest[i], total[i]);
+          if (factor != 1)
+            for (int64_t j = 0; j < columns; ++j) sums[i * columns + j] *= factor;
+        }
+        const Rows<C> v = rows_of<T>(value, n, h / share, k0, seen, values_packed.data());
+        product<C>(false, false, count, columns, seen, 1, {scores.data(), key_block}, v, 1, sums.data(), columns);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        C* row = sums.data() + i * columns;
+        // A row that sees nothing becomes zeros; its logarithm makes all its weights zero in the gradient.
+        const bool empty = total[i] == 0;
+        const C divisor = empty ? C(1) : total[i];
+        for (int64_t j = 0; j < columns; ++j) row[j] /= divisor;
+        const int64_t at = (n * heads + h) * queries + q0 + i;
+        store_row<T>(row, mutable_data<T>(out) + at * columns, columns);
+        mutable_data<C>(logarithms)[at] =
+            empty ? std::numeric_limits<C>::infinity() : static_cast<C>(largest[i] + std::log(total[i]));
+      }
+    }
+  });
+}
+
+// One task for each head of the keys: it owns the gradients of that head and of the heads of queries that share it.
+template <typename T>
+void backward(Call& call) {
+  using C = compute_t<T>;
+  const cb_tensor &grad = call.tensor(0), &query = call.tensor(1), &key = call.tensor(2), &value = call.tensor(3);
+  const cb_tensor &result = call.tensor(5), &logarithms = call.tensor(6);
+  const Mask<T> mask(call.optional_tensor(4), call.boolean(7));
+  const C scale = static_cast<C>(call.real(8));
+  const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
+  const int64_t key_heads = key.sizes[1], keys = key.sizes[2], columns = value.sizes[3], share = key_heads ? heads / key_heads : 1;
+  parallel_for(key.sizes[0] * key_heads, 1, [&](int64_t begin, int64_t end) {
+    Scratch<C> weights(query_block * key_block), slopes(query_block * key_block);
+    Scratch<C> queries_packed(query_block * width), grads_packed(query_block * columns), results_packed(query_block * columns);
+    Scratch<C> keys_packed(key_block * width), values_packed(key_block * columns);
+    Scratch<C> of_keys(key_block * width), of_values(key_block * columns), of_queries(share * queries * width);
+    Scratch<C> means(share * queries);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t n = task / key_heads, shared = task % key_heads;
+      std::fill_n(of_queries.data(), share * queries * width, C(0));
+      for (int64_t g = 0; g < share; ++g)
+        for (int64_t q0 = 0; q0 < queries; q0 += query_block) {
+          const int64_t count = std::min(query_block, queries - q0), h = shared * share + g;
+          const Rows<C> d = rows_of<T>(grad, n, h, q0, count, grads_packed.data());
+          const Rows<C> o = rows_of<T>(result, n, h, q0, count, results_packed.data());
+          for (int64_t i = 0; i < count; ++i) {
+            C sum = 0;
+            for (int64_t j = 0; j < columns; ++j) sum += d.data[i * d.pitch + j] * o.data[i * o.pitch + j];
+            means[g * queries + q0 + i] = sum;
+          }
+        }
+      for (int64_t k0 = 0; k0 < keys; k0 += key_block) {
+        const int64_t seen = std::min(key_block, keys - k0);
+        const Rows<C> k = rows_of<T>(key, n, shared, k0, seen, keys_packed.data());
+        const Rows<C> v = rows_of<T>(value, n, shared, k0, seen, values_packed.data());
+        std::fill_n(of_keys.data(), seen * width, C(0));
+        std::fill_n(of_values.data(), seen * columns, C(0));
+        for (int64_t g = 0; g < share; ++g)
+          for (int64_t q0 = 0; q0 < queries; q0 += query_block) {
+            const int64_t count = std::min(query_block, queries - q0), h = shared * share + g;
+            if (mask.last_key(q0 + count, keys) <= k0) continue;
+            const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
+            const Rows<C> d = rows_of<T>(grad, n, h, q0, count, grads_packed.data());
+            product<C>(false, true, count, seen, width, scale, q, k, 0, weights.data(), key_block);
+            mask.apply(weights.data(), n, h, q0, count, k0, seen);
+            const C* logarithm = data<C>(logarithms) + (n * heads + h) * queries + q0;
+            for (int64_t i = 0; i < count; ++i) {
+              C* row = weights.data() + i * key_block;
+              for (int64_t j = 0; j < seen; ++j) row[j] = math::exp(row[j] - logarithm[i]);
+            }
+            const Rows<C> p{weights.data(), key_block}, s{slopes.data(), key_block};
+            product<C>(true, false, seen, columns, count, 1, p, d, 1, of_values.data(), columns);
+            product<C>(false, true, count, seen, columns, 1, d, v, 0, slopes.data(), key_block);
+            for (int64_t i = 0; i < count; ++i) {
+              const C mean = means[g * queries + q0 + i];
+              for (int64_t j = 0; j < seen; ++j) {
+                const int64_t at = i * key_block + j;
+                slopes[at] = weights[at] * (slopes[at] - mean);
+              }
+            }
+            product<C>(true, false, seen, width, count, scale, s, q, 1, of_keys.data(), width);
+            product<C>(false, false, count, width, seen, scale, s, k, 1, of_queries.data() + (g * queries + q0) * width, width);
+          }
+        for (int64_t j = 0; j < seen; ++j) {
+          const int64_t row = (n * key_heads + shared) * keys + k0 + j;
+          store_row<T>(of_keys.data() + j * width, mutable_data<T>(call.output(1)) + row * width, width);
+          store_row<T>(of_values.data() + j * columns, mutable_data<T>(call.output(2)) + row * columns, columns);
+        }
+      }
+      for (int64_t i = 0; i < share * queries; ++i) {
+        const int64_t row = (n * heads + shared * share) * queries + i;
+        store_row<T>(of_queries.data() + i * width, mutable_data<T>(call.output(0)) + row * width, width);
+      }
+    }
+  });
+}
+
+void attention_forward(Call& call) {
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+}
+void attention_backward(Call& call) {
+  dispatch<FloatTypes>(call.tensor(1).dtype, [&]<typename T>() { backward<T>(call); });
+}
+
+}  // namespace
+
+void register_attention(KernelTable& table) {
+  table.add<attention_forward>("attention_forward");
+  table.add<attention_backward>("attention_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,176 @@
+// Factorizations of batches of matrices on LAPACK: Cholesky, LU, LDL, QR.
+#include "../lapack.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// Argument 0 is the batch; f(index) is done for each matrix with about n³ additions of work.
+template <typename F>
+void each(const cb_tensor& input, F&& f) {
+  const int64_t m = rows_of(input), n = columns_of(input);
+  for_each_matrix(batch_count(input, 2), std::max<int64_t>(1, m * n * std::min(m, n)), std::forward<F>(f));
+}
+
+// (self, upper) -> (L, info)
+void cholesky(Call& call) {
+  const cb_tensor& input = call.tensor(0);
+  const bool upper = call.boolean(1);
+  dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
+    each(input, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(input), columns_of(input));
+      a.load(input, b);
+      int info = 0;
+      Lapack<T>::potrf(upper ? "U" : "L", &a.rows, a.data(), &a.leading, &info);
+      for (int j = 0; j < a.columns; ++j)
+        for (int i = upper ? j + 1 : 0; i < (upper ? a.rows : j); ++i) a.at(i, j) = T(0);
+      a.store(call.output(0), b);
+      store_item<int32_t>(info, call.output(1), b);
+    });
+  });
+}
+
+// (A, pivot) -> (LU, pivots, info). Without pivoting, columns are eliminated as they stand.
+template <typename T>
+int factor_without_pivots(ColumnMajor<T>& a) {
+  int info = 0;
+  for (int k = 0; k < std::min(a.rows, a.columns); ++k) {
+    const T pivot = a.at(k, k);
+    if (pivot == T(0)) {
+      if (info == 0) info = k + 1;
+      continue;
+    }
+    for (int i = k + 1; i < a.rows; ++i) a.at(i, k) /= pivot;
+    for (int j = k + 1; j < a.columns; ++j)
+      for (int i = k + 1; i < a.rows; ++i) a.at(i, j) -= a.at(i, k) * a.at(k, j);
+  }
+  return info;
+}
+
+void lu_factor(Call& call) {
+  const cb_tensor& input = call.tensor(0);
+  const bool pivot = call.boolean(1);
+  dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
+    each(input, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(input), columns_of(input));
+      a.load(input, b);
+      std::vector<int> pivots(static_cast<size_t>(std::max(1, std::min(a.rows, a.columns))));
+      int info = 0;
+      if (pivot) {
+        if (a.rows > 0 && a.columns > 0) Lapack<T>::getrf(&a.rows, &a.columns, a.data(), &a.leading, pivots.data(), &info);
+      } else {
+        info = factor_without_pivots(a);
+        for (size_t i = 0; i < pivots.size(); ++i) pivots[i] = static_cast<int>(i) + 1;
+      }
+      a.store(call.output(0), b);
+      store_vector<int32_t>(pivots.data(), call.output(1), b);
+      store_item<int32_t>(info, call.output(2), b);
+    });
+  });
+}
+
+// (self, hermitian) -> (LD, pivots, info)
+void ldl_factor(Call& call) {
+  const cb_tensor& input = call.tensor(0);
+  const bool hermitian = call.boolean(1);
+  dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
+    each(input, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(input), columns_of(input));
+      a.load(input, b);
+      std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
+      int info = 0;
+      if (a.rows > 0)
+        with_work<T>([&](T* work, int* size) {
+          (hermitian ? Lapack<T>::hetrf : Lapack<T>::sytrf)("L", &a.rows, a.data(), &a.leading, pivots.data(), work, size, &info);
+        });
+      for (int j = 1; j < a.columns; ++j)
+        for (int i = 0; i < j; ++i) a.at(i, j) = T(0);
+      a.store(call.output(0), b);
+      store_vector<int32_t>(pivots.data(), call.output(1), b);
+      store_item<int32_t>(info, call.output(2), b);
+    });
+  });
+}
+
+template <typename T>
+void factor_qr(ColumnMajor<T>& a, std::vector<T>& tau) {
+  int info = 0;
+  if (a.rows > 0 && a.columns > 0)
+    with_work<T>([&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
+}
+
+// The first a.columns columns of the product of `count` reflectors, which a holds below its diagonal.
+template <typename T>
+void form_q(ColumnMajor<T>& a, std::vector<T>& tau, int count) {
+  int info = 0;
+  if (a.rows > 0 && a.columns > 0)
+    with_work<T>(
+        [&](T* work, int* size) { Lapack<T>::orgqr(&a.rows, &a.columns, &count, a.data(), &a.leading, tau.data(), work, size, &info); });
+}
+
+// (self) -> (a, tau)
+void geqrf(Call& call) {
+  const cb_tensor& input = call.tensor(0);
+  dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
+    each(input, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(input), columns_of(input));
+      a.load(input, b);
+      std::vector<T> tau(static_cast<size_t>(std::max(1, std::min(a.rows, a.columns))));
+      factor_qr(a, tau);
+      a.store(call.output(0), b);
+      store_vector<T>(tau.data(), call.output(1), b);
+    });
+  });
+}
+
+// (A, mode) -> (Q, R)
+void qr(Call& call) {
+  const cb_tensor& input = call.tensor(0);
+  const bool wants_q = call.string(1) != "r";
+  dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
+    each(input, [&](int64_t b) {
+      cb_tensor &out_q = call.output(0), &out_r = call.output(1);
+      ColumnMajor<T> a(rows_of(input), columns_of(input));
+      a.load(input, b);
+      const int k = std::min(a.rows, a.columns);
+      std::vector<T> tau(static_cast<size_t>(std::max(1, k)));
+      factor_qr(a, tau);
+      ColumnMajor<T> r(rows_of(out_r), a.columns);
+      for (int j = 0; j < r.columns; ++j)
+        for (int i = 0; i <= std::min(j, k - 1); ++i) r.at(i, j) = a.at(i, j);
+      r.store(out_r, b);
+      if (!wants_q) return;
+      ColumnMajor<T> q(a.rows, columns_of(out_q));
+      for (int j = 0; j < std::min(q.columns, k); ++j)
+        for (int i = 0; i < q.rows; ++i) q.at(i, j) = a.at(i, j);
+      form_q(q, tau, std::min(k, q.columns));
+      q.store(out_q, b);
+    });
+  });
+}
+
+// (input, tau) -> Q of as many columns as the input
+void householder_product(Call& call) {
+  const cb_tensor &input = call.tensor(0), &scales = call.tensor(1);
+  dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
+    each(input, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(input), columns_of(input));
+      a.load(input, b);
+      std::vector<T> tau = load_vector<T>(scales, b);
+      form_q(a, tau, lapack_int(scales.sizes[scales.ndim - 1]));
+      a.store(call.output(0), b);
+    });
+  });
+}
+
+}  // namespace
+
+void register_factorization(KernelTable& table) {
+  table.add<cholesky>("linalg_cholesky_ex");
+  table.add<lu_factor>("linalg_lu_factor_ex");
+  table.add<ldl_factor>("linalg_ldl_factor_ex");
+  table.add<geqrf>("geqrf");
+  table.add<qr>("linalg_qr");
+  table.add<householder_product>("linalg_householder_product");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

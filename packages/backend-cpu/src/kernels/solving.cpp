@@ -1,0 +1,208 @@
+// Systems of linear equations, batches of them, on LAPACK.
+#include "../lapack.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// f(index) for each pair of matrices: argument 0 and right-hand sides of the size of the output.
+template <typename F>
+void each(const cb_tensor& matrices, const cb_tensor& right, F&& f) {
+  const int64_t n = std::max(rows_of(matrices), columns_of(matrices));
+  for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, n * n * (n + columns_of(right))), std::forward<F>(f));
+}
+
+// (A, B) -> (result, info)
+void solve(Call& call) {
+  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
+  dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    each(matrices, right, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
+      a.load(matrices, b);
+      x.load(right, b);
+      std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
+      int info = 0;
+      if (a.rows > 0) Lapack<T>::gesv(&a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading, &info);
+      x.store(call.output(0), b);
+      store_item<int32_t>(info, call.output(1), b);
+    });
+  });
+}
+
+// (A) -> (inverse, info)
+void invert(Call& call) {
+  const cb_tensor& matrices = call.tensor(0);
+  dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    each(matrices, matrices, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices));
+      a.load(matrices, b);
+      std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
+      int info = 0;
+      if (a.rows > 0) Lapack<T>::getrf(&a.rows, &a.columns, a.data(), &a.leading, pivots.data(), &info);
+      if (a.rows > 0 && info == 0)
+        with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&a.rows, a.data(), &a.leading, pivots.data(), work, size, &info); });
+      a.store(call.output(0), b);
+      store_item<int32_t>(info, call.output(1), b);
+    });
+  });
+}
+
+// (A, B, upper, left, unitriangular)
+void solve_triangular(Call& call) {
+  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
+  const bool upper = call.boolean(2), left = call.boolean(3), unit = call.boolean(4);
+  dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    each(matrices, right, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
+      a.load(matrices, b);
+      x.load(right, b);
+      const T one(1);
+      if (x.rows > 0 && x.columns > 0)
+        Lapack<T>::trsm(left ? "L" : "R", upper ? "U" : "L", "N", unit ? "U" : "N", &x.rows, &x.columns, &one, a.data(), &a.leading,
+                        x.data(), &x.leading);
+      x.store(call.output(0), b);
+    });
+  });
+}
+
+// (LU, pivots, B, adjoint): the factors of lu_factor, rows of B exchanged as they say
+void lu_solve(Call& call) {
+  const cb_tensor &matrices = call.tensor(0), &exchanges = call.tensor(1), &right = call.tensor(2);
+  const bool adjoint = call.boolean(3);
+  dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    each(matrices, right, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
+      a.load(matrices, b);
+      x.load(right, b);
+      std::vector<int> pivots = load_vector<int>(exchanges, b);
+      for (int i = 0; i < a.rows; ++i)
+        if (pivots[static_cast<size_t>(i)] < 1 || pivots[static_cast<size_t>(i)] > a.rows)
+          throw failure(CB_RUNTIME_ERROR, "linalg.lu_solve: pivots must be between 1 and %d, but got %d", a.rows, pivots[static_cast<size_t>(i)]);
+      int info = 0;
+      if (x.rows > 0 && x.columns > 0)
+        Lapack<T>::getrs(adjoint ? "C" : "N", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading, &info);
+      x.store(call.output(0), b);
+    });
+  });
+}
+
+// (LD, pivots, B, hermitian)
+void ldl_solve(Call& call) {
+  const cb_tensor &matrices = call.tensor(0), &exchanges = call.tensor(1), &right = call.tensor(2);
+  const bool hermitian = call.boolean(3);
+  dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    each(matrices, right, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
+      a.load(matrices, b);
+      x.load(right, b);
+      std::vector<int> pivots = load_vector<int>(exchanges, b);
+      for (int i = 0; i < a.rows; ++i)
+        if (pivots[static_cast<size_t>(i)] == 0 || std::abs(pivots[static_cast<size_t>(i)]) > a.rows)
+          throw failure(CB_RUNTIME_ERROR, "linalg.ldl_solve: pivots must be numbers of rows from 1 to %d, or their negatives, but got %d",
+                        a.rows, pivots[static_cast<size_t>(i)]);
+      int info = 0;
+      if (x.rows > 0 && x.columns > 0)
+        (hermitian ? Lapack<T>::hetrs : Lapack<T>::sytrs)("L", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading,
+                                                          &info);
+      x.store(call.output(0), b);
+    });
+  });
+}
+
+// One least-squares problem; x holds the right-hand sides in its first rows, and then the solution. Returns the rank (of gels: the
+// smaller side).
+template <typename T>
+int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, std::vector<real_t<T>>& singular, double rcond) {
+  using R = real_t<T>;
+  const int k = std::min(a.rows, a.columns);
+  int info = 0, rank = k;
+  R cutoff = static_cast<R>(rcond);
+  if (driver == "gels") {
+    with_work<T>([&](T* work, int* size) {
+      Lapack<T>::gels("N", &a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, work, size, &info);
+    });
+    if (info > 0)
+      throw failure(CB_RUNTIME_ERROR, "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have full rank (error code: %d).", info);
+    return k;
+  }
+  if (driver == "gelsy") {
+    std::vector<int> columns(static_cast<size_t>(a.columns));
+    std::vector<R> reals(static_cast<size_t>(2 * a.columns));
+    with_work<T>([&](T* work, int* size) {
+      if constexpr (is_complex_v<T>)
+        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank, work,
+                         size, reals.data(), &info);
+      else
+        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank, work,
+                         size, &info);
+    });
+  } else if (driver == "gelss") {
+    std::vector<R> reals(static_cast<size_t>(5 * k));
+    with_work<T>([&](T* work, int* size) {
+      if constexpr (is_complex_v<T>)
+        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
+                         size, reals.data(), &info);
+      else
+        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
+                         size, &info);
+    });
+  } else {
+    // The sizes of the other work spaces come with the first one's.
+    int query = -1, wanted_int = 0;
+    T wanted{};
+    R wanted_real{};
+    auto call = [&](T* work, int* size, R* reals, int* integers) {
+      if constexpr (is_complex_v<T>)
+        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
+                         size, reals, integers, &info);
+      else
+        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
+                         size, integers, &info);
+    };
+    call(&wanted, &query, &wanted_real, &wanted_int);
+    int size = std::max(1, static_cast<int>(std::real(wanted)));
+    std::vector<T> work(static_cast<size_t>(size));
+    std::vector<R> reals(static_cast<size_t>(std::max(1, static_cast<int>(wanted_real))));
+    std::vector<int> integers(static_cast<size_t>(std::max(1, wanted_int)));
+    call(work.data(), &size, reals.data(), integers.data());
+  }
+  if (info > 0)
+    throw failure(CB_RUNTIME_ERROR, "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).", info);
+  return rank;
+}
+
+// (A, B, rcond, driver) -> (X of max(m, n) rows, rank, singular values)
+void lstsq(Call& call) {
+  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
+  const double rcond = call.real(2);
+  const std::string_view driver = call.string(3);
+  dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    each(matrices, right, [&](int64_t b) {
+      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(call.output(0)), columns_of(right));
+      a.load(matrices, b);
+      x.load(right, b);
+      const int k = std::min(a.rows, a.columns);
+      std::vector<real_t<T>> singular(static_cast<size_t>(std::max(1, k)));
+      int rank = 0;
+      if (k > 0 && x.columns > 0)
+        rank = least_squares<T>(driver, a, x, singular, rcond);
+      else
+        std::fill(x.values.begin(), x.values.end(), T(0));
+      x.store(call.output(0), b);
+      store_item<int64_t>(rank, call.output(1), b);
+      if (call.output(2).numel > 0) store_vector<real_t<T>>(singular.data(), call.output(2), b);
+    });
+  });
+}
+
+}  // namespace
+
+void register_solving(KernelTable& table) {
+  table.add<solve>("linalg_solve_ex");
+  table.add<invert>("linalg_inv_ex");
+  table.add<solve_triangular>("linalg_solve_triangular");
+  table.add<lu_solve>("linalg_lu_solve");
+  table.add<ldl_solve>("linalg_ldl_solve");
+  table.add<lstsq>("linalg_lstsq_driver");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

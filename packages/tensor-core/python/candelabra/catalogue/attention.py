@@ -1,0 +1,44 @@
+"""Attention, fused: the scores of all queries and keys are never in memory together."""
+
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
+
+_ARGUMENTS = {
+    "query": "Tensor: of shape (N, H, L, E)",
+    "key": "Tensor: of shape (N, G, S, E), where G divides H: each head is shared by H / G heads of queries",
+    "value": "Tensor: of shape (N, G, S, V)",
+    "mask": "Tensor or None: broadcastable to (N, H, L, S); booleans, true where a key is seen, or numbers that are added to the scores",
+}
+_OPTIONS = {
+    "is_causal": "bool: whether query i sees the keys up to i only",
+    "scale": "float: what the scores are multiplied with",
+}
+_NOTES = (
+    "Rows of scores are summed as they come in (Milakov and Gimelshein 2018), and made again for the gradient (Dao et al. 2022). "
+    "A query that sees no key has a result of zeros."
+)
+operator(
+    "attention_forward(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale)"
+    " -> (Tensor output, Tensor logsumexp)",
+    shape="attention_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute ``softmax(scale * query @ key^T + mask) @ value`` (Vaswani et al. 2017).",
+        ">>> x = candelabra.ones(1, 1, 2, 1)\n"
+        ">>> candelabra.ops.attention_forward(x, x, x, None, True, 1.0).output.flatten()\ntensor([1., 1.])",
+        **_ARGUMENTS, **_OPTIONS, out="", notes=_NOTES,
+        returns="(output, logsumexp): of shapes (N, H, L, V) and (N, H, L); the second is the logarithm of each row's sum of "
+        "exponentials, infinite where no key is seen",
+    ),
+)  # fmt: skip
+operator(
+    "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor logsumexp,"
+    " bool is_causal, float scale) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    shape="attention_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradients of attention.",
+        ">>> x = candelabra.ones(1, 1, 2, 1)\n"
+        ">>> made = candelabra.ops.attention_forward(x, x, x, None, False, 1.0)\n"
+        ">>> candelabra.ops.attention_backward(x, x, x, x, None, *made, False, 1.0).grad_value.flatten()\ntensor([1., 1.])",
+        grad="Tensor: the gradient of the output", **_ARGUMENTS, output="Tensor: the first result", logsumexp="Tensor: the second result",
+        **_OPTIONS, returns="(grad_query, grad_key, grad_value): in the shapes of query, key and value", out="", notes=_NOTES,
+    ),
+)  # fmt: skip

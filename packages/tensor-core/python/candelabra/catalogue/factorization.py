@@ -1,0 +1,62 @@
+"""Factorizations of matrices, batches of them: what is before the last two dimensions."""
+
+from .declaration import HIDDEN, NONDIFFERENTIABLE, document, operator
+
+_A = "Tensor: of shape (..., m, n), floating point or complex"
+_SQUARE = "Tensor: of shape (..., n, n), floating point or complex"
+_INFO = "info is 0 for each matrix that was factored, else the number, from 1, of the row where it went wrong"
+_X = ">>> x = candelabra.tensor([[4.0, 2.0], [2.0, 5.0]])\n"
+operator(
+    "linalg_cholesky_ex(Tensor self, bool upper=False) -> (Tensor L, Tensor info)", shape="cholesky", tags=HIDDEN,
+    doc=document(
+        "Factor Hermitian positive-definite matrices: ``A = L @ L.mH``, L lower triangular; of A only the triangle that is asked for is read.",
+        f"{_X}>>> candelabra.ops.linalg_cholesky_ex(x).L\ntensor([[2., 0.],\n        [1., 2.]])",
+        input=_SQUARE, upper="bool: whether the factor is upper triangular: ``A = U.mH @ U``",
+        returns=f"(L, info): {_INFO}", out="",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_lu_factor_ex(Tensor A, bool pivot=True) -> (Tensor LU, Tensor pivots, Tensor info)", shape="lu_factor", tags=HIDDEN,
+    doc=document(
+        "Factor matrices: ``A = P @ L @ U``, L lower triangular with a diagonal of ones, U upper triangular, both in one matrix.",
+        f"{_X}>>> candelabra.ops.linalg_lu_factor_ex(x).LU\ntensor([[4.0000, 2.0000],\n        [0.5000, 4.0000]])",
+        A=_A, pivot="bool: whether rows are exchanged so that the largest element is divided by",
+        returns=f"(LU, pivots, info): pivots (int32) say with which row, from 1, each one was exchanged; {_INFO}", out="",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_ldl_factor_ex(Tensor self, bool hermitian=False) -> (Tensor LD, Tensor pivots, Tensor info)", shape="ldl_factor",
+    tags=HIDDEN | NONDIFFERENTIABLE,
+    doc=document(
+        "Factor symmetric or Hermitian matrices, which need not be definite: ``A = L @ D @ L.mT``, D of blocks of one or two rows (Bunch and Kaufman).",
+        f"{_X}>>> candelabra.ops.linalg_ldl_factor_ex(x).LD\ntensor([[4.0000, 0.0000],\n        [0.5000, 4.0000]])",
+        input=_SQUARE, hermitian="bool: whether complex matrices are Hermitian instead of symmetric",
+        returns=f"(LD, pivots, info): as LAPACK's sytrf has them; {_INFO}", out="",
+    ),
+)  # fmt: skip
+operator(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)", shape="geqrf", tags=NONDIFFERENTIABLE,
+    doc=document(
+        "Factor matrices by Householder's reflections: R on and above the diagonal, the vectors of the reflections below it.",
+        f"{_X}>>> candelabra.geqrf(x).a.triu()\ntensor([[-4.4721, -4.0249],\n        [ 0.0000,  3.5777]])",
+        input=_A, returns="(a, tau): tau are the factors of the reflections ``I - tau * v @ v.mH``",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", shape="qr", tags=HIDDEN,
+    doc=document(
+        "Factor matrices: ``A = Q @ R``, the columns of Q orthonormal, R upper triangular.",
+        f"{_X}>>> candelabra.ops.linalg_qr(x).R\ntensor([[-4.4721, -4.0249],\n        [ 0.0000,  3.5777]])",
+        A=_A, mode="str: ``reduced``, ``complete`` (Q is square) or ``r`` (Q is empty)", returns="(Q, R): the factors",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", shape="householder_product", tags=HIDDEN,
+    doc=document(
+        "Multiply Householder's reflections, as geqrf returns them; the first n columns of the product.",
+        ">>> v, tau = candelabra.geqrf(candelabra.tensor([[4.0, 2.0], [2.0, 5.0]]))\n"
+        ">>> candelabra.ops.linalg_householder_product(v, tau)\ntensor([[-0.8944, -0.4472],\n        [-0.4472,  0.8944]])",
+        input="Tensor: of shape (..., m, n), m not less than n", tau="Tensor: of shape (..., k), k not larger than n",
+        returns="Tensor: of shape (..., m, n)",
+    ),
+)  # fmt: skip

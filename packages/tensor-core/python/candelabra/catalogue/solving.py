@@ -1,0 +1,102 @@
+"""Systems of linear equations, batches of them."""
+
+from .declaration import COMPOSITE, HIDDEN, NONDIFFERENTIABLE, document, operator
+
+_SQUARE = "Tensor: of shape (..., n, n), floating point or complex"
+_B = "Tensor: of shape (..., n, k); batches are broadcast"
+_X = ">>> x = candelabra.tensor([[2.0, 0.0], [1.0, 4.0]])\n>>> b = candelabra.tensor([[2.0], [5.0]])\n"
+_SOLUTION = "tensor([[1.],\n        [1.]])"
+operator(
+    "linalg_solve_ex(Tensor A, Tensor B) -> (Tensor result, Tensor info)", shape="solve", tags=HIDDEN,
+    doc=document(
+        "Solve ``A @ X = B`` by elimination with row exchanges.",
+        f"{_X}>>> candelabra.ops.linalg_solve_ex(x, b).result\n{_SOLUTION}",
+        A=_SQUARE, B=_B, returns="(result, info): info is 0, or the number, from 1, of the diagonal element of U that is zero", out="",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_inv_ex(Tensor A) -> (Tensor inverse, Tensor info)", shape="invert", tags=HIDDEN,
+    doc=document(
+        "Invert square matrices.",
+        f"{_X}>>> candelabra.ops.linalg_inv_ex(x).inverse\ntensor([[ 0.5000,  0.0000],\n        [-0.1250,  0.2500]])",
+        A=_SQUARE, returns="(inverse, info): info is 0, or the number, from 1, of the diagonal element of U that is zero", out="",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    shape="solve_triangular", tags=HIDDEN,
+    doc=document(
+        "Solve ``A @ X = B`` with triangular A by substitution; the other triangle is not read.",
+        f"{_X}>>> candelabra.ops.linalg_solve_triangular(x, b, upper=False)\n{_SOLUTION}",
+        input=_SQUARE, B=_B, upper="bool: whether A is upper triangular", left="bool: whether A is on the left; else ``X @ A = B``",
+        unitriangular="bool: whether the diagonal counts as ones", returns="Tensor: X, of shape (..., n, k)",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint=False) -> Tensor", shape="factored_solve", tags=HIDDEN,
+    doc=document(
+        "Solve ``A @ X = B`` with the factors of A that linalg_lu_factor_ex returns.",
+        f"{_X}>>> LU, pivots, _ = candelabra.ops.linalg_lu_factor_ex(x)\n>>> candelabra.ops.linalg_lu_solve(LU, pivots, b)\n{_SOLUTION}",
+        LU=_SQUARE, pivots="Tensor: of shape (..., n) and dtype int32", B=_B, adjoint="bool: whether ``A.mH @ X = B`` is solved",
+        returns="Tensor: X, of shape (..., n, k)",
+    ),
+)  # fmt: skip
+operator(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", shape="cholesky_solve", tags=COMPOSITE,
+    doc=document(
+        "Solve ``A @ X = B`` given the Cholesky factor of A.",
+        ">>> candelabra.cholesky_solve(candelabra.ones(2, 1), candelabra.tensor([[2.0, 0.0], [0.0, 1.0]]))\n"
+        "tensor([[0.2500],\n        [1.0000]])",
+        input="Tensor: B, of shape (..., n, k)", input2="Tensor: the factor, of shape (..., n, n)",
+        upper="bool: whether the factor is upper triangular", returns="Tensor: X, of shape (..., n, k)",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian=False) -> Tensor", shape="factored_solve",
+    tags=HIDDEN | NONDIFFERENTIABLE,
+    doc=document(
+        "Solve ``A @ X = B`` with the factors of A that linalg_ldl_factor_ex returns.",
+        ">>> x, b = candelabra.tensor([[2.0, 0.0], [0.0, 4.0]]), candelabra.tensor([[2.0], [4.0]])\n"
+        f">>> LD, pivots, _ = candelabra.ops.linalg_ldl_factor_ex(x)\n>>> candelabra.ops.linalg_ldl_solve(LD, pivots, b)\n{_SOLUTION}",
+        LD=_SQUARE, pivots="Tensor: of shape (..., n) and dtype int32", B=_B,
+        hermitian="bool: what linalg_ldl_factor_ex was called with", returns="Tensor: X, of shape (..., n, k)",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_lstsq_driver(Tensor A, Tensor B, float rcond, str driver) -> (Tensor X, Tensor rank, Tensor singular_values)",
+    shape="lstsq", tags=HIDDEN,
+    doc=document(
+        "Minimize the norm of ``A @ X - B`` by one of LAPACK's drivers.",
+        ">>> x, b = candelabra.tensor([[1.0], [1.0]]), candelabra.tensor([[1.0], [3.0]])\n"
+        '>>> candelabra.ops.linalg_lstsq_driver(x, b, 1e-6, "gelsd").X[:1]\ntensor([[2.]])',
+        A="Tensor: of shape (..., m, n)", B="Tensor: of shape (..., m, k); batches are broadcast",
+        rcond="float: singular values below this part of the largest count as zero", driver="str: gels, gelsy, gelsd or gelss",
+        returns="(X, rank, singular_values): X has max(m, n) rows, the solution in the first n; without singular values, they are empty", out="",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_det(Tensor A) -> Tensor", shape="batch_scalar", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Compute determinants.", ">>> candelabra.ops.linalg_det(candelabra.tensor([[2.0, 0.0], [1.0, 4.0]]))\ntensor(8.)",
+        A=_SQUARE, returns="Tensor: of shape (...)",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", shape="slogdet", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Compute the sign and the logarithm of the magnitude of determinants.",
+        ">>> candelabra.ops.linalg_slogdet(candelabra.tensor([[0.0, 2.0], [1.0, 0.0]])).sign\ntensor(-1.)",
+        A=_SQUARE, returns="(sign, logabsdet): of shape (...)", out="",
+    ),
+)  # fmt: skip
+operator(
+    "linalg_pinv_atol_rtol(Tensor A, Tensor atol, Tensor rtol, bool hermitian=False) -> Tensor", shape="pseudoinverse",
+    tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Compute pseudoinverses.",
+        ">>> zero = candelabra.tensor(0.0)\n>>> candelabra.ops.linalg_pinv_atol_rtol(candelabra.tensor([[2.0], [0.0]]), zero, zero)\n"
+        "tensor([[0.5000, 0.0000]])",
+        A="Tensor: of shape (..., m, n), floating point or complex", atol="Tensor: broadcast to the batch of A",
+        rtol="Tensor: broadcast to the batch of A", hermitian="bool: whether A is Hermitian", returns="Tensor: of shape (..., n, m)",
+    ),
+)  # fmt: skip

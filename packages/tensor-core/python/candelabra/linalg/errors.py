@@ -1,0 +1,85 @@
+"""What goes wrong in linear algebra, and how results are handed over."""
+
+from __future__ import annotations
+
+from candelabra import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
+
+class LinAlgError(RuntimeError):
+    """A matrix cannot be factored or inverted, or an algorithm did not converge.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.inv(candelabra.zeros(1, 1))
+    Traceback (most recent call last):
+    ...
+    candelabra.linalg.errors.LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not be completed ...
+    """
+
+
+#: What a number in `info` means, by the function that checks it; ``{}`` is the number.
+_MEANINGS = {
+    "inv": "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular.",
+    "cholesky": "The factorization could not be completed because the input is not positive-definite "
+    "(the leading minor of order {} is not positive-definite).",
+    "solve": "The solver failed because the input matrix is singular.",
+    "lu_factor": "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. "
+    "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+    "ldl_factor": "The factorization could not be completed because the block D({}) is exactly zero.",
+    "eigh": "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues "
+    "(error code: {}).",
+    "eig": "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues "
+    "(error code: {}).",
+    "svd": "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values "
+    "(error code: {}).",
+}
+_NOT_FINITE = "The algorithm failed to converge because the input matrix contained non-finite values."
+
+
+def check_info(name: str, info: Tensor, kind: str | None = None) -> None:
+    """Raise LinAlgError for the first matrix of a batch whose `info` is not 0.
+
+    Parameters
+    ----------
+    name : str
+        The function, as the message calls it: ``linalg.inv``.
+    info : Tensor
+        Of dtype int32, a number for each matrix.
+    kind : str, optional
+        Whose meaning the numbers have; that of the last part of `name` by default.
+    """
+    flat = info.reshape(-1)
+    failed = flat.nonzero()
+    if failed.shape[0] == 0:
+        return
+    first = int(failed[0, 0])
+    number = int(flat[first])
+    batch = f"(Batch element {first}): " if info.ndim else ""
+    meaning = _NOT_FINITE if number < 0 else _MEANINGS[kind or name.rpartition(".")[2]].format(number)
+    raise LinAlgError(f"{name}: {batch}{meaning}")
+
+
+def give(name: str, out: Any, result: Any) -> Any:
+    """Return the result, written into `out` where that was given: a tensor, or as many as there are results."""
+    if out is None:
+        return result
+    if isinstance(out, _C.Tensor):
+        return _C.give_to_out(name, out, result)
+    if len(out) != len(result):
+        raise TypeError(f"{name}(): expected a tuple of {len(result)} tensors for out=, got {len(out)}")
+    written = [_C.give_to_out(name, given, made) for given, made in zip(out, result)]
+    return rebuilt(result, written)
+
+
+def rebuilt(result: Any, values: Any) -> Any:
+    """Return other values in a tuple of the type of `result`: operators return struct sequences, functions named tuples."""
+    if hasattr(result, "n_fields"):
+        return type(result)(values)
+    return type(result)(*values) if hasattr(result, "_fields") else tuple(values)

@@ -1,0 +1,285 @@
+"""Factorizations of matrices: Cholesky, LU, LDL, QR."""
+
+from __future__ import annotations
+
+from candelabra import _C, return_types
+from candelabra.catalogue import OPERATORS
+from candelabra.composite import FUNCTIONS
+
+from .errors import check_info, give
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
+_cholesky_ex = OPERATORS["linalg_cholesky_ex"]
+_lu_factor_ex = OPERATORS["linalg_lu_factor_ex"]
+_ldl_factor_ex = OPERATORS["linalg_ldl_factor_ex"]
+
+
+def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
+    """Factor Hermitian positive-definite matrices: ``A = L @ L.mH`` with L lower triangular.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n); only the triangle that is asked for is read.
+    upper : bool
+        Whether the upper factor U is returned, ``A = U.mH @ U``.
+    out : Tensor, optional
+        Where the result is written.
+
+    Raises
+    ------
+    LinAlgError
+        Where a matrix is not positive-definite.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.cholesky(candelabra.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
+    L, info = _cholesky_ex(A, upper)
+    check_info("linalg.cholesky", info)
+    return give("linalg_cholesky", out, L)
+
+
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+    """Factor as :func:`candelabra.linalg.cholesky`, and say in `info` where that failed instead of raising.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    upper : bool
+        Whether the upper factor is returned.
+    check_errors : bool
+        Whether to raise all the same.
+    out : pair of Tensor, optional
+        Where the results are written.
+
+    Returns
+    -------
+    (L, info)
+        `info` (int32) is 0, or the order of the leading minor that is not positive-definite.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.cholesky_ex(-candelabra.eye(2)).info
+    tensor(1, dtype=candelabra.int32)
+    """
+    result = _cholesky_ex(A, upper)
+    if check_errors:
+        check_info("linalg.cholesky_ex", result.info, "cholesky")
+    return give("linalg_cholesky_ex", out, result)
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+    """Factor matrices for :func:`candelabra.linalg.lu_solve`: ``A = P @ L @ U``, L and U in one matrix.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    pivot : bool
+        Whether rows are exchanged; without, the result may be far off or not exist.
+    out : pair of Tensor, optional
+        Where the results are written.
+
+    Returns
+    -------
+    (LU, pivots)
+        pivots (int32) say with which row, counted from 1, each row was exchanged.
+
+    Raises
+    ------
+    RuntimeError
+        Where a diagonal element of U is zero.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.lu_factor(candelabra.tensor([[1.0, 2.0], [4.0, 4.0]])).LU
+    tensor([[4.0000, 4.0000],
+            [0.2500, 1.0000]])
+    """
+    LU, pivots, info = _lu_factor_ex(A, pivot)
+    check_info("linalg.lu_factor", info)
+    return give("linalg_lu_factor", out, return_types.linalg_lu_factor(LU, pivots))
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+    """Factor as :func:`candelabra.linalg.lu_factor`, and say in `info` where U has a zero on its diagonal instead of raising.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.lu_factor_ex(candelabra.zeros(2, 2)).info
+    tensor(1, dtype=candelabra.int32)
+    """
+    result = _lu_factor_ex(A, pivot)
+    if check_errors:
+        check_info("linalg.lu_factor_ex", result.info, "lu_factor")
+    return give("linalg_lu_factor_ex", out, result)
+
+
+def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+    """Factor matrices: ``A = P @ L @ U``, P a permutation, L lower triangular with ones on the diagonal, U upper triangular.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    pivot : bool
+        Whether rows are exchanged; without, P is empty.
+    out : three of Tensor, optional
+        Where the results are written.
+
+    Returns
+    -------
+    (P, L, U)
+        Of shapes (..., m, m), (..., m, k) and (..., k, n), where k is the smaller of m and n.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> P, L, U = candelabra.linalg.lu(candelabra.tensor([[1.0, 2.0], [4.0, 4.0]]))
+    >>> P @ L @ U
+    tensor([[1., 2.],
+            [4., 4.]])
+    """
+    LU, pivots, _ = _lu_factor_ex(A, pivot)
+    P, L, U = unpack(LU, pivots)
+    if not pivot:
+        P = A.new_empty(0)
+    return give("linalg_lu", out, return_types.linalg_lu(P, L, U))
+
+
+def permutation_of(pivots: Tensor, rows: int) -> Tensor:
+    """Return the order that the exchanges in `pivots` bring rows 0, 1, … into, as int64."""
+    batch = pivots.shape[:-1]
+    order = OPERATORS["arange"](0, rows, 1, dtype=_C.int64, device=pivots.device).expand((*batch, rows)).clone()
+    targets = pivots.to(_C.int64) - 1
+    # One exchange after the other, each in all matrices at once.
+    for i in range(pivots.shape[-1]):
+        target = targets.narrow(-1, i, 1)
+        here, there = order.narrow(-1, i, 1).clone(), order.gather(-1, target)
+        order = order.scatter(-1, target, here)
+        order = OPERATORS["cat"]([order.narrow(-1, 0, i), there, order.narrow(-1, i + 1, rows - i - 1)], -1)
+    return order
+
+
+def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return P, L and U of the result of :func:`lu_factor`."""
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    L = LU.narrow(-1, 0, k).tril(-1) + FUNCTIONS["eye"](m, k, dtype=LU.dtype, device=LU.device)
+    U = LU.narrow(-2, 0, k).triu()
+    order = permutation_of(pivots, m)
+    rows = OPERATORS["arange"](0, m, 1, dtype=_C.int64, device=LU.device)
+    # Row i of A is row order[i] of L @ U exchanged back: P[order[j], j] = 1.
+    P = (order.unsqueeze(-2) == rows.unsqueeze(-1)).to(LU.dtype)
+    return P, L, U
+
+
+def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
+    """Factor symmetric or Hermitian matrices, which need not be definite, for :func:`candelabra.linalg.ldl_solve`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n); the lower triangle is read.
+    hermitian : bool
+        Whether complex matrices are Hermitian instead of symmetric.
+    out : pair of Tensor, optional
+        Where the results are written.
+
+    Returns
+    -------
+    (LD, pivots)
+        As LAPACK's sytrf has them (Bunch and Kaufman, 1977).
+
+    Raises
+    ------
+    LinAlgError
+        Where a block of D is zero.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.ldl_factor(candelabra.tensor([[4.0, 2.0], [2.0, 5.0]])).LD
+    tensor([[4.0000, 0.0000],
+            [0.5000, 4.0000]])
+    """
+    LD, pivots, info = _ldl_factor_ex(A, hermitian)
+    check_info("torch.linalg.ldl_factor", info)
+    return give("linalg_ldl_factor", out, return_types.linalg_ldl_factor(LD, pivots))
+
+
+def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+    """Factor as :func:`candelabra.linalg.ldl_factor`, and say in `info` where that failed instead of raising.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.ldl_factor_ex(candelabra.zeros(1, 1)).info
+    tensor(1, dtype=candelabra.int32)
+    """
+    result = _ldl_factor_ex(A, hermitian)
+    if check_errors:
+        check_info("torch.linalg.ldl_factor_ex", result.info, "ldl_factor")
+    return give("linalg_ldl_factor_ex", out, result)
+
+
+def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
+    """Factor matrices: ``A = Q @ R``, the columns of Q orthonormal, R upper triangular.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    mode : str
+        ``"reduced"``: Q is (..., m, k), R (..., k, n) with k the smaller of m and n; ``"complete"``: Q is square; ``"r"``: Q is empty.
+    out : pair of Tensor, optional
+        Where the results are written.
+
+    Returns
+    -------
+    (Q, R)
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> Q, R = candelabra.linalg.qr(candelabra.tensor([[3.0], [4.0]]))
+    >>> R.abs()
+    tensor([[5.]])
+    """
+    return give("linalg_qr", out, OPERATORS["linalg_qr"](A, mode))
+
+
+def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Multiply Householder's reflections, as :func:`candelabra.geqrf` returns them: the first n columns of the product.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n): the vectors of the reflections, below the diagonal.
+    tau : Tensor
+        Of shape (..., k): their factors.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> a, tau = candelabra.geqrf(candelabra.tensor([[3.0], [4.0]]))
+    >>> candelabra.linalg.householder_product(a, tau)
+    tensor([[-0.6000],
+            [-0.8000]])
+    """
+    return give("linalg_householder_product", out, OPERATORS["linalg_householder_product"](A, tau))

@@ -1,0 +1,113 @@
+"""Products of vectors and matrices, and functions of matrices."""
+
+from __future__ import annotations
+
+from candelabra.catalogue import OPERATORS
+from candelabra.composite import FUNCTIONS
+from candelabra.composite.linalg import cross as _cross
+from candelabra.composite.linalg import matmul, matrix_power
+from candelabra.composite.matrix_exp import matrix_exp
+
+from .errors import give
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
+
+def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """Compute the cross product of three-dimensional vectors along a dimension.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.cross(candelabra.tensor([1, 0, 0]), candelabra.tensor([0, 1, 0]))
+    tensor([0, 0, 1])
+    """
+    if input.ndim != other.ndim:
+        raise RuntimeError(f"linalg.cross: inputs must have the same number of dimensions, but the shapes are {list(input.shape)} and {list(other.shape)}")
+    return _cross(input, other, dim, out=out)
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """Sum the products of two batches of vectors along a dimension, the first conjugated.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.vecdot(candelabra.tensor([1.0, 2.0]), candelabra.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    result = OPERATORS["sum"](x.conj() * y, dim)
+    return give("linalg_vecdot", out, result)
+
+
+def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """Multiply matrices in the order that needs the fewest multiplications; the first and the last may be vectors.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.multi_dot([candelabra.ones(2), candelabra.eye(2), candelabra.ones(2)])
+    tensor(2.)
+    """
+    from candelabra.composite.linalg import chain_matmul
+
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    matrices = list(tensors)
+    row, column = matrices[0].ndim == 1, matrices[-1].ndim == 1
+    if row:
+        matrices[0] = OPERATORS["unsqueeze"](matrices[0], 0)
+    if column:
+        matrices[-1] = OPERATORS["unsqueeze"](matrices[-1], 1)
+    result = chain_matmul(*matrices)
+    if column:
+        result = OPERATORS["squeeze"](result, 1)
+    if row:
+        result = OPERATORS["squeeze"](result, 0)
+    return give("linalg_multi_dot", out, result)
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return a diagonal of each matrix, as a view.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.diagonal(candelabra.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return OPERATORS["diagonal"](A, offset, dim1, dim2)
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Make the matrices whose columns are powers of vectors, from 0 on.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n).
+    N : int, optional
+        How many columns; n by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.linalg.vander(candelabra.tensor([2, 3]), N=3)
+    tensor([[1, 2, 4],
+            [1, 3, 9]])
+    """
+    if x.ndim == 0:
+        x = OPERATORS["unsqueeze"](x, 0)
+    count = x.shape[-1] if N is None else N
+    if count <= 1:
+        raise RuntimeError(f"linalg.vander: N must be greater than 1, but got {count}")
+    column = OPERATORS["unsqueeze"](x, -1)
+    powers = OPERATORS["cumprod"](column.expand((*x.shape, count - 1)), -1)
+    return OPERATORS["cat"]([FUNCTIONS["ones_like"](column, dtype=powers.dtype), powers], -1)
+
+
+__all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
