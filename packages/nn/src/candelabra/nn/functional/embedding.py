@@ -1,20 +1,71 @@
-"""Looking up rows of a table, and classes as vectors of zeros and a one."""
+"""Looking up rows of a table, one by one or in bags, and classes as vectors of zeros and a one."""
 
 from __future__ import annotations
 
+import warnings
+
 import candelabra
-from candelabra import Tensor, no_grad, ops
+from candelabra import Tensor, is_grad_enabled, no_grad, ops
 
 _embedding = ops.embedding
 _vector_norm = ops.linalg_vector_norm
 
 
 def embedding_options(scale_grad_by_freq: bool, sparse: bool) -> None:
-    """Raise for the options of PyTorch's embedding that Candelabra does not have."""
-    if scale_grad_by_freq:
-        raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported; divide the gradient by the counts yourself")
+    """Raise for the option of PyTorch's embedding that Candelabra does not have."""
     if sparse:
         raise NotImplementedError("embedding: sparse=True is not supported, as there are no sparse tensors; use sparse=False")
+
+
+def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Scale rows of `self` with the numbers `indices` down, in place, to have at most the norm `max_norm`.
+
+    Raises
+    ------
+    RuntimeError
+        When the table is not a matrix, or the numbers are not whole.
+    IndexError
+        When a row is not there.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.embedding_renorm_(candelabra.tensor([[3.0, 4.0], [6.0, 8.0]]), candelabra.tensor([1]), 5.0, 2.0)
+    tensor([[3., 4.],
+            [3.0000, 4.0000]])
+    """
+    if self.ndim != 2:
+        raise RuntimeError(f"embedding_renorm_(): expected a matrix, but got shape {list(self.shape)}")
+    if indices.dtype not in (candelabra.int64, candelabra.int32):
+        raise RuntimeError(f"embedding_renorm_(): expected indices of dtype int64 or int32, but got {indices.dtype}")
+    with no_grad():
+        numbers = indices.detach().reshape(-1).to(candelabra.int64)
+        if numbers.numel():
+            table = self.detach()
+            rows = table.index_select(0, numbers)
+            norm = _vector_norm(rows, norm_type, 1, True)
+            factor = candelabra.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0)
+            # A row that is looked up twice is written twice, with the same numbers.
+            table.index_copy_(0, numbers, rows * factor)
+    return self
+
+
+def _row_of_padding(weight: Tensor, padding_idx: int | None) -> int:
+    """The number of the row, counted from the front; -1 for none."""
+    if padding_idx is None:
+        return -1
+    count = weight.shape[0]
+    assert -count <= padding_idx < count, "Padding_idx must be within num_embeddings"
+    return padding_idx % count
+
+
+def _shared_gradient(rows: Tensor, numbers: Tensor, count: int) -> Tensor:
+    """`rows` unchanged, with gradients divided by how often each row was looked up."""
+    times = candelabra.zeros(count, dtype=rows.dtype, device=rows.device)
+    flat = numbers.reshape(-1).to(candelabra.int64)
+    times.index_add_(0, flat, candelabra.ones(flat.shape, dtype=rows.dtype, device=rows.device))
+    share = (1 / times.index_select(0, flat)).reshape(*numbers.shape, 1)
+    return rows * share + (rows * (1 - share)).detach()
 
 
 def embedding(
@@ -38,6 +89,8 @@ def embedding(
         A row whose gradient stays zero.
     max_norm, norm_type
         Rows that are looked up are first scaled down, in place, to have at most this norm.
+    scale_grad_by_freq
+        Whether the gradient of a row is divided by how often it was looked up.
 
     Returns
     -------
@@ -52,25 +105,209 @@ def embedding(
     tensor([[3., 4.],
             [3., 4.]])
     """
-    if scale_grad_by_freq or sparse:
+    if sparse:
         embedding_options(scale_grad_by_freq, sparse)
-    if padding_idx is None:
-        row = -1
-    else:
-        count = weight.shape[0]
-        assert -count <= padding_idx < count, "Padding_idx must be within num_embeddings"
-        row = padding_idx % count
+    row = -1 if padding_idx is None else _row_of_padding(weight, padding_idx)
     if max_norm is not None:
+        embedding_renorm_(weight, input, max_norm, norm_type)
+    rows = _embedding(weight, input, row)
+    if scale_grad_by_freq and weight.requires_grad and is_grad_enabled() and input.numel():
+        return _shared_gradient(rows, input, weight.shape[0])
+    return rows
+
+
+MODES = ("sum", "mean", "max")
+
+
+def bags(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool,
+    mode: str,
+    per_sample_weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sums, means or largest values of rows of a table: the results, the bag of each index, the sizes of the bags, and which
+    index each largest value is of (only where `mode` is ``"max"``)."""
+    if indices.ndim != 1:
+        raise RuntimeError(f"embedding_bag: expected indices of one dimension, but got shape {list(indices.shape)}")
+    for name, tensor in (("indices", indices), ("offsets", offsets)):
+        if tensor.dtype not in (candelabra.int64, candelabra.int32):
+            raise RuntimeError(
+                f"Expected tensor for argument '{name}' to have one of the following scalar types: Long, Int; but got {tensor.dtype} instead"
+            )
+    if weight.ndim != 2:
+        raise RuntimeError(f"embedding_bag: 'weight' must be 2-D, but got shape {list(weight.shape)}")
+    if not weight.is_floating_point():
+        raise RuntimeError(f"embedding_bag: expected a weight of a floating dtype, but got {weight.dtype}")
+    if offsets.ndim != 1:
+        raise RuntimeError(f"embedding_bag: expected offsets of one dimension, but got shape {list(offsets.shape)}")
+    if include_last_offset and offsets.numel() < 1:
+        raise RuntimeError("include_last_offset: numBags should be at least 1")
+    count = offsets.shape[0] - (1 if include_last_offset else 0)
+    starts = offsets.to(candelabra.int64)
+    if offsets.numel():
+        if int(starts[0]) != 0:
+            raise RuntimeError(
+                f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(starts[0])}"
+            )
+        if int(starts[-1]) > indices.shape[0]:
+            raise RuntimeError(
+                f"offsets[-1] can not be greater than input's length({indices.shape[0]}) but got offsets[-1] of {int(starts[-1])}"
+            )
+    numbers = indices.to(candelabra.int64)
+    dtype, columns = weight.dtype, weight.shape[1]
+    row = _row_of_padding(weight, padding_idx)
+    whole = candelabra.arange(indices.shape[0], device=indices.device)
+    # The last bag that begins at or before each index; with the last offset, what lies behind it is in no bag.
+    bag = candelabra.searchsorted(starts, whole, right=True) - 1
+    kept = numbers != row if row >= 0 else None
+    if include_last_offset and count >= 0 and int(starts[-1]) < indices.shape[0]:
+        inside = bag < count
+        kept = inside if kept is None else kept & inside
+    counted = bag if kept is None else bag[kept]
+    used = numbers if kept is None else numbers[kept]
+    sizes = candelabra.zeros(count, dtype=candelabra.int64, device=indices.device).index_add_(
+        0, counted, candelabra.ones(counted.shape, dtype=candelabra.int64, device=indices.device)
+    )
+    rows = embedding(used, weight, padding_idx, scale_grad_by_freq=scale_grad_by_freq)
+    half = dtype in (candelabra.float16, candelabra.bfloat16)
+    if half:
+        rows = rows.float()
+    if per_sample_weights is not None:
+        factors = per_sample_weights if kept is None else per_sample_weights[kept]
+        rows = rows * factors.to(rows.dtype).unsqueeze(1)
+    result = candelabra.zeros((count, columns), dtype=rows.dtype, device=weight.device)
+    positions = candelabra.zeros(0, dtype=candelabra.int64, device=weight.device)
+    if mode == "max":
+        at = counted.unsqueeze(1).expand(-1, columns)
         with no_grad():
-            numbers = input.detach().reshape(-1)
-            if numbers.numel():
-                table = weight.detach()
-                rows = table.index_select(0, numbers)
-                norm = _vector_norm(rows, norm_type, 1, True)
-                factor = candelabra.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0)
-                # A row that is looked up twice is written twice, with the same numbers.
-                table.index_copy_(0, numbers, rows * factor)
-    return _embedding(weight, input, row)
+            largest = result.scatter_reduce(0, at, rows.detach(), "amax", include_self=False)
+            # The first index that holds the largest value of its bag has it, and its row gets the gradient.
+            holds = rows.detach() == largest.index_select(0, counted)
+            order = candelabra.arange(rows.shape[0], device=weight.device).unsqueeze(1).expand(-1, columns)
+            none = rows.shape[0]
+            first = candelabra.full((count, columns), none, dtype=candelabra.int64, device=weight.device)
+            first = first.scatter_reduce(0, at, order.masked_fill(~holds, none), "amin")
+            empty = first == none
+            first = first.masked_fill(empty, 0)
+            positions = used.new_zeros((count, columns)) - 1
+            if rows.shape[0]:
+                positions = used[first].masked_fill(empty, -1)
+        if rows.shape[0]:
+            result = rows.gather(0, first).masked_fill(empty, 0.0)
+    else:
+        result = result.index_add(0, counted, rows)
+        if mode == "mean":
+            result = result / sizes.clamp(min=1).to(result.dtype).unsqueeze(1)
+    return result.to(dtype) if half else result, bag, sizes, positions
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or largest values of bags of rows of `weight`.
+
+    Parameters
+    ----------
+    input
+        Numbers of rows: (B, N), a bag a row; or (N), cut into bags by `offsets`.
+    weight
+        (rows, columns).
+    offsets
+        Where each bag of a one-dimensional input begins.
+    max_norm, norm_type
+        Rows that are looked up are first scaled down, in place, to have at most this norm.
+    scale_grad_by_freq
+        Whether the gradient of a row is divided by how often it was looked up; not for ``"max"``.
+    mode
+        ``"sum"``, ``"mean"`` or ``"max"``.
+    per_sample_weights
+        A factor for each index, of the shape of `input`; for ``"sum"`` only.
+    include_last_offset
+        Whether `offsets` has one entry more, the end of the last bag.
+    padding_idx
+        A row that is in no bag, and whose gradient stays zero.
+
+    Returns
+    -------
+    Tensor
+        (B, columns); an empty bag gives zeros.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        When shapes, dtypes or options do not fit.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> table = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> F.embedding_bag(candelabra.tensor([0, 1, 1]), table, candelabra.tensor([0, 2]), mode="sum")
+    tensor([[4., 6.],
+            [3., 4.]])
+    """
+    if weight.dtype == candelabra.int64 and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and "
+            "should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({list(per_sample_weights.shape)}) is not None, then it must have the same shape as the "
+            f"input ({list(input.shape)})"
+        )
+    if weight.ndim != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
+                f"offsets of type {type(offsets)}"
+            )
+        length = input.shape[1]
+        offsets = candelabra.arange(0, input.numel(), length, dtype=input.dtype, device=input.device) if length else input.new_zeros(input.shape[0])
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.ndim == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.ndim != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    if mode not in MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    if sparse:
+        embedding_options(scale_grad_by_freq, sparse)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='"
+            f"{mode}'). Please open a feature request on GitHub."
+        )
+    if max_norm is not None:
+        embedding_renorm_(weight, input, max_norm, norm_type)
+    return bags(weight, input, offsets, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx)[0]
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -105,4 +342,4 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return result.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
-__all__ = ["embedding", "one_hot"]
+__all__ = ["embedding", "embedding_bag", "one_hot"]
