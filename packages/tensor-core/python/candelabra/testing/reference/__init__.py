@@ -7,7 +7,8 @@ import importlib
 from candelabra.testing.sampling import Reference
 
 FAMILIES = (
-    "creation", "copying", "elementwise", "reduction", "scan", "sorting", "joining", "indexing", "linalg", "softmax", "loss",
+    "creation", "copying", "elementwise", "reduction", "scan", "sorting", "joining", "indexing", "linalg", "factorization", "spectral",
+    "solving", "softmax", "loss",
     "convolution", "pooling", "normalization", "random", "optimizer",
 )  # fmt: skip
 
