@@ -223,9 +223,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = Non
 
 
 @function(method=False)
-def lu_unpack(
-    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
-) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
     """Return P, L and U of the factors that :func:`candelabra.linalg.lu_factor` returns.
 
     Parameters
@@ -381,22 +379,38 @@ def ormqr(
     m, k = input.shape[-2:]
     side = other.shape[-2 if left else -1]
     if side < tau.shape[-1]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be greater than or equal to tau.shape[-1], but got {side} and {tau.shape[-1]}")
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{-2 if left else -1}] must be greater than or equal to tau.shape[-1], but got {side} and {tau.shape[-1]}"
+        )
     if side != m:
-        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2], but got {side} and {m}")
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2], but got {side} and {m}"
+        )
     if tau.shape[-1] > k:
-        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1], but got {tau.shape[-1]} and {k}")
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1], but got {tau.shape[-1]} and {k}"
+        )
     if tau.ndim != input.ndim - 1:
-        raise RuntimeError(f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}")
+        raise RuntimeError(
+            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}"
+        )
     if other.ndim != input.ndim:
-        raise RuntimeError(f"torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}")
+        raise RuntimeError(
+            f"torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
+        )
     if tuple(tau.shape[:-1]) != tuple(input.shape[:-2]):
-        raise RuntimeError(f"torch.ormqr: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}")
+        raise RuntimeError(
+            f"torch.ormqr: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
+        )
     if tuple(other.shape[:-2]) != tuple(input.shape[:-2]):
-        raise RuntimeError(f"torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {list(other.shape[:-2])}")
+        raise RuntimeError(
+            f"torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {list(other.shape[:-2])}"
+        )
     for name, given in (("tau", tau), ("other", other)):
         if given.dtype is not input.dtype:
-            raise RuntimeError(f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype {input.dtype} and {name} has dtype {given.dtype}")
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype {input.dtype} and {name} has dtype {given.dtype}"
+            )
     padded = input
     if k < m:
         padded = OPERATORS["cat"]([input, input.new_zeros((*input.shape[:-2], m, m - k))], -1)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from candelabra._C import Tensor, dtype
 
+
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -88,7 +89,9 @@ def matrix_norm(
     if not (A.dtype.is_floating_point or A.dtype.is_complex):
         raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {_type_name(A)}")
     if A.ndim < 2:
-        raise RuntimeError(f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions, but its shape is {list(A.shape)}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions, but its shape is {list(A.shape)}"
+        )
     if isinstance(dim, int) or len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim if isinstance(dim, int) else list(dim)}")
     rows, columns = (wrap_dim(d, A.ndim) for d in dim)
@@ -119,7 +122,9 @@ def matrix_norm(
 
 
 def _type_name(A: Tensor) -> str:
-    return {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}.get(A.dtype.name, A.dtype.name)
+    return {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}.get(
+        A.dtype.name, A.dtype.name
+    )
 
 
 def _norm_dtype(A: Tensor, dtype: dtype) -> dtype:
@@ -188,7 +193,9 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         first, last = (OPERATORS["select"](values, -1, position) for position in (0, -1))
         return give("linalg_cond", out, last / first if p == -2 else first / last)
     if A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(f"linalg.cond with norm order not None, 2 or -2: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+        raise RuntimeError(
+            f"linalg.cond with norm order not None, 2 or -2: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
     if not isinstance(p, str) and abs(p) not in (1, float("inf")):
         raise RuntimeError(f"linalg.cond got an invalid norm order: {p}")
     if isinstance(p, str) and p not in ("fro", "nuc"):

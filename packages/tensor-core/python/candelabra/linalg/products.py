@@ -27,7 +27,9 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
     tensor([0, 0, 1])
     """
     if input.ndim != other.ndim:
-        raise RuntimeError(f"linalg.cross: inputs must have the same number of dimensions, but the shapes are {list(input.shape)} and {list(other.shape)}")
+        raise RuntimeError(
+            f"linalg.cross: inputs must have the same number of dimensions, but the shapes are {list(input.shape)} and {list(other.shape)}"
+        )
     return _cross(input, other, dim, out=out)
 
 

@@ -45,7 +45,9 @@ def _solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     vector = _is_vector(A, B)
     if vector and not left:
-        raise RuntimeError(f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case {name} is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError(
+            f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case {name} is equivalent to B / A.squeeze(-1)"
+        )
     right = B.unsqueeze(-1) if vector else B
     if not left:
         result, info = _solve_ex(A.mT, right.mT)
@@ -241,15 +243,21 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if B.ndim < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
     if A.ndim - B.ndim not in (0, 1) and B.ndim != A.ndim and not 0 <= A.ndim - B.ndim <= 1:
-        raise RuntimeError(f"torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1, but got {A.ndim} and {B.ndim}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1, but got {A.ndim} and {B.ndim}"
+        )
     if A.dtype is not B.dtype:
-        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}"
+        )
     name = "gelsy" if driver is None else driver.lower() if isinstance(driver, str) else driver
     if name not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}")
     vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
     if A.ndim - 1 == B.ndim and not vector:
-        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size(-1), but the shapes are {list(A.shape)} and {list(B.shape)}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: input.size(-2) should match other.size(-1), but the shapes are {list(A.shape)} and {list(B.shape)}"
+        )
     right = B.unsqueeze(-1) if vector else B
     m, n = A.shape[-2:]
     tolerance = float(rcond) if rcond is not None else epsilon(A) * max(m, n)
@@ -384,7 +392,9 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     rest, first = A.shape[ind:], A.shape[:ind]
     rows, columns = _product(first), _product(rest)
     if rows != columns:
-        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != {rows}")
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != {rows}"
+        )
     inverse, info = _inv_ex(A.reshape(columns, rows))
     if int(info):
         from .errors import LinAlgError
@@ -426,9 +436,9 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
     shape = tuple(moved.shape[B.ndim :])
     columns, rows = _product(shape), _product(moved.shape[: B.ndim])
     if columns != rows:
-        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got {columns} != {rows}")
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got {columns} != {rows}"
+        )
     result, info = _solve_ex(moved.reshape(columns, columns), B.reshape(-1, 1))
     check_info("torch.linalg.solve", info)
     return give("linalg_tensorsolve", out, result.reshape(shape))
-
-

@@ -55,7 +55,9 @@ def _check_phase(matrix: Tensor, name: str, what: str) -> None:
     imaginary = matrix.detach().diagonal(0, -2, -1).imag
     tolerance = 1e-2
     if not bool((imaginary.abs() <= tolerance * matrix.detach().abs().amax((-2, -1)).clamp(min=1).unsqueeze(-1)).all()):
-        raise RuntimeError(f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on this quantity, so it is ill-defined.")
+        raise RuntimeError(
+            f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on this quantity, so it is ill-defined."
+        )
 
 
 def _eig(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]:
@@ -75,7 +77,9 @@ def _eig(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]:
         inner = inner @ Vh
     grad, info = ops.linalg_solve_ex(Vh, inner)
     if bool((info != 0).any()):
-        raise LinAlgError("linalg_eig_backward: the eigenvectors are linearly dependent: the matrix cannot be diagonalized, and has no gradient")
+        raise LinAlgError(
+            "linalg_eig_backward: the eigenvectors are linearly dependent: the matrix cannot be diagonalized, and has no gradient"
+        )
     return (grad if arguments["A"].is_complex() else grad.real,)
 
 

@@ -3,10 +3,13 @@
 from . import (
     activation,
     attention,
+    attention_heads,
     convolution,
     distance,
     distance_loss,
+    grouped,
     loss,
+    loss_sequence,
     normalization,
     padding,
     pooling,
@@ -25,14 +28,17 @@ from . import (
 )
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
+from .attention_heads import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .distance import *  # noqa: F403
 from .distance_loss import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .embedding import *  # noqa: F403
 from .embedding import embedding_options as embedding_options
+from .grouped import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
+from .loss_sequence import *  # noqa: F403
 from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
@@ -41,7 +47,8 @@ from .softmax import *  # noqa: F403
 __all__ = sorted(
     name
     for family in (
-        activation, attention, convolution, distance, distance_loss, _dropout, _embedding, _linear, loss, normalization, padding,
+        activation, attention, attention_heads, convolution, distance, distance_loss, _dropout, _embedding, grouped, _linear, loss, loss_sequence,
+        normalization, padding,
         pooling, _softmax,
     )
     for name in family.__all__

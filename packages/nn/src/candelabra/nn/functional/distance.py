@@ -40,4 +40,30 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return _vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-__all__ = ["cosine_similarity", "pairwise_distance"]
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows, those of the first row first.
+
+    Shapes: input (N, D), result (N * (N - 1) / 2).
+
+    Raises
+    ------
+    RuntimeError
+        When the input is no floating matrix or p is negative.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.pdist(candelabra.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input.is_floating_point():
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    first, second = candelabra.triu_indices(input.shape[0], input.shape[0], 1, device=input.device)
+    return _vector_norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
+
+
+__all__ = ["cosine_similarity", "pairwise_distance", "pdist"]

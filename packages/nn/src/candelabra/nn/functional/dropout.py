@@ -51,7 +51,8 @@ def _channels(input: Tensor) -> tuple[int, ...]:
     return (*input.shape[:2], *(1,) * (input.ndim - 2))
 
 
-def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    """Dropout of whole channels. Shapes: (N, C, ...)."""
     if not training or p == 0.0 or input.numel() == 0:
         return input
     if p == 1.0:
@@ -69,8 +70,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
         )
     if input.ndim == 3:
-        return _feature_dropout(input, p, training, inplace)
-    result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
+        return feature_dropout(input, p, training, inplace)
+    result = feature_dropout(input.unsqueeze(0), p, training, inplace)
     return input if inplace else result.squeeze(0)
 
 
@@ -92,7 +93,24 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "batch dimension; for (N, C, L) inputs use dropout1d.",
             stacklevel=2,
         )
-    return _feature_dropout(input, p, training, inplace)
+    return feature_dropout(input, p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout of whole channels. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    _check(p)
+    if input.ndim not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error in a future release. "
+            "To retain the behavior and silence this warning, please use dropout instead. Note that dropout3d exists to provide "
+            "channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or "
+            "5D inputs).",
+            stacklevel=2,
+        )
+    if input.ndim != 4:
+        return feature_dropout(input, p, training, inplace)
+    result = feature_dropout(input.unsqueeze(0), p, training, inplace)
+    return input if inplace else result.squeeze(0)
 
 
 #: What an element that is dropped becomes: -scale * alpha of SELU.
@@ -119,7 +137,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels."""
     _check(p)
+    if not training or p == 0.0 or input.numel() == 0:
+        return input
     return _alpha_dropout(input, p, training, inplace, _channels(input))
 
 
-__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "feature_alpha_dropout"]
+__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]

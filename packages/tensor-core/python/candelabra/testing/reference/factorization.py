@@ -158,12 +158,8 @@ _BOTH: tuple[dict[str, Any], ...] = ({}, {"upper": True})
 REFERENCES: dict[str, Reference] = {
     "linalg_cholesky_ex": Reference(_nothing, matrices(SQUARE, _BOTH, definite), DTYPES, compare=product_of(_cholesky)),
     "linalg_lu_factor_ex": Reference(_nothing, matrices(ANY, ({}, {"pivot": False}), _dominant), DTYPES, compare=_lu_of),
-    "linalg_ldl_factor_ex": Reference(
-        _nothing, matrices(SQUARE, ({"hermitian": True},), definite), DTYPES, compare=_ldl
-    ),
+    "linalg_ldl_factor_ex": Reference(_nothing, matrices(SQUARE, ({"hermitian": True},), definite), DTYPES, compare=_ldl),
     "geqrf": Reference(_nothing, matrices(ANY), DTYPES, compare=_geqrf),
-    "linalg_qr": Reference(
-        _nothing, matrices(ANY, ({}, {"mode": "complete"}, {"mode": "r"})), DTYPES, compare=_qr
-    ),
+    "linalg_qr": Reference(_nothing, matrices(ANY, ({}, {"mode": "complete"}, {"mode": "r"})), DTYPES, compare=_qr),
     "linalg_householder_product": Reference(householder, _reflections, DTYPES, 60),
 }

@@ -151,7 +151,5 @@ REFERENCES: dict[str, Reference] = {
     "cholesky_solve": Reference(_cholesky_solve, _choleskys, DTYPES, 200),
     "linalg_det": Reference(np.linalg.det, matrices(SQUARE, make=_dominant), DTYPES, 200),
     "linalg_slogdet": Reference(_slogdet, matrices(SQUARE, make=_dominant), DTYPES, 60),
-    "linalg_pinv_atol_rtol": Reference(
-        lambda a, atol, rtol, hermitian=False: np.linalg.pinv(a), _pseudoinverses, DTYPES, 200
-    ),
+    "linalg_pinv_atol_rtol": Reference(lambda a, atol, rtol, hermitian=False: np.linalg.pinv(a), _pseudoinverses, DTYPES, 200),
 }
