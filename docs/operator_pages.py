@@ -61,7 +61,7 @@ def public_names(name: str) -> list[str]:
     module = namespace(name)
     names = getattr(module, "__all__", None) or [item for item in dir(module) if not item.startswith("_")]
     if not name:
-        names = sorted({*names, *dir(module), *candelabra.assembly.NN_FUNCTIONS})
+        names = sorted({*names, *dir(module), *candelabra.assembly.NN_FUNCTIONS, *candelabra.assembly.NATIVE_FUNCTIONS})
     found = []
     for item in names:
         target = getattr(module, item, None)

@@ -33,12 +33,21 @@ SUBPACKAGES = {
     "torch": "candelabra-torch-compat",
 }  # fmt: skip
 #: Modules of this distribution that are imported when they are asked for.
-LAZY_MODULES = ("serialization", "testing")
+LAZY_MODULES = ("fft", "serialization", "testing")
 LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization"}
 #: Functions of candelabra.nn.functional that PyTorch has in the package as well.
 NN_FUNCTIONS = frozenset({
-    "adaptive_avg_pool1d", "avg_pool1d", "celu", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "group_norm",
-    "hardshrink", "layer_norm", "max_pool1d", "max_pool2d", "pairwise_distance", "prelu", "rms_norm", "rrelu", "selu", "threshold",
+    "adaptive_avg_pool1d", "avg_pool1d", "celu", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "hardshrink",
+    "max_pool1d", "max_pool2d", "pairwise_distance", "prelu", "rms_norm", "rrelu", "selu", "threshold",
+})  # fmt: skip
+#: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other arguments than there.
+NATIVE_FUNCTIONS = frozenset({
+    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
+    "ctc_loss", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
+    "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "group_norm", "gru", "gru_cell", "hinge_embedding_loss",
+    "instance_norm", "kl_div", "layer_norm", "lstm", "lstm_cell", "margin_ranking_loss", "native_batch_norm", "native_dropout",
+    "native_group_norm", "native_layer_norm", "norm_except_dim", "pdist", "poisson_nll_loss", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
+    "rnn_tanh_cell", "segment_reduce", "triplet_margin_loss",
 })  # fmt: skip
 
 ops: Any = SimpleNamespace()
@@ -106,6 +115,8 @@ def missing_attribute(name: str) -> Any:
         return getattr(importlib.import_module(f"candelabra.{LAZY_FUNCTIONS[name]}"), name)
     if name in NN_FUNCTIONS:
         return getattr(missing_attribute("nn").functional, name)
+    if name in NATIVE_FUNCTIONS:
+        return getattr(missing_attribute("nn").functional.native, name)
     if name == "default_generator":
         return _C.default_generator(_C.get_default_device())
     raise AttributeError(f"module 'candelabra' has no attribute '{name}'", name=name, obj=sys.modules["candelabra"])

@@ -10,6 +10,7 @@ from . import (
     grouped,
     loss,
     loss_sequence,
+    native,
     normalization,
     padding,
     pooling,

@@ -279,12 +279,13 @@ def multi_margin_loss(
     """The mean over the other classes of ``max(0, margin - x[target] + x[class])^p``. Shapes: (N, C) and (N), or (C) and ()."""
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
+    number(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    single = input.ndim == 1
-    rows = input.unsqueeze(0) if single else input
+    single = input.ndim <= 1
+    rows = input.reshape(1, -1) if single else input
     if rows.ndim != 2 or target.numel() != rows.shape[0]:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for an input of size {list(input.shape)}")
     classes = target.reshape(-1, 1)
@@ -294,7 +295,7 @@ def multi_margin_loss(
     if weight is not None:
         losses = losses * weight.index_select(0, target.reshape(-1)).reshape(-1, 1)
     losses = losses.scatter(1, classes, 0.0).sum(1) / rows.shape[1]
-    return reduced(losses[0] if single else losses, reduction)
+    return reduced(losses.reshape(target.shape) if single else losses, reduction)
 
 
 __all__ = [

@@ -279,10 +279,15 @@ def kl_div(
             "release.",
             stacklevel=2,
         )
-    losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     if reduction == "batchmean":
-        total = losses.sum()
+        total = divergence(input, target, "sum", log_target)
         return total / input.shape[0] if input.ndim else total
+    return divergence(input, target, reduction, log_target)
+
+
+def divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
+    """The Kullback-Leibler divergence without a warning about its mean."""
+    losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     return reduced(losses, reduction)
 
 

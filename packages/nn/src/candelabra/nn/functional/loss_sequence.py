@@ -1,0 +1,313 @@
+"""Losses of label sequences, of sets of labels, and of scores that are a product with a large weight."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, ops
+
+from .loss import cross_entropy
+from .reduction import legacy, number, reduced
+
+_ctc = ops.ctc_loss_forward
+_linear = ops.linear
+
+
+def _lengths(lengths: Any, name: str) -> list[int]:
+    if not isinstance(lengths, Tensor):
+        return [int(length) for length in lengths]
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == candelabra.bool:
+        raise RuntimeError(f"{name} must be integral")
+    return [int(length) for length in lengths.reshape(-1).tolist()]
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """The connectionist temporal classification loss: minus the log-probability of a label sequence over all its alignments.
+
+    Parameters
+    ----------
+    log_probs
+        Logarithms of probabilities, as of `log_softmax`: (T, N, C), or (T, C) for one sample. float32 or float64.
+    targets
+        Labels, without blanks: (N, S), or those of all samples in a row.
+    input_lengths, target_lengths
+        How much of T and how many labels each sample has: tensors or sequences of N numbers.
+    blank
+        The label that stands for none.
+    reduction
+        ``"none"``; ``"mean"``, of the losses divided by the target lengths; or ``"sum"``.
+    zero_infinity
+        Whether infinite losses, of targets that are too long for their input, count as zero, as their gradients then do.
+
+    Returns
+    -------
+    Tensor
+        (N), or () when reduced or for one sample. Source: Graves et al., 2006.
+
+    Raises
+    ------
+    RuntimeError
+        When shapes, dtypes or lengths do not fit.
+    IndexError
+        When a label is no class.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> log_probs = F.log_softmax(candelabra.zeros(2, 1, 2), 2)
+    >>> F.ctc_loss(log_probs, candelabra.tensor([[1]]), [2], [1])
+    tensor(0.2877)
+    """
+    mode = number(reduction)
+    single = log_probs.ndim == 2
+    if single:
+        log_probs = log_probs.unsqueeze(1)
+        if targets.ndim == 1:
+            targets = targets.unsqueeze(0)
+    sizes = _lengths(target_lengths, "target_lengths")
+    losses = _ctc(log_probs, targets, _lengths(input_lengths, "input_lengths"), sizes, blank, zero_infinity)[0]
+    if zero_infinity:
+        losses = candelabra.where(losses == math.inf, candelabra.zeros((), dtype=losses.dtype, device=losses.device), losses)
+    if mode == 1:
+        divisors = candelabra.tensor(sizes, dtype=losses.dtype, device=losses.device).clamp(min=1)
+        return (losses / divisors).mean()
+    if mode == 2:
+        return losses.sum()
+    return losses.squeeze(0) if single else losses
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes of ``max(0, 1 - (x[y] - x[i]))``, for each label y and each class i that is no label.
+
+    Shapes: input and target (N, C) or (C); a target is a list of classes that ends at the first -1.
+
+    Raises
+    ------
+    RuntimeError
+        When the shapes do not fit or a label is no class.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.multilabel_margin_loss(candelabra.tensor([0.1, 0.2, 0.4, 0.8]), candelabra.tensor([3, 0, -1, 1]))
+    tensor(0.8500)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy(size_average, reduce)
+    number(reduction)
+    if input.ndim > 2 or (input.ndim > 0 and input.shape[-1] == 0):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
+    if target.shape != input.shape and not (input.ndim <= 1 and target.ndim <= 1 and target.numel() == input.numel()):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for an input of size {list(input.shape)}")
+    if target.dtype != candelabra.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype} for the target")
+    classes = input.shape[-1] if input.ndim else 1
+    rows, labels = input.reshape(-1, classes), target.reshape(-1, classes)
+    if target.numel() and (int(target.amin()) < -1 or int(target.amax()) >= classes):
+        raise RuntimeError(f"target is out of range: labels must be from 0 to {classes - 1}, or -1 behind the last")
+    listed = (labels >= 0).to(candelabra.int64).cumprod(1) == 1
+    # What is not listed is put in a column of its own.
+    places = labels.masked_fill(~listed, classes)
+    marks = candelabra.zeros((rows.shape[0], classes + 1), dtype=candelabra.bool, device=input.device)
+    is_label = marks.scatter(1, places, True).narrow(1, 0, classes)
+    chosen = rows.gather(1, labels.masked_fill(~listed, 0))
+    margins = (1 - chosen.unsqueeze(2) + rows.unsqueeze(1)).clamp(min=0)
+    counts = listed.unsqueeze(2) & ~is_label.unsqueeze(1)
+    losses = margins.masked_fill(~counts, 0.0).sum((1, 2)) / classes
+    return reduced(losses.reshape(input.shape[:-1]) if input.ndim <= 1 else losses, reduction)
+
+
+@dataclass(frozen=True)
+class LinearCrossEntropyOptions:
+    """How `linear_cross_entropy` goes over the batch in pieces, so that the scores of all samples are never in memory together.
+
+    Parameters
+    ----------
+    allow_retain_graph
+        Taken for PyTorch's sake: the pieces are computed again in the backward pass, which can always be repeated.
+    batch_chunk_size
+        How many samples a piece has; all when not given.
+    chunking_method
+        What finds the size: ``"aspect_ratio"`` takes so many samples that their scores are as large as the input, and
+        ``"aspect_ratio:N"`` an N-th of it; ``"auto"`` is ``"aspect_ratio:2"``; None leaves it to `batch_chunk_size`.
+    acc_policy, acc_dtype
+        Taken for PyTorch's sake: sums are those of the operators.
+
+    Examples
+    --------
+    >>> from candelabra import nn
+    >>> nn.LinearCrossEntropyOptions(batch_chunk_size=8, chunking_method=None).batch_chunk_size
+    8
+    """
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: Any = None
+
+    def __post_init__(self) -> None:
+        if self.acc_policy not in ("auto", "accurate", "balanced", "compact"):
+            raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
+        if self.chunking_method not in (None, "auto"):
+            name, _, factor = self.chunking_method.partition(":")
+            if name != "aspect_ratio" or not (factor or "1").isdigit() or int(factor or "1") < 1:
+                raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
+        if self.batch_chunk_size is not None and self.batch_chunk_size < 1:
+            raise ValueError(f"batch_chunk_size must be positive, got {self.batch_chunk_size}")
+
+
+def _chunk_size(options: Any, samples: int, classes: int, features: int) -> int:
+    method = options.chunking_method
+    if options.batch_chunk_size is not None or method is None:
+        return options.batch_chunk_size or max(samples, 1)
+    factor = 2 if method == "auto" else int(method.partition(":")[2] or "1")
+    pieces = max(-(-classes // max(features, 1)), 1)
+    wanted = max(-(-samples // pieces), 1)
+    return max((1 << (wanted - 1).bit_length()) // factor, 1)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: LinearCrossEntropyOptions | None = None,
+) -> Tensor:
+    """`cross_entropy` of ``linear(input, linear_weight, linear_bias)``.
+
+    Parameters
+    ----------
+    input
+        (N, features) or (features).
+    linear_weight, linear_bias
+        (C, ..., features) and (C, ...): with dimensions between them, each position has its own scores, and the input a batch.
+    target
+        Classes, (N, ...) or (); or probabilities, of the shape of the scores.
+    weight, reduction, label_smoothing
+        As in `cross_entropy`.
+    ignore_index
+        A class that does not count, -100 when not given; not for probabilities.
+    options
+        With them the batch is gone over in pieces, whose scores are made again in the backward pass: for many classes.
+
+    Returns
+    -------
+    Tensor
+        As of `cross_entropy`.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        When the shapes do not fit or an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.linear_cross_entropy(candelabra.zeros(1, 3), candelabra.ones(2, 3), candelabra.tensor([1]))
+    tensor(0.6931)
+    """
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
+    features = input.shape[-1]
+    if features != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {features} and {linear_weight.shape[-1]}, respectively"
+        )
+    outputs = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != outputs:
+        raise RuntimeError(f"expected linear_bias shape {outputs}, got {tuple(linear_bias.shape)}")
+    if len(outputs) > 1 and input.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {features}), got "
+            f"unbatched input with shape {tuple(input.shape)}"
+        )
+    shape = (*input.shape[:-1], *outputs)
+    if tuple(target.shape) == shape and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    ignored = -100 if ignore_index is None else ignore_index
+    if options is not None:
+        if len(outputs) == 1 and label_smoothing == 0.0 and target.dtype == candelabra.int64 and tuple(target.shape) != shape:
+            number(reduction)
+            if input.ndim == 1:
+                return _in_pieces(input.unsqueeze(0), linear_weight, target.reshape(1), linear_bias, weight, reduction, ignored, options).reshape(())
+            return _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ignored, options)
+        warnings.warn(
+            "linear_cross_entropy: options are ignored; pieces need label_smoothing == 0, a target of classes and a linear_weight of two "
+            f"dimensions, but got label_smoothing={label_smoothing}, target of {target.dtype} and linear_weight of shape "
+            f"{tuple(linear_weight.shape)}",
+            stacklevel=2,
+        )
+    flat_bias = None if linear_bias is None else linear_bias.reshape(-1)
+    scores = _linear(input, linear_weight.reshape(-1, features), flat_bias).reshape(shape)
+    return cross_entropy(scores, target, weight, reduction=reduction, ignore_index=ignored, label_smoothing=label_smoothing)
+
+
+def _in_pieces(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    weight: Tensor | None,
+    reduction: str,
+    ignored: int,
+    options: Any,
+) -> Tensor:
+    """The cross entropy piece by piece of the batch; only the inputs of a piece are kept for the backward pass."""
+    from candelabra.autograd.checkpoint import checkpoint
+
+    if target.ndim != 1 or target.shape[0] != input.shape[0]:
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0}).")
+    size = _chunk_size(options, input.shape[0], linear_weight.shape[0], input.shape[1])
+    each = "none" if reduction == "none" else "sum"
+
+    def piece(x: Tensor, classes: Tensor, rows: Tensor, bias: Tensor | None) -> Tensor:
+        return cross_entropy(_linear(x, rows, bias), classes, weight, reduction=each, ignore_index=ignored)
+
+    parts = [
+        checkpoint(piece, x, classes, linear_weight, linear_bias, use_reentrant=False)
+        for x, classes in zip(input.split(size), target.split(size), strict=True)
+    ]
+    if reduction == "none":
+        return candelabra.cat(parts)
+    total = candelabra.stack(parts).sum()
+    if reduction == "sum":
+        return total
+    counted = target != ignored
+    if weight is None:
+        return total / counted.sum()
+    return total / weight.index_select(0, target.masked_fill(~counted, 0)).masked_fill(~counted, 0.0).sum()
+
+
+__all__ = ["ctc_loss", "linear_cross_entropy", "multilabel_margin_loss"]

@@ -1,0 +1,590 @@
+"""Functions of the package ``candelabra`` in PyTorch's own spelling there, which is not that of ``torch.nn.functional``: the reduction
+a number, the options in another order, in-place variants. The computations are those of `candelabra.nn.functional`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, ops
+
+from . import distance, distance_loss, linear, loss, loss_sequence, normalization
+from . import dropout as _dropouts
+from . import embedding as _embeddings
+from .embedding import embedding_renorm_
+from .recurrent import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _named(reduction: int | str) -> str:
+    """The name of a reduction that is given as a number."""
+    if isinstance(reduction, str) or not 0 <= reduction <= 2:
+        raise ValueError(f"{reduction} is not a valid value for reduction: expected 0 (none), 1 (mean) or 2 (sum)")
+    return _REDUCTIONS[reduction]
+
+
+# ---- normalization
+
+
+def batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:
+    """Normalize each channel; see :func:`candelabra.nn.functional.batch_norm`. `cudnn_enabled` has no meaning here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.batch_norm(candelabra.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 1e-5, False)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel, and return the means and one over the standard deviations as well, which are empty without `training`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.native_batch_norm(candelabra.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[1]
+    tensor([2.])
+    """
+    if not training and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+    output, mean, rstd = ops.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not training:
+        return output, mean.new_empty(0), rstd.new_empty(0)
+    return output, mean, rstd
+
+
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:
+    """Normalize each channel of each sample; see :func:`candelabra.nn.functional.instance_norm`. `cudnn_enabled` has no meaning here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.instance_norm(candelabra.tensor([[[1.0, 3.0]]]), None, None, None, None, True, 0.1, 1e-5, False)
+    tensor([[[-1.0000,  1.0000]]])
+    """
+    return normalization.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Tensor:
+    """Normalize over the last dimensions; see :func:`candelabra.nn.functional.layer_norm`. `cudnn_enable` has no meaning here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.layer_norm(candelabra.tensor([1.0, 3.0]), (2,))
+    tensor([-1.0000,  1.0000])
+    """
+    return normalization.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def native_layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize over the last dimensions, and return the means and one over the standard deviations as well.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.native_layer_norm(candelabra.tensor([1.0, 3.0]), (2,), None, None, 0.0)[1]
+    tensor([2.])
+    """
+    output, mean, rstd = ops.native_layer_norm(input, normalized_shape, weight, bias, eps)
+    return output, mean, rstd
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """Normalize groups of channels; see :func:`candelabra.nn.functional.group_norm`. `cudnn_enabled` has no meaning here.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.group_norm(candelabra.tensor([[1.0, 3.0]]), 1)
+    tensor([[-1.0000,  1.0000]])
+    """
+    return normalization.group_norm(input, num_groups, weight, bias, eps)
+
+
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize groups of channels of (N, C, HxW), and return the means and one over the standard deviations as well.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.native_group_norm(candelabra.tensor([[1.0, 3.0]]), None, None, 1, 2, 1, 1, 0.0)[1]
+    tensor([[2.]])
+    """
+    if input.numel() != N * C * HxW:
+        raise RuntimeError(f"native_group_norm: an input of shape {list(input.shape)} does not have {N} * {C} * {HxW} elements")
+    output, mean, rstd = ops.native_group_norm(input.reshape(N, C, HxW), weight, bias, group, eps)
+    return output.reshape(input.shape), mean, rstd
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norms over all dimensions but one, which keep their dimensions; with `dim` -1, the norm of everything.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.norm_except_dim(candelabra.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5.],
+            [1.]])
+    """
+    if dim == -1:
+        return ops.linalg_vector_norm(v, pow)
+    if not 0 <= dim < v.ndim:
+        raise RuntimeError(f"norm_except_dim: dim must be -1 or a dimension of the tensor of shape {list(v.shape)}, but got {dim}")
+    others = [d for d in range(v.ndim) if d != dim]
+    return ops.linalg_vector_norm(v, pow, others, True) if others else ops.linalg_vector_norm(v.unsqueeze(-1), pow, [-1], False)
+
+
+# ---- dropout
+
+
+def _checked(p: float) -> float:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return p
+
+
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Set elements to zero with probability `p`; see :func:`candelabra.nn.functional.dropout`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.dropout(candelabra.ones(2), 1.0, True)
+    tensor([0., 0.])
+    """
+    return _dropouts.dropout(input, _checked(p), train)
+
+
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Set elements to zero in place; see :func:`candelabra.dropout`."""
+    return _dropouts.dropout(input, _checked(p), train, True)
+
+
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout that keeps mean and variance; see :func:`candelabra.nn.functional.alpha_dropout`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.alpha_dropout(candelabra.ones(2), 0.5, False)
+    tensor([1., 1.])
+    """
+    return _dropouts.alpha_dropout(input, _checked(p), train)
+
+
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout that keeps mean and variance, in place; see :func:`candelabra.alpha_dropout`."""
+    return _dropouts.alpha_dropout(input, _checked(p), train, True)
+
+
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout of whole channels. Shapes: (N, C, ...).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.feature_dropout(candelabra.ones(1, 1, 2), 1.0, True)
+    tensor([[[0., 0.]]])
+    """
+    return _dropouts.feature_dropout(input, _checked(p), train, False)
+
+
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout of whole channels in place; see :func:`candelabra.feature_dropout`."""
+    return _dropouts.feature_dropout(input, _checked(p), train, True)
+
+
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout of whole channels that keeps mean and variance.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.feature_alpha_dropout(candelabra.ones(1, 1, 2), 0.5, False)
+    tensor([[[1., 1.]]])
+    """
+    return _dropouts.feature_alpha_dropout(input, _checked(p), train)
+
+
+def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout of whole channels that keeps mean and variance, in place; see :func:`candelabra.feature_alpha_dropout`."""
+    return _dropouts.feature_alpha_dropout(input, _checked(p), train, True)
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Set elements to zero with probability `p`, and return which were kept as well; a `train` of None counts as true.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.native_dropout(candelabra.ones(2), 0.5, False)[1]
+    tensor([True, True])
+    """
+    if train is False or input.numel() == 0:
+        return input.clone(), candelabra.ones(input.shape, dtype=candelabra.bool, device=input.device)
+    output, mask = ops.native_dropout(input, _checked(p))
+    return output, mask
+
+
+# ---- embedding
+
+
+def embedding(
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Tensor:
+    """The rows of `weight` with the numbers `indices`; a `padding_idx` of -1 is none.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.embedding(candelabra.tensor([[1.0], [2.0]]), candelabra.tensor([1, 0]))
+    tensor([[2.],
+            [1.]])
+    """
+    row = padding_idx if padding_idx >= 0 else None
+    return _embeddings.embedding(indices, weight, row, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sums (mode 0), means (1) or largest values (2) of bags of rows; see :func:`candelabra.nn.functional.embedding_bag`.
+
+    Returns
+    -------
+    output, offset2bag, bag_size, max_indices
+        The results, the bag of each index, how many indices each bag has, and for mode 2 the row each largest value is of.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> table = candelabra.tensor([[1.0], [2.0]])
+    >>> candelabra.embedding_bag(table, candelabra.tensor([0, 1, 1]), candelabra.tensor([0, 2]))[0]
+    tensor([[3.],
+            [2.]])
+    """
+    if not 0 <= mode <= 2:
+        raise RuntimeError(f"embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), but got {mode}")
+    if sparse:
+        _embeddings.embedding_options(scale_grad_by_freq, sparse)
+    name = _embeddings.MODES[mode]
+    if per_sample_weights is not None:
+        if name != "sum":
+            raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
+        if per_sample_weights.shape != indices.shape:
+            raise RuntimeError(
+                f"embedding_bag: expected per_sample_weights of the shape {list(indices.shape)} of indices, but got {list(per_sample_weights.shape)}"
+            )
+    return _embeddings.bags(
+        weight, indices, offsets, scale_grad_by_freq, name, per_sample_weights, include_last_offset, padding_idx
+    )
+
+
+# ---- distances, products and losses
+
+pdist = distance.pdist
+bilinear = linear.bilinear
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 1
+) -> Tensor:
+    """The binary cross entropy of scores; see :func:`candelabra.nn.functional.binary_cross_entropy_with_logits`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.binary_cross_entropy_with_logits(candelabra.zeros(1), candelabra.ones(1))
+    tensor(0.6931)
+    """
+    return loss.binary_cross_entropy_with_logits(input, target, weight, reduction=_named(reduction), pos_weight=pos_weight)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1) -> Tensor:
+    """A loss of angles between vectors; see :func:`candelabra.nn.functional.cosine_embedding_loss`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cosine_embedding_loss(candelabra.ones(1, 2), candelabra.ones(1, 2), candelabra.tensor([-1]))
+    tensor(1.)
+    """
+    return distance_loss.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(reduction))
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: int = 1,
+    zero_infinity: bool = False,
+) -> Tensor:
+    """The loss of label sequences over all alignments; see :func:`candelabra.nn.functional.ctc_loss`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> log_probs = candelabra.log_softmax(candelabra.zeros(2, 1, 2), 2)
+    >>> candelabra.ctc_loss(log_probs, candelabra.tensor([[1]]), [2], [1])
+    tensor(0.2877)
+    """
+    return loss_sequence.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity)
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
+    """A loss of distances with targets 1 and -1; see :func:`candelabra.nn.functional.hinge_embedding_loss`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.hinge_embedding_loss(candelabra.tensor([0.5, 0.25]), candelabra.tensor([1.0, -1.0]))
+    tensor(0.6250)
+    """
+    return distance_loss.hinge_embedding_loss(input, target, margin, reduction=_named(reduction))
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+    """The Kullback-Leibler divergence of log-probabilities; see :func:`candelabra.nn.functional.kl_div`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.kl_div(candelabra.zeros(2), candelabra.ones(2))
+    tensor(0.)
+    """
+    return loss.divergence(input, target, _named(reduction), log_target)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1) -> Tensor:
+    """A loss of which of two is larger; see :func:`candelabra.nn.functional.margin_ranking_loss`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.margin_ranking_loss(candelabra.zeros(1), candelabra.ones(1), candelabra.ones(1))
+    tensor(1.)
+    """
+    return distance_loss.margin_ranking_loss(input1, input2, target, margin, reduction=_named(reduction))
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
+    """The negative log-likelihood of counts; see :func:`candelabra.nn.functional.poisson_nll_loss`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.poisson_nll_loss(candelabra.zeros(1), candelabra.ones(1), True, False, 1e-8, 1)
+    tensor(1.)
+    """
+    return loss.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(reduction))
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: int = 1,
+) -> Tensor:
+    """A loss of two distances; see :func:`candelabra.nn.functional.triplet_margin_loss`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> zero = candelabra.zeros(1, 2)
+    >>> candelabra.triplet_margin_loss(zero, zero, zero)
+    tensor(1.)
+    """
+    return distance_loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction))
+
+
+# ---- reductions over segments
+
+
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Reduce segments of a dimension that may be of different lengths.
+
+    Parameters
+    ----------
+    data
+        Floating point, (..., N, ...), with N the size of dimension `axis`.
+    reduce
+        ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
+    lengths, offsets
+        How long each segment is, or where each begins and the last ends: (..., S) or (..., S + 1), with the sizes of data in front of
+        `axis`. One of the two is needed.
+    indices
+        Not supported, as in PyTorch.
+    unsafe
+        Whether the lengths are not checked.
+    initial
+        What each segment begins with; by default what changes nothing, and for an empty mean NaN.
+
+    Returns
+    -------
+    Tensor
+        (..., S, ...).
+
+    Raises
+    ------
+    RuntimeError
+        When shapes, dtypes or lengths do not fit.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.segment_reduce(candelabra.tensor([1.0, 2.0, 3.0]), "max", lengths=candelabra.tensor([2, 1]))
+    tensor([2., 3.])
+    """
+    if reduce not in ("sum", "mean", "max", "min", "prod"):
+        raise RuntimeError(f"unsupported reduction given! {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if not data.is_floating_point():
+        raise RuntimeError(f"segment_reduce(): expected data of a floating dtype, but got {data.dtype}")
+    if data.ndim == 0:
+        raise RuntimeError("segment_reduce(): expected data of at least one dimension")
+    axis = axis + data.ndim if axis < 0 else axis
+    positions = lengths if lengths is not None else offsets
+    assert positions is not None
+    kind = "lengths" if lengths is not None else "offsets"
+    if positions.dtype not in (candelabra.int64, candelabra.int32):
+        raise RuntimeError(f"segment_reduce(): expected {kind} of dtype int64 or int32, but got {positions.dtype}")
+    if axis != positions.ndim - 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {kind} but got {axis}.")
+    if tuple(positions.shape[:axis]) != tuple(data.shape[:axis]):
+        raise RuntimeError(
+            f"segment_reduce(): expected {kind} to have the sizes of data in front of axis, but got {list(positions.shape)} for data of "
+            f"shape {list(data.shape)}"
+        )
+    size = data.shape[axis]
+    positions = positions.detach().to(candelabra.int64)
+    if lengths is not None:
+        if not unsafe and positions.numel():
+            if bool((positions < 0).any()):
+                raise RuntimeError("lengths contains negative value!")
+            if bool((positions.sum(-1) != size).any()):
+                raise RuntimeError(
+                    "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+                )
+        ends = positions.cumsum(-1)
+        count = positions.shape[-1]
+    else:
+        if positions.shape[-1] == 0:
+            raise RuntimeError("segment_reduce(): expected offsets of at least one entry: where the last segment ends")
+        ends = positions.narrow(-1, 1, positions.shape[-1] - 1).contiguous()
+        positions = positions.diff(dim=-1)
+        count = positions.shape[-1]
+    start = ends - positions
+    # The segment of each element: behind how many ends it lies. What is behind the last or before the first is in none.
+    at = candelabra.arange(size, device=data.device).expand(*data.shape[: axis + 1]).contiguous()
+    segment = candelabra.searchsorted(ends, at, right=True) if count else candelabra.zeros_like(at)
+    outside = segment >= count
+    if count:
+        outside = outside | (at < start.gather(-1, segment.clamp(max=count - 1)))
+    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
+    inner = (1,) * (data.ndim - axis - 1)
+    lengths_of = positions.reshape(*positions.shape, *inner)
+    wide = data.float() if data.dtype in (candelabra.float16, candelabra.bfloat16) else data
+    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
+    begin = neutral if initial is None else float(initial)
+    # One segment more takes what is in none.
+    base = candelabra.full((*data.shape[:axis], count + 1, *data.shape[axis + 1 :]), begin, dtype=wide.dtype, device=data.device)
+    where = segment.masked_fill(outside, count).reshape(*segment.shape, *inner).expand(data.shape)
+    method = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
+    result = base.scatter_reduce(axis, where, wide, method) if data.numel() else base
+    result = result.narrow(axis, 0, count)
+    if reduce == "mean":
+        if initial is None:
+            result = result / lengths_of.to(result.dtype)
+        else:
+            result = result / lengths_of.clamp(min=1).to(result.dtype)
+    return result.to(data.dtype).reshape(shape)
+
+
+__all__ = [
+    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
+    "ctc_loss", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
+    "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "group_norm", "gru", "gru_cell", "hinge_embedding_loss",
+    "instance_norm", "kl_div", "layer_norm", "lstm", "lstm_cell", "margin_ranking_loss", "native_batch_norm", "native_dropout",
+    "native_group_norm", "native_layer_norm", "norm_except_dim", "pdist", "poisson_nll_loss", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
+    "rnn_tanh_cell", "segment_reduce", "triplet_margin_loss",
+]  # fmt: skip
