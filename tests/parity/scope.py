@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 #: Names that are no part of Candelabra, or no part of PyTorch's documented interface, with the reason. Patterns match whole names.
 OUT_OF_SCOPE = [
@@ -34,6 +35,8 @@ TIES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedi
 
 #: Where Candelabra differs from PyTorch and means to, or cannot do otherwise: name to reason. They count as different all the same.
 DIFFERENCES: dict[str, str] = {
+    "fft.ihfft2": "PyTorch writes into out= what is not conjugated yet, or leaves it as it was",
+    "fft.ihfftn": "PyTorch writes into out= what is not conjugated yet, or leaves it as it was",
     "as_strided_scatter": "PyTorch's gradient of the input is wrong: it is that of the part that was overwritten",
 }
 
@@ -49,3 +52,15 @@ def out_of_scope(name: str) -> str | None:
 def values_are_compared(name: str) -> bool:
     """Whether two runs of this operator, with different generators, give the same values."""
     return not (RANDOM.fullmatch(name) or UNINITIALIZED.fullmatch(name))
+
+
+#: Operators with a probability of dropout among their options: where it is among the arguments after the input, when not by name.
+DROPOUT = {"nn.functional.scaled_dot_product_attention": 3, "nn.functional.multi_head_attention_forward": 9}
+
+
+def drops_at_random(name: str, sample: Any) -> bool:
+    """Whether this call draws what it leaves out."""
+    if name not in DROPOUT or not sample.kwargs.get("training", True):
+        return False
+    place = DROPOUT[name]
+    return sample.kwargs.get("dropout_p", sample.args[place] if len(sample.args) > place else 0.0) > 0

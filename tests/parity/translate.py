@@ -90,6 +90,8 @@ def translate_structure(value: Any, tensor: Any) -> Any:
         return slice(tensor(value.start), tensor(value.stop), tensor(value.step))
     if isinstance(value, functools.partial):
         return functools.partial(function(value.func), *tensor(list(value.args)), **tensor(value.keywords))
+    if isinstance(value, torch.nn.PairwiseDistance):
+        return candelabra.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
     if callable(value) and not isinstance(value, type):
         return function(value)
     return value

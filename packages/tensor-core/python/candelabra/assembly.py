@@ -43,7 +43,7 @@ NN_FUNCTIONS = frozenset({
 #: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other arguments than there.
 NATIVE_FUNCTIONS = frozenset({
     "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
-    "ctc_loss", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
+    "ctc_loss", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
     "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "group_norm", "gru", "gru_cell", "hinge_embedding_loss",
     "instance_norm", "kl_div", "layer_norm", "lstm", "lstm_cell", "margin_ranking_loss", "native_batch_norm", "native_dropout",
     "native_group_norm", "native_layer_norm", "norm_except_dim", "pdist", "poisson_nll_loss", "rnn_relu", "rnn_relu_cell", "rnn_tanh",

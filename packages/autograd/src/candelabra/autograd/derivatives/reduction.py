@@ -157,7 +157,7 @@ def _logsumexp(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bo
     top = kept_dims(result, dim, keepdim, self.shape)
     # Where everything is -inf, so is the result: the weights are then 0, not exp(nan).
     top = where(top == -math.inf, 0, top)
-    return kept_dims(grad, dim, keepdim, self.shape) * (self - top).exp()
+    return kept_dims(grad, dim, keepdim, self.shape) * conj((self - top).exp())
 
 
 derivative("logsumexp", self=_logsumexp)

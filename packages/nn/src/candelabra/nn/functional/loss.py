@@ -309,9 +309,9 @@ def poisson_nll_loss(
         reduction = legacy(size_average, reduce)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        counts = candelabra.where(target > 1, target, 1.0)
+        counts = target.masked_fill(target <= 1, 1.0)
         stirling = counts * counts.log() - counts + 0.5 * (2 * math.pi * counts).log()
-        losses = losses + candelabra.where(target > 1, stirling, 0.0)
+        losses = losses + stirling.masked_fill(target <= 1, 0.0)
     return reduced(losses, reduction)
 
 

@@ -292,6 +292,12 @@ def _in_pieces(
     size = _chunk_size(options, input.shape[0], linear_weight.shape[0], input.shape[1])
     each = "none" if reduction == "none" else "sum"
 
+    dtype = input.dtype
+    if dtype in (candelabra.float16, candelabra.bfloat16):
+        # What is summed over many pieces is summed in float32.
+        input, linear_weight = input.float(), linear_weight.float()
+        linear_bias, weight = (None if x is None else x.float() for x in (linear_bias, weight))
+
     def piece(x: Tensor, classes: Tensor, rows: Tensor, bias: Tensor | None) -> Tensor:
         return cross_entropy(_linear(x, rows, bias), classes, weight, reduction=each, ignore_index=ignored)
 
@@ -300,14 +306,14 @@ def _in_pieces(
         for x, classes in zip(input.split(size), target.split(size), strict=True)
     ]
     if reduction == "none":
-        return candelabra.cat(parts)
+        return candelabra.cat(parts).to(dtype)
     total = candelabra.stack(parts).sum()
     if reduction == "sum":
-        return total
+        return total.to(dtype)
     counted = target != ignored
     if weight is None:
-        return total / counted.sum()
-    return total / weight.index_select(0, target.masked_fill(~counted, 0)).masked_fill(~counted, 0.0).sum()
+        return (total / counted.sum()).to(dtype)
+    return (total / weight.index_select(0, target.masked_fill(~counted, 0)).masked_fill(~counted, 0.0).sum()).to(dtype)
 
 
 __all__ = ["ctc_loss", "linear_cross_entropy", "multilabel_margin_loss"]

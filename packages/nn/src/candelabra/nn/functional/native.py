@@ -51,6 +51,21 @@ def batch_norm(
     return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
+def _statistics_dtype(input: Tensor, weight: Tensor | None) -> candelabra.dtype:
+    """That of the weight where it is wider than the input, as it may be for half precisions."""
+    return input.dtype if weight is None else weight.dtype
+
+
+def _given(name: str, results: tuple[Tensor, Tensor, Tensor], out: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The results, written into the three tensors of ``out=`` where there are some."""
+    if out is None:
+        return results
+    if len(out) != 3:
+        raise TypeError(f"{name}(): out must be three tensors, but got {len(out)}")
+    first, second, third = (candelabra._C.give_to_out(name, given, made) for given, made in zip(out, results, strict=True))
+    return first, second, third
+
+
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -60,6 +75,8 @@ def native_batch_norm(
     training: bool,
     momentum: float,
     eps: float,
+    *,
+    out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize each channel, and return the means and one over the standard deviations as well, which are empty without `training`.
 
@@ -73,8 +90,11 @@ def native_batch_norm(
         raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
     output, mean, rstd = ops.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if not training:
-        return output, mean.new_empty(0), rstd.new_empty(0)
-    return output, mean, rstd
+        mean, rstd = mean.new_empty(0), rstd.new_empty(0)
+    parameters = [x for x in (weight, bias, running_mean, running_var) if x is not None]
+    dtype = _statistics_dtype(input, parameters[0] if parameters else None)
+    mean, rstd = mean.to(dtype), rstd.to(dtype)
+    return _given("native_batch_norm", (output, mean, rstd), out)
 
 
 def instance_norm(
@@ -130,7 +150,8 @@ def native_layer_norm(
     tensor([2.])
     """
     output, mean, rstd = ops.native_layer_norm(input, normalized_shape, weight, bias, eps)
-    return output, mean, rstd
+    dtype = _statistics_dtype(input, weight if weight is not None else bias)
+    return output, mean.to(dtype), rstd.to(dtype)
 
 
 def group_norm(
@@ -165,8 +186,16 @@ def native_group_norm(
     """
     if input.numel() != N * C * HxW:
         raise RuntimeError(f"native_group_norm: an input of shape {list(input.shape)} does not have {N} * {C} * {HxW} elements")
-    output, mean, rstd = ops.native_group_norm(input.reshape(N, C, HxW), weight, bias, group, eps)
-    return output.reshape(input.shape), mean, rstd
+    samples = input.reshape(N, C, HxW)
+    output, mean, rstd = ops.native_group_norm(samples, weight, bias, group, eps)
+    dtype = _statistics_dtype(input, weight if weight is not None else bias)
+    if input.requires_grad and candelabra.is_grad_enabled():
+        # Here, other than in native_layer_norm, PyTorch passes gradients of the statistics on as well.
+        wide = samples.float() if input.dtype in (candelabra.float16, candelabra.bfloat16) else samples
+        groups = wide.reshape(N, group, -1) if wide.numel() else wide.reshape(N, group, 0)
+        mean = groups.mean(-1)
+        rstd = (groups.var(-1, correction=0) + eps).rsqrt()
+    return output.reshape(input.shape), mean.to(dtype), rstd.to(dtype)
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
@@ -194,18 +223,6 @@ def _checked(p: float) -> float:
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     return p
-
-
-def dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Set elements to zero with probability `p`; see :func:`candelabra.nn.functional.dropout`.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.dropout(candelabra.ones(2), 1.0, True)
-    tensor([0., 0.])
-    """
-    return _dropouts.dropout(input, _checked(p), train)
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -582,7 +599,7 @@ def segment_reduce(
 
 __all__ = [
     "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
-    "ctc_loss", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
+    "ctc_loss", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
     "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "group_norm", "gru", "gru_cell", "hinge_embedding_loss",
     "instance_norm", "kl_div", "layer_norm", "lstm", "lstm_cell", "margin_ranking_loss", "native_batch_norm", "native_dropout",
     "native_group_norm", "native_layer_norm", "norm_except_dim", "pdist", "poisson_nll_loss", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
