@@ -135,6 +135,11 @@ void batch_scalar(Call& call);
 void slogdet(Call& call);
 void pseudoinverse(Call& call);
 
+// fft.cpp
+void fft_c2c(Call& call);
+void fft_r2c(Call& call);
+void fft_c2r(Call& call);
+
 // softmax.cpp
 void softmax(Call& call);
 void softmax_backward(Call& call);

@@ -6,6 +6,7 @@ from . import (
     copying,
     elementwise,
     factorization,
+    fft,
     indexing,
     joining,
     linalg,
@@ -23,6 +24,6 @@ from . import (
 )
 
 __all__ = [
-    "attention", "convolution", "copying", "elementwise", "factorization", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction",
+    "attention", "convolution", "copying", "elementwise", "factorization", "fft", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction",
     "scan", "softmax", "solving", "sorting", "spectral", "views",
 ]  # fmt: skip

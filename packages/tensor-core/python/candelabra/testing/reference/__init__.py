@@ -8,7 +8,7 @@ from candelabra.testing.sampling import Reference
 
 FAMILIES = (
     "creation", "copying", "elementwise", "reduction", "scan", "sorting", "joining", "indexing", "linalg", "factorization", "spectral",
-    "solving", "softmax", "loss",
+    "solving", "fft", "softmax", "loss",
     "convolution", "pooling", "normalization", "random", "optimizer",
 )  # fmt: skip
 

@@ -1,0 +1,33 @@
+"""Gradients of Fourier transforms: the adjoint of a transform is the one with the other sign."""
+
+from __future__ import annotations
+
+import candelabra
+from candelabra import Tensor, ops
+
+from ..table import derivative
+
+derivative("fft_c2c", self=lambda grad, dim, forward, scale: ops.fft_c2c(grad, dim, not forward, scale))
+
+
+def _real_to_complex(grad: Tensor, dim: int, scale: float, self_shape: tuple[int, ...]) -> Tensor:
+    # Each coefficient that is there, and nothing in the place of its conjugate.
+    missing = list(grad.shape)
+    missing[dim] = self_shape[dim] - grad.shape[dim]
+    whole = candelabra.cat([grad, grad.new_zeros(missing)], dim) if missing[dim] else grad
+    return ops.fft_c2c(whole, [dim], False, scale).real
+
+
+def _complex_to_real(grad: Tensor, dim: int, n: int, scale: float) -> Tensor:
+    # All but the first and, of an even number, the last coefficient stand for their conjugates too.
+    counts = candelabra.full((n // 2 + 1,), 2.0, dtype=grad.dtype, device=grad.device)
+    counts[0] = 1.0
+    if n % 2 == 0:
+        counts[-1] = 1.0
+    shape = [1] * grad.ndim
+    shape[dim] = n // 2 + 1
+    return ops.fft_r2c(grad, dim, scale) * counts.view(shape)
+
+
+derivative("fft_r2c", self=_real_to_complex)
+derivative("fft_c2r", self=_complex_to_real)
