@@ -309,8 +309,8 @@ def poisson_nll_loss(
         reduction = legacy(size_average, reduce)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        counts = target.masked_fill(target <= 1, 1.0)
-        stirling = counts * counts.log() - counts + 0.5 * (2 * math.pi * counts).log()
+        # In this order half precisions are rounded as PyTorch's are, gradients included.
+        stirling = target.log() * target - target + (target * (2 * math.pi)).log() * 0.5
         losses = losses + stirling.masked_fill(target <= 1, 0.0)
     return reduced(losses, reduction)
 

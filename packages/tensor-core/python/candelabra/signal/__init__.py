@@ -1,0 +1,5 @@
+"""``candelabra.signal``: window functions."""
+
+from . import windows
+
+__all__ = ["windows"]
