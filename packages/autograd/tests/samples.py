@@ -10,6 +10,7 @@ import zlib
 from typing import Any
 
 import numpy
+import samples_attention
 
 import candelabra
 
@@ -515,6 +516,7 @@ _SAMPLERS: dict[str, Any] = {
     "native_batch_norm_backward": lambda d: [call(d(4, 3), d(4, 3), d(3), d(3, grad=False), candelabra.ones(3, dtype=d.dtype), False)],
     "native_layer_norm_backward": lambda d: [],
     "native_group_norm_backward": lambda d: [],
+    **samples_attention.SAMPLERS,
 }  # fmt: skip
 
 #: Operators that are also checked with complex numbers.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +57,106 @@ def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((Input(grad, dtype), a, target, weight, reduction, ignore, Input(np.asarray(total), dtype)))
 
 
+# ---- CTC, by the definition: over all paths of symbols, of which those count that say the labels
+
+
+def _said(path: tuple[int, ...], blank: int) -> list[int]:
+    return [symbol for t, symbol in enumerate(path) if symbol != blank and (t == 0 or path[t - 1] != symbol)]
+
+
+def _paths(scores: Array, labels: list[int], blank: int) -> tuple[float, Array]:
+    """The probability of all paths that say `labels`, and that part of it that goes through each symbol at each time."""
+    total, through = 0.0, np.zeros(scores.shape)
+    for path in itertools.product(range(scores.shape[1]), repeat=len(scores)):
+        if _said(path, blank) == labels:
+            probability = np.exp(sum(scores[t, symbol] for t, symbol in enumerate(path)))
+            total += probability
+            for t, symbol in enumerate(path):
+                through[t, symbol] += probability
+    return total, through
+
+
+def _labels(targets: Array, lengths: list[int]) -> list[list[int]]:
+    if targets.ndim == 2:
+        return [[int(label) for label in row[:length]] for row, length in zip(targets, lengths, strict=True)]
+    ends = np.cumsum(lengths)
+    return [[int(label) for label in targets[end - length : end]] for end, length in zip(ends, lengths, strict=True)]
+
+
+def ctc(
+    scores: Array, targets: Array, input_lengths: list[int], target_lengths: list[int], blank: int, zero_infinity: bool
+) -> tuple[Array, None]:
+    losses = [
+        _paths(scores[:length, n], labels, blank)[0]
+        for n, (length, labels) in enumerate(zip(input_lengths, _labels(targets, target_lengths), strict=True))
+    ]
+    with np.errstate(divide="ignore"):
+        return -np.log(np.array(losses)), None
+
+
+def ctc_backward(
+    grad: Array,
+    scores: Array,
+    targets: Array,
+    input_lengths: list[int],
+    target_lengths: list[int],
+    loss: Array,
+    log_alpha: Array,
+    blank: int,
+    zero_infinity: bool,
+) -> Array:
+    result = np.zeros(scores.shape)
+    for n, (length, labels) in enumerate(zip(input_lengths, _labels(targets, target_lengths), strict=True)):
+        total, through = _paths(scores[:length, n], labels, blank)
+        if total > 0 or not zero_infinity:
+            result[:length, n] = grad[n] * (np.exp(scores[:length, n]) - through / total)
+    return result
+
+
+def _ctc_calls(rng: np.random.Generator, dtype: str) -> Iterator[tuple[Any, ...]]:
+    raw = numbers(rng, dtype, (5, 3, 3), -1, 1)
+    scores = Input(raw - np.log(np.exp(raw).sum(-1, keepdims=True)), dtype)
+    for blank in (0, 2):
+        others = [symbol for symbol in range(3) if symbol != blank]
+        matrix = Input(np.array([[others[0], others[0], others[1]], [others[1]] * 3, [others[0]] * 3]), "int64")
+        yield scores, matrix, [5, 4, 3], [3, 1, 0], blank, False
+        yield scores, Input(np.array([others[1], others[0], others[0]]), "int64"), [5, 5, 2], [1, 1, 1], blank, False
+        # Two equal labels need a blank between them: there is no path in two steps.
+        yield scores, matrix, [5, 4, 2], [3, 1, 2], blank, True
+
+
+def _ctc_forwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for call in _ctc_calls(rng, dtype):
+        yield Sample(call)
+
+
+def _ctc_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for scores, targets, input_lengths, target_lengths, blank, zero_infinity in _ctc_calls(rng, dtype):
+        grad = Input(numbers(rng, dtype, (3,)), dtype)
+        losses = ctc(scores.values, targets.values, input_lengths, target_lengths, blank, zero_infinity)[0]
+        alphas = _alphas(scores.values, _labels(targets.values, target_lengths), input_lengths, blank)
+        lengths = (input_lengths, target_lengths)
+        yield Sample((grad, scores, targets, *lengths, Input(losses, dtype), Input(alphas, dtype), blank, zero_infinity))
+
+
+def _alphas(scores: Array, labels: list[list[int]], input_lengths: list[int], blank: int) -> Array:
+    """Logarithms of the probabilities of all ways to each state at each time: Graves et al. 2006, equations 6 and 7."""
+    result = np.zeros((scores.shape[1], scores.shape[0], 2 * max(map(len, labels)) + 1))
+    for n, said in enumerate(labels):
+        states = [blank] + [symbol for label in said for symbol in (label, blank)]
+        for t in range(input_lengths[n]):
+            for s, symbol in enumerate(states):
+                ways = float(s < 2) if t == 0 else result[n, t - 1, max(s - 1, 0) : s + 1].sum()
+                if t > 0 and s > 1 and symbol not in (blank, states[s - 2]):
+                    ways += result[n, t - 1, s - 2]
+                result[n, t, s] = ways * np.exp(scores[t, n, symbol])
+    with np.errstate(divide="ignore"):
+        return np.log(result)
+
+
 REFERENCES: dict[str, Reference] = {
     "nll_loss_forward": Reference(forward, _forwards, _DTYPES, 10),
     "nll_loss_backward": Reference(backward, _backwards, _DTYPES, 10),
+    "ctc_loss_forward": Reference(ctc, _ctc_forwards, _DTYPES, 10),
+    "ctc_loss_backward": Reference(ctc_backward, _ctc_backwards, _DTYPES, 20),
 }
