@@ -62,7 +62,7 @@ def scaled_dot_product_attention(
     """
     _check_attention(query, key, value, attn_mask, is_causal)
     if dropout_p < 0.0 or dropout_p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     factor = (1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.nan) if scale is None else float(scale)
     mask_needs_gradient = attn_mask is not None and attn_mask.requires_grad and is_grad_enabled()
     sizes = (*query.shape, *key.shape, *value.shape)

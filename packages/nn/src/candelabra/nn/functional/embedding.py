@@ -130,7 +130,7 @@ def bags(
     padding_idx: int | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sums, means or largest values of rows of a table: the results, the bag of each index, the sizes of the bags, and which
-    index each largest value is of (only where `mode` is ``"max"``)."""
+    row each largest value is of; the last two as PyTorch has them where the mode does not need them."""
     if indices.ndim != 1:
         raise RuntimeError(f"embedding_bag: expected indices of one dimension, but got shape {list(indices.shape)}")
     for name, tensor in (("indices", indices), ("offsets", offsets)):
@@ -147,7 +147,7 @@ def bags(
     if include_last_offset and offsets.numel() < 1:
         raise RuntimeError("include_last_offset: numBags should be at least 1")
     count = offsets.shape[0] - (1 if include_last_offset else 0)
-    starts = offsets.to(candelabra.int64)
+    starts = offsets.to(candelabra.int64)  # the last bag goes to the end in any case, as in PyTorch
     if offsets.numel():
         if int(starts[0]) != 0:
             raise RuntimeError(
@@ -159,14 +159,15 @@ def bags(
             )
     numbers = indices.to(candelabra.int64)
     dtype, columns = weight.dtype, weight.shape[1]
+    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
+        )
     row = _row_of_padding(weight, padding_idx)
     whole = candelabra.arange(indices.shape[0], device=indices.device)
-    # The last bag that begins at or before each index; with the last offset, what lies behind it is in no bag.
-    bag = candelabra.searchsorted(starts, whole, right=True) - 1
-    kept = numbers != row if row >= 0 else None
-    if include_last_offset and count >= 0 and int(starts[-1]) < indices.shape[0]:
-        inside = bag < count
-        kept = inside if kept is None else kept & inside
+    # The last bag that begins at or before each index; where there are no bags, none.
+    bag = candelabra.searchsorted(starts.narrow(0, 0, count), whole, right=True) - 1
+    kept = numbers != row if row >= 0 else bag >= 0 if count == 0 else None
     counted = bag if kept is None else bag[kept]
     used = numbers if kept is None else numbers[kept]
     sizes = candelabra.zeros(count, dtype=candelabra.int64, device=indices.device).index_add_(
@@ -180,7 +181,7 @@ def bags(
         factors = per_sample_weights if kept is None else per_sample_weights[kept]
         rows = rows * factors.to(rows.dtype).unsqueeze(1)
     result = candelabra.zeros((count, columns), dtype=rows.dtype, device=weight.device)
-    positions = candelabra.zeros(0, dtype=candelabra.int64, device=weight.device)
+    positions = sizes
     if mode == "max":
         at = counted.unsqueeze(1).expand(-1, columns)
         with no_grad():
@@ -193,15 +194,15 @@ def bags(
             first = first.scatter_reduce(0, at, order.masked_fill(~holds, none), "amin")
             empty = first == none
             first = first.masked_fill(empty, 0)
-            positions = used.new_zeros((count, columns)) - 1
-            if rows.shape[0]:
-                positions = used[first].masked_fill(empty, -1)
+            positions = used[first].masked_fill(empty, 0) if rows.shape[0] else used.new_zeros((count, columns))
         if rows.shape[0]:
             result = rows.gather(0, first).masked_fill(empty, 0.0)
     else:
         result = result.index_add(0, counted, rows)
         if mode == "mean":
             result = result / sizes.clamp(min=1).to(result.dtype).unsqueeze(1)
+    if mode == "sum":
+        sizes = positions = candelabra.zeros_like(sizes)  # not needed, and not there in PyTorch either
     return result.to(dtype) if half else result, bag, sizes, positions
 
 

@@ -331,7 +331,8 @@ def embedding_bag(
     Returns
     -------
     output, offset2bag, bag_size, max_indices
-        The results, the bag of each index, how many indices each bag has, and for mode 2 the row each largest value is of.
+        The results, the bag of each index, how many indices each bag has (zeros for mode 0), and for mode 2 the row each largest
+        value is of.
 
     Examples
     --------
