@@ -6,7 +6,7 @@ import pytest
 
 import candelabra
 from candelabra import ops
-from candelabra.autograd import gradcheck, gradgradcheck, grad
+from candelabra.autograd import grad, gradcheck, gradgradcheck
 
 
 def leaf(*shape: int):

@@ -10,7 +10,6 @@ from . import (
     grouped,
     loss,
     loss_sequence,
-    native,
     normalization,
     padding,
     pooling,
@@ -23,6 +22,9 @@ from . import (
 )
 from . import (
     linear as _linear,
+)
+from . import (
+    native as native,
 )
 from . import (
     softmax as _softmax,

@@ -158,6 +158,12 @@ def bags(
                 f"offsets[-1] can not be greater than input's length({indices.shape[0]}) but got offsets[-1] of {int(starts[-1])}"
             )
     numbers = indices.to(candelabra.int64)
+    if numbers.numel():
+        for bound in (int(numbers.amin()), int(numbers.amax())):
+            if not 0 <= bound < weight.shape[0]:
+                raise RuntimeError(
+                    f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {bound}, for {weight.shape[0]} rows"
+                )
     dtype, columns = weight.dtype, weight.shape[1]
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise RuntimeError(
@@ -166,7 +172,7 @@ def bags(
     row = _row_of_padding(weight, padding_idx)
     whole = candelabra.arange(indices.shape[0], device=indices.device)
     # The last bag that begins at or before each index; where there are no bags, none.
-    bag = candelabra.searchsorted(starts.narrow(0, 0, count), whole, right=True) - 1
+    bag = candelabra.searchsorted(starts.narrow(0, 0, count).sort()[0], whole, right=True) - 1
     kept = numbers != row if row >= 0 else bag >= 0 if count == 0 else None
     counted = bag if kept is None else bag[kept]
     used = numbers if kept is None else numbers[kept]
@@ -282,7 +288,11 @@ def embedding_bag(
                 f"offsets of type {type(offsets)}"
             )
         length = input.shape[1]
-        offsets = candelabra.arange(0, input.numel(), length, dtype=input.dtype, device=input.device) if length else input.new_zeros(input.shape[0])
+        offsets = (
+            candelabra.arange(0, input.numel(), length, dtype=input.dtype, device=input.device)
+            if length
+            else input.new_zeros(input.shape[0])
+        )
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)

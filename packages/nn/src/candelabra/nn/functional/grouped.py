@@ -50,7 +50,9 @@ def grouped_mm(
     if mat_a.dtype != mat_b.dtype or not mat_a.is_floating_point():
         raise RuntimeError(f"grouped_mm: expected matrices of one floating dtype, but got {mat_a.dtype} and {mat_b.dtype}")
     if mat_a.shape[-1] != mat_b.shape[-2]:
-        raise RuntimeError(f"contraction dimension of mat_a and mat_b must match, but got {list(mat_a.shape)} and {list(mat_b.shape)}")
+        raise RuntimeError(
+            f"contraction dimension of mat_a and mat_b must match, but got {list(mat_a.shape)} and {list(mat_b.shape)}"
+        )
     if bias is not None:
         raise RuntimeError("Bias not supported yet")
     if out_dtype is not None and out_dtype != mat_a.dtype:

@@ -116,9 +116,7 @@ def multilabel_margin_loss(
         reduction = legacy(size_average, reduce)
     number(reduction)
     if input.ndim > 2 or (input.ndim > 0 and input.shape[-1] == 0):
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
-        )
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
     if target.shape != input.shape and not (input.ndim <= 1 and target.ndim <= 1 and target.numel() == input.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for an input of size {list(input.shape)}")
     if target.dtype != candelabra.int64:
@@ -261,7 +259,9 @@ def linear_cross_entropy(
         if len(outputs) == 1 and label_smoothing == 0.0 and target.dtype == candelabra.int64 and tuple(target.shape) != shape:
             number(reduction)
             if input.ndim == 1:
-                return _in_pieces(input.unsqueeze(0), linear_weight, target.reshape(1), linear_bias, weight, reduction, ignored, options).reshape(())
+                return _in_pieces(
+                    input.unsqueeze(0), linear_weight, target.reshape(1), linear_bias, weight, reduction, ignored, options
+                ).reshape(())
             return _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ignored, options)
         warnings.warn(
             "linear_cross_entropy: options are ignored; pieces need label_smoothing == 0, a target of classes and a linear_weight of two "
@@ -288,7 +288,9 @@ def _in_pieces(
     from candelabra.autograd.checkpoint import checkpoint
 
     if target.ndim != 1 or target.shape[0] != input.shape[0]:
-        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0}).")
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0})."
+        )
     size = _chunk_size(options, input.shape[0], linear_weight.shape[0], input.shape[1])
     each = "none" if reduction == "none" else "sum"
 

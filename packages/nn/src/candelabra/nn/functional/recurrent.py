@@ -6,6 +6,7 @@ step. Gates lie in the weights in PyTorch's order: input, forget, cell, output (
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -194,7 +195,9 @@ def _run_packed(
             states = tuple(state[:batch] for state in states)
         states = step(at, states, weights)
         outputs.append(states[0])
-    final = tuple(candelabra.cat(parts) for parts in zip(states, *((*e,) for e in reversed(ended)), strict=True)) if ended else states
+    final = (
+        tuple(candelabra.cat(parts) for parts in zip(states, *((*e,) for e in reversed(ended)), strict=True)) if ended else states
+    )
     return candelabra.cat(outputs), final
 
 
@@ -283,7 +286,7 @@ def _recurrent(name: str, arguments: tuple[Any, ...], names: dict[str, Any]) -> 
     if packed:
         data = given["data"]
         sizes = [int(size) for size in given["batch_sizes"].tolist()]
-        if not sizes or sizes[-1] < 1 or any(a < b for a, b in zip(sizes, sizes[1:], strict=False)) or sum(sizes) != data.shape[0]:
+        if not sizes or sizes[-1] < 1 or any(a < b for a, b in itertools.pairwise(sizes)) or sum(sizes) != data.shape[0]:
             raise RuntimeError(
                 f"{name}: batch_sizes must be positive, must not grow, and must add up to the {data.shape[0]} rows of data, but got {sizes}"
             )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from candelabra import Tensor
 
 from .. import functional as F
+from ..functional.loss_sequence import LinearCrossEntropyOptions
 from ..functional.reduction import legacy
 from .distance import PairwiseDistance
 from .module import Module
@@ -377,6 +378,7 @@ __all__ = [
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
+    "LinearCrossEntropyOptions",
     "MSELoss",
     "MarginRankingLoss",
     "MultiLabelSoftMarginLoss",
