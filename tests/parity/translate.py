@@ -160,6 +160,7 @@ def places(source: Any) -> list[str]:
 def lookup(path: str) -> Any:
     """What ``candelabra.`` and this path name, or None."""
     found: Any = candelabra
+    path = path.removeprefix("torch.")
     for part in path.split("."):
         found = getattr(found, part, None)
         if found is None:

@@ -56,16 +56,35 @@ void store_row(const compute_t<T>* from, T* to, int64_t n) {
     std::copy_n(from, n, to);
 }
 
-// c = alpha * op(a) @ op(b) + beta * c, where any side may be empty.
+// A product so small that calling a library costs more than computing it.
+template <typename C>
+void small_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c,
+                   int64_t pitch) {
+  const int64_t a_row = transpose_a ? 1 : a.pitch, a_column = transpose_a ? a.pitch : 1;
+  for (int64_t i = 0; i < m; ++i) {
+    C* row = c + i * pitch;
+    if (beta == 0) std::fill_n(row, n, C(0));
+    if (transpose_b) {
+      for (int64_t j = 0; j < n; ++j) {
+        C sum = 0;
+        for (int64_t p = 0; p < k; ++p) sum += a.data[i * a_row + p * a_column] * b.data[j * b.pitch + p];
+        row[j] += alpha * sum;
+      }
+    } else {
+      for (int64_t p = 0; p < k; ++p) {
+        const C factor = alpha * a.data[i * a_row + p * a_column];
+        for (int64_t j = 0; j < n; ++j) row[j] += factor * b.data[p * b.pitch + j];
+      }
+    }
+  }
+}
+
+// c = alpha * op(a) @ op(b) + beta * c with beta 0 or 1, where any side may be empty.
 template <typename C>
 void product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c,
              int64_t pitch) {
-  if (m == 0 || n == 0) return;
-  if (k == 0) {
-    if (beta == 0)
-      for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * pitch, n, C(0));
-    return;
-  }
+  constexpr int64_t small = 4096;
+  if (m * n * k <= small) return small_product<C>(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c, pitch);
   gemm(Gemm<C>{transpose_a, transpose_b, m, n, k, alpha, a.data, a.pitch, b.data, b.pitch, beta, c, pitch});
 }
 
@@ -111,6 +130,7 @@ template <typename C>
 C weigh_row(C* row, int64_t keys, C& largest, C& sum) {
   constexpr C none = -std::numeric_limits<C>::infinity();
   C here = largest;
+#pragma omp simd reduction(max : here)
   for (int64_t j = 0; j < keys; ++j) here = row[j] > here ? row[j] : here;
   if (here == none) {
     // Nothing is seen up to now: weights of zero, where the scores are numbers at all.
@@ -123,6 +143,7 @@ C weigh_row(C* row, int64_t keys, C& largest, C& sum) {
   const C correction = largest == here ? C(1) : math::exp(largest - here);
   C added = 0;
   for (int64_t j = 0; j < keys; ++j) row[j] = math::exp(row[j] - here);
+#pragma omp simd reduction(+ : added)
   for (int64_t j = 0; j < keys; ++j) added += row[j];
   largest = here;
   sum = sum * correction + added;
@@ -206,6 +227,7 @@ void backward(Call& call) {
           const Rows<C> o = rows_of<T>(result, n, h, q0, count, results_packed.data());
           for (int64_t i = 0; i < count; ++i) {
             C sum = 0;
+#pragma omp simd reduction(+ : sum)
             for (int64_t j = 0; j < columns; ++j) sum += d.data[i * d.pitch + j] * o.data[i * o.pitch + j];
             means[g * queries + q0 + i] = sum;
           }

@@ -112,6 +112,8 @@ ShapeRule find_shape_rule(std::string_view name) {
       {"fft_c2c", shapes::fft_c2c},
       {"fft_r2c", shapes::fft_r2c},
       {"fft_c2r", shapes::fft_c2r},
+      {"divisor", shapes::divisor},
+      {"frexp", shapes::frexp},
       {"softmax", shapes::softmax},
       {"softmax_backward", shapes::softmax_backward},
       {"nll_loss_forward", shapes::nll_loss_forward},

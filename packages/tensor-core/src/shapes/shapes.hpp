@@ -140,6 +140,10 @@ void fft_c2c(Call& call);
 void fft_r2c(Call& call);
 void fft_c2r(Call& call);
 
+// special.cpp
+void divisor(Call& call);
+void frexp(Call& call);
+
 // softmax.cpp
 void softmax(Call& call);
 void softmax_backward(Call& call);

@@ -138,7 +138,9 @@ def kaiser_window(
 def _whole_window(window: Tensor | None, win_length: int, n_fft: int, like: Tensor) -> Tensor:
     """Return the window with zeros on both sides, n_fft elements."""
     if window is None:
-        window = FUNCTIONS["ones"]((win_length,), dtype=like.real.dtype if like.dtype.is_complex else like.dtype, device=like.device)
+        window = FUNCTIONS["ones"](
+            (win_length,), dtype=like.real.dtype if like.dtype.is_complex else like.dtype, device=like.device
+        )
     if win_length < n_fft:
         left = (n_fft - win_length) // 2
         parts = [window.new_zeros(left), window, window.new_zeros(n_fft - win_length - left)]
@@ -204,7 +206,9 @@ def stft(
     win = n_fft if win_length is None else win_length
     shown = f"stft({input.dtype}{list(input.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={win}, window={'None' if window is None else f'{window.dtype}{list(window.shape)}'}, normalized={normalized}, onesided={onesided}, return_complex={return_complex})"
     if window is not None and window.device != input.device:
-        raise RuntimeError(f"stft input and window must be on the same device but got self on {input.device} and window on {window.device}")
+        raise RuntimeError(
+            f"stft input and window must be on the same device but got self on {input.device} and window on {window.device}"
+        )
     is_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
         if not is_complex:
@@ -308,11 +312,11 @@ def istft(
     win = n_fft if win_length is None else win_length
     shown = f"istft({input.dtype}{list(input.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={win}, window={'None' if window is None else f'{window.dtype}{list(window.shape)}'}, center={center}, normalized={normalized}, onesided={onesided}, length={length})"
     if window is not None and window.device != input.device:
-        raise RuntimeError(f"istft input and window must be on the same device but got self on {input.device} and window on {window.device}")
-    if not input.dtype.is_complex:
         raise RuntimeError(
-            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+            f"istft input and window must be on the same device but got self on {input.device} and window on {window.device}"
         )
+    if not input.dtype.is_complex:
+        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     if input.numel() == 0:
         raise RuntimeError(f"{shown}: input tensor cannot be empty.")
     if input.ndim not in (2, 3):
@@ -323,9 +327,13 @@ def istft(
         onesided = input.shape[-2] != n_fft
     if onesided:
         if n_fft // 2 + 1 != input.shape[-2]:
-            raise RuntimeError(f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when onesided=True, but got {input.shape[-2]}")
+            raise RuntimeError(
+                f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when onesided=True, but got {input.shape[-2]}"
+            )
     elif n_fft != input.shape[-2]:
-        raise RuntimeError(f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when onesided=False, but got {input.shape[-2]}")
+        raise RuntimeError(
+            f"{shown}: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when onesided=False, but got {input.shape[-2]}"
+        )
     if not 0 < hop <= win:
         raise RuntimeError(f"{shown}: expected 0 < hop_length <= win_length")
     if not 0 < win <= n_fft:
@@ -352,7 +360,9 @@ def istft(
     signal, envelope = (OPERATORS["narrow"](part, 1, start, size) for part in (signal, envelope))
     smallest = OPERATORS["abs"](envelope.detach()).min() if size > 0 else None
     if smallest is None or not smallest.item() > 1e-11:
-        raise RuntimeError(f"{shown}: window overlap add min: {smallest if smallest is None else smallest.item()}: the window is zero where pieces do not overlap")
+        raise RuntimeError(
+            f"{shown}: window overlap add min: {smallest if smallest is None else smallest.item()}: the window is zero where pieces do not overlap"
+        )
     signal = signal / envelope
     if end > full:
         signal = OPERATORS["cat"]([signal, signal.new_zeros((signal.shape[0], end - full))], 1)

@@ -249,9 +249,7 @@ def general_hamming(
     >>> candelabra.signal.windows.general_hamming(3)
     tensor([0.0800, 1.0000, 0.0800])
     """
-    return general_cosine(
-        M, a=[alpha, 1 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return general_cosine(M, a=[alpha, 1 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def hamming(
@@ -311,9 +309,7 @@ def blackman(
     >>> candelabra.signal.windows.blackman(3).round(decimals=3).abs()
     tensor([0., 1., 0.])
     """
-    return general_cosine(
-        M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def bartlett(
@@ -333,9 +329,7 @@ def bartlett(
     >>> candelabra.signal.windows.bartlett(3)
     tensor([0., 1., 0.])
     """
-    return _make(
-        "bartlett", M, sym, dtype, layout, device, requires_grad, lambda n, last: 1 - OPERATORS["abs"](n * (2 / last) - 1)
-    )
+    return _make("bartlett", M, sym, dtype, layout, device, requires_grad, lambda n, last: 1 - OPERATORS["abs"](n * (2 / last) - 1))
 
 
 def nuttall(
@@ -356,5 +350,11 @@ def nuttall(
     tensor([3.6280e-04, 1.0000e+00, 3.6278e-04])
     """
     return general_cosine(
-        M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+        M,
+        a=[0.3635819, 0.4891775, 0.1365995, 0.0106411],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
     )

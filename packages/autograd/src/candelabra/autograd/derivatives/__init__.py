@@ -19,11 +19,12 @@ from . import (
     softmax,
     solving,
     sorting,
+    special,
     spectral,
     views,
 )
 
 __all__ = [
     "attention", "convolution", "copying", "elementwise", "factorization", "fft", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction",
-    "scan", "softmax", "solving", "sorting", "spectral", "views",
+    "scan", "softmax", "solving", "sorting", "special", "spectral", "views",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from candelabra.testing.sampling import Reference
 
 FAMILIES = (
     "creation", "copying", "elementwise", "reduction", "scan", "sorting", "joining", "indexing", "linalg", "factorization", "spectral",
-    "solving", "fft", "softmax", "loss", "attention",
+    "solving", "fft", "special", "softmax", "loss", "attention",
     "convolution", "pooling", "normalization", "random", "optimizer",
 )  # fmt: skip
 

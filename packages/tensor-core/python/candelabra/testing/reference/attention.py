@@ -22,7 +22,7 @@ def _weights(query: Array, key: Array, mask: Array | None, is_causal: bool, scal
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     if is_causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
     largest = scores.max(-1, keepdims=True)
     empty = largest == -np.inf
     powers = np.exp(scores - np.where(empty, 0, largest))
@@ -94,8 +94,8 @@ def _forwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     statistics = "float64" if dtype == "float64" else "float32"
     for query, key, value, mask, causal, scale in _calls(rng, dtype):
-        arrays = [x.values for x in (query, key, value)]
-        output, logarithms = forward(*arrays, None if mask is None else mask.values, causal, scale)
+        seen = None if mask is None else mask.values
+        output, logarithms = forward(query.values, key.values, value.values, seen, causal, scale)
         grad = Input(numbers(rng, dtype, output.shape, -1, 1), dtype)
         yield Sample((grad, query, key, value, mask, Input(output, dtype), Input(logarithms, statistics), causal, scale))
 

@@ -18,7 +18,9 @@ def _complex(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape, dims in _SHAPES:
         for layout in _LAYOUTS:
             for forward in (True, False):
-                yield Sample((Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"), list(dims), forward, 0.5))
+                yield Sample(
+                    (Input(numbers(rng, dtype, shape), dtype, layout if 0 not in shape else "contiguous"), list(dims), forward, 0.5)
+                )
 
 
 def _c2c(x: Array, dim: list[int], forward: bool, scale: float) -> Array:
