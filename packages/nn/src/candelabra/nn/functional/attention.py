@@ -75,6 +75,8 @@ def scaled_dot_product_attention(
     if not fused:
         return _with_all_scores(query, key, value, attn_mask, dropout_p, is_causal, factor)
     # A fused call sees batches and heads as two dimensions.
+    if query.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and (attn_mask is None or attn_mask.ndim == 2):
+        return _attention(query, key, value, attn_mask, is_causal, factor)[0]
     leading = tuple(candelabra.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2]))
     if attn_mask is not None:
         leading = tuple(candelabra.broadcast_shapes(leading, attn_mask.shape[:-2]))

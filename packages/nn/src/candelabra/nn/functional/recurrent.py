@@ -330,7 +330,7 @@ def rnn_tanh(*arguments: Any, **names: Any) -> tuple[Tensor, Tensor]:
     >>> one = candelabra.ones(1, 1)
     >>> x = candelabra.ones(2, 1, 1)
     >>> candelabra.rnn_tanh(x, x[:1] * 0, [one, one], False, 1, 0.0, False, False, False)[0].flatten()
-    tensor([0.7616, 0.9429])
+    tensor([0.7616, 0.9427])
     """
     output, (h,) = _recurrent("rnn_tanh", arguments, names)
     return output, h
