@@ -85,7 +85,6 @@ def test_repr(text):
         (lambda: nn.GroupNorm(3, 4), ValueError, "num_channels (4) must be divisible by num_groups (3)"),
         (lambda: nn.Embedding(3, 4, padding_idx=3), AssertionError, "Padding_idx must be within num_embeddings"),
         (lambda: nn.Embedding(3, 4, sparse=True), NotImplementedError, "sparse=True is not supported"),
-        (lambda: nn.Embedding(3, 4, scale_grad_by_freq=True), NotImplementedError, "scale_grad_by_freq=True is not supported"),
         (lambda: nn.Dropout(1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
         (lambda: nn.Unflatten(1, 3), TypeError, "unflattened_size must be a tuple of ints, but found type int"),
         (lambda: nn.Unflatten(1, (2.0,)), TypeError, "found element of type float at pos 0"),
