@@ -120,3 +120,10 @@ def test_ctc_strides_and_errors() -> None:
     ):
         with pytest.raises(RuntimeError, match=match):
             ops.ctc_loss_forward(scores, *arguments, False)
+
+
+def test_ctc_passes_nan_on() -> None:
+    scores = candelabra.full((3, 2, 3), -1.0)
+    scores[1, 0, 1] = float("nan")
+    losses = ops.ctc_loss_forward(scores, candelabra.tensor([[1], [1]]), [3, 3], [1, 1], 0, False)[0]
+    assert losses.isnan().tolist() == [True, False]

@@ -20,7 +20,7 @@ constexpr T never = -std::numeric_limits<T>::infinity();
 template <typename T>
 T log_sum(T a, T b, T c) {
   const T largest = std::max(std::max(a, b), c);
-  if (largest == never<T>) return largest;
+  if (largest == never<T>) return a + b + c;  // NaN where one of them is
   return largest + std::log(std::exp(a - largest) + std::exp(b - largest) + std::exp(c - largest));
 }
 

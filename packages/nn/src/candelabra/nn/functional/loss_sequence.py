@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, ops
+from candelabra import Tensor, is_grad_enabled, ops
 
 from .loss import cross_entropy
 from .reduction import legacy, number, reduced
@@ -274,6 +274,10 @@ def linear_cross_entropy(
     return cross_entropy(scores, target, weight, reduction=reduction, ignore_index=ignored, label_smoothing=label_smoothing)
 
 
+def _at_once(function: Any, *arguments: Any, use_reentrant: bool) -> Any:
+    return function(*arguments)
+
+
 def _in_pieces(
     input: Tensor,
     linear_weight: Tensor,
@@ -285,7 +289,12 @@ def _in_pieces(
     options: Any,
 ) -> Tensor:
     """The cross entropy piece by piece of the batch; only the inputs of a piece are kept for the backward pass."""
-    from candelabra.autograd.checkpoint import checkpoint
+    run: Any = _at_once
+    if is_grad_enabled() and any(x is not None and x.requires_grad for x in (input, linear_weight, linear_bias)):
+        try:
+            from candelabra.autograd.checkpoint import checkpoint as run
+        except ModuleNotFoundError:
+            run = _at_once  # without candelabra-autograd nothing is recorded, and there is nothing to compute again
 
     if target.ndim != 1 or target.shape[0] != input.shape[0]:
         raise ValueError(
@@ -304,7 +313,7 @@ def _in_pieces(
         return cross_entropy(_linear(x, rows, bias), classes, weight, reduction=each, ignore_index=ignored)
 
     parts = [
-        checkpoint(piece, x, classes, linear_weight, linear_bias, use_reentrant=False)
+        run(piece, x, classes, linear_weight, linear_bias, use_reentrant=False)
         for x, classes in zip(input.split(size), target.split(size), strict=True)
     ]
     if reduction == "none":
