@@ -55,10 +55,8 @@ def test_shared_heads(rng):
         F.scaled_dot_product_attention(tensor(q[:, :3]), tensor(k), tensor(v), enable_gqa=True)
 
 
-def test_gradients_of_the_mask_and_with_dropout(rng, qkv):
+def test_dropout(qkv):
     tensors = [tensor(x) for x in qkv]
-    mask = tensor(rng.standard_normal((4, 6))).requires_grad_()
-    assert candelabra.autograd.gradcheck(lambda m: F.scaled_dot_product_attention(*tensors, m), mask)
     candelabra.manual_seed(0)
     value = candelabra.ones(2, 3, 6, 2, dtype=candelabra.float64)
     dropped = array(F.scaled_dot_product_attention(tensors[0], tensors[1], value, dropout_p=0.5))

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from nn_numerics import array, assert_close, tensor
+from nn_numerics import assert_close, tensor
 from scipy.special import log_softmax
 
 import candelabra
@@ -59,12 +59,7 @@ def test_ctc_of_nothing(scores):
     assert F.ctc_loss(x, targets, [0, 0, 5], [0, 1, 2], reduction="none").tolist()[:2] == [0.0, np.inf]
     zeroed = F.ctc_loss(x, targets, [5, 1, 5], [3, 1, 2], reduction="none", zero_infinity=True)
     assert zeroed.isfinite().all()
-    too_long = x.detach().requires_grad_()
-    loss = F.ctc_loss(too_long, targets, [2, 5, 5], LENGTHS, reduction="none", zero_infinity=True)
-    assert loss[0].item() == 0
-    loss.sum().backward()
-    assert (too_long.grad[:, 0] == 0).all()
-    assert (too_long.grad[:, 1] != 0).any()
+    assert F.ctc_loss(x, targets, [2, 5, 5], LENGTHS, reduction="none", zero_infinity=True)[0].item() == 0
 
 
 def test_ctc_errors(scores):
@@ -100,9 +95,8 @@ def test_multilabel_margin(rng, reduction):
     assert_close(single, losses[0])
 
 
-def test_multilabel_margin_errors_and_gradient(rng):
-    x, target = tensor(rng.standard_normal((2, 4))).requires_grad_(), candelabra.tensor([[1, -1, 0, 0], [3, 2, -1, 0]])
-    assert candelabra.autograd.gradcheck(lambda x: F.multilabel_margin_loss(x, target), x)
+def test_multilabel_margin_errors(rng):
+    x, target = tensor(rng.standard_normal((2, 4))), candelabra.tensor([[1, -1, 0, 0], [3, 2, -1, 0]])
     with pytest.raises(RuntimeError, match="inconsistent target size"):
         F.multilabel_margin_loss(x, target[:, :2])
     with pytest.raises(RuntimeError, match="out of range"):
@@ -120,19 +114,9 @@ def test_linear_cross_entropy(rng, reduction):
     counted = np.where(target == 1, 0, classes[target])
     losses = -log_softmax(x @ w.T + b, -1)[np.arange(7), target] * counted
     expected = {"none": losses, "mean": losses.sum() / counted.sum(), "sum": losses.sum()}[reduction]
-    plain = [tensor(x).requires_grad_(), tensor(w).requires_grad_()]
-    pieces = [tensor(x).requires_grad_(), tensor(w).requires_grad_()]
-    whole = F.linear_cross_entropy(*plain, tensor(target), **options)
-    assert_close(whole, expected)
-    whole.sum().backward()
+    assert_close(F.linear_cross_entropy(tensor(x), tensor(w), tensor(target), **options), expected)
     for chosen in (nn.LinearCrossEntropyOptions(batch_chunk_size=2, chunking_method=None), nn.LinearCrossEntropyOptions()):
-        for leaf in pieces:
-            leaf.grad = None
-        cut = F.linear_cross_entropy(*pieces, tensor(target), options=chosen, **options)
-        assert_close(cut, expected)
-        cut.sum().backward()
-        for one, other in zip(pieces, plain, strict=True):
-            assert_close(one.grad, array(other.grad))
+        assert_close(F.linear_cross_entropy(tensor(x), tensor(w), tensor(target), options=chosen, **options), expected)
     single = F.linear_cross_entropy(tensor(x[0]), tensor(w), tensor(target[0]), options=chosen)
     assert_close(single, -log_softmax(x[0] @ w.T)[target[0]])
 
