@@ -37,8 +37,10 @@ LAZY_MODULES = ("fft", "special", "signal", "serialization", "testing")
 LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization"}
 #: Functions of candelabra.nn.functional that PyTorch has in the package as well.
 NN_FUNCTIONS = frozenset({
-    "adaptive_avg_pool1d", "avg_pool1d", "celu", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "hardshrink",
-    "max_pool1d", "max_pool2d", "pairwise_distance", "prelu", "rms_norm", "rrelu", "selu", "threshold",
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "channel_shuffle", "constant_pad_nd",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "grid_sampler", "grid_sampler_2d",
+    "grid_sampler_3d", "hardshrink", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "native_channel_shuffle",
+    "pixel_shuffle", "pixel_unshuffle", "pairwise_distance", "prelu", "rms_norm", "rrelu", "selu", "threshold",
 })  # fmt: skip
 #: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other arguments than there.
 NATIVE_FUNCTIONS = frozenset({

@@ -7,12 +7,16 @@ from . import (
     convolution,
     distance,
     distance_loss,
+    folding,
     grouped,
+    interpolation,
     loss,
     loss_sequence,
     normalization,
     padding,
     pooling,
+    spatial,
+    unpooling,
 )
 from . import (
     dropout as _dropout,
@@ -38,7 +42,9 @@ from .distance_loss import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .embedding import *  # noqa: F403
 from .embedding import embedding_options as embedding_options
+from .folding import *  # noqa: F403
 from .grouped import *  # noqa: F403
+from .interpolation import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .loss_sequence import *  # noqa: F403
@@ -46,13 +52,21 @@ from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .softmax import *  # noqa: F403
+from .spatial import *  # noqa: F403
+from .unpooling import *  # noqa: F403
 
 __all__ = sorted(
     name
     for family in (
-        activation, attention, attention_heads, convolution, distance, distance_loss, _dropout, _embedding, grouped, _linear, loss, loss_sequence,
+        activation, attention, attention_heads, convolution, distance, distance_loss, _dropout, _embedding, folding, grouped, interpolation, _linear, loss, loss_sequence,
         normalization, padding,
-        pooling, _softmax,
+        pooling, _softmax, spatial, unpooling,
     )
     for name in family.__all__
 )  # fmt: skip
+
+# PyTorch has these in the package only.
+from .interpolation import affine_grid_generator as affine_grid_generator
+from .interpolation import grid_sampler as grid_sampler
+from .interpolation import grid_sampler_2d as grid_sampler_2d
+from .interpolation import grid_sampler_3d as grid_sampler_3d

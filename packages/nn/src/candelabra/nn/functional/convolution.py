@@ -39,6 +39,11 @@ def _convolve(
     dims: int, name: str, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Tensor:
     input, batched = _batched(input, dims, name)
+    if weight.ndim != dims + 2:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight{list(weight.shape)}, but got "
+            f"{input.ndim}-dimensional input of size {list(input.shape)} instead"
+        )
     stride = _numbers(stride, dims, "stride")
     dilation = _numbers(dilation, dims, "dilation")
     if isinstance(padding, str):
@@ -164,10 +169,35 @@ def _transposed(
         raise RuntimeError(
             f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per channel: {size}. Output size is too small"
         )
-    output = _input_gradient(input, weight, (input.shape[0], channels, *size), stride, padding, dilation, groups)
+    if any(extra >= step for extra, step in zip(output_padding, stride, strict=True)):
+        output = _cut(input, weight, channels, size, stride, padding, dilation, groups)
+    else:
+        output = _input_gradient(input, weight, (input.shape[0], channels, *size), stride, padding, dilation, groups)
     if bias is not None:
         output = output + bias.reshape(1, channels, *(1,) * dims)
     return output if batched else output.squeeze(0)
+
+
+def _cut(
+    input: Tensor,
+    weight: Tensor,
+    channels: int,
+    size: list[int],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Tensor:
+    """The result of this size, where more positions are added than a stride: all that there is, cut out and filled up with zeros."""
+    from .padding import pad
+
+    dims = len(size)
+    whole = [(input.shape[2 + i] - 1) * stride[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1 for i in range(dims)]
+    output = _input_gradient(input, weight, (input.shape[0], channels, *whole), stride, (0,) * dims, dilation, groups)
+    amounts = []
+    for i in reversed(range(dims)):
+        amounts += [-padding[i], padding[i] + size[i] - whole[i]]
+    return pad(output, amounts)
 
 
 def conv_transpose1d(

@@ -141,4 +141,19 @@ def _along(input: Tensor, axis: int, before: int, after: int, mode: str) -> Tens
     return input.index_select(axis, places)
 
 
-__all__ = ["pad"]
+_pad = pad
+
+
+def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
+    """:func:`pad` with a constant, as PyTorch has it in the package.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.constant_pad_nd(candelabra.ones(2), (1, 0))
+    tensor([0., 1., 1.])
+    """
+    return _pad(input, pad, "constant", value)
+
+
+__all__ = ["constant_pad_nd", "pad"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra import Tensor, ops
+from candelabra import _C, Tensor, ops
 
 _max_pool = ops.max_pool
 _avg_pool = ops.avg_pool
@@ -167,6 +167,8 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window. Shapes: (N, C, H, W) or (C, H, W).
 
@@ -178,7 +180,8 @@ def avg_pool2d(
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
     """
-    return _mean(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    made = _mean(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return made if out is None else _C.give_to_out("avg_pool2d", out, made)
 
 
 def _power_mean(dims: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
@@ -209,8 +212,14 @@ def _target(output_size: Any, input: Tensor, dims: int, function: str) -> tuple[
     return tuple(input.shape[2 + i] if size is None else size for i, size in enumerate(sizes))
 
 
+def _check_dimensions(input: Tensor, dims: int) -> None:
+    if dims > 1 and input.ndim < dims + 1:
+        raise ValueError(f"Input dimension should be at least {dims + 1}, but got an input of {input.ndim} dimensions")
+
+
 def _adaptive_mean(dims: int, input: Tensor, output_size: Any) -> Tensor:
     function = f"adaptive_avg_pool{dims}d"
+    _check_dimensions(input, dims)
     input, batched = _batched(input, dims, function)
     output = _adaptive_avg_pool(input, _target(output_size, input, dims, function))
     return output if batched else output.squeeze(0)
@@ -239,6 +248,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 def _adaptive_maximum(dims: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
     function = f"adaptive_max_pool{dims}d"
+    _check_dimensions(input, dims)
     input, batched = _batched(input, dims, function)
     output, indices = _adaptive_max_pool(input, _target(output_size, input, dims, function))
     if not batched:

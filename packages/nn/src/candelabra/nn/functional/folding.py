@@ -1,0 +1,214 @@
+"""Patches to columns and back, and pixels to channels and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+
+def _pair(value: Any, name: str) -> tuple[int, int]:
+    numbers = (value, value) if isinstance(value, int) else tuple(value)
+    if len(numbers) == 1:
+        numbers = numbers * 2
+    if len(numbers) != 2:
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(numbers)}")
+    return numbers[0], numbers[1]
+
+
+def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
+    kernel, spread = _pair(kernel_size, "kernel_size"), _pair(dilation, "dilation")
+    amounts, step = _pair(padding, "padding"), _pair(stride, "stride")
+    for name, numbers, least in (("kernel", kernel, 1), ("dilation", spread, 1), ("padding", amounts, 0), ("stride", step, 1)):
+        if min(numbers) < least:
+            word = "greater than zero" if least else "non-negative"
+            raise RuntimeError(f"{name} should be {word}, but got {name}_height: {numbers[0]} {name}_width: {numbers[1]}")
+    return kernel, spread, amounts, step
+
+
+def _blocks(size: tuple[int, int], kernel: Any, spread: Any, amounts: Any, step: Any) -> tuple[int, int]:
+    made = [(size[i] + 2 * amounts[i] - spread[i] * (kernel[i] - 1) - 1) // step[i] + 1 for i in range(2)]
+    return made[0], made[1]
+
+
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Take the patches that a kernel meets as columns (im2col).
+
+    Shapes: input (N, C, H, W) or (C, H, W), result (N, C * KH * KW, L) with L patches.
+
+    Raises
+    ------
+    RuntimeError
+        Where there is no patch, or a number is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.unfold(candelabra.arange(4.0).reshape(1, 2, 2), (1, 2))
+    tensor([[0., 2.],
+            [1., 3.]])
+    """
+    from .padding import pad
+
+    kernel, spread, amounts, step = _geometry(kernel_size, dilation, padding, stride)
+    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
+        raise RuntimeError(
+            f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {list(input.shape)}"
+        )
+    blocks = _blocks((input.shape[-2], input.shape[-1]), kernel, spread, amounts, step)
+    if min(blocks) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {tuple(input.shape[-2:])}, kernel_size={kernel}, dilation={spread}, padding={amounts}, calculated "
+            f"shape of the array of sliding blocks as {blocks}, but its components must be at least one."
+        )
+    x = input if input.ndim == 4 else input.unsqueeze(0)
+    if any(amounts):
+        x = pad(x, (amounts[1], amounts[1], amounts[0], amounts[0]))
+    for i in range(2):
+        x = x.unfold(2 + i, spread[i] * (kernel[i] - 1) + 1, step[i])
+    x = x[..., :: spread[0], :: spread[1]]
+    columns = x.permute(0, 1, 4, 5, 2, 3).reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], blocks[0] * blocks[1])
+    return columns if input.ndim == 4 else columns.squeeze(0)
+
+
+def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Add patches, given as columns, to an image (col2im): the adjoint of :func:`unfold`.
+
+    Shapes: input (N, C * KH * KW, L) or (C * KH * KW, L), result (N, C, *output_size).
+
+    Raises
+    ------
+    RuntimeError
+        Where the number of columns or of their elements does not fit.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.fold(candelabra.ones(4, 4), (3, 3), 2)[0]
+    tensor([[1., 2., 1.],
+            [2., 4., 2.],
+            [1., 2., 1.]])
+    """
+    kernel, spread, amounts, step = _geometry(kernel_size, dilation, padding, stride)
+    size = _pair(output_size, "output_size")
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
+        raise RuntimeError(
+            f"Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: {list(input.shape)}"
+        )
+    x = input if input.ndim == 3 else input.unsqueeze(0)
+    area = kernel[0] * kernel[1]
+    if x.shape[1] % area:
+        raise RuntimeError(
+            f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)={x.shape[1]} and "
+            f"kernel_size={kernel}."
+        )
+    blocks = _blocks(size, kernel, spread, amounts, step)
+    if min(blocks) < 1 or x.shape[2] != blocks[0] * blocks[1]:
+        raise RuntimeError(
+            f"Given output_size={size}, kernel_size={kernel}, dilation={spread}, padding={amounts}, stride={step}, expected size of "
+            f"input's dimension 2 to match the calculated number of sliding blocks {blocks[0]} * {blocks[1]} = {blocks[0] * blocks[1]}, "
+            f"but got input.size(2)={x.shape[2]}."
+        )
+    channels = x.shape[1] // area
+    patches = x.reshape(x.shape[0], channels, kernel[0], kernel[1], *blocks)
+    rows = candelabra.arange(blocks[0], device=x.device) * step[0]
+    columns = candelabra.arange(blocks[1], device=x.device) * step[1]
+    # One dimension of the kernel after the other, one place in it at a time.
+    tall = x.new_zeros((x.shape[0], channels, kernel[1], size[0] + 2 * amounts[0], blocks[1]))
+    for k in range(kernel[0]):
+        tall = tall.index_add(3, rows + k * spread[0], patches[:, :, k])
+    whole = x.new_zeros((x.shape[0], channels, size[0] + 2 * amounts[0], size[1] + 2 * amounts[1]))
+    for k in range(kernel[1]):
+        whole = whole.index_add(3, columns + k * spread[1], tall[:, :, k])
+    output = whole[:, :, amounts[0] : amounts[0] + size[0], amounts[1] : amounts[1] + size[1]]
+    return output if input.ndim == 3 else output.squeeze(0)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """Spread groups of ``r * r`` channels over blocks of r by r pixels. Shapes: (..., C * r * r, H, W) to (..., C, H * r, W * r).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.pixel_shuffle(candelabra.arange(4).reshape(4, 1, 1), 2)
+    tensor([[[0, 1],
+             [2, 3]]])
+    """
+    r = upscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    channels, height, width = input.shape[-3:]
+    if channels % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    batch = tuple(input.shape[:-3])
+    n = len(batch)
+    split = input.reshape((*batch, channels // (r * r), r, r, height, width))
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return split.permute(order).reshape((*batch, channels // (r * r), height * r, width * r)).clone()
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """Gather blocks of r by r pixels into channels: the inverse of :func:`pixel_shuffle`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.pixel_unshuffle(candelabra.arange(4).reshape(1, 2, 2), 2).flatten()
+    tensor([0, 1, 2, 3])
+    """
+    r = downscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    channels, height, width = input.shape[-3:]
+    for name, size, place in (("height", height, -2), ("width", width, -1)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({place})={size} is not divisible by {r}"
+            )
+    batch = tuple(input.shape[:-3])
+    n = len(batch)
+    split = input.reshape((*batch, channels, height // r, r, width // r, r))
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return split.permute(order).reshape((*batch, channels * r * r, height // r, width // r)).clone()
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Take channels in turns from `groups` groups. Shapes: (N, C, ...).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.channel_shuffle(candelabra.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """
+    if input.ndim < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    channels = input.shape[1]
+    if channels % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
+    split = input.reshape((input.shape[0], groups, channels // groups, *input.shape[2:]))
+    return split.transpose(1, 2).reshape(input.shape).clone()
+
+
+native_channel_shuffle = channel_shuffle
+
+__all__ = ["channel_shuffle", "fold", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "unfold"]

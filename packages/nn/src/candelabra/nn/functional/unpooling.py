@@ -1,0 +1,246 @@
+"""Back to where maxima came from, and pooling over windows of random places."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .convolution import _numbers
+
+
+def _unpooled(dims: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Tensor:
+    name = f"max_unpool{dims}d"
+    if indices.dtype is not candelabra.int64:
+        raise RuntimeError(f"{name}(): elements in indices should be type int64 but got: {indices.dtype}")
+    if input.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Input to {name} should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with {input.ndim} dimensions"
+        )
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"{name}(): Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices tensor with "
+            f"shape: {list(indices.shape)}"
+        )
+    kernel = _numbers(kernel_size, dims, "kernel_size")
+    strides = kernel if stride is None else _numbers(stride, dims, "stride")
+    paddings = _numbers(padding, dims, "padding")
+    spatial = tuple(input.shape[-dims:])
+    default = [(spatial[i] - 1) * strides[i] + kernel[i] - 2 * paddings[i] for i in range(dims)]
+    if output_size is None:
+        size = default
+    else:
+        size = [output_size] * dims if isinstance(output_size, int) else list(output_size)
+        if len(size) == dims + 2:
+            size = size[2:]
+        if len(size) != dims:
+            raise ValueError(
+                f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of '{len(size)}'"
+            )
+        for i in range(dims):
+            low, high = default[i] - strides[i], default[i] + strides[i]
+            if not low < size[i] < high:
+                raise ValueError(f'invalid output_size "{size}" (dim {i} must be between {low} and {high})')
+    length = math.prod(size)
+    if any(n <= 0 for n in size):
+        raise RuntimeError(f"{name}(): the output size has to be positive, but it is {size}")
+    outer = tuple(input.shape[:-dims])
+    flat = indices.reshape((*outer, math.prod(spatial)))
+    if flat.numel() and (int(flat.min()) < 0 or int(flat.max()) >= length):
+        wrong = int(flat.max()) if int(flat.max()) >= length else int(flat.min())
+        raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})")
+    zeros = input.new_zeros((*outer, length))
+    return zeros.scatter(-1, flat, input.reshape((*outer, math.prod(spatial)))).reshape((*outer, *size))
+
+
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Tensor:
+    """Put maxima where they came from, zeros elsewhere. Shapes: (N, C, L) or (C, L).
+
+    Parameters
+    ----------
+    input, indices
+        What :func:`max_pool1d` returned with ``return_indices=True``.
+    kernel_size, stride, padding
+        What it was called with.
+    output_size
+        The size of its input, where that does not follow from the others.
+
+    Raises
+    ------
+    RuntimeError
+        Where an index lies outside of the output, or shapes do not fit.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.max_unpool1d(*F.max_pool1d(candelabra.tensor([[1.0, 3.0, 4.0, 2.0]]), 2, return_indices=True), 2)
+    tensor([[0., 3., 4., 0.]])
+    """
+    return _unpooled(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Tensor:
+    """The same over two dimensions; see :func:`max_unpool1d`. Shapes: (N, C, H, W) or (C, H, W)."""
+    return _unpooled(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Tensor:
+    """The same over three dimensions; see :func:`max_unpool1d`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    return _unpooled(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+# ---- fractional pooling
+
+
+def _starts(sample: Tensor, size: int, output: int, kernel: int) -> Tensor:
+    """Where windows begin: the pseudo-random sequences of Graham, "Fractional max-pooling", 2014. `sample` is in [0, 1)."""
+    index = candelabra.arange(output, dtype=sample.dtype, device=sample.device)
+    if output == 1:
+        return candelabra.full((*sample.shape, 1), size - kernel, dtype=candelabra.int64, device=sample.device)
+    alpha = (size - kernel) / (output - 1)
+    shift = sample.unsqueeze(-1)
+    places = ((index + shift) * alpha).trunc() - (shift * alpha).trunc()
+    last = index == output - 1
+    return candelabra.where(last, float(size - kernel), places).to(candelabra.int64)
+
+
+def _fractional(
+    dims: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    name = f"fractional_max_pool{dims}d"
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if input.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(input.shape)}")
+    kernel = _numbers(kernel_size, dims, "kernel_size")
+    spatial = tuple(input.shape[-dims:])
+    if output_size is None:
+        ratios = (output_ratio,) * dims if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
+        if any(not 0 < ratio < 1 for ratio in ratios):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+        size = tuple(int(n * ratio) for n, ratio in zip(spatial, ratios, strict=True))
+    else:
+        size = _numbers(output_size, dims, "output_size")
+    for i in range(dims):
+        if size[i] + kernel[i] - 1 > spatial[i]:
+            raise RuntimeError(
+                f"{name}(): pool size {kernel[i]} is too large for an input of size {spatial[i]} and an output of size {size[i]}"
+            )
+    if 0 in input.shape[-dims - 1 :]:
+        raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}")
+    x = input if input.ndim == dims + 2 else input.unsqueeze(0)
+    batch, channels = x.shape[:2]
+    if samples is None:
+        samples = candelabra.rand(batch, channels, dims, dtype=x.dtype, device=x.device)
+    elif samples.ndim != 3:
+        raise RuntimeError(f"{name}(): Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+    elif samples.shape[0] < batch or samples.shape[1] < channels or samples.shape[2] < dims:
+        raise RuntimeError(
+            f"{name}(): Expect _random_samples.size(0) no less then input batch size, and {channels} channels of {dims} numbers, got {list(samples.shape)}"
+        )
+    samples = samples[:batch, :channels].to(candelabra.float64 if x.dtype is candelabra.float64 else candelabra.float32)
+    flat: Any = None
+    for i in range(dims):
+        # PyTorch's samples count from the innermost dimension.
+        begin = _starts(samples[..., dims - 1 - i], spatial[i], size[i], kernel[i])
+        members = begin.unsqueeze(-1) + candelabra.arange(kernel[i], device=x.device)
+        shape = [batch, channels] + [1] * (2 * dims)
+        shape[2 + i], shape[2 + dims + i] = size[i], kernel[i]
+        members = members.reshape(shape)
+        flat = members if flat is None else flat * spatial[i] + members
+    flat = flat.expand((batch, channels, *size, *kernel)).reshape(batch, channels, math.prod(size), math.prod(kernel))
+    values = x.reshape(batch, channels, math.prod(spatial))
+    windows = values.detach().gather(2, flat.flatten(2)).reshape(flat.shape)
+    chosen = candelabra.ops.max_with_indices(windows, 3)[1]
+    at = flat.gather(3, chosen.unsqueeze(3)).squeeze(3)
+    shape = [batch, channels, *size]
+    output, at = values.gather(2, at).reshape(shape), at.reshape(shape)
+    return (output, at) if input.ndim == dims + 2 else (output.squeeze(0), at.squeeze(0))
+
+
+def fractional_max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The maxima of windows at random places (Graham, 2014), and their positions. Shapes: (N, C, H, W) or (C, H, W)."""
+    return _fractional(2, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The same over three dimensions. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    return _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """The maxima of windows at random places, about evenly spread. Shapes: (N, C, H, W) or (C, H, W).
+
+    Parameters
+    ----------
+    kernel_size
+        Of the windows: one number or two.
+    output_size
+        How many windows there are, or
+    output_ratio
+        the same as a part of the input's size, between 0 and 1.
+    return_indices
+        Whether positions are returned, too.
+
+    Notes
+    -----
+    Graham, "Fractional max-pooling", 2014.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.fractional_max_pool2d(candelabra.ones(1, 5, 5), 2, output_size=3).shape
+    candelabra.Size([1, 3, 3])
+    """
+    made = _fractional(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return made if return_indices else made[0]
+
+
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """The same over three dimensions; see :func:`fractional_max_pool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+    made = _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return made if return_indices else made[0]
+
+
+__all__ = [
+    "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
