@@ -8,7 +8,8 @@ from typing import Any
 #: Names that are no part of Candelabra, or no part of PyTorch's documented interface, with the reason. Patterns match whole names.
 OUT_OF_SCOPE = [
     (r"jiterator_.*", "compiles CUDA code from a string; not documented for the CPU"),
-    (r"torch\.ops\..*", "a private operator without a public name"),
+    (r"torch\._.*", "a private name"),
+    (r"max_pool2d_with_indices_backward", "a private operator without a public name"),
     (r"_.*(?<!__)", "a private name"),
     (r"masked\..*", "torch.masked"),
     (r"sparse\..*|to_sparse|.*sparse_sampled_addmm", "sparse tensors"),

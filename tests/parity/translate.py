@@ -117,6 +117,8 @@ def wrapper_set_seed(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def function(source: Any) -> Any:
     """The same function over Candelabra: one of PyTorch's by its name; one of a test's with ``torch`` meaning Candelabra."""
+    if isinstance(source, functools.partial):
+        return functools.partial(function(source.func), *source.args, **source.keywords)
     if isinstance(source, types.FunctionType) and (source.__module__ or "").startswith("torch.testing"):
         scope = dict(source.__globals__)
         scope.update(torch=candelabra, wrapper_set_seed=wrapper_set_seed, F=candelabra.nn.functional)

@@ -8,7 +8,7 @@ from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, f
 
 for _module in (
     "creation", "from_data", "like", "ranges", "copying", "elementwise", "comparison", "reduction", "order_statistics", "scan",
-    "sorting", "views", "splitting", "view_copies", "broadcasting", "diagonals", "joining", "indexing", "linalg", "solving", "matrix_exp", "special", "einsum", "softmax",
+    "sorting", "views", "splitting", "view_copies", "broadcasting", "diagonals", "joining", "indexing", "linalg", "solving", "matrix_exp", "low_rank", "special", "einsum", "softmax",
     "normalization", "attention", "random", "spectrum", "tensor_protocol", "tape_methods",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")

@@ -388,7 +388,10 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
     >>> candelabra.logit(candelabra.tensor([0.5, 0.75]))
     tensor([0.0000, 1.0986])
     """
-    x = input if eps is None else clamp(input, eps, 1 - eps)
+    x = input
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        x = OPERATORS["to_copy"](x, dtype=_C.get_default_dtype())
+    x = x if eps is None else clamp(x, eps, 1 - eps)
     result = OPERATORS["log"](x / (1 - x))
     return result if out is None else _C.give_to_out("logit", out, result)
 
@@ -498,3 +501,31 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 _in_place(ldexp)
+
+
+@function()
+def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute ``log(exp(input) + exp(other))`` without overflow on the way.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Floating point or complex, of shapes that broadcast.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.logaddexp(candelabra.tensor([1000.0]), candelabra.tensor([1000.0]))
+    tensor([1000.6932])
+    """
+    if not (isinstance(input, _C.Tensor) and isinstance(other, _C.Tensor) and (input.dtype.is_complex or other.dtype.is_complex)):
+        return OPERATORS["logaddexp"](input, other, out=out)
+    first_is_larger = input.real >= other.real
+    large, small = OPERATORS["where"](first_is_larger, input, other), OPERATORS["where"](first_is_larger, other, input)
+    # Equal infinities differ by nothing.
+    same = OPERATORS["eq"](large, small) & OPERATORS["isinf"](large.real)
+    ratio = OPERATORS["exp"](small - OPERATORS["where"](same, 0, large))
+    result = OPERATORS["where"](same, large, large + OPERATORS["log1p"](ratio))
+    return result if out is None else _C.give_to_out("logaddexp", out, result)

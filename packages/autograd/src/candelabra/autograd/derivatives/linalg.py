@@ -48,7 +48,7 @@ def _reduced(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _rows(value: Tensor) -> Tensor:
-    return value if value.ndim == 2 else value.reshape((-1, value.shape[-1]))
+    return value if value.ndim == 2 else value.flatten(0, value.ndim - 2)
 
 
 def _linear_input(grad: Tensor, weight: Tensor, input_shape: tuple[int, ...]) -> Tensor:

@@ -21,6 +21,10 @@ def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     return input.copy_(result) if inplace else result
 
 
+def _given(name: str, out: Tensor | None, result: Tensor) -> Tensor:
+    return result if out is None else candelabra._C.give_to_out(name, out, result)
+
+
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(x, 0)``.
 
@@ -56,6 +60,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if not input.is_floating_point() and input.dtype is not candelabra.bool:
+        min_val, max_val = int(min_val), int(max_val)
     if input.requires_grad and is_grad_enabled():
         # clamp passes the gradient on at its ends; this does not.
         result = candelabra.where(input <= min_val, min_val, candelabra.where(input >= max_val, max_val, input))
@@ -121,7 +127,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     return _into(input, input * candelabra.where(input.detach() <= 0, slope, 1.0), inplace)
 
 
-def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
     """``x`` times the normal distribution function of x; ``approximate="tanh"`` uses the hyperbolic tangent for it.
 
     Source: Hendrycks and Gimpel, 2016.
@@ -133,12 +139,12 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     >>> F.gelu(candelabra.tensor([-1.0, 2.0]))
     tensor([-0.1587,  1.9545])
     """
-    return _gelu(input, approximate=approximate)
+    return _given("gelu", out, _gelu(input, approximate=approximate))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``, also called swish. Source: Elfwing, Uchibe and Doya, 2017."""
-    return _into(input, _silu(input), inplace)
+    return _into(input, input * input.sigmoid() if input.is_complex() else _silu(input), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -146,14 +152,14 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return _into(input, _mish(input), inplace)
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``."""
-    return _softplus(input, beta, threshold)
+    return _given("softplus", out, _softplus(input, beta, threshold))
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``log(sigmoid(x))``, without overflow."""
-    return _log_sigmoid(input)
+    return _given("logsigmoid", out, _log_sigmoid(input))
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -166,12 +172,12 @@ def tanh(input: Tensor) -> Tensor:
     return input.tanh()
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """``x`` where its absolute value is greater than `lambd`, else 0."""
-    return candelabra.where((input >= -lambd) & (input <= lambd), 0.0, input)
+    return _given("hardshrink", out, candelabra.where((input >= -lambd) & (input <= lambd), 0.0, input))
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """``x`` moved towards 0 by `lambd`, and 0 where that would change its sign.
 
     Examples
@@ -185,7 +191,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     # input * 0 and not 0, so that NaN stays NaN.
     inside = candelabra.where(input < -lambd, input + lambd, input * 0)
-    return candelabra.where(input > lambd, input - lambd, inside)
+    return _given("softshrink", out, candelabra.where(input > lambd, input - lambd, inside))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
