@@ -50,7 +50,8 @@ inline T* batch_item(const cb_tensor& t, int64_t index, int inner) {
 
 inline int lapack_int(int64_t size) {
   if (size > std::numeric_limits<int32_t>::max())
-    throw failure(CB_RUNTIME_ERROR, "matrices with a side of %lld are larger than LAPACK's 32-bit sizes", static_cast<long long>(size));
+    throw failure(CB_RUNTIME_ERROR, "matrices with a side of %lld are larger than LAPACK's 32-bit sizes",
+                  static_cast<long long>(size));
   return static_cast<int>(size);
 }
 
@@ -61,7 +62,9 @@ struct ColumnMajor {
   std::vector<T> values;
 
   ColumnMajor(int64_t rows, int64_t columns)
-      : rows(lapack_int(rows)), columns(lapack_int(columns)), leading(std::max(1, this->rows)),
+      : rows(lapack_int(rows)),
+        columns(lapack_int(columns)),
+        leading(std::max(1, this->rows)),
         values(static_cast<size_t>(std::max<int64_t>(1, static_cast<int64_t>(leading) * columns))) {}
   T* data() { return values.data(); }
   T& at(int64_t i, int64_t j) { return values[static_cast<size_t>(i + j * leading)]; }

@@ -81,7 +81,9 @@ def test_reduction(name, data, shape, layout, seed, keepdim):
             made = getattr(candelabra, name)(tensor, dim, keepdim=keepdim)
     if name == "median":
         made = made.values
-    for ours, wanted in zip(made if isinstance(made, tuple) else (made,), expected if isinstance(expected, tuple) else (expected,), strict=True):
+    for ours, wanted in zip(
+        made if isinstance(made, tuple) else (made,), expected if isinstance(expected, tuple) else (expected,), strict=True
+    ):
         same(ours, numpy.asarray(wanted))
 
 
@@ -133,7 +135,10 @@ def test_along_a_dimension(data, shape, layout, seed, count):
     index = candelabra.tensor(places, dtype=candelabra.int64)
     same(tensor.index_select(dim, index), numpy.take(array, places, dim))
     grid = random.integers(0, shape[dim], [n if d != dim % len(shape) else count for d, n in enumerate(shape)])
-    same(tensor.gather(dim, candelabra.tensor(grid, dtype=candelabra.int64).reshape(grid.shape)), numpy.take_along_axis(array, grid, dim))
+    same(
+        tensor.gather(dim, candelabra.tensor(grid, dtype=candelabra.int64).reshape(grid.shape)),
+        numpy.take_along_axis(array, grid, dim),
+    )
     flat = random.integers(0, array.size, count)
     same(tensor.take(candelabra.tensor(flat, dtype=candelabra.int64)), array.reshape(-1)[flat])
     filled, expected = tensor.index_fill(dim, index, 9.0), numpy.moveaxis(array.copy(), dim, 0)
@@ -143,7 +148,10 @@ def test_along_a_dimension(data, shape, layout, seed, count):
     added, expected = tensor.index_add(dim, index, candelabra.tensor(source)), numpy.moveaxis(array.copy(), dim, 0)
     numpy.add.at(expected, places, numpy.moveaxis(source, dim, 0))
     same(added, numpy.moveaxis(expected, 0, dim))
-    scattered, expected = tensor.scatter_add(dim, candelabra.tensor(grid, dtype=candelabra.int64).reshape(grid.shape), candelabra.tensor(source)), array.copy()
+    scattered, expected = (
+        tensor.scatter_add(dim, candelabra.tensor(grid, dtype=candelabra.int64).reshape(grid.shape), candelabra.tensor(source)),
+        array.copy(),
+    )
     at = list(numpy.indices(grid.shape))
     at[dim % len(shape)] = grid
     numpy.add.at(expected, tuple(at), source)

@@ -95,7 +95,8 @@ template <typename T>
 void factor_qr(ColumnMajor<T>& a, std::vector<T>& tau) {
   int info = 0;
   if (a.rows > 0 && a.columns > 0)
-    with_work<T>([&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
+    with_work<T>(
+        [&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
 }
 
 // The first a.columns columns of the product of `count` reflectors, which a holds below its diagonal.
@@ -103,8 +104,9 @@ template <typename T>
 void form_q(ColumnMajor<T>& a, std::vector<T>& tau, int count) {
   int info = 0;
   if (a.rows > 0 && a.columns > 0)
-    with_work<T>(
-        [&](T* work, int* size) { Lapack<T>::orgqr(&a.rows, &a.columns, &count, a.data(), &a.leading, tau.data(), work, size, &info); });
+    with_work<T>([&](T* work, int* size) {
+      Lapack<T>::orgqr(&a.rows, &a.columns, &count, a.data(), &a.leading, tau.data(), work, size, &info);
+    });
 }
 
 // (self) -> (a, tau)

@@ -1,8 +1,8 @@
 // Fourier transforms along dimensions, on MKL's one-dimensional ones.
 //
 // Lines of any strides are gathered into contiguous memory, a few neighbouring ones at a time, transformed, and written where they
-// belong. Lines are divided among threads, each line is transformed by one: results do not depend on the number of threads. A single
-// line is left to MKL's own threads.
+// belong. Lines are divided among threads, each line is transformed by one: results do not depend on the number of threads. A
+// single line is left to MKL's own threads.
 #include <map>
 #include <memory>
 #include <tuple>
@@ -47,7 +47,8 @@ DFTI_DESCRIPTOR* descriptor_for(int64_t n, bool single, bool real, bool threaded
   return kept.emplace(key, std::move(made)).first->second.get();
 }
 
-// The lines of a tensor along one dimension, numbered so that neighbours in memory (the last of the other dimensions) are neighbours.
+// The lines of a tensor along one dimension, numbered so that neighbours in memory (the last of the other dimensions) are
+// neighbours.
 class Lines {
  public:
   Lines(const cb_tensor& t, int dim) : stride_(t.strides[dim]) {
@@ -78,8 +79,8 @@ constexpr int64_t lines_at_once = 8;
 
 // transform(descriptor, in, out) on each line: `in_length` elements of In become `out_length` of Out, each times `scale`.
 template <typename In, typename Out, bool Real, typename F>
-void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, int64_t out_length, double scale,
-                     F&& transform) {
+void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, int64_t out_length,
+                     double scale, F&& transform) {
   const Lines from(input, dim), to(output, dim);
   if (to.count() == 0 || n == 0) return;
   constexpr bool single = sizeof(real_t<Out>) == 4;
@@ -104,7 +105,8 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
         for (int64_t k = 0; k < lines; ++k) std::copy_n(source + in_offsets[k], in_length, in.data() + k * in_length);
       } else {
         for (int64_t i = 0; i < in_length; ++i)
-          for (int64_t k = 0; k < lines; ++k) in[static_cast<size_t>(k * in_length + i)] = source[in_offsets[k] + i * from.stride()];
+          for (int64_t k = 0; k < lines; ++k)
+            in[static_cast<size_t>(k * in_length + i)] = source[in_offsets[k] + i * from.stride()];
       }
       Out* results;
       if constexpr (Real)
@@ -142,9 +144,10 @@ void complex_to_complex(Call& call) {
     for (size_t k = dims.size(); k-- > 0;) {
       const int dim = static_cast<int>(dims[k]);
       const int64_t n = output.sizes[dim];
-      transform_lines<T, T, false>(*from, output, dim, n, n, n, k == 0 ? call.real(3) : 1.0, [&](DFTI_DESCRIPTOR* descriptor, T* line, T*) {
-        check(forward ? DftiComputeForward(descriptor, line) : DftiComputeBackward(descriptor, line));
-      });
+      transform_lines<T, T, false>(*from, output, dim, n, n, n, k == 0 ? call.real(3) : 1.0,
+                                   [&](DFTI_DESCRIPTOR* descriptor, T* line, T*) {
+                                     check(forward ? DftiComputeForward(descriptor, line) : DftiComputeBackward(descriptor, line));
+                                   });
       from = &output;
     }
   });
@@ -157,8 +160,9 @@ void real_to_complex(Call& call) {
   const int dim = static_cast<int>(call.integer(1));
   dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
     using C = std::complex<T>;
-    transform_lines<T, C, true>(input, output, dim, input.sizes[dim], input.sizes[dim], output.sizes[dim], call.real(2),
-                                [&](DFTI_DESCRIPTOR* descriptor, T* in, C* out) { check(DftiComputeForward(descriptor, in, out)); });
+    transform_lines<T, C, true>(
+        input, output, dim, input.sizes[dim], input.sizes[dim], output.sizes[dim], call.real(2),
+        [&](DFTI_DESCRIPTOR* descriptor, T* in, C* out) { check(DftiComputeForward(descriptor, in, out)); });
   });
 }
 

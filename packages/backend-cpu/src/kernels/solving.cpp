@@ -39,7 +39,8 @@ void invert(Call& call) {
       int info = 0;
       if (a.rows > 0) Lapack<T>::getrf(&a.rows, &a.columns, a.data(), &a.leading, pivots.data(), &info);
       if (a.rows > 0 && info == 0)
-        with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&a.rows, a.data(), &a.leading, pivots.data(), work, size, &info); });
+        with_work<T>(
+            [&](T* work, int* size) { Lapack<T>::getri(&a.rows, a.data(), &a.leading, pivots.data(), work, size, &info); });
       a.store(call.output(0), b);
       store_item<int32_t>(info, call.output(1), b);
     });
@@ -76,10 +77,12 @@ void lu_solve(Call& call) {
       std::vector<int> pivots = load_vector<int>(exchanges, b);
       for (int i = 0; i < a.rows; ++i)
         if (pivots[static_cast<size_t>(i)] < 1 || pivots[static_cast<size_t>(i)] > a.rows)
-          throw failure(CB_RUNTIME_ERROR, "linalg.lu_solve: pivots must be between 1 and %d, but got %d", a.rows, pivots[static_cast<size_t>(i)]);
+          throw failure(CB_RUNTIME_ERROR, "linalg.lu_solve: pivots must be between 1 and %d, but got %d", a.rows,
+                        pivots[static_cast<size_t>(i)]);
       int info = 0;
       if (x.rows > 0 && x.columns > 0)
-        Lapack<T>::getrs(adjoint ? "C" : "N", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading, &info);
+        Lapack<T>::getrs(adjoint ? "C" : "N", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading,
+                         &info);
       x.store(call.output(0), b);
     });
   });
@@ -97,12 +100,13 @@ void ldl_solve(Call& call) {
       std::vector<int> pivots = load_vector<int>(exchanges, b);
       for (int i = 0; i < a.rows; ++i)
         if (pivots[static_cast<size_t>(i)] == 0 || std::abs(pivots[static_cast<size_t>(i)]) > a.rows)
-          throw failure(CB_RUNTIME_ERROR, "linalg.ldl_solve: pivots must be numbers of rows from 1 to %d, or their negatives, but got %d",
-                        a.rows, pivots[static_cast<size_t>(i)]);
+          throw failure(CB_RUNTIME_ERROR,
+                        "linalg.ldl_solve: pivots must be numbers of rows from 1 to %d, or their negatives, but got %d", a.rows,
+                        pivots[static_cast<size_t>(i)]);
       int info = 0;
       if (x.rows > 0 && x.columns > 0)
-        (hermitian ? Lapack<T>::hetrs : Lapack<T>::sytrs)("L", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading,
-                                                          &info);
+        (hermitian ? Lapack<T>::hetrs : Lapack<T>::sytrs)("L", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(),
+                                                          &x.leading, &info);
       x.store(call.output(0), b);
     });
   });
@@ -121,7 +125,10 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
       Lapack<T>::gels("N", &a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, work, size, &info);
     });
     if (info > 0)
-      throw failure(CB_RUNTIME_ERROR, "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have full rank (error code: %d).", info);
+      throw failure(CB_RUNTIME_ERROR,
+                    "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have "
+                    "full rank (error code: %d).",
+                    info);
     return k;
   }
   if (driver == "gelsy") {
@@ -129,21 +136,21 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     std::vector<R> reals(static_cast<size_t>(2 * a.columns));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
-        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank, work,
-                         size, reals.data(), &info);
+        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff,
+                         &rank, work, size, reals.data(), &info);
       else
-        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank, work,
-                         size, &info);
+        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff,
+                         &rank, work, size, &info);
     });
   } else if (driver == "gelss") {
     std::vector<R> reals(static_cast<size_t>(5 * k));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
-        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
-                         size, reals.data(), &info);
+        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
+                         &rank, work, size, reals.data(), &info);
       else
-        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
-                         size, &info);
+        Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
+                         &rank, work, size, &info);
     });
   } else {
     // The sizes of the other work spaces come with the first one's.
@@ -152,11 +159,11 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     R wanted_real{};
     auto call = [&](T* work, int* size, R* reals, int* integers) {
       if constexpr (is_complex_v<T>)
-        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
-                         size, reals, integers, &info);
+        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
+                         &rank, work, size, reals, integers, &info);
       else
-        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff, &rank, work,
-                         size, integers, &info);
+        Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
+                         &rank, work, size, integers, &info);
     };
     call(&wanted, &query, &wanted_real, &wanted_int);
     int size = std::max(1, static_cast<int>(std::real(wanted)));
@@ -166,7 +173,8 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     call(work.data(), &size, reals.data(), integers.data());
   }
   if (info > 0)
-    throw failure(CB_RUNTIME_ERROR, "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).", info);
+    throw failure(CB_RUNTIME_ERROR, "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).",
+                  info);
   return rank;
 }
 

@@ -21,7 +21,8 @@ int symmetric_eigenvalues(ColumnMajor<T>& a, std::vector<real_t<T>>& values, boo
   T wanted{};
   real_t<T> wanted_real{};
   if constexpr (is_complex_v<T>)
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &wanted, &query, &wanted_real, &query, &wanted_int, &query, &info);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &wanted, &query, &wanted_real, &query, &wanted_int,
+                     &query, &info);
   else
     Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &wanted, &query, &wanted_int, &query, &info);
   int size = std::max(1, static_cast<int>(std::real(wanted))), int_size = std::max(1, wanted_int);
@@ -30,10 +31,11 @@ int symmetric_eigenvalues(ColumnMajor<T>& a, std::vector<real_t<T>>& values, boo
   if constexpr (is_complex_v<T>) {
     int real_size = std::max(1, static_cast<int>(wanted_real));
     std::vector<real_t<T>> reals(static_cast<size_t>(real_size));
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, reals.data(), &real_size, integers.data(),
-                     &int_size, &info);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, reals.data(), &real_size,
+                     integers.data(), &int_size, &info);
   } else {
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, integers.data(), &int_size, &info);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, integers.data(), &int_size,
+                     &info);
   }
   return info;
 }
@@ -61,23 +63,23 @@ void eigh(Call& call) {
 
 // Real matrices: LAPACK gives pairs of conjugate eigenvalues, and the real and the imaginary part of their vectors.
 template <typename T>
-int general_eigenvalues(ColumnMajor<T>& a, std::vector<std::complex<real_t<T>>>& values, ColumnMajor<std::complex<real_t<T>>>& vectors,
-                        bool wanted) {
+int general_eigenvalues(ColumnMajor<T>& a, std::vector<std::complex<real_t<T>>>& values,
+                        ColumnMajor<std::complex<real_t<T>>>& vectors, bool wanted) {
   using R = real_t<T>;
   int info = 0, one = 1;
   const char* job = wanted ? "V" : "N";
   if constexpr (is_complex_v<T>) {
     std::vector<R> reals(static_cast<size_t>(2 * a.rows));
     with_work<T>([&](T* work, int* size) {
-      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, values.data(), nullptr, &one, vectors.data(), &vectors.leading, work, size,
-                      reals.data(), &info);
+      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, values.data(), nullptr, &one, vectors.data(), &vectors.leading, work,
+                      size, reals.data(), &info);
     });
   } else {
     std::vector<R> real(static_cast<size_t>(a.rows)), imaginary(static_cast<size_t>(a.rows));
     ColumnMajor<R> parts(a.rows, a.rows);
     with_work<T>([&](T* work, int* size) {
-      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, real.data(), imaginary.data(), nullptr, &one, parts.data(), &parts.leading,
-                      work, size, &info);
+      Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, real.data(), imaginary.data(), nullptr, &one, parts.data(),
+                      &parts.leading, work, size, &info);
     });
     for (int j = 0; j < a.rows; ++j) {
       values[static_cast<size_t>(j)] = {real[static_cast<size_t>(j)], imaginary[static_cast<size_t>(j)]};
@@ -126,7 +128,8 @@ void svd(Call& call) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       const int k = std::min(a.rows, a.columns), large = std::max(a.rows, a.columns);
-      ColumnMajor<T> u(vectors ? a.rows : 0, vectors ? (full ? a.rows : k) : 0), vh(vectors ? (full ? a.columns : k) : 0, vectors ? a.columns : 0);
+      ColumnMajor<T> u(vectors ? a.rows : 0, vectors ? (full ? a.rows : k) : 0),
+          vh(vectors ? (full ? a.columns : k) : 0, vectors ? a.columns : 0);
       std::vector<R> values(static_cast<size_t>(std::max(1, k)));
       int info = 0;
       if (!all_finite(a.values)) {
@@ -138,13 +141,13 @@ void svd(Call& call) {
           const int64_t k64 = k, reals = std::max(5 * k64 * k64 + 5 * k64, 2 * int64_t{large} * k64 + 2 * k64 * k64 + k64);
           std::vector<R> real_work(static_cast<size_t>(std::max<int64_t>(7 * k64, reals)));
           with_work<T>([&](T* work, int* size) {
-            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading, vh.data(), &vh.leading,
-                             work, size, real_work.data(), integers.data(), &info);
+            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading, vh.data(),
+                             &vh.leading, work, size, real_work.data(), integers.data(), &info);
           });
         } else {
           with_work<T>([&](T* work, int* size) {
-            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading, vh.data(), &vh.leading,
-                             work, size, integers.data(), &info);
+            Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading, vh.data(),
+                             &vh.leading, work, size, integers.data(), &info);
           });
         }
       } else if (vectors && full) {  // an empty matrix: any orthonormal bases

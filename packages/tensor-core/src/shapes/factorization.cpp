@@ -32,14 +32,15 @@ void check_square(const Call& call, int i, const char* argument) {
   check_matrices(call, i, argument);
   const TensorObject& tensor = call.tensor(i);
   const int64_t rows = tensor.sizes[tensor.ndim() - 2], columns = tensor.sizes[tensor.ndim() - 1];
-  check(rows == columns, PyExc_RuntimeError, linalg_title(call), ": ", argument, " must be batches of square matrices, but they are ",
-        rows, " by ", columns, " matrices");
+  check(rows == columns, PyExc_RuntimeError, linalg_title(call), ": ", argument,
+        " must be batches of square matrices, but they are ", rows, " by ", columns, " matrices");
 }
 
 void check_same_dtype(const Call& call, int i, int j, const char* first, const char* second) {
   const Dtype a = call.tensor(i).dtype, b = call.tensor(j).dtype;
-  check(a == b, PyExc_RuntimeError, linalg_title(call), ": Expected ", first, " and ", second, " to have the same dtype, but found ",
-        first, " of type ", info(a).type_name, " and ", second, " of type ", info(b).type_name, " instead");
+  check(a == b, PyExc_RuntimeError, linalg_title(call), ": Expected ", first, " and ", second,
+        " to have the same dtype, but found ", first, " of type ", info(a).type_name, " and ", second, " of type ",
+        info(b).type_name, " instead");
 }
 
 Dims batch_of(const TensorObject& tensor, int inner) {
@@ -113,15 +114,16 @@ void qr(Call& call) {
 }
 
 void householder_product(Call& call) {
-  check(call.tensor(0).ndim() >= 2, PyExc_RuntimeError, "torch.linalg.householder_product: input must have at least 2 dimensions, but its shape is ",
-        shown(call.tensor(0).sizes));
+  check(call.tensor(0).ndim() >= 2, PyExc_RuntimeError,
+        "torch.linalg.householder_product: input must have at least 2 dimensions, but its shape is ", shown(call.tensor(0).sizes));
   const TensorObject &self = call.tensor(0), &tau = call.tensor(1);
   const int64_t m = self.sizes[self.ndim() - 2], n = self.sizes[self.ndim() - 1];
-  check(m >= n, PyExc_RuntimeError, "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], but the shape is ",
+  check(m >= n, PyExc_RuntimeError,
+        "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], but the shape is ",
         shown(self.sizes));
   check(tau.ndim() == self.ndim() - 1, PyExc_RuntimeError,
-        "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to ", tau.ndim(),
-        " and input.ndim is equal to ", self.ndim());
+        "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+        tau.ndim(), " and input.ndim is equal to ", self.ndim());
   check(n >= tau.sizes[tau.ndim() - 1], PyExc_RuntimeError,
         "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1], but got ", n, " and ",
         tau.sizes[tau.ndim() - 1]);

@@ -10,7 +10,8 @@ void check_rows(const Call& call, int i, int j, bool left) {
   const TensorObject &a = call.tensor(i), &b = call.tensor(j);
   const int64_t n = a.sizes[a.ndim() - 1], rows = b.sizes[b.ndim() - (left ? 2 : 1)];
   check(n == rows, PyExc_RuntimeError, linalg_title(call), ": Incompatible shapes of A and B for the equation ",
-        left ? "AX = B" : "XA = B", " (", a.sizes[a.ndim() - 2], "x", n, " and ", b.sizes[b.ndim() - 2], "x", b.sizes[b.ndim() - 1], ")");
+        left ? "AX = B" : "XA = B", " (", a.sizes[a.ndim() - 2], "x", n, " and ", b.sizes[b.ndim() - 2], "x", b.sizes[b.ndim() - 1],
+        ")");
 }
 
 // The sizes of B, with the batch of both; both are seen by the kernel with it.
@@ -93,8 +94,8 @@ void lstsq(Call& call) {
   check_same_dtype(call, 0, 1, "input", "other");
   const TensorObject &a = call.tensor(0), &b = call.tensor(1);
   const int64_t m = a.sizes[a.ndim() - 2], n = a.sizes[a.ndim() - 1];
-  check(m == b.sizes[b.ndim() - 2], PyExc_RuntimeError, "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but got ", m,
-        " and ", b.sizes[b.ndim() - 2]);
+  check(m == b.sizes[b.ndim() - 2], PyExc_RuntimeError, "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but got ",
+        m, " and ", b.sizes[b.ndim() - 2]);
   const Dims batch = broadcast_batches(call, 0, 1);
   const int64_t columns = b.sizes[b.ndim() - 1];
   expand_batch(call, 0, batch);

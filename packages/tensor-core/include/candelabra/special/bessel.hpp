@@ -2,7 +2,8 @@
 //
 // Power series where all terms have one sign, asymptotic series where their smallest term is below rounding (Abramowitz and Stegun
 // 9.6.10, 9.6.11, 9.7.1, 9.7.2), and in between integrals over the real line by the trapezoidal rule, which converges exponentially
-// for them (Trefethen and Weideman, "The exponentially convergent trapezoidal rule", 2014). The oscillating ones are the C library's.
+// for them (Trefethen and Weideman, "The exponentially convergent trapezoidal rule", 2014). The oscillating ones are the C
+// library's.
 #ifndef CANDELABRA_SPECIAL_BESSEL_HPP
 #define CANDELABRA_SPECIAL_BESSEL_HPP
 
@@ -178,7 +179,8 @@ inline double airy_ai(double x) {
                                     : detail::hankel_series(4.0 / 9, zeta, 1) * std::sqrt(detail::pi / (2 * zeta));
     return std::exp(-zeta) * scaled * std::sqrt(a / 3) / detail::pi;
   }
-  // sqrt(pi / 2z) e^-z / Gamma(nu + 1/2) * integral of e^-s s^(nu - 1/2) (1 + s / 2z)^(nu - 1/2), z = i zeta, with s = exp(u - e^-u).
+  // sqrt(pi / 2z) e^-z / Gamma(nu + 1/2) * integral of e^-s s^(nu - 1/2) (1 + s / 2z)^(nu - 1/2), z = i zeta, with s = exp(u -
+  // e^-u).
   using C = std::complex<double>;
   constexpr double power = 1.0 / 3 - 0.5, step = 0.0625;
   const C z(0, zeta);

@@ -27,7 +27,8 @@ inline double log1p_minus(double x) {
 // log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2, for a >= 10 (Stirling's series).
 inline double stirling_rest(double a) {
   const double r = 1 / (a * a);
-  return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360 - r / 156.0)))))) / a;
+  return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360 - r / 156.0)))))) /
+         a;
 }
 
 // x^a e^-x / Gamma(a + 1)
@@ -67,7 +68,8 @@ inline double upper_fraction(double a, double x) {
   return h;
 }
 
-// Of small x and a, where both functions are differences: 1 - x^a / Gamma(a + 1) and the rest of the series (Temme, 1994, section 4).
+// Of small x and a, where both functions are differences: 1 - x^a / Gamma(a + 1) and the rest of the series (Temme, 1994, section
+// 4).
 inline double upper_near_zero(double a, double x) {
   double term = 1, sum = 0;
   for (int k = 1; k < 200; ++k) {
@@ -105,11 +107,11 @@ inline double igamma(double a, double x) {
   return detail::gamma_density(a, x) * detail::lower_series(a, x);
 }
 
-// Hurwitz's zeta function, sum_k (k + q)^-s, by the formula of Euler and Maclaurin (Johansson, "Rigorous high-precision computation of
-// the Hurwitz zeta function and its derivatives", 2014, section 2).
+// Hurwitz's zeta function, sum_k (k + q)^-s, by the formula of Euler and Maclaurin (Johansson, "Rigorous high-precision computation
+// of the Hurwitz zeta function and its derivatives", 2014, section 2).
 inline double zeta(double s, double q) {
-  constexpr double bernoulli[] = {1.0 / 6,      -1.0 / 30,         1.0 / 42,      -1.0 / 30,          5.0 / 66,          -691.0 / 2730,
-                                  7.0 / 6,      -3617.0 / 510,     43867.0 / 798, -174611.0 / 330,    854513.0 / 138,    -236364091.0 / 2730};
+  constexpr double bernoulli[] = {1.0 / 6, -1.0 / 30,     1.0 / 42,      -1.0 / 30,       5.0 / 66,       -691.0 / 2730,
+                                  7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
   if (std::isnan(s) || std::isnan(q) || s < 1) return std::numeric_limits<double>::quiet_NaN();
   if (s == 1) return std::numeric_limits<double>::infinity();
   if (q <= 0) {
@@ -147,7 +149,8 @@ inline double erfcx(double x) {
     return std::exp(square) * (1 + rest) * std::erfc(x);
   }
   const double half = 0.5 / (x * x);
-  return (1 - half * (1 - 3 * half * (1 - 5 * half * (1 - 7 * half * (1 - 9 * half * (1 - 11 * half)))))) / (x * 1.77245385090551602730);
+  return (1 - half * (1 - 3 * half * (1 - 5 * half * (1 - 7 * half * (1 - 9 * half * (1 - 11 * half)))))) /
+         (x * 1.77245385090551602730);
 }
 
 // The normal distribution function, in its lower half by erfcx: the rounding error of x / sqrt(2) would be multiplied by x^2.
@@ -173,7 +176,8 @@ inline double ndtri(double p) {
   if (p > 0.5) return -ndtri(1 - p);
   const double target = std::log(p);
   // Near the middle the function is straight; far out, log(p) ~ -x^2 / 2 - log(-x) - log(2 pi) / 2.
-  double x = p > 0.1 ? (p - 0.5) * 2.50662827463100050242 : -std::sqrt(-2 * target - std::log(-2 * target * 3.14159265358979323846 + 1));
+  double x =
+      p > 0.1 ? (p - 0.5) * 2.50662827463100050242 : -std::sqrt(-2 * target - std::log(-2 * target * 3.14159265358979323846 + 1));
   for (int i = 0; i < 8; ++i) {
     const double value = log_ndtr(x) - target;
     // The derivative, density over distribution: sqrt(2 / pi) / erfcx(-x / sqrt(2)).

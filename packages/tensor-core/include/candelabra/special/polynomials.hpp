@@ -1,4 +1,5 @@
-// Orthogonal polynomials of integer degree by their three-term recurrences (Abramowitz and Stegun, chapter 22), in double precision.
+// Orthogonal polynomials of integer degree by their three-term recurrences (Abramowitz and Stegun, chapter 22), in double
+// precision.
 #ifndef CANDELABRA_SPECIAL_POLYNOMIALS_HPP
 #define CANDELABRA_SPECIAL_POLYNOMIALS_HPP
 
@@ -78,10 +79,12 @@ inline double hermite_he(double x, double n) {
   return detail::three_terms(x, n, [x](double k, double now, double before) { return x * now - k * before; });
 }
 inline double laguerre_l(double x, double n) {
-  return detail::three_terms(1 - x, n, [x](double k, double now, double before) { return ((2 * k + 1 - x) * now - k * before) / (k + 1); });
+  return detail::three_terms(1 - x, n,
+                             [x](double k, double now, double before) { return ((2 * k + 1 - x) * now - k * before) / (k + 1); });
 }
 inline double legendre_p(double x, double n) {
-  return detail::three_terms(x, n, [x](double k, double now, double before) { return ((2 * k + 1) * x * now - k * before) / (k + 1); });
+  return detail::three_terms(x, n,
+                             [x](double k, double now, double before) { return ((2 * k + 1) * x * now - k * before) / (k + 1); });
 }
 
 }  // namespace candelabra::math

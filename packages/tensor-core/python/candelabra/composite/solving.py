@@ -58,7 +58,7 @@ def linalg_pinv(A: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool = False) 
         return (vectors * inverse.unsqueeze(-2).to(vectors.dtype)) @ vectors.mH
     U, S, Vh = linalg.svd(A, False)
     largest = S.narrow(-1, 0, 1)
-    kept = S > OPERATORS["maximum"](atol.unsqueeze(-1), rtol.unsqueeze(-1) * largest)
+    kept = OPERATORS["maximum"](atol.unsqueeze(-1), rtol.unsqueeze(-1) * largest) < S
     inverse = OPERATORS["where"](kept, OPERATORS["reciprocal"](S), 0)
     return (Vh.mH * inverse.unsqueeze(-2).to(U.dtype)) @ U.mH
 
@@ -369,9 +369,8 @@ def ormqr(
     --------
     >>> import candelabra
     >>> a, tau = candelabra.geqrf(candelabra.tensor([[3.0], [4.0]]))
-    >>> candelabra.ormqr(a, tau, candelabra.tensor([[3.0], [4.0]]), transpose=True).round(decimals=4)
-    tensor([[-5.],
-            [0.]])
+    >>> candelabra.ormqr(a, tau, candelabra.tensor([[3.0], [4.0]]), transpose=True)[0].round(decimals=4)
+    tensor([-5.])
     """
     if input.ndim < 2 or other.ndim < 2:
         name = "input" if input.ndim < 2 else "other"
@@ -430,7 +429,17 @@ def _removed(name: str, instead: str) -> None:
         )
 
     removed.__name__ = removed.__qualname__ = name
-    removed.__doc__ = f"Raise an error that names :func:`candelabra.linalg.{instead}`, which took its place.\n"
+    removed.__doc__ = f"""Raise an error that names :func:`candelabra.linalg.{instead}`, which took its place.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.{name}(candelabra.eye(2))
+    Traceback (most recent call last):
+    ...
+    RuntimeError: This function was deprecated since version 1.9 and is now removed. `torch.{name}` is deprecated in favor of \
+`torch.linalg.{instead}`: call candelabra.linalg.{instead} instead.
+    """
     function()(removed)
 
 

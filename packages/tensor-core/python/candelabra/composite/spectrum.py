@@ -45,8 +45,8 @@ def _window(name: str, made_by: str, formula: str) -> None:
     Examples
     --------
     >>> import candelabra
-    >>> candelabra.{name}(3, periodic=False)[1]
-    tensor(1.)
+    >>> candelabra.{name}(3, periodic=False).round(decimals=3).abs()
+    tensor([0., 1., 0.])
     """
     function(method=False)(window)
 

@@ -29,7 +29,7 @@ _VIEWS = {
     "squeeze": ("x[:1]", "tensor([0., 1.])"),
     "t": ("x", "tensor([[0., 2.],\n        [1., 3.]])"),
     "transpose": ("x, 0, 1", "tensor([[0., 2.],\n        [1., 3.]])"),
-    "unfold": ("x, 1, 1, 1", "tensor([[[0.],\n         [1.]],\n\n        [[2.],\n         [3.]]])"),
+    "unfold": ("x[0], 0, 1, 1", "tensor([[0.],\n        [1.]])"),
     "unsqueeze": ("x[0], 0", "tensor([[0., 1.]])"),
     "view_as_complex": ("x", "tensor([0.+1.j, 2.+3.j])"),
     "view_as_real": ("candelabra.tensor([1 + 2j])", "tensor([[1., 2.]])"),

@@ -282,8 +282,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     >>> import candelabra
     >>> from candelabra.nn import functional as F
     >>> F.affine_grid(candelabra.eye(2, 3).unsqueeze(0), (1, 1, 1, 2), align_corners=True)[0]
-    tensor([[[-1., -1.],
-             [ 1., -1.]]])
+    tensor([[[-1.,  0.],
+             [ 1.,  0.]]])
     """
     if align_corners is None:
         align_corners = False

@@ -139,7 +139,7 @@ def symmetric(a: Array) -> Array:
 
 def _ldl(results: tuple[Array, ...], a: Array, hermitian: bool = False) -> str | None:
     """What is factored is solved with elsewhere; here, the shapes, and the lower triangle of a matrix that needs no exchanges."""
-    LD, pivots, info = results
+    LD, _pivots, info = results
     if info.any():
         return "info is not zero"
     if not np.array_equal(LD, np.tril(LD)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from candelabra.testing.reference.factorization import ANY, DTYPES, SQUARE, _nothing, _rounded, adjoint, far, matrices
@@ -17,7 +15,7 @@ def hermitian(a: Array) -> Array:
 
 
 def _eigh(results: tuple[Array, ...], a: Array, UPLO: str = "L", compute_v: bool = True) -> str | None:
-    values, vectors, info = results
+    values, vectors, _info = results
     wrong = far("eigenvalues", values, np.linalg.eigvalsh(a), a)
     if wrong or not compute_v:
         return wrong
@@ -25,7 +23,7 @@ def _eigh(results: tuple[Array, ...], a: Array, UPLO: str = "L", compute_v: bool
 
 
 def _eig(results: tuple[Array, ...], a: Array, compute_v: bool = True) -> str | None:
-    values, vectors, info = results
+    values, vectors, _info = results
     trace = far("the sum of eigenvalues", _rounded(values.sum(-1), values), np.trace(a, axis1=-2, axis2=-1).astype(complex), a)
     if trace or not compute_v:
         return trace
@@ -33,7 +31,7 @@ def _eig(results: tuple[Array, ...], a: Array, compute_v: bool = True) -> str | 
 
 
 def _svd(results: tuple[Array, ...], a: Array, full_matrices: bool = True, compute_uv: bool = True) -> str | None:
-    U, S, Vh, info = results
+    U, S, Vh, _info = results
     wrong = far("singular values", S, np.linalg.svd(a, compute_uv=False), a)
     if wrong or not compute_uv:
         return wrong
