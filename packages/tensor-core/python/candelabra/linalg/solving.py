@@ -37,7 +37,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     result, info = _solved("linalg.solve", A, B, left)
     if check_errors:
         check_info("torch.linalg.solve_ex", info, "solve")
-    return give("linalg_solve_ex", out, return_types.linalg_solve_ex((result, info)))
+    return give("linalg_solve_ex", out, _solve_ex.result_type((result, info)))
 
 
 def _solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
@@ -329,7 +329,7 @@ def slogdet(A: Tensor, *, out: Any = None) -> Any:
     sign=tensor(-1.),
     logabsdet=tensor(0.6931))
     """
-    return give("linalg_slogdet", out, return_types.linalg_slogdet(tuple(OPERATORS["linalg_slogdet"](A))))
+    return give("linalg_slogdet", out, OPERATORS["linalg_slogdet"].result_type(tuple(OPERATORS["linalg_slogdet"](A))))
 
 
 def pinv(

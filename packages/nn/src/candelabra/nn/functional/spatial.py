@@ -306,15 +306,13 @@ def avg_pool3d(
         input = input * 1
     outputs = [_windows(input.shape[2 + i], kernel[i], strides[i], paddings[i], 1, ceil_mode) for i in range(3)]
     _check_outputs(function, input, outputs)
-    sums, divisor = input, None
-    wide = input.float() if input.dtype in (candelabra.float16, candelabra.bfloat16) else input
-    sums = wide
+    sums = input.float() if input.dtype in (candelabra.float16, candelabra.bfloat16) else input
+    divisor = candelabra.ones((1,) * 5, dtype=candelabra.int64, device=input.device)
     for i in range(3):
         sums, counts = _window_sums(sums, 2 + i, outputs[i], kernel[i], strides[i], paddings[i], count_include_pad)
         shape = [1] * 5
         shape[2 + i] = outputs[i]
-        counts = counts.reshape(shape)
-        divisor = counts if divisor is None else divisor * counts
+        divisor = divisor * counts.reshape(shape)
     if divisor_override is not None:
         output = sums / divisor_override if sums.is_floating_point() else sums.div(divisor_override, rounding_mode="trunc")
     else:

@@ -91,7 +91,7 @@ def _lu(LU: Array, pivots: Array, info: Array, pivot: bool = True) -> Array:
 
 
 def _lu_of(results: tuple[Array, ...], a: Array, pivot: bool = True) -> str | None:
-    return far("P @ L @ U", _rounded(_lu(*results), results[0]), a, a)
+    return far("P @ L @ U", _rounded(_lu(results[0], results[1], results[2]), results[0]), a, a)
 
 
 def _dominant(a: Array) -> Array:
