@@ -446,7 +446,7 @@ _SAMPLERS: dict[str, Any] = {
     "sin": _unary(), "cos": _unary(), "tan": _unary(low=-1.0, high=1.0), "asin": _unary(low=-0.8, high=0.8), "acos": _unary(low=-0.8, high=0.8),
     "atan": _unary(low=-0.8, high=0.8), "sinh": _unary(), "cosh": _unary(), "tanh": _unary(low=-1.0, high=1.0), "asinh": _unary(low=-0.8, high=0.8),
     "acosh": _unary("positive", low=1.3, high=3.0), "atanh": _unary(low=-0.7, high=0.7), "sigmoid": _unary(), "erf": _unary(), "erfc": _unary(),
-    "erfinv": _unary(low=-0.7, high=0.7), "lgamma": _unary("positive"),
+    "erfinv": _unary(low=-0.7, high=0.7), "i0": _unary(), "lgamma": _unary("positive"),
     "digamma": lambda d: [call(d.positive(4)), call(d(4, low=-0.8, high=-0.2)), call(d(4, low=5.0, high=12.0))],
     "abs": _unary("away"), "angle": _unary("away"),
     "complex": lambda d: [call(d.real(2, 3), d.real(2, 3)), call(d.real(3), d.real(2, 1))],

@@ -292,9 +292,11 @@ def _in_pieces(
     run: Any = _at_once
     if is_grad_enabled() and any(x is not None and x.requires_grad for x in (input, linear_weight, linear_bias)):
         try:
-            from candelabra.autograd.checkpoint import checkpoint as run
+            from candelabra.autograd import checkpoint
         except ModuleNotFoundError:
-            run = _at_once  # without candelabra-autograd nothing is recorded, and there is nothing to compute again
+            run = _at_once  # nothing is recorded without candelabra-autograd, and there is nothing to compute again
+        else:
+            run = checkpoint.checkpoint
 
     if target.ndim != 1 or target.shape[0] != input.shape[0]:
         raise ValueError(

@@ -19,6 +19,9 @@ from .pooling import (
 )
 
 
+_HALVES = (candelabra.float16, candelabra.bfloat16)
+
+
 def _slices(input: Tensor) -> Tensor:
     """(N, C, D, H, W) as (N * D, C, H, W)."""
     return input.transpose(1, 2).flatten(0, 1)
@@ -45,6 +48,10 @@ def conv3d(
     >>> F.conv3d(candelabra.ones(1, 1, 3, 3, 3), candelabra.ones(1, 1, 2, 2, 2)).flatten()
     tensor([8., 8., 8., 8., 8., 8., 8., 8.])
     """
+    if input.dtype in _HALVES and weight.dtype is input.dtype:
+        # The slices are added in single precision.
+        wide = bias if bias is None else bias.float()
+        return conv3d(input.float(), weight.float(), wide, stride, padding, dilation, groups).to(input.dtype)
     input, batched = _batched(input, 3, "conv3d")
     if weight.ndim != 5:
         raise RuntimeError(f"Expected 5-dimensional input for 5-dimensional weight, but got a weight of size {list(weight.shape)}")
@@ -115,6 +122,11 @@ def conv_transpose3d(
     """
     from .convolution import conv_transpose2d
 
+    if input.dtype in _HALVES and weight.dtype is input.dtype:
+        wide = bias if bias is None else bias.float()
+        return conv_transpose3d(input.float(), weight.float(), wide, stride, padding, output_padding, groups, dilation).to(
+            input.dtype
+        )
     input, batched = _batched(input, 3, "conv_transpose3d")
     if weight.ndim != 5:
         raise RuntimeError(f"conv_transpose3d: expected a weight of 5 dimensions, but got a weight of size {list(weight.shape)}")
