@@ -18,7 +18,6 @@ from .pooling import (
     max_pool2d_with_indices,
 )
 
-
 _HALVES = (candelabra.float16, candelabra.bfloat16)
 
 
