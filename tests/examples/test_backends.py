@@ -7,6 +7,7 @@ import pytest
 
 import candelabra
 from candelabra import nn, optim
+from candelabra.catalogue import FAMILIES
 from candelabra.testing import conformance
 
 DEVICES = ("cpu", "numpy", "minic")
@@ -19,7 +20,9 @@ def test_conformance(device):
     right = [outcome for outcome in outcomes if outcome.state == "passed"]
     # every kernel that the backend registers is right, and for the full backends so is everything
     assert all(outcome.state == "passed" for outcome in outcomes if outcome.kernel)
-    assert len(right) >= {"cpu": len(outcomes), "numpy": len(outcomes) - 4, "minic": 15}[device]
+    # the example on NumPy leaves out what a backend takes from a library of its own
+    special = sum(len(FAMILIES[family]) for family in ("factorization", "spectral", "solving", "fft", "special", "attention"))
+    assert len(right) >= {"cpu": len(outcomes), "numpy": len(outcomes) - special - 6, "minic": 15}[device]
 
 
 @pytest.mark.parametrize("source", DEVICES)

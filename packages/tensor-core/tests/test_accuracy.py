@@ -45,6 +45,8 @@ def test_half_precisions_add_in_single_precision(name, dtype):
         "vector_norm": lambda: candelabra.linalg.vector_norm(x), "dot": lambda: candelabra.dot(x, x),
         "mm": lambda: (x[None] @ x[:, None])[0, 0],
     }[name]()  # fmt: skip
-    expected = {"mean": tenth, "vector_norm": tenth * count**0.5, "dot": count * tenth**2, "mm": count * tenth**2}.get(name, count * tenth)
+    expected = {"mean": tenth, "vector_norm": tenth * count**0.5, "dot": count * tenth**2, "mm": count * tenth**2}.get(
+        name, count * tenth
+    )
     assert made.dtype is dtype
     assert abs(made.item() - expected) <= candelabra.finfo(dtype).eps * expected

@@ -77,7 +77,10 @@ def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Ten
 def _nonzero_spellings(self: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     if as_tuple:
         return nonzero_tuple(self)
-    return OPERATORS["nonzero"](self) if isinstance(self, _C.Tensor) and out is None else NotImplemented
+    if not isinstance(self, _C.Tensor):
+        return NotImplemented
+    made = OPERATORS["nonzero"](self)
+    return made if out is None else _C.give_to_out("nonzero", out, made)
 
 
 def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
@@ -138,7 +141,16 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
         sizes = [None if d == axis else broadcast_shape((a,), (b,))[0] for d, (a, b) in enumerate(zip(input.shape, indices.shape))]
         input = OPERATORS["expand"](input, [input.shape[d] if n is None else n for d, n in enumerate(sizes)])
         indices = OPERATORS["expand"](indices, [indices.shape[d] if n is None else n for d, n in enumerate(sizes)])
+    indices = OPERATORS["remainder"](indices, input.shape[axis]) if _has_negative(indices, input.shape[axis]) else indices
     return _gather(input, axis, indices) if out is None else _gather(input, axis, indices, out=out)
+
+
+def _has_negative(indices: Tensor, size: int) -> bool:
+    """Tell whether positions count from the end; those that are out of range are left for gather to refuse."""
+    if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
+        return False
+    least = int(OPERATORS["amin"](indices))
+    return -size <= least < 0 and int(OPERATORS["amax"](indices)) < size
 
 
 def _reduce_spelling(operator: Any, in_place: bool) -> Any:
@@ -152,6 +164,10 @@ def _reduce_spelling(operator: Any, in_place: bool) -> Any:
         reduce: str | None = None,
         **names: Any,
     ) -> Any:
+        out = names.pop("out", None)
+        if out is not None:
+            made = respelled(self, dim, index, *arguments, src=src, value=value, reduce=reduce, **names)
+            return made if made is NotImplemented else _C.give_to_out("scatter", out, made)
         if names or len(arguments) > 1 or (reduce is None and value is None):
             return NotImplemented
         source = arguments[0] if arguments else src if src is not None else value
@@ -177,7 +193,9 @@ OPERATORS["scatter"].inplace.fallback = _reduce_spelling(OPERATORS["scatter"].in
 
 
 @function()
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None
+) -> Tensor:
     """Combine the elements of `src` that go to one position of `input`.
 
     Parameters
@@ -205,6 +223,15 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     >>> candelabra.scatter_reduce(zeros, 0, index, candelabra.tensor([1.0, 2.0, 3.0]), "sum")
     tensor([3., 3.])
     """
+    if out is not None:
+        return _C.give_to_out("scatter_reduce", out, scatter_reduce(input, dim, index, src, reduce, include_self=include_self))
+    if input.dtype is _C.bool:
+        # Truths as numbers 0 and 1.
+        whole = (OPERATORS["to_copy"](x, dtype=_C.uint8) for x in (input, src))
+        made = scatter_reduce(
+            next(whole), dim, index, next(whole), "amax" if reduce in ("sum", "amax") else "amin", include_self=include_self
+        )
+        return OPERATORS["to_copy"](made, dtype=_C.bool)
     axis = wrap_dim(dim, input.ndim)
     src = OPERATORS["as_strided"](src, index.shape, src.stride(), src.storage_offset()) if src.shape != index.shape else src
     if reduce in ("sum", "mean"):
@@ -274,7 +301,14 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: Tensor) -> Tenso
 
 @function()
 def slice_scatter(
-    input: Tensor, src: Tensor, dim: int = 0, start: Number | None = None, end: Number | None = None, step: Number = 1
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: Number | None = None,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a copy of `input` with `src` written into a slice of a dimension.
 
@@ -286,7 +320,7 @@ def slice_scatter(
     """
     result = OPERATORS["clone"](input)
     OPERATORS["slice"](result, dim, start, end, step).copy_(src)
-    return result
+    return result if out is None else _C.give_to_out("slice_scatter", out, result)
 
 
 @function()

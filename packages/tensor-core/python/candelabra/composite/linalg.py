@@ -265,6 +265,19 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     return result if out is None else _C.give_to_out("tensordot", out, result)
 
 
+def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Tensor:
+    """Return ``beta * input + alpha * product``; to whole numbers the factors are cut down, as in PyTorch."""
+    if not (product.dtype.is_floating_point or product.dtype.is_complex):
+        if isinstance(alpha, float) or isinstance(beta, float):
+            alpha, beta = int(alpha), int(beta)  # type: ignore[arg-type]  # a complex one is refused by int()
+        if product.dtype is _C.bool:
+            alpha, beta = bool(alpha), bool(beta)
+    result = product * alpha if alpha != 1 else product
+    if beta != 0:
+        result = OPERATORS["add"](result, input if beta == 1 else input * beta)
+    return result
+
+
 @function()
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
     """Compute ``beta * input + alpha * (mat @ vec)``; with ``beta=0`` `input` is not read.
@@ -275,10 +288,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
     >>> candelabra.addmv(candelabra.ones(2), candelabra.eye(2), candelabra.tensor([1.0, 2.0]))
     tensor([2., 3.])
     """
-    product = _mv(mat, vec)
-    result = product * alpha if alpha != 1 else product
-    if beta != 0:
-        result = OPERATORS["add"](result, input if beta == 1 else input * beta)
+    result = _weighted(_mv(mat, vec), input, beta, alpha)
     return result if out is None else _C.give_to_out("addmv", out, result)
 
 
@@ -293,10 +303,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     tensor([[1., 1.],
             [1., 1.]])
     """
-    product = outer(vec1, vec2)
-    result = product * alpha if alpha != 1 else product
-    if beta != 0:
-        result = OPERATORS["add"](result, input if beta == 1 else input * beta)
+    result = _weighted(outer(vec1, vec2), input, beta, alpha)
     return result if out is None else _C.give_to_out("addr", out, result)
 
 
@@ -312,10 +319,7 @@ def addbmm(
     >>> candelabra.addbmm(candelabra.zeros(1, 1), candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1))
     tensor([[6.]])
     """
-    result = OPERATORS["sum"](_bmm(batch1, batch2), 0)
-    result = result * alpha if alpha != 1 else result
-    if beta != 0:
-        result = OPERATORS["add"](result, input if beta == 1 else input * beta)
+    result = _weighted(OPERATORS["sum"](_bmm(batch1, batch2), 0), input, beta, alpha)
     return result if out is None else _C.give_to_out("addbmm", out, result)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
@@ -376,8 +378,19 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
 
 
 @function()
-def cov(input: Tensor, *, correction: Any = 1) -> Tensor:
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """Estimate the covariance matrix of variables (rows) from observations (columns).
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (variables, observations), or (observations,).
+    correction : int
+        What is taken from the number of observations.
+    fweights : Tensor, optional
+        How often each observation was made: whole numbers, not negative.
+    aweights : Tensor, optional
+        How much each observation weighs: not negative.
 
     Examples
     --------
@@ -388,11 +401,54 @@ def cov(input: Tensor, *, correction: Any = 1) -> Tensor:
     """
     if input.ndim > 2:
         raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions")
-    x = input if input.ndim == 2 else reshape(input, 1, -1)
-    centered = x - OPERATORS["mean"](x, 1, True)
-    freedom = x.shape[1] - correction
-    products = OPERATORS["mm"](centered, OPERATORS["transpose"](centered, 0, 1).conj()) / (freedom if freedom > 0 else 0)
-    return products if input.ndim == 2 else reshape(products, ())
+    if input.dtype is _C.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input if input.ndim == 2 else reshape(input, 1, input.numel())
+    count = x.shape[1]
+    weights: Any = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        if given.ndim > 1:
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given.ndim} dimensions"
+            )
+        whole = not (given.dtype.is_floating_point or given.dtype.is_complex or given.dtype is _C.bool)
+        if name == "fweights" and not whole:
+            raise RuntimeError(f"cov(): expected fweights to have integral dtype but got fweights with {given.dtype} dtype")
+        if name == "aweights" and not given.dtype.is_floating_point:
+            raise RuntimeError(f"cov(): expected aweights to have floating point dtype but got aweights with {given.dtype} dtype")
+        if given.numel() != count:
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input but got {given.numel()} != {count}"
+            )
+        if count and given.amin().item() < 0:
+            raise RuntimeError(f"cov(): {name} cannot be negative")
+        weights = given if weights is None else weights * given
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        x = OPERATORS["to_copy"](x, dtype=_C.get_default_dtype())
+    if weights is not None:
+        total = _sum(weights)
+        if count and total.item() == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        mean = _sum(x * weights, 1, True) / total
+        if aweights is None or correction == 0:
+            freedom: Any = total - correction
+        else:
+            freedom = total - correction * _sum(weights * aweights) / total
+        freedom = OPERATORS["clamp"](freedom, min=0)
+    else:
+        mean = OPERATORS["mean"](x, 1, True)
+        freedom = max(count - correction, 0)
+        if freedom == 0:
+            warnings.warn(
+                "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+                stacklevel=2,
+            )
+    centered = x - mean
+    weighted = centered if weights is None else centered * weights
+    products = OPERATORS["mm"](weighted, OPERATORS["conj_physical"](OPERATORS["transpose"](centered, 0, 1))) / freedom
+    return OPERATORS["squeeze"](products)
 
 
 @function()
@@ -405,11 +461,17 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     >>> candelabra.logcumsumexp(candelabra.zeros(3), 0)
     tensor([0.0000, 0.6931, 1.0986])
     """
+    wrap_dim(dim, input.ndim)
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise NotImplementedError(f'"logcumsumexp_out_cpu" not implemented for {input.dtype}')
     if input.numel() == 0:
-        return OPERATORS["clone"](input)
-    largest = OPERATORS["amax"](input, dim, True).detach()
-    largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
-    return OPERATORS["log"](OPERATORS["cumsum"](OPERATORS["exp"](input - largest), dim)) + largest
+        result = OPERATORS["clone"](input)
+    else:
+        size = input.detach().real if input.dtype.is_complex else input.detach()
+        largest = OPERATORS["amax"](size, dim, True)
+        largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
+        result = OPERATORS["log"](OPERATORS["cumsum"](OPERATORS["exp"](input - largest), dim)) + largest
+    return result if out is None else _C.give_to_out("logcumsumexp", out, result)
 
 
 @function()
@@ -423,11 +485,21 @@ def corrcoef(input: Tensor) -> Tensor:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
     covariance = cov(input)
     if covariance.ndim == 0:
         return covariance / covariance
-    deviation = OPERATORS["sqrt"](OPERATORS["diagonal"](covariance))
-    return covariance / OPERATORS["unsqueeze"](deviation, 1) / deviation
+    variance = OPERATORS["diagonal"](covariance)
+    deviation = OPERATORS["sqrt"](variance.real if variance.dtype.is_complex else variance)
+    result = covariance / OPERATORS["unsqueeze"](deviation, 1) / deviation
+    # Rounding must not bring a coefficient beyond 1.
+    if result.dtype.is_complex:
+        parts = [OPERATORS["clamp"](part, -1, 1) for part in (result.real, result.imag)]
+        return OPERATORS["complex"](parts[0], parts[1])
+    return OPERATORS["clamp"](result, -1, 1)
 
 
 @function(package=False)

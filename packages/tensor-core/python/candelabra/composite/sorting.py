@@ -103,6 +103,40 @@ def _unique_sorted(flat: Tensor) -> Any:
     return values, first, order
 
 
+def _unique_slices(input: Tensor, dim: int, return_inverse: bool, return_counts: bool, consecutive: bool) -> Any:
+    """Return the distinct slices along a dimension, in lexicographic order, or the first of each run of equal ones."""
+    axis = wrap_dim(dim, input.ndim)
+    if input.ndim == 0:
+        raise IndexError("unique(): a tensor without dimensions has no slices")
+    if 0 in input.shape and input.shape[axis] != 0:
+        raise RuntimeError(
+            f"There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: the shape is {list(input.shape)}"
+        )
+    rows = OPERATORS["movedim"](input, axis, 0)
+    count = rows.shape[0]
+    flat = reshape(rows, count, rows.numel() // count if count else 0)
+    positions = OPERATORS["arange"](0, count, 1, dtype=_C.int64, device=input.device)
+    order = positions
+    if not consecutive:
+        # Sorted by the last column first, then stably by those before it.
+        for column in range(flat.shape[1] - 1, -1, -1):
+            keys = OPERATORS["index_select"](OPERATORS["select"](flat, 1, column), 0, order)
+            order = OPERATORS["index_select"](order, 0, OPERATORS["sort"](keys, 0, False, True)[1])
+    ordered = OPERATORS["index_select"](flat, 0, order)
+    first = OPERATORS["fill_"](OPERATORS["empty"]((count,), dtype=_C.bool, device=input.device), True)
+    if count > 1:
+        differs = OPERATORS["ne"](OPERATORS["narrow"](ordered, 0, 1, count - 1), OPERATORS["narrow"](ordered, 0, 0, count - 1))
+        first = OPERATORS["cat"]([OPERATORS["narrow"](first, 0, 0, 1), OPERATORS["any"](differs, 1)])
+    chosen = OPERATORS["masked_select"](order, first)
+    parts = [OPERATORS["index_select"](input, axis, chosen)]
+    runs = OPERATORS["cumsum"](first, 0) - 1
+    if return_inverse:
+        parts.append(OPERATORS["scatter"](runs.new_zeros(count), 0, order, runs))
+    if return_counts:
+        parts.append(OPERATORS["scatter_add"](runs.new_zeros(chosen.numel()), 0, runs, runs.new_ones(count)))
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
 @function()
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
@@ -119,7 +153,7 @@ def unique(
     return_counts : bool
         Whether to return also how often each occurs.
     dim : int, optional
-        Not supported: only elements are compared, not slices.
+        The dimension whose slices are compared; without it, all elements are.
 
     Returns
     -------
@@ -131,8 +165,8 @@ def unique(
     >>> candelabra.unique(candelabra.tensor([2, 1, 2]))
     tensor([1, 2])
     """
-    if dim is not None and not (input.ndim == 1 and dim in (0, -1)):
-        raise NotImplementedError("unique(): dim= is only supported for one-dimensional tensors")
+    if dim is not None and input.ndim != 1:
+        return _unique_slices(input.detach(), dim, return_inverse, return_counts, False)
     flat = reshape(input.detach(), -1)
     values, first, order = _unique_sorted(flat)
     result = OPERATORS["masked_select"](values, first)
@@ -161,7 +195,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     return_counts : bool
         Whether to return also the length of each run.
     dim : int, optional
-        Not supported but for one-dimensional tensors.
+        The dimension whose slices are compared; without it, all elements are.
 
     Examples
     --------
@@ -169,8 +203,8 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     >>> candelabra.unique_consecutive(candelabra.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    if dim is not None and not (input.ndim == 1 and dim in (0, -1)):
-        raise NotImplementedError("unique_consecutive(): dim= is only supported for one-dimensional tensors")
+    if dim is not None and input.ndim != 1:
+        return _unique_slices(input.detach(), dim, return_inverse, return_counts, True)
     flat = reshape(input.detach(), -1)
     length = flat.numel()
     first = OPERATORS["fill_"](OPERATORS["empty"]((length,), dtype=_C.bool, device=flat.device), True)
@@ -190,7 +224,14 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 
 @function()
 def searchsorted(
-    sorted_sequence: Tensor, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None
+    sorted_sequence: Tensor,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return where values belong in sorted sequences so that they stay sorted.
 
@@ -206,6 +247,10 @@ def searchsorted(
         Whether a value goes after its equals.
     side : str, optional
         ``"left"`` or ``"right"``, in place of `right`.
+    sorter : Tensor, optional
+        The positions that sort `sorted_sequence`, where it is not sorted itself.
+    out : Tensor, optional
+        Where the result is written, of dtype int64 or, with `out_int32`, int32.
 
     Examples
     --------
@@ -216,6 +261,8 @@ def searchsorted(
     if side is not None:
         if side not in ("left", "right"):
             raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
+        if side == "left" and right:
+            raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
         right = side == "right"
     number = not isinstance(values, _C.Tensor)
     if number:
@@ -226,6 +273,15 @@ def searchsorted(
             "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
             f"tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and input value tensor {list(values.shape)}"
         )
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise RuntimeError(
+                "searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sorted_sequence.shape)} and got sorter tensor {list(sorter.shape)}"
+            )
+        if sorter.dtype is not _C.int64:
+            raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype}")
+        sorted_sequence = OPERATORS["gather"](sorted_sequence, -1, sorter)
     # Bisection in all places at once: about log2(n) steps of a gather.
     length = sorted_sequence.shape[-1]
     flat_values = reshape(values, -1) if sorted_sequence.ndim == 1 else values
@@ -238,11 +294,18 @@ def searchsorted(
         low = OPERATORS["where"](after, middle + 1, low)
         high = OPERATORS["where"](after, high, OPERATORS["minimum"](middle, high))
     result = reshape(low, values.shape)
-    return result.to(_C.int32) if out_int32 else result
+    result = result.to(_C.int32) if out_int32 else result
+    if out is None:
+        return result
+    if out.dtype is not result.dtype:
+        raise RuntimeError(f"searchsorted(): output tensor's dtype is wrong: it has to be {result.dtype}, but is {out.dtype}")
+    return _C.give_to_out("searchsorted", out, result)
 
 
 @function()
-def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Return the number of the bucket each value is in; see :func:`candelabra.searchsorted`.
 
     Examples
@@ -251,7 +314,9 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, rig
     >>> candelabra.bucketize(candelabra.tensor([0, 2, 9]), candelabra.tensor([1, 5]))
     tensor([0, 1, 2])
     """
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
 @function()

@@ -259,10 +259,26 @@ def stft(
 
 
 def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int | None = None) -> Tensor:
-    from candelabra.nn.functional import pad
-
+    """Add elements on both sides of the last dimension, as candelabra.nn.functional.pad does, which is another package's."""
     left, right = both if left is None else left, both if right is None else right
-    return OPERATORS["squeeze"](pad(OPERATORS["unsqueeze"](x, 0), (left, right), mode=mode), 0)
+    length = x.shape[-1]
+    if mode == "constant":
+        return OPERATORS["cat"]([x.new_zeros((x.shape[0], left)), x, x.new_zeros((x.shape[0], right))], -1)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"stft(): unrecognised padding mode {mode}")
+    if mode != "replicate" and max(left, right) >= length + (mode == "circular"):
+        raise RuntimeError(
+            f"stft(): padding size should be less than the corresponding input dimension, but got: padding ({left}, {right}) at dimension 1 "
+            f"of input {list(x.shape)}"
+        )
+    places = OPERATORS["arange"](-left, length + right, 1, dtype=_C.int64, device=x.device)
+    if mode == "reflect":
+        places = (length - 1) - OPERATORS["abs"]((length - 1) - OPERATORS["abs"](places))
+    elif mode == "replicate":
+        places = OPERATORS["clamp"](places, 0, length - 1)
+    else:
+        places = OPERATORS["remainder"](places, length)
+    return OPERATORS["index_select"](x, -1, places)
 
 
 @function()
