@@ -99,7 +99,9 @@ def write_markdown(path: Path, rows: dict[str, dict[str, Any]], excluded: dict[s
     for name in sorted(rows):
         row = rows[name]
         counts = " | ".join(str(row["checks"].get(column, 0) or "") for column in COLUMNS)
-        lines.append(f"| `{name}` | {row['samples']} | {counts} | {row['errors'] or ''} | {'yes' if is_right(name, row) else 'no'} |")
+        lines.append(
+            f"| `{name}` | {row['samples']} | {counts} | {row['errors'] or ''} | {'yes' if is_right(name, row) else 'no'} |"
+        )
     lines += ["", "## Out of scope", "", "| Name | Reason |", "| --- | --- |"]
     lines += [f"| `{name}` | {reason} |" for name, reason in sorted(excluded.items())]
     path.write_text("\n".join(lines) + "\n")

@@ -34,6 +34,9 @@ UNINITIALIZED = re.compile(r"(new_)?empty(_like|_strided|_permuted)?|new_empty_s
 #: their indices point at is compared, unless a stable order is asked for.
 TIES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0}
 
+#: Operators whose gradient goes to one of several equal elements: in low precision, where there are such, it is not compared.
+TIED_GRADIENTS = ("msort",)
+
 #: Where the difference is an error of PyTorch's, seen by other means than our own result: name to what is wrong. They count as right.
 PYTORCH_IS_WRONG: dict[str, str] = {
     "as_strided_scatter": "PyTorch's gradient of the input is that of the part that was overwritten, and zero for the part that was kept",

@@ -13,10 +13,10 @@ int64_t size_at(const TensorObject& tensor, int dim) {
   return tensor.ndim() == 0 ? 1 : tensor.sizes[dim];
 }
 
-// int32 indices are allowed and widened.
+// int32 indices are allowed and widened; those without elements may be of any dtype.
 void check_index(Call& call, int i) {
   const Dtype dtype = call.tensor(i).dtype;
-  check(dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, call.name(),
+  check(call.tensor(i).numel == 0 || dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, call.name(),
         "(): Expected dtype int32/int64 for index, but got ", info(dtype).type_name, "; convert it with .to(candelabra.int64)");
   call.convert(i, Dtype::Int64);
 }

@@ -328,6 +328,9 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None)
     >>> candelabra.clamp_min(candelabra.tensor([-1.0, 2.0]), 0)
     tensor([0., 2.])
     """
+    if isinstance(min, _C.Tensor) and input.dtype is _C.bool:
+        made = OPERATORS["maximum"](input, min)
+        return made if out is None else _C.give_to_out("clamp_min", out, made)
     return clamp(input, min) if out is None else clamp(input, min, out=out)
 
 
@@ -354,19 +357,22 @@ def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None)
     >>> candelabra.clamp_max(candelabra.tensor([-1.0, 2.0]), 0)
     tensor([-1.,  0.])
     """
+    if isinstance(max, _C.Tensor) and input.dtype is _C.bool:
+        made = OPERATORS["minimum"](input, max)
+        return made if out is None else _C.give_to_out("clamp_max", out, made)
     return clamp(input, None, max) if out is None else clamp(input, None, max, out=out)
 
 
 @function(package=False)
 def clamp_min_(self: Tensor, min: Tensor | Number) -> Tensor:
     """Raise in place every element below `min` to `min`."""
-    return clamp.inplace(self, min)
+    return self.copy_(clamp_min(self, min)) if self.dtype is _C.bool else clamp.inplace(self, min)
 
 
 @function(package=False)
 def clamp_max_(self: Tensor, max: Tensor | Number) -> Tensor:
     """Lower in place every element above `max` to `max`."""
-    return clamp.inplace(self, None, max)
+    return self.copy_(clamp_max(self, max)) if self.dtype is _C.bool else clamp.inplace(self, None, max)
 
 
 @function()
