@@ -47,6 +47,8 @@ def resolve(entry: Any) -> Any:
         if (getattr(entry.op, "__module__", None) or "").startswith("torch.testing") and hasattr(entry.op, "__code__"):
             return function(entry.op)
         found = lookup(entry.name) or lookup(f"Tensor.{entry.name}")
+        if isinstance(found, candelabra.dtype):
+            found = lookup(f"Tensor.{entry.name}")  # the name of a cast is that of a dtype, too
         return found if found is not None else function(entry.op)
     except NotTranslatable:
         return None

@@ -122,6 +122,53 @@ def size_argument(size: Any, names: dict[str, Any], function_name: str) -> Any:
 
 
 @function(method=False)
+def empty_permuted(
+    size: Any,
+    physical_layout: Sequence[int],
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a tensor without gaps whose dimensions lie in memory in a given order, without setting its elements.
+
+    Parameters
+    ----------
+    size : sequence of int
+        Of the tensor.
+    physical_layout : sequence of int
+        The dimensions, from the one with the largest stride to the one with the smallest.
+    dtype, device, requires_grad
+        As in :func:`candelabra.zeros`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.empty_permuted((2, 3), (1, 0)).stride()
+    (1, 2)
+    """
+    sizes, order = list(size), list(physical_layout)
+    if len(sizes) != len(order):
+        raise RuntimeError(
+            f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(sizes)} is not equal to "
+            f"len(physical_layout) = {len(order)}"
+        )
+    strides, step = [0] * len(sizes), 1
+    for place, d in enumerate(reversed(order)):
+        if not 0 <= d < len(sizes):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(sizes) - 1}, but got {d} at index {len(sizes) - 1 - place}).")
+        if d in order[: len(sizes) - 1 - place]:
+            raise RuntimeError(f"Duplicate dim not allowed: {d} is twice in physical_layout={order}")
+        strides[d] = step
+        step *= max(sizes[d], 1)
+    return empty_strided(
+        sizes, strides, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory
+    )
+
+
+@function(method=False)
 def empty_strided(
     size: Any,
     stride: Sequence[int],

@@ -305,6 +305,11 @@ def is_neg(input: Tensor) -> bool:
     return False
 
 
+def _check_tensor(name: str, input: Any) -> None:
+    if not isinstance(input, _C.Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
 @function()
 def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Raise every element below `min` to `min`.
@@ -328,6 +333,7 @@ def clamp_min(input: Tensor, min: Tensor | Number, *, out: Tensor | None = None)
     >>> candelabra.clamp_min(candelabra.tensor([-1.0, 2.0]), 0)
     tensor([0., 2.])
     """
+    _check_tensor("clamp_min", input)
     if isinstance(min, _C.Tensor) and input.dtype is _C.bool:
         made = OPERATORS["maximum"](input, min)
         return made if out is None else _C.give_to_out("clamp_min", out, made)
@@ -357,6 +363,7 @@ def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None)
     >>> candelabra.clamp_max(candelabra.tensor([-1.0, 2.0]), 0)
     tensor([-1.,  0.])
     """
+    _check_tensor("clamp_max", input)
     if isinstance(max, _C.Tensor) and input.dtype is _C.bool:
         made = OPERATORS["minimum"](input, max)
         return made if out is None else _C.give_to_out("clamp_max", out, made)
@@ -535,3 +542,26 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     ratio = OPERATORS["exp"](small - OPERATORS["where"](same, 0, large))
     result = OPERATORS["where"](same, large, large + OPERATORS["log1p"](ratio))
     return result if out is None else _C.give_to_out("logaddexp", out, result)
+
+
+@function(name="__rdiv__", package=False)
+def _reversed_division(self: Tensor, other: Tensor | Number) -> Tensor:
+    """Divide the other way round; the same as ``other / self``."""
+    return OPERATORS["reciprocal"](self) * other
+
+
+@function(method=False)
+def fill(input: Tensor, value: Tensor | Number) -> Tensor:
+    """Return a tensor of the sizes of `input` in which each element is `value`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.fill(candelabra.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    if isinstance(value, _C.Tensor) and value.ndim:
+        raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    everywhere = OPERATORS["eq"](input.detach(), input.detach()) if input.dtype is not _C.bool else input.detach()
+    everywhere = OPERATORS["logical_or"](everywhere, OPERATORS["logical_not"](everywhere))
+    return OPERATORS["masked_fill"](input, everywhere, value)

@@ -284,6 +284,92 @@ def scatter_reduce_(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
 
 
 @function()
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None
+) -> Tensor:
+    """Combine slices of `source` with those of `input` at positions of a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+        The dimension.
+    index : Tensor
+        Of dtype int64 or int32 and one dimension.
+    source : Tensor
+        Of the sizes of `input` but for `dim`, where it is as long as `index`.
+    reduce : str
+        ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
+    include_self : bool
+        Whether the slices of `input` take part.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.index_reduce(candelabra.ones(2), 0, candelabra.tensor([0, 0]), candelabra.tensor([2.0, 3.0]), "prod")
+    tensor([6., 1.])
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    axis = wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"index_reduce(): Index is supposed to be a vector, but got dim: {index.ndim}")
+    if index.dtype not in (_C.int64, _C.int32):
+        raise IndexError(f"index_reduce(): Expected dtype int32/int64 for index, but got {index.dtype}")
+    if source.dtype is not input.dtype:
+        raise RuntimeError(f"index_reduce(): self and source expected to have the same dtype, but got (self) {input.dtype} and (source) {source.dtype}")
+    places = OPERATORS["to_copy"](reshape(index, index.numel()), dtype=_C.int64)
+    shape = [places.shape[0] if d == axis else 1 for d in range(max(source.ndim, 1))]
+    whole = source if source.ndim else reshape(source, 1)
+    grid = OPERATORS["expand"](reshape(places, shape), whole.shape)
+    base = input if input.ndim else reshape(input, 1)
+    made = scatter_reduce(base, axis, grid, whole, reduce, include_self=include_self)
+    made = made if input.ndim else reshape(made, ())
+    return made if out is None else _C.give_to_out("index_reduce", out, made)
+
+
+@function(package=False)
+def index_reduce_(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Combine in place; see :func:`candelabra.index_reduce`."""
+    return self.copy_(index_reduce(self, dim, index, source, reduce, include_self=include_self))
+
+
+@function()
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
+    """Return as many positions of elements that are not zero as are asked for, the missing ones filled up.
+
+    Parameters
+    ----------
+    input : Tensor
+    size : int
+        How many rows the result has.
+    fill_value : int
+        What stands in rows for which there is no element.
+    out : Tensor, optional
+        Where the result is written.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nonzero_static(candelabra.tensor([0, 5, 6]), size=3)
+    tensor([[ 1],
+            [ 2],
+            [-1]])
+    """
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = OPERATORS["nonzero"](input)
+    found = OPERATORS["narrow"](found, 0, 0, min(size, found.shape[0]))
+    missing = OPERATORS["fill_"](
+        OPERATORS["empty"]((size - found.shape[0], found.shape[1]), dtype=_C.int64, device=input.device), fill_value
+    )
+    made = OPERATORS["cat"]([found, missing])
+    return made if out is None else _C.give_to_out("nonzero_static", out, made)
+
+
+@function()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: Tensor) -> Tensor:
     """Return a copy of `input` with `src` written at a position of a dimension.
 

@@ -194,6 +194,54 @@ def quantile(
 
 
 @function()
+def nanquantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor:
+    """Compute quantiles, leaving NaN out; see :func:`candelabra.quantile`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nanquantile(candelabra.tensor([0.0, float("nan"), 2.0]), 0.5)
+    tensor(1.)
+    """
+    # The checks of arguments, and the shape, are those of quantile.
+    plain = quantile(OPERATORS["nan_to_num"](input), q, dim, True, interpolation=interpolation)
+    points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
+    axis = 0 if dim is None else wrap_dim(dim, input.ndim)
+    x = reshape(input, input.numel()) if dim is None else input
+    x = OPERATORS["movedim"](x, axis, -1) if x.ndim else reshape(x, 1)
+    values = OPERATORS["sort"](x, -1)[0]
+    counts = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](values)), -1, True)
+    flat = reshape(points, points.numel())
+    rank = flat * OPERATORS["clamp"](counts - 1, min=0)
+    if interpolation == "nearest":
+        rank = OPERATORS["round"](rank)
+    low, high = OPERATORS["floor"](rank), OPERATORS["ceil"](rank)
+    below, above = (OPERATORS["gather"](values, -1, places.to(_C.int64)) for places in (low, high))
+    if interpolation == "higher":
+        found = above
+    elif interpolation in ("lower", "nearest"):
+        found = below
+    else:
+        found = OPERATORS["lerp"](below, above, 0.5 if interpolation == "midpoint" else (rank - low).to(below.dtype))
+    found = OPERATORS["movedim"](found, -1, 0)
+    sizes = list(plain.shape) if points.ndim else [1, *plain.shape]
+    found = reshape(found, sizes)
+    if not keepdim:
+        found = reshape(found, sizes[:1]) if dim is None else OPERATORS["squeeze"](found, axis + 1) if input.ndim else reshape(found, sizes[:1])
+    if points.ndim == 0:
+        found = OPERATORS["select"](found, 0, 0)
+    return found if out is None else _C.give_to_out("nanquantile", out, found)
+
+
+@function()
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
     """Count the elements in equal intervals from `min` to `max`; with both equal, from the smallest to the largest element.
 

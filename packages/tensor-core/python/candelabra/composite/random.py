@@ -20,8 +20,65 @@ if TYPE_CHECKING:
     from candelabra._C import Generator, Tensor, dtype, memory_format
     from candelabra.types import Device
 
-_uniform_ = OPERATORS["uniform_"]
-_normal_ = OPERATORS["normal_"]
+_real_uniform_ = OPERATORS["uniform_"]
+_real_normal_ = OPERATORS["normal_"]
+
+
+def _uniform_(self: Tensor, *arguments: Any, **names: Any) -> Tensor:
+    """Draw; of a complex tensor, real and imaginary parts on their own."""
+    if isinstance(self, _C.Tensor) and self.dtype.is_complex:
+        _real_uniform_(OPERATORS["view_as_real"](self), *arguments, **names)
+        return self
+    return _real_uniform_(self, *arguments, **names)
+
+
+def _normal_(self: Tensor, mean: float = 0, std: float = 1, **names: Any) -> Tensor:
+    """Draw; of a complex tensor, parts whose variances add up to the square of `std`."""
+    if isinstance(self, _C.Tensor) and self.dtype.is_complex:
+        _real_normal_(OPERATORS["view_as_real"](self), mean, std * 0.5**0.5, **names)
+        return self
+    return _real_normal_(self, mean, std, **names)
+
+
+@function(name="uniform_", package=False)
+def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Tensor:
+    """Fill with numbers drawn evenly from ``from`` to ``to``, of a complex tensor both parts.
+
+    Parameters
+    ----------
+    from, to : float
+        The ends.
+    generator : Generator, optional
+        The device's by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.empty(2).uniform_(1, 1)
+    tensor([1., 1.])
+    """
+    from_ = names.pop("from", from_)
+    return _uniform_(self, from_, to, **names)
+
+
+@function(name="normal_", package=False)
+def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
+    """Fill with numbers drawn from a normal distribution.
+
+    Parameters
+    ----------
+    mean, std : float
+        Of a complex tensor, parts have this mean each, and variances that add up to ``std**2``.
+    generator : Generator, optional
+        The device's by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.empty(2).normal_(1.0, 0.0)
+    tensor([1., 1.])
+    """
+    return _normal_(self, mean, std, generator=generator)
 _bernoulli_ = OPERATORS["bernoulli_"]
 _random_range_ = OPERATORS["random_range_"]
 _empty = OPERATORS["empty"]
