@@ -158,7 +158,9 @@ def empty_permuted(
     strides, step = [0] * len(sizes), 1
     for place, d in enumerate(reversed(order)):
         if not 0 <= d < len(sizes):
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(sizes) - 1}, but got {d} at index {len(sizes) - 1 - place}).")
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(sizes) - 1}, but got {d} at index {len(sizes) - 1 - place})."
+            )
         if d in order[: len(sizes) - 1 - place]:
             raise RuntimeError(f"Duplicate dim not allowed: {d} is twice in physical_layout={order}")
         strides[d] = step

@@ -547,7 +547,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
 @function(name="__rdiv__", package=False)
 def _reversed_division(self: Tensor, other: Tensor | Number) -> Tensor:
     """Divide the other way round; the same as ``other / self``."""
-    return OPERATORS["reciprocal"](self) * other
+    return self.reciprocal() * other
 
 
 @function(method=False)

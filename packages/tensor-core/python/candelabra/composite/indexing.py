@@ -319,7 +319,9 @@ def index_reduce(
     if index.dtype not in (_C.int64, _C.int32):
         raise IndexError(f"index_reduce(): Expected dtype int32/int64 for index, but got {index.dtype}")
     if source.dtype is not input.dtype:
-        raise RuntimeError(f"index_reduce(): self and source expected to have the same dtype, but got (self) {input.dtype} and (source) {source.dtype}")
+        raise RuntimeError(
+            f"index_reduce(): self and source expected to have the same dtype, but got (self) {input.dtype} and (source) {source.dtype}"
+        )
     places = OPERATORS["to_copy"](reshape(index, index.numel()), dtype=_C.int64)
     shape = [places.shape[0] if d == axis else 1 for d in range(max(source.ndim, 1))]
     whole = source if source.ndim else reshape(source, 1)

@@ -235,7 +235,13 @@ def nanquantile(
     sizes = list(plain.shape) if points.ndim else [1, *plain.shape]
     found = reshape(found, sizes)
     if not keepdim:
-        found = reshape(found, sizes[:1]) if dim is None else OPERATORS["squeeze"](found, axis + 1) if input.ndim else reshape(found, sizes[:1])
+        found = (
+            reshape(found, sizes[:1])
+            if dim is None
+            else OPERATORS["squeeze"](found, axis + 1)
+            if input.ndim
+            else reshape(found, sizes[:1])
+        )
     if points.ndim == 0:
         found = OPERATORS["select"](found, 0, 0)
     return found if out is None else _C.give_to_out("nanquantile", out, found)

@@ -11,7 +11,7 @@ from .broadcasting import broadcast_shape
 from .creation import check_layout, finish, memory_for, size_argument, sizes_of
 from .elementwise import narrow_to
 from .like import memory_like
-from .registration import decomposes, fallback, function
+from .registration import FUNCTIONS, decomposes, fallback, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _uniform_(self: Tensor, *arguments: Any, **names: Any) -> Tensor:
     return _real_uniform_(self, *arguments, **names)
 
 
-def _normal_(self: Tensor, mean: float = 0, std: float = 1, **names: Any) -> Tensor:
+def _normal_(self: Tensor, mean: Any = 0, std: Any = 1, **names: Any) -> Tensor:
     """Draw; of a complex tensor, parts whose variances add up to the square of `std`."""
     if isinstance(self, _C.Tensor) and self.dtype.is_complex:
         _real_normal_(OPERATORS["view_as_real"](self), mean, std * 0.5**0.5, **names)
@@ -79,6 +79,8 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = N
     tensor([1., 1.])
     """
     return _normal_(self, mean, std, generator=generator)
+
+
 _bernoulli_ = OPERATORS["bernoulli_"]
 _random_range_ = OPERATORS["random_range_"]
 _empty = OPERATORS["empty"]
@@ -386,6 +388,10 @@ def normal(
     shape = broadcast_shape(*(t.shape for t in tensors))
     draws = _normal_(_empty(shape, dtype=tensors[0].dtype, device=tensors[0].device), generator=generator)
     result = OPERATORS["add"](draws * std, mean).detach()
+    for given in (mean, std):
+        if isinstance(given, _C.Tensor) and given.requires_grad and _C.is_grad_enabled():
+            # On the tape, as in PyTorch, with a gradient of zeros.
+            result = result + FUNCTIONS["fill"](given, 0)
     return result if out is None else _C.give_to_out("normal", out, result)
 
 
@@ -398,7 +404,9 @@ def _bernoulli_spellings(self: Tensor, *arguments: Any, **names: Any) -> Any:
             return NotImplemented
     if not names.keys() <= {"p", "generator"} or "p" not in names:
         return NotImplemented
-    return bernoulli_(OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names)
+    made = bernoulli_(OPERATORS["empty_strided"](self.shape, self.stride(), dtype=self.dtype, device=self.device), **names)
+    # On the tape, as in PyTorch, with a gradient of zeros.
+    return made + FUNCTIONS["fill"](self, 0) if self.requires_grad and _C.is_grad_enabled() else made
 
 
 @function(package=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
@@ -72,9 +74,20 @@ def arange(
     if dtype is None and out is None:
         whole = all(isinstance(x, int) or hasattr(x, "__index__") for x in (start, end, step))
         dtype = _C.int64 if whole else _C.get_default_dtype()
+    given = step
+    start, end, step = _whole(dtype if out is None else out.dtype, start, end, step)
+    if step == 0 and given != 0:
+        raise ValueError(f"arange(): step must be nonzero, but {given} is 0 as a whole number")
     if out is not None:
         return _arange(start, end, step, dtype=out.dtype, device=out.device, out=out)
     return finish(_arange(start, end, step, dtype=dtype, device=device), requires_grad)
+
+
+def _whole(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
+    """Cut numbers down to whole ones where the result's dtype is one of whole numbers, as PyTorch does before it computes."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return numbers
+    return tuple(int(number) if isinstance(number, float) and math.isfinite(number) else number for number in numbers)
 
 
 def _range_bounds(bounds: Any, names: dict[str, Any]) -> Any:
@@ -161,6 +174,7 @@ def linspace(
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
+    start, end = _whole(dtype if out is None else out.dtype, start, end)
     if out is not None:
         return OPERATORS["linspace"](start, end, steps, dtype=out.dtype, device=out.device, out=out)
     return finish(OPERATORS["linspace"](start, end, steps, dtype=dtype, device=device), requires_grad)
@@ -202,7 +216,8 @@ def logspace(
     check_layout(layout, pin_memory, "logspace")
     wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
     # In double precision, so that whole powers come out whole.
-    exponents = OPERATORS["linspace"](_plain(start), _plain(end), steps, dtype=_C.float64, device=device)
+    start, end = _whole(wanted, _plain(start), _plain(end))
+    exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
     result = OPERATORS["to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
     return finish(result if out is None else _C.give_to_out("logspace", out, result), requires_grad)
 
