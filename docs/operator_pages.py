@@ -22,7 +22,7 @@ from candelabra.catalogue.declaration import COMPOSITE, CORE, HIDDEN, VIEW
 
 ROOT = Path(__file__).parent.parent
 #: The namespaces that have operators, in the order in which a name's page is chosen.
-NAMESPACES = ("", "linalg", "nn.functional")
+NAMESPACES = ("", "linalg", "fft", "special", "signal.windows", "nn.functional")
 FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
 #: Files of an operator's parts, by family.
 PARTS = {

@@ -76,7 +76,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Add patches, given as columns, to an image (col2im): the adjoint of :func:`unfold`.
 
-    Shapes: input (N, C * KH * KW, L) or (C * KH * KW, L), result (N, C, *output_size).
+    Shapes: input (N, C * KH * KW, L) or (C * KH * KW, L), result (N, C, H, W) with H and W the `output_size`.
 
     Raises
     ------
