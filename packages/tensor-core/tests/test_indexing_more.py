@@ -125,3 +125,14 @@ def test_low_rank():
     )
     with pytest.raises(ValueError, match="not applicable when the number of A rows"):
         candelabra.lobpcg(candelabra.eye(3), k=2)
+
+
+def test_refused_dtypes():
+    whole, truths = candelabra.tensor([1, 2]), candelabra.tensor([True, False])
+    with pytest.raises(RuntimeError, match="expected input to have floating point or complex dtype"):
+        candelabra.nanmean(whole)
+    with pytest.raises(RuntimeError, match="does not support complex inputs"):
+        candelabra.nansum(whole.to(candelabra.complex64))
+    for reduce, kind in (("mean", NotImplementedError), ("max", RuntimeError)):
+        with pytest.raises(kind):
+            candelabra.scatter_reduce(truths, 0, candelabra.tensor([0]), truths[:1], reduce)

@@ -225,7 +225,13 @@ def scatter_reduce(
     """
     if out is not None:
         return _C.give_to_out("scatter_reduce", out, scatter_reduce(input, dim, index, src, reduce, include_self=include_self))
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if input.dtype is _C.bool:
+        if reduce == "mean":
+            raise NotImplementedError(
+                '"scatter_reduce" with reduce="mean" is not implemented for bool; convert with .to(candelabra.float32)'
+            )
         # Truths as numbers 0 and 1.
         whole = (OPERATORS["to_copy"](x, dtype=_C.uint8) for x in (input, src))
         made = scatter_reduce(

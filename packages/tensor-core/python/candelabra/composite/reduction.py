@@ -189,6 +189,8 @@ def nansum(
     >>> candelabra.nansum(candelabra.tensor([1.0, float("nan")]))
     tensor(1.)
     """
+    if input.dtype.is_complex:
+        raise RuntimeError("nansum does not support complex inputs; sum the real and the imaginary parts instead")
     clean = OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0)
     return _sum(clean, dim, keepdim, dtype=dtype) if out is None else _sum(clean, dim, keepdim, dtype=dtype, out=out)
 
@@ -205,8 +207,13 @@ def nanmean(
     >>> candelabra.nanmean(candelabra.tensor([1.0, float("nan"), 3.0]))
     tensor(2.)
     """
-    count = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](input)), dim, keepdim)
-    result = nansum(input, dim, keepdim, dtype=dtype) / count
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}; convert with .to(candelabra.float32)"
+        )
+    missing = OPERATORS["isnan"](input)
+    count = _sum(OPERATORS["logical_not"](missing), dim, keepdim)
+    result = _sum(OPERATORS["masked_fill"](input, missing, 0), dim, keepdim, dtype=dtype) / count
     return result if out is None else _C.give_to_out("nanmean", out, result)
 
 
