@@ -28,7 +28,7 @@ class Translator:
     def __init__(self, requires_grad: bool = False) -> None:
         self.requires_grad = requires_grad
         self.storages: dict[int, candelabra.Tensor] = {}
-        self.tensors: dict[int, tuple[torch.Tensor, candelabra.Tensor]] = {}
+        self.tensors: dict[int, tuple[torch.Tensor, torch.Tensor, candelabra.Tensor]] = {}
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -38,7 +38,7 @@ class Translator:
     def tensor(self, tensor: torch.Tensor) -> candelabra.Tensor:
         """The same numbers, sizes, strides, offset and sharing in Candelabra."""
         if id(tensor) in self.tensors:
-            return self.tensors[id(tensor)][1]
+            return self.tensors[id(tensor)][2]
         if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested or tensor.device.type != "cpu":
             raise NotTranslatable(f"a {tensor.layout} tensor on {tensor.device}")
         if not hasattr(candelabra, dtype_name(tensor.dtype)):
@@ -60,8 +60,8 @@ class Translator:
         result = result.detach()
         if self.requires_grad and tensor.requires_grad:
             result.requires_grad_()
-        # The PyTorch tensor is kept, so that its identity stays its own.
-        self.tensors[id(tensor)] = (tensor, result)
+        # PyTorch's tensors are kept, so that their identities and addresses stay their own.
+        self.tensors[id(tensor)] = (tensor, plain, result)
         return result
 
 
