@@ -241,12 +241,23 @@ def leaves(value: Any) -> list[Any]:
     return [tensor for tensor in tensors(value) if tensor.requires_grad]
 
 
+def new_leaves(value: Any) -> Any:
+    """The same arguments with leaves of their own: the database makes some as views under no_grad, which the tape does not see."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().requires_grad_() if value.requires_grad else value
+    if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):
+        return type(value)(new_leaves(item) for item in value)
+    if isinstance(value, dict):
+        return {key: new_leaves(item) for key, item in value.items()}
+    return value
+
+
 def run_gradient(record: Record, entry: Any, ours: Any, sample: Any, values: bool, label: str, tolerance: Any) -> None:
     """The gradients of a random weighting of all outputs."""
     process = sample.output_process_fn_grad
 
     def differentiate(double: bool) -> tuple[Any, Any, Any]:
-        convert = doubled if double else (lambda value: value)
+        convert = doubled if double else new_leaves
         arguments, keywords = convert([sample.input, *sample.args]), convert(sample.kwargs)
         inputs = leaves([arguments, keywords])
         torch.manual_seed(0)

@@ -40,9 +40,8 @@ TIED_GRADIENTS = ("msort",)
 #: Where the difference is an error of PyTorch's, seen by other means than our own result: name to what is wrong. They count as right.
 PYTORCH_IS_WRONG: dict[str, str] = {
     "as_strided_scatter": "PyTorch's gradient of the input is that of the part that was overwritten, and zero for the part that was kept",
-    "fft.ihfft2": "PyTorch writes into out= what is not conjugated yet, or leaves it as it was",
-    "fft.ihfftn": "PyTorch writes into out= what is not conjugated yet, or leaves it as it was",
-    "istft": "PyTorch gives no gradient to a window that is shorter than n_fft, on which the result depends",
+    "fft.ihfft2": "PyTorch leaves out= as it was where one dimension is transformed",
+    "fft.ihfftn": "PyTorch leaves out= as it was where one dimension is transformed",
     "special.bessel_j0": "PyTorch is wrong in the seventh digit near a zero of the function; SciPy agrees with Candelabra",
     "special.bessel_y1": "PyTorch is wrong in the seventh digit near a zero of the function; SciPy agrees with Candelabra",
 }

@@ -135,6 +135,18 @@ struct dtype_of<int64_t> {
   static constexpr int32_t value = CB_INT64;
 };
 template <>
+struct dtype_of<uint16_t> {
+  static constexpr int32_t value = CB_UINT16;
+};
+template <>
+struct dtype_of<uint32_t> {
+  static constexpr int32_t value = CB_UINT32;
+};
+template <>
+struct dtype_of<uint64_t> {
+  static constexpr int32_t value = CB_UINT64;
+};
+template <>
 struct dtype_of<Half> {
   static constexpr int32_t value = CB_FLOAT16;
 };
@@ -169,7 +181,7 @@ Types<As..., Bs...> operator+(Types<As...>, Types<Bs...>) {
 }
 
 using BoolType = Types<bool>;
-using IntegerTypes = Types<uint8_t, int8_t, int16_t, int32_t, int64_t>;
+using IntegerTypes = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
 using FullFloatTypes = Types<float, double>;
 using HalfTypes = Types<Half, BFloat16>;
 using FloatTypes = Types<Half, BFloat16, float, double>;
@@ -213,18 +225,18 @@ void dispatch_size(int64_t itemsize, F&& f) {
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
 
-constexpr int64_t itemsize_table[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+constexpr int64_t itemsize_table[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
 inline int64_t itemsize(int32_t dtype) {
   return itemsize_table[dtype];
 }
 constexpr bool is_complex_dtype(int32_t dtype) {
-  return dtype >= CB_COMPLEX64;
+  return dtype == CB_COMPLEX64 || dtype == CB_COMPLEX128;
 }
 constexpr bool is_floating_dtype(int32_t dtype) {
   return dtype >= CB_FLOAT16 && dtype <= CB_FLOAT64;
 }
 constexpr bool is_integer_dtype(int32_t dtype) {
-  return dtype <= CB_INT64;
+  return dtype <= CB_INT64 || dtype >= CB_UINT16;
 }  // bool included
 
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -235,6 +247,9 @@ template <typename R, typename A>
 [[gnu::no_sanitize("float-cast-overflow")]] inline R truncated(A value) {
   if constexpr (sizeof(R) < 4 || std::is_same_v<R, int32_t>)
     return static_cast<R>(static_cast<int32_t>(value));
+  else if constexpr (std::is_same_v<R, uint64_t>)  // the upper half of its range is beyond int64
+    return value >= A(0x1p63) ? static_cast<uint64_t>(static_cast<int64_t>(value - A(0x1p63))) ^ (uint64_t{1} << 63)
+                              : static_cast<uint64_t>(static_cast<int64_t>(value));
   else
     return static_cast<R>(static_cast<int64_t>(value));
 }
@@ -250,7 +265,8 @@ T scalar_to(const cb_scalar& scalar) {
   else if constexpr (is_half_v<T>)
     return T(static_cast<float>(scalar.re));
   else if constexpr (is_integer_v<T>)
-    return whole ? static_cast<T>(scalar.i) : static_cast<T>(truncated<int64_t>(scalar.re));
+    return whole ? static_cast<T>(scalar.i)
+                 : static_cast<T>(truncated<std::conditional_t<std::is_same_v<T, uint64_t>, T, int64_t>>(scalar.re));
   else
     return static_cast<T>(scalar.re);
 }

@@ -108,6 +108,9 @@ class Reader {
       case Kind::Bool:
         return {CB_SCALAR_BOOL, 0, booleans_[i], static_cast<double>(booleans_[i]), 0};
       case Kind::Int:
+        if (unsigned_ && integers_[i] < 0) {
+          return {CB_SCALAR_INT, CB_SCALAR_UNSIGNED, integers_[i], static_cast<double>(static_cast<uint64_t>(integers_[i])), 0};
+        }
         return {CB_SCALAR_INT, 0, integers_[i], static_cast<double>(integers_[i]), 0};
       case Kind::Float:
         return {CB_SCALAR_FLOAT, 0, 0, floats_[i], 0};
@@ -139,6 +142,7 @@ class Reader {
     const Kind old = std::exchange(kind_, kind);
     resize(count);
     const auto old_value = [&](size_t i) {
+      if (old == Kind::Int && unsigned_ && integers[i] < 0) return static_cast<double>(static_cast<uint64_t>(integers[i]));
       return old == Kind::Bool ? static_cast<double>(booleans[i]) : old == Kind::Int ? static_cast<double>(integers[i]) : floats[i];
     };
     for (size_t i = 0; i < position_; ++i) {
@@ -226,6 +230,7 @@ class Reader {
       const long long value = PyLong_AsLongLongAndOverflow(entry, &overflow);
       if (overflow) return false;  // read_number() says so
       integers_[position_++] = value;
+      negative_ |= value < 0;
       seen_ |= 1u << static_cast<int>(Dtype::Int64);
       return true;
     }
@@ -257,6 +262,16 @@ class Reader {
     if (!wanted_ && value.kind > static_cast<int>(kind_)) widen(static_cast<Kind>(value.kind));
     const size_t i = position_++;
     const bool whole = value.kind <= CB_SCALAR_INT;
+    if (value.flags & CB_SCALAR_UNSIGNED) {
+      // Without a dtype that is asked for, only an element of a uint64 array may be as large.
+      check(wanted_ || dtype == Dtype::UInt64, PyExc_ValueError,
+            "Overflow when unpacking long long: the integer does not fit into 64 bits; give dtype=candelabra.uint64");
+      unsigned_ = true;
+    } else if (whole) {
+      negative_ |= value.i < 0;
+    }
+    check(!unsigned_ || !negative_ || kind_ != Kind::Int, PyExc_RuntimeError,
+          "no integer dtype holds both negative numbers and numbers of 2**63 and above");
     switch (kind_) {
       case Kind::Bool:
         booleans_[i] = whole ? value.i != 0 : value.re != 0 || value.im != 0;
@@ -273,7 +288,7 @@ class Reader {
         floats_[2 * i + 1] = value.im;
         return;
     }
-    if (wanted_) check_fits(integers_[i]);
+    if (wanted_) check_fits(integers_[i], value.flags & CB_SCALAR_UNSIGNED);
   }
 
   const char* wanted_name() const { return wanted_ ? name(*wanted_) : "inferred"; }
@@ -281,14 +296,18 @@ class Reader {
   int64_t truncated(const cb_scalar& value) const {
     check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", wanted_name());
     check(!std::isnan(value.re), PyExc_ValueError, "cannot convert float NaN to integer");
+    if (wanted_ == Dtype::UInt64 && value.re >= 0x1p63 && value.re < 0x1p64) {
+      unsigned_ = true;
+      return static_cast<int64_t>(static_cast<uint64_t>(value.re));
+    }
     check(value.re >= -0x1p63 && value.re < 0x1p63, PyExc_RuntimeError, "value cannot be converted to type ", wanted_name(),
           " without overflow");
     return static_cast<int64_t>(value.re);
   }
 
-  void check_fits(int64_t value) const {
-    bool fits = true;
-    switch (*wanted_) {
+  void check_fits(int64_t value, bool is_unsigned) const {
+    bool fits = !is_unsigned;
+    switch (is_unsigned ? Dtype::Int64 : *wanted_) {
       case Dtype::UInt8:
         fits = value >= 0 && value <= 255;
         break;
@@ -301,9 +320,19 @@ class Reader {
       case Dtype::Int32:
         fits = value >= INT32_MIN && value <= INT32_MAX;
         break;
+      case Dtype::UInt16:
+        fits = value >= 0 && value <= UINT16_MAX;
+        break;
+      case Dtype::UInt32:
+        fits = value >= 0 && value <= UINT32_MAX;
+        break;
+      case Dtype::UInt64:
+        fits = value >= 0;
+        break;
       default:
         break;
     }
+    fits |= is_unsigned && *wanted_ == Dtype::UInt64;
     check(fits, PyExc_RuntimeError, "value cannot be converted to type ", wanted_name(), " without overflow: ", value);
   }
 
@@ -312,6 +341,7 @@ class Reader {
   Dims sizes_;
   uint32_t seen_ = 0;  // a bit for each dtype met
   size_t position_ = 0;
+  bool negative_ = false, unsigned_ = false;  // whether an integer below 0, or one of 2^63 or more, was met
   std::vector<uint8_t> booleans_;
   std::vector<int64_t> integers_;
   std::vector<double> floats_;  // pairs of them where the kind is complex

@@ -20,7 +20,7 @@ constexpr const char* versioned_used_name = "used_dltensor_versioned";
 dlpack::DataType dlpack_dtype(Dtype dtype) {
   const uint8_t bits = static_cast<uint8_t>(8 * itemsize(dtype));
   if (dtype == Dtype::Bool) return {dlpack::code_bool, 8, 1};
-  if (dtype == Dtype::UInt8) return {dlpack::code_uint, 8, 1};
+  if (is_integral(dtype) && !info(dtype).is_signed) return {dlpack::code_uint, bits, 1};
   if (dtype == Dtype::BFloat16) return {dlpack::code_bfloat, 16, 1};
   if (is_complex(dtype)) return {dlpack::code_complex, bits, 1};
   return {is_floating(dtype) ? dlpack::code_float : dlpack::code_int, bits, 1};

@@ -17,6 +17,9 @@ const DtypeInfo dtype_infos[dtype_count] = {
     {"float64", "Double", 8, true, false, true, "f8"},
     {"complex64", "ComplexFloat", 8, false, true, true, "c8"},
     {"complex128", "ComplexDouble", 16, false, true, true, "c16"},
+    {"uint16", "UInt16", 2, false, false, false, "u2"},
+    {"uint32", "UInt32", 4, false, false, false, "u4"},
+    {"uint64", "UInt64", 8, false, false, false, "u8"},
 };
 
 namespace {

@@ -23,6 +23,9 @@ enum class Dtype : uint8_t {
   Float64 = CB_FLOAT64,
   Complex64 = CB_COMPLEX64,
   Complex128 = CB_COMPLEX128,
+  UInt16 = CB_UINT16,
+  UInt32 = CB_UINT32,
+  UInt64 = CB_UINT64,
 };
 constexpr int dtype_count = CB_DTYPE_COUNT;
 
@@ -72,7 +75,8 @@ Dtype complex_of(Dtype dtype);
 Dtype default_dtype();
 void set_default_dtype(Dtype dtype);
 
-// ---- promotion (promotion.cpp): PyTorch's rules
+// ---- promotion (promotion.cpp): PyTorch's rules, and NumPy's for uint16, uint32 and uint64 with other integers, where PyTorch has
+// none. There is none for uint64 with a signed dtype: that raises.
 
 Dtype promote(Dtype a, Dtype b);
 bool can_cast(Dtype from, Dtype to);  // whether an in-place or out= result of `from` may be stored as `to`

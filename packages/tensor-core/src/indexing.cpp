@@ -131,12 +131,18 @@ int64_t integer_of(PyObject* object) {
   return value;
 }
 
+int64_t position_of(const cb_scalar& number) {
+  check(!(number.flags & CB_SCALAR_UNSIGNED), PyExc_IndexError, "index ", static_cast<uint64_t>(number.i),
+        " is out of bounds: no dimension is as long");
+  return number.i;
+}
+
 void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
   check(is_integral(tensor->dtype), PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors, not ",
         name(tensor->dtype));
   if (tensor->ndim() == 0) {
     item.part = is_mask(*tensor.get()) ? Part::Truth : Part::Int;
-    item.index = candelabra::item(tensor.get()).i;
+    item.index = position_of(candelabra::item(tensor.get()));
     if (item.part == Part::Truth) item.index = item.index != 0;
     return;
   }
@@ -178,7 +184,7 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
     const cb_scalar number = scalar_from_object(object);
     if (number.kind > CB_SCALAR_INT) invalid_index(object);
     item.part = number.kind == CB_SCALAR_BOOL ? Part::Truth : Part::Int;
-    item.index = number.i;
+    item.index = position_of(number);
   } else if (is_numpy_array(object) || PySequence_Check(object)) {
     TensorRef tensor = tensor_from_data(object, std::nullopt, self->device());
     // An empty list has no type of its own; NumPy's integers of any width are positions, its bytes included.

@@ -26,7 +26,7 @@ struct ArrayInterface {
 enum : int { flag_not_swapped = 0x200, flag_writable = 0x400 };
 
 constexpr const char* supported_types =
-    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool";
+    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool";
 
 std::optional<Dtype> dtype_of_kind(char kind, int size) {
   for (int i = 0; i < dtype_count; ++i) {
@@ -61,6 +61,12 @@ const char* buffer_format(Dtype dtype) {
       return "i";
     case Dtype::Int64:
       return sizeof(long) == 8 ? "l" : "q";
+    case Dtype::UInt16:
+      return "H";
+    case Dtype::UInt32:
+      return "I";
+    case Dtype::UInt64:
+      return sizeof(long) == 8 ? "L" : "Q";
     case Dtype::Float16:
       return "e";
     case Dtype::Float32:

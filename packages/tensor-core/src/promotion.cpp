@@ -2,6 +2,7 @@
 #include <array>
 
 #include "dtype.hpp"
+#include "errors.hpp"
 
 namespace candelabra {
 
@@ -10,18 +11,40 @@ namespace {
 enum Category { boolean, integer, floating, complex_number };
 
 constexpr Category category(int dtype) {
+  if (dtype >= CB_UINT16) return integer;
   if (dtype >= CB_COMPLEX64) return complex_number;
   if (dtype >= CB_FLOAT16) return floating;
   return dtype == CB_BOOL ? boolean : integer;
 }
 
+constexpr bool is_signed_integer(int dtype) {
+  return dtype >= CB_INT8 && dtype <= CB_INT64;
+}
+
+// The size of an integer dtype as a power of two of bytes.
+constexpr int width(int dtype) {
+  if (is_signed_integer(dtype)) return dtype - CB_INT8;
+  return dtype == CB_UINT8 ? 0 : dtype - CB_UINT16 + 1;
+}
+
+// No dtype holds the values of both.
+constexpr int none = 255;
+
+constexpr int promoted_integers(int a, int b) {
+  if (is_signed_integer(a) == is_signed_integer(b)) return width(a) > width(b) ? a : b;
+  const int with_sign = is_signed_integer(a) ? a : b, without = is_signed_integer(a) ? b : a;
+  if (width(with_sign) > width(without)) return with_sign;
+  return without == CB_UINT64 ? none : CB_INT8 + width(without) + 1;
+}
+
 constexpr int promoted(int a, int b) {
   if (a == b) return a;
-  if (a > b) return promoted(b, a);  // from here on b is of the same category as a or a higher one
+  if (category(a) > category(b)) return promoted(b, a);
+  if (category(a) == integer && category(b) == integer) return promoted_integers(a, b);
+  if (category(a) == category(b) && a > b) return promoted(b, a);
   if (category(b) == complex_number) return a == CB_FLOAT64 ? CB_COMPLEX128 : b;
   if (category(b) != category(a)) return b;
   if (a == CB_FLOAT16 && b == CB_BFLOAT16) return CB_FLOAT32;  // neither holds all values of the other
-  if (a == CB_UINT8 && b == CB_INT8) return CB_INT16;
   return b;
 }
 
@@ -37,11 +60,19 @@ constexpr Table make_table() {
 
 constexpr Table promotion_table = make_table();
 
+int promotion_of(int a, int b) {
+  const int result = promotion_table[a][b];
+  check(result != none, PyExc_RuntimeError, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
+        dtype_infos[a].type_name, " and ", dtype_infos[b].type_name,
+        ": no dtype holds the values of both; convert one of them with to()");
+  return result;
+}
+
 // Promotes where one of the two may be missing (-1).
 int join(int a, int b) {
   if (a < 0) return b;
   if (b < 0) return a;
-  return promotion_table[a][b];
+  return promotion_of(a, b);
 }
 
 // `higher` takes precedence; `lower` only counts where it is of a higher category, and then in higher's precision.
@@ -52,14 +83,14 @@ int combine(int higher, int lower) {
   if (category(higher) == floating) {
     return category(lower) == complex_number ? static_cast<int>(complex_of(static_cast<Dtype>(higher))) : higher;
   }
-  if (higher == CB_BOOL || category(lower) >= floating) return promotion_table[higher][lower];
+  if (higher == CB_BOOL || category(lower) >= floating) return promotion_of(higher, lower);
   return higher;
 }
 
 }  // namespace
 
 Dtype promote(Dtype a, Dtype b) {
-  return static_cast<Dtype>(promotion_table[static_cast<int>(a)][static_cast<int>(b)]);
+  return static_cast<Dtype>(promotion_of(static_cast<int>(a), static_cast<int>(b)));
 }
 
 bool can_cast(Dtype from, Dtype to) {

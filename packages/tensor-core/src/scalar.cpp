@@ -17,6 +17,10 @@ cb_scalar bool_scalar(bool value) {
 cb_scalar int_scalar(int64_t value) {
   return {CB_SCALAR_INT, 0, value, static_cast<double>(value), 0};
 }
+cb_scalar unsigned_scalar(uint64_t value) {
+  const int32_t flags = value >> 63 ? CB_SCALAR_UNSIGNED : 0;
+  return {CB_SCALAR_INT, flags, static_cast<int64_t>(value), static_cast<double>(value), 0};
+}
 cb_scalar float_scalar(double value) {
   return {CB_SCALAR_FLOAT, 0, 0, value, 0};
 }
@@ -28,6 +32,11 @@ cb_scalar scalar_from_long(PyObject* object) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (value == -1 && !overflow && PyErr_Occurred()) throw PythonError();
+  if (overflow > 0) {
+    const unsigned long long large = PyLong_AsUnsignedLongLong(object);
+    if (!PyErr_Occurred()) return unsigned_scalar(large);
+    PyErr_Clear();  // it is longer than 64 bits
+  }
   check(!overflow, PyExc_ValueError, "Overflow when unpacking long long: the integer does not fit into 64 bits");
   return int_scalar(value);
 }
@@ -36,6 +45,20 @@ cb_scalar scalar_from_long(PyObject* object) {
 int64_t truncate(double value) {
   if (!(value >= -0x1p63 && value < 0x1p63)) return std::numeric_limits<int64_t>::min();
   return static_cast<int64_t>(value);
+}
+
+// The same for uint64, whose upper half int64 lacks.
+uint64_t truncate_unsigned(double value) {
+  return value >= 0x1p63 && value < 0x1p64 ? static_cast<uint64_t>(value) : static_cast<uint64_t>(truncate(value));
+}
+
+PyObject* whole_object(const cb_scalar& scalar) {
+  if (scalar.flags & CB_SCALAR_UNSIGNED) return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(scalar.i));
+  return PyLong_FromLongLong(scalar.i);
+}
+
+float whole_as_float(const cb_scalar& scalar) {
+  return scalar.flags & CB_SCALAR_UNSIGNED ? static_cast<float>(static_cast<uint64_t>(scalar.i)) : static_cast<float>(scalar.i);
 }
 
 template <typename T>
@@ -61,7 +84,7 @@ PyObject* scalar_object(const cb_scalar& scalar) {
     case CB_SCALAR_BOOL:
       return PyBool_FromLong(scalar.i != 0);
     case CB_SCALAR_INT:
-      return PyLong_FromLongLong(scalar.i);
+      return whole_object(scalar);
     case CB_SCALAR_FLOAT:
       return PyFloat_FromDouble(scalar.re);
     default:
@@ -114,6 +137,9 @@ cb_scalar scalar_from_object(PyObject* object) {
 }
 
 void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element) {
+  check(!(scalar.flags & CB_SCALAR_UNSIGNED) || !is_integral(dtype) || dtype == Dtype::Bool || dtype == Dtype::UInt64,
+        PyExc_RuntimeError, "value cannot be converted to type ", name(dtype),
+        " without overflow: ", static_cast<uint64_t>(scalar.i));
   const int64_t integer = whole(scalar) || is_floating(dtype) || is_complex(dtype) ? scalar.i : truncate(scalar.re);
   switch (dtype) {
     case Dtype::Bool:
@@ -128,17 +154,23 @@ void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element) {
       return store(static_cast<int32_t>(integer), element);
     case Dtype::Int64:
       return store(integer, element);
+    case Dtype::UInt16:
+      return store(static_cast<uint16_t>(integer), element);
+    case Dtype::UInt32:
+      return store(static_cast<uint32_t>(integer), element);
+    case Dtype::UInt64:
+      return store(whole(scalar) ? static_cast<uint64_t>(scalar.i) : truncate_unsigned(scalar.re), element);
     case Dtype::Float16:
       return store(float16_from_double(scalar.re), element);
     case Dtype::BFloat16:
       return store(bfloat16_from_double(scalar.re), element);
     // From the integer where there is one, so that it is rounded once.
     case Dtype::Float32:
-      return store(whole(scalar) ? static_cast<float>(scalar.i) : static_cast<float>(scalar.re), element);
+      return store(whole(scalar) ? whole_as_float(scalar) : static_cast<float>(scalar.re), element);
     case Dtype::Float64:
       return store(scalar.re, element);
     case Dtype::Complex64: {
-      const float parts[2] = {whole(scalar) ? static_cast<float>(scalar.i) : static_cast<float>(scalar.re),
+      const float parts[2] = {whole(scalar) ? whole_as_float(scalar) : static_cast<float>(scalar.re),
                               static_cast<float>(scalar.im)};
       std::memcpy(element, parts, sizeof(parts));
       return;
@@ -165,6 +197,12 @@ cb_scalar load_scalar(Dtype dtype, const void* element) {
       return int_scalar(load<int32_t>(element));
     case Dtype::Int64:
       return int_scalar(load<int64_t>(element));
+    case Dtype::UInt16:
+      return int_scalar(load<uint16_t>(element));
+    case Dtype::UInt32:
+      return int_scalar(load<uint32_t>(element));
+    case Dtype::UInt64:
+      return unsigned_scalar(load<uint64_t>(element));
     case Dtype::Float16:
       return float_scalar(float16_to_float(load<uint16_t>(element)));
     case Dtype::BFloat16:
@@ -233,7 +271,7 @@ PyObject* tensor_int(PyObject* self) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     const cb_scalar value = single_value(self);
     refuse_complex(value, "int64_t");
-    return whole(value) ? PyLong_FromLongLong(value.i) : PyLong_FromDouble(value.re);
+    return whole(value) ? whole_object(value) : PyLong_FromDouble(value.re);
   });
 }
 
@@ -257,7 +295,7 @@ PyObject* tensor_index(PyObject* self) {
     const TensorObject* tensor = as_tensor(self);
     check(tensor->numel == 1 && is_integral(tensor->dtype), PyExc_TypeError,
           "only integer tensors of a single element can be converted to an index");
-    return PyLong_FromLongLong(item(as_tensor(self)).i);
+    return whole_object(item(as_tensor(self)));
   });
 }
 

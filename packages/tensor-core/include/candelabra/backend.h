@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 #define CB_ABI_MAJOR 1
-#define CB_ABI_MINOR 0
+#define CB_ABI_MINOR 1
 
 #if defined(_WIN32)
 #define CB_EXPORT __declspec(dllexport)
@@ -60,7 +60,11 @@ enum cb_dtype {
   CB_FLOAT64 = 9,
   CB_COMPLEX64 = 10,  /* two binary32: real, imaginary */
   CB_COMPLEX128 = 11, /* two binary64: real, imaginary */
-  CB_DTYPE_COUNT = 12
+  /* since 1.1 */
+  CB_UINT16 = 12,
+  CB_UINT32 = 13,
+  CB_UINT64 = 14,
+  CB_DTYPE_COUNT = 15
 };
 
 /* ---- what a kernel is given ------------------------------------------------------------------------------------------- */
@@ -84,10 +88,15 @@ typedef struct cb_tensor {
 
 enum cb_scalar_kind { CB_SCALAR_BOOL = 0, CB_SCALAR_INT = 1, CB_SCALAR_FLOAT = 2, CB_SCALAR_COMPLEX = 3 };
 
+/* cb_scalar.flags */
+enum cb_scalar_flags {
+  CB_SCALAR_UNSIGNED = 1 /* since 1.1: an int of 2^63 or more, which only a uint64 holds: i has its bits as they are in a uint64 */
+};
+
 /* A Python number. re holds the value as a double in every kind; i holds it exactly for bool and int. */
 typedef struct cb_scalar {
-  int32_t kind; /* enum cb_scalar_kind */
-  int32_t reserved;
+  int32_t kind;  /* enum cb_scalar_kind */
+  int32_t flags; /* enum cb_scalar_flags */
   int64_t i;
   double re;
   double im; /* 0 unless complex */

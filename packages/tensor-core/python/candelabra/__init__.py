@@ -34,6 +34,9 @@ from ._C import (
     memory_format,
     preserve_format,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from . import assembly, backends, defaults, linalg, return_types
 from .defaults import *

@@ -1,5 +1,6 @@
 #include "checks.hpp"
 
+#include <cmath>
 #include <cstdint>
 
 #include "../operator.hpp"
@@ -70,9 +71,21 @@ std::string_view base_name(const Call& call) {
 }
 
 const char* c_name(Dtype dtype) {
-  static constexpr const char* names[dtype_count] = {"bool",  "unsigned char", "signed char",         "short",
-                                                     "int",   "long",          "c10::Half",           "c10::BFloat16",
-                                                     "float", "double",        "c10::complex<float>", "c10::complex<double>"};
+  static constexpr const char* names[dtype_count] = {"bool",
+                                                     "unsigned char",
+                                                     "signed char",
+                                                     "short",
+                                                     "int",
+                                                     "long",
+                                                     "c10::Half",
+                                                     "c10::BFloat16",
+                                                     "float",
+                                                     "double",
+                                                     "c10::complex<float>",
+                                                     "c10::complex<double>",
+                                                     "unsigned short",
+                                                     "unsigned int",
+                                                     "unsigned long"};
   return names[static_cast<int>(dtype)];
 }
 
@@ -90,9 +103,11 @@ void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
     const int bits = 8 * itemsize(dtype);
     const bool is_signed = info(dtype).is_signed;
     if (number.kind == CB_SCALAR_FLOAT) {
-      const double limit = is_signed ? static_cast<double>(uint64_t{1} << (bits - 1)) : 256.0;
-      fits = number.re > (is_signed ? -limit - 1 : -256.0) && number.re < limit;  // false for NaN
-    } else if (dtype != Dtype::Int64) {
+      const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
+      fits = number.re > (is_signed ? -limit - 1 : -limit) && number.re < limit;  // false for NaN
+    } else if (number.flags & CB_SCALAR_UNSIGNED) {
+      fits = dtype == Dtype::UInt64;
+    } else if (bits < 64) {
       const int64_t limit = is_signed ? int64_t{1} << (bits - 1) : int64_t{1} << bits;
       fits = number.i >= -limit + (is_signed ? 0 : 1) && number.i < limit;  // -1 is 255 as a uint8
     }
@@ -106,6 +121,8 @@ void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
 }
 
 void check_factor(const Call& call, const char* factor_name, const cb_scalar& factor, Dtype dtype) {
+  check(!(factor.flags & CB_SCALAR_UNSIGNED) || !is_integral(dtype) || dtype == Dtype::UInt64, PyExc_RuntimeError,
+        "value cannot be converted to type ", c_name(dtype), " without overflow");
   if (factor.kind == CB_SCALAR_INT || is_complex(dtype)) return;
   check(factor.kind != CB_SCALAR_BOOL || dtype == Dtype::Bool, PyExc_RuntimeError, "Boolean ", factor_name,
         " only supported for Boolean results.");

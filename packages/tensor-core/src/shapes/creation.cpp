@@ -77,6 +77,11 @@ void empty_strided(Call& call) {
 }
 
 void arange(Call& call) {
+  for (int i : {0, 1, 2}) {
+    check(
+        !(call[i].scalar.flags & CB_SCALAR_UNSIGNED) || (i < 2 && (call[3].dtype == Dtype::UInt64 || !is_integral(call[3].dtype))),
+        PyExc_RuntimeError, "value cannot be converted to type ", c_name(call[3].dtype), " without overflow");
+  }
   const int64_t count = range_length(call[0].scalar, call[1].scalar, call[2].scalar);
   call.add_output(call[3].dtype, Dims{count});
 }

@@ -54,8 +54,8 @@ void randperm(Call& call) {
   check(!is_complex(dtype) && dtype != Dtype::Bool, PyExc_NotImplementedError, "\"randperm\" not implemented for '",
         info(dtype).type_name, "'");
   // Every number has to be a value of the dtype.
-  static constexpr int64_t limits[dtype_count] = {0, 255, 127, 32767, INT32_MAX, INT64_MAX, 2048, 256, 1 << 24, int64_t{1} << 53,
-                                                  0, 0};
+  static constexpr int64_t limits[dtype_count] = {
+      0, 255, 127, 32767, INT32_MAX, INT64_MAX, 2048, 256, 1 << 24, int64_t{1} << 53, 0, 0, 65535, UINT32_MAX, INT64_MAX};
   check(n - 1 <= limits[static_cast<int>(dtype)], PyExc_RuntimeError, "randperm(): n is too large for result type ",
         info(dtype).type_name, ", got ", n);
   call.set_dtype(1, dtype);
