@@ -288,12 +288,13 @@ class Reader {
         floats_[2 * i + 1] = value.im;
         return;
     }
-    if (wanted_) check_fits(integers_[i], value.flags & CB_SCALAR_UNSIGNED);
+    const bool above = whole ? value.flags & CB_SCALAR_UNSIGNED : value.re >= 0x1p63;
+    if (wanted_) check_fits(integers_[i], above);
   }
 
   const char* wanted_name() const { return wanted_ ? name(*wanted_) : "inferred"; }
 
-  int64_t truncated(const cb_scalar& value) const {
+  int64_t truncated(const cb_scalar& value) {
     check(value.kind != CB_SCALAR_COMPLEX, PyExc_TypeError, "must be real number, not complex: dtype is ", wanted_name());
     check(!std::isnan(value.re), PyExc_ValueError, "cannot convert float NaN to integer");
     if (wanted_ == Dtype::UInt64 && value.re >= 0x1p63 && value.re < 0x1p64) {
