@@ -5,6 +5,7 @@
 #include "blocks.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
+#include "load.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -27,14 +28,14 @@ void loop1(void* out, const void* const* in, int64_t n, const void* context) {
   if constexpr (Ranged<Op, A>) {
     int32_t outside = 0;
 #pragma omp simd reduction(| : outside)
-    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(a[i]);
+    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i));
     if (outside) {
-      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(a[i]);
+      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i));
       return;
     }
   }
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) o[i] = op(a[i]);
+  for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i));
 }
 
 template <typename Op, typename R, typename A, typename B>
@@ -46,14 +47,14 @@ void loop2(void* out, const void* const* in, int64_t n, const void* context) {
   if constexpr (Ranged<Op, A, B>) {
     int32_t outside = 0;
 #pragma omp simd reduction(| : outside)
-    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(a[i], b[i]);
+    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i), load(b + i));
     if (outside) {
-      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(a[i], b[i]);
+      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i), load(b + i));
       return;
     }
   }
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) o[i] = op(a[i], b[i]);
+  for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i), load(b + i));
 }
 
 template <typename Op, typename R, typename A, typename B, typename C>
@@ -64,7 +65,7 @@ void loop3(void* out, const void* const* in, int64_t n, const void* context) {
   const B* b = static_cast<const B*>(in[1]);
   const C* c = static_cast<const C*>(in[2]);
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) o[i] = op(a[i], b[i], c[i]);
+  for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i), load(b + i), load(c + i));
 }
 
 // Runs a formula with operands and result of the same element type T (float for the half precisions).

@@ -107,7 +107,7 @@ class Mask {
       for (int64_t i = 0; i < queries; ++i) {
         C* row = scores + i * key_block;
         if (tensor_->dtype == CB_BOOL) {
-          const bool* seen = data<bool>(*tensor_) + start + i * strides[2];
+          const uint8_t* seen = data<uint8_t>(*tensor_) + start + i * strides[2];
           for (int64_t j = 0; j < keys; ++j) row[j] = seen[j * step] ? row[j] : none;
         } else {
           const T* added = data<T>(*tensor_) + start + i * strides[2];

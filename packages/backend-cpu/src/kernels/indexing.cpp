@@ -1,4 +1,5 @@
 // gather, scatter, scatter_add: one index for every element.
+#include "../load.hpp"
 #include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -122,7 +123,7 @@ void scatter_add(Call& call) {
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     scatter_lines<T>(out, index, source, dim, [](T& to, const T& value) {
       if constexpr (std::is_same_v<T, bool>)
-        to = to || value;
+        to = load(&to) || load(&value);
       else
         to = static_cast<T>(to + value);
     });

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "../allocator.hpp"
+#include "../load.hpp"
 #include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -149,7 +150,7 @@ void masked_scatter(Call& call) {
 // ---- nonzero
 
 template <typename T>
-bool is_nonzero(const T& value) {
+bool is_nonzero(T value) {
   if constexpr (is_half_v<T>)
     return (value.bits & 0x7fff) != 0;
   else if constexpr (is_complex_v<T>)
@@ -170,7 +171,7 @@ int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, con
     else
       for (int d = 0; d + 1 < ndim; ++d) to[d] = place[d];
     to[ndim - 1] = j;
-    to += is_nonzero(row[j * stride]) ? ndim : 0;
+    to += is_nonzero(load(row + j * stride)) ? ndim : 0;
   }
   return to;
 }
@@ -183,7 +184,7 @@ void nonzero_of(Call& call) {
   auto before = count_chunks(g.numel, [&](int64_t begin, int64_t end) {
     int64_t count = 0;
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) count += is_nonzero(values[at[0] + i * g.strides[0][0]]);
+      for (int64_t i = 0; i < n; ++i) count += is_nonzero(load(values + at[0] + i * g.strides[0][0]));
     });
     return count;
   });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../allocator.hpp"
+#include "../load.hpp"
 #include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -176,7 +177,7 @@ void add_slabs(Slabs& slabs, T* to, const S* from, T factor) {
     T* a = to + o;
     const S* b = from + i;
     if constexpr (std::is_same_v<T, bool>) {
-      for (int64_t k = 0; k < n; ++k) a[k * out_stride] = a[k * out_stride] || (b[k * in_stride] && factor);
+      for (int64_t k = 0; k < n; ++k) a[k * out_stride] = load(a + k * out_stride) || (load(b + k * in_stride) && factor);
     } else if (out_stride == 1 && in_stride == 1) {
 #pragma omp simd
       for (int64_t k = 0; k < n; ++k) a[k] = static_cast<T>(a[k] + factor * static_cast<T>(b[k]));

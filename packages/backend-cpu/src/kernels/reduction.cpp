@@ -1,5 +1,7 @@
 // sum, mean, prod, all, any.
+#include <atomic>
 #include <complex>
+#include <cstring>
 
 #include "reduce_extremum.hpp"
 #include "reduce_sum.hpp"
@@ -142,8 +144,41 @@ void store_truth(const uint8_t* results, int64_t count, int64_t, char* to, int64
   for (int64_t i = 0; i < count; ++i) to[i * stride] = results[i] != 0;
 }
 
+// Of all elements together: chunks that begin after the element that decides was found are left out.
+template <bool Largest, typename T>
+void decide(const cb_tensor& in, const cb_tensor& out) {
+  constexpr int64_t chunk = 1 << 15;
+  const Geometry<1> g = geometry<1>({&in});
+  const char* from = static_cast<const char*>(in.data);
+  std::atomic<bool> decided{false};
+  parallel_for((g.numel + chunk - 1) / chunk, 1, [&](int64_t first, int64_t last) {
+    uint8_t truths[block_length];
+    for (int64_t c = first; c < last && !decided.load(std::memory_order_relaxed); ++c) {
+      uint8_t found = !Largest;
+      for_each_run(g, c * chunk, std::min((c + 1) * chunk, g.numel), [&](const int64_t* at, int64_t n) {
+        const int64_t stride = g.strides[0][0];
+        for (int64_t i = 0; i < n; i += block_length) {
+          const int64_t count = std::min(block_length, n - i);
+          const char* here = from + (at[0] + i * stride) * static_cast<int64_t>(sizeof(T));
+          if constexpr (std::is_same_v<T, bool>)
+            load_through<uint8_t, uint8_t, Truth>(here, stride, count, truths, nullptr);
+          else
+            load_through<T, uint8_t, Truth>(here, stride, count, truths, nullptr);
+          const uint8_t one = Extremum<uint8_t, Largest>::of(truths, count);
+          found = Largest ? found | one : found & one;
+        }
+      });
+      if ((found != 0) == Largest) decided.store(true, std::memory_order_relaxed);
+    }
+  });
+  const bool result = decided ? Largest : !Largest;
+  std::memcpy(out.data, &result, 1);
+}
+
 template <bool Largest>
 void reduce_truth(const cb_tensor& in, const cb_tensor& out) {
+  if (out.numel == 1 && in.numel > (1 << 15))
+    return dispatch<AllTypes>(in.dtype, [&]<typename T>() { decide<Largest, T>(in, out); });
   Target<uint8_t> target{static_cast<char*>(out.data), 1, store_truth};
   dispatch<AllTypes>(in.dtype, [&]<typename T>() {
     Source<uint8_t> source{static_cast<const char*>(in.data), sizeof(T)};

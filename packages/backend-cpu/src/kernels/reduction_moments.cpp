@@ -154,6 +154,65 @@ void store_extremum(const compute_t<T>* results, int64_t count, int64_t, char* t
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = results[i];
 }
 
+// A sum of squares as sum * 4^exponent, for numbers whose squares double precision cannot hold.
+struct ScaledSquares {
+  int exponent = 0;
+  double sum = 0;
+  void add(int other_exponent, double other_sum) {
+    if (other_sum == 0) return;
+    const int together = sum == 0 ? other_exponent : std::max(exponent, other_exponent);
+    sum = std::ldexp(sum, 2 * (exponent - together)) + std::ldexp(other_sum, 2 * (other_exponent - together));
+    exponent = together;
+  }
+};
+
+struct ScaledSumOfSquares {
+  using Value = double;
+  using Acc = ScaledSquares;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return {}; }
+  static void block(Acc& acc, const double* values, int64_t n, int64_t) {
+    double largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(values[i]));
+    const int exponent = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
+    // In two steps: the power of two that brings a subnormal number to 1 is not a number itself.
+    const double half = std::ldexp(1.0, -exponent / 2), rest = std::ldexp(1.0, -exponent - (-exponent / 2));
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) {
+      const double scaled = values[i] * half * rest;
+      sum += scaled * scaled;
+    }
+    acc.add(exponent, sum);
+  }
+  static void rows(Acc* acc, const double* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < columns; ++j) block(acc[j], values + r * stride + j, 1, 0);
+  }
+  static void merge(Acc& acc, const Acc& later) { acc.add(later.exponent, later.sum); }
+};
+
+void store_scaled_norm(const ScaledSquares* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i)
+    reinterpret_cast<double*>(to)[i * stride] = std::ldexp(std::sqrt(results[i].sum), results[i].exponent);
+}
+
+// Whether a sum of squares overflowed, or may have lost digits below the least number.
+bool out_of_range(const cb_tensor& norms) {
+  bool found = false;
+  Geometry<1> g = geometry<1>({&norms});
+  for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
+    const double* values = data<double>(norms) + at[0];
+    for (int64_t i = 0; i < n; ++i) {
+      const double norm = values[i * g.strides[0][0]];
+      found |= std::isinf(norm) || norm < 0x1p-480;
+    }
+  });
+  return found;
+}
+
 template <typename T>
 void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
   using R = real_t<T>;
@@ -165,7 +224,12 @@ void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
     root = 0.5;
     using Operation = SumOfSquares<Value>;
     Target<typename Operation::Acc> target{to, sizeof(R), store_norm<R, Operation>, &root};
-    return run<Operation>(in, out, source_of<R, Value>(in), target, is_complex_v<T> ? Parts::Reduce : Parts::Whole);
+    const Parts parts = is_complex_v<T> ? Parts::Reduce : Parts::Whole;
+    run<Operation>(in, out, source_of<R, Value>(in), target, parts);
+    if constexpr (std::is_same_v<R, double>)
+      if (in.numel != 0 && out_of_range(out))
+        run<ScaledSumOfSquares>(in, out, source_of<R, Value>(in), {to, sizeof(R), store_scaled_norm}, parts);
+    return;
   }
   if (std::isinf(order)) {
     Source<Value> magnitudes{from, sizeof(T), load_through<T, Value, Magnitude>};

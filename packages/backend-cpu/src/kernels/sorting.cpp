@@ -10,6 +10,7 @@
 #include "../dtypes.hpp"
 #include "../iterate.hpp"
 #include "../kernels.hpp"
+#include "../load.hpp"
 #include "../parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -230,7 +231,8 @@ void sort_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
       other = entries + n;
     }
     parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) entries[i] = E::make(from[i * lines.strides[2]], static_cast<uint64_t>(i), descending);
+      for (int64_t i = begin; i < end; ++i)
+        entries[i] = E::make(load(from + i * lines.strides[2]), static_cast<uint64_t>(i), descending);
     });
     if (n > run_length)
       entries = sort_many(entries, other, n, key_bits<T>);
@@ -239,7 +241,7 @@ void sort_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
     parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t source = static_cast<int64_t>(position(entries[i]));
-        to_values[i * lines.strides[0]] = from[source * lines.strides[2]];
+        to_values[i * lines.strides[0]] = load(from + source * lines.strides[2]);
         to_indices[i * lines.strides[1]] = source;
       }
     });
@@ -310,7 +312,7 @@ int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_
   using Entry = typename E::Entry;
   Smallest<Entry> smallest(buffer, capacity, k);
   int64_t i = begin;
-  for (; i < end && !smallest.limited(); ++i) smallest.add(E::make(from[i * stride], static_cast<uint64_t>(i), largest));
+  for (; i < end && !smallest.limited(); ++i) smallest.add(E::make(load(from + i * stride), static_cast<uint64_t>(i), largest));
   constexpr int64_t block = 64;
   Key<T> keys[block];
   const Key<T> mask =
@@ -323,19 +325,19 @@ int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_
       const T* here = from + i;
 #pragma omp simd reduction(| : hits)
       for (int64_t j = 0; j < n; ++j) {
-        Key<T> key = key_of(here[j]) ^ mask;
+        Key<T> key = key_of(load(here + j)) ^ mask;
         keys[j] = key;
         hits |= key < limit;
       }
     } else {
       for (int64_t j = 0; j < n; ++j) {
-        keys[j] = key_of(from[(i + j) * stride]) ^ mask;
+        keys[j] = key_of(load(from + (i + j) * stride)) ^ mask;
         hits |= keys[j] < limit;
       }
     }
     if (hits)
       for (int64_t j = 0; j < n; ++j)
-        if (keys[j] < smallest.limit()) smallest.add(E::make(from[(i + j) * stride], static_cast<uint64_t>(i + j), largest));
+        if (keys[j] < smallest.limit()) smallest.add(E::make(load(from + (i + j) * stride), static_cast<uint64_t>(i + j), largest));
     i += n;
   }
   return smallest.finish();
@@ -373,7 +375,7 @@ void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
     std::sort(buffer.data(), buffer.data() + k);  // by counting, equal keys would keep the order that the selection left
     for (int64_t i = 0; i < k; ++i) {
       int64_t source = static_cast<int64_t>(position(buffer[i]));
-      to_values[i * lines.strides[0]] = from[source * lines.strides[2]];
+      to_values[i * lines.strides[0]] = load(from + source * lines.strides[2]);
       to_indices[i * lines.strides[1]] = source;
     }
   });
