@@ -155,6 +155,20 @@ void separate_arguments(Call& call, TensorObject* self) {
   }
 }
 
+// Throws where out= is another place of an input, or the input itself, and the operator does not take that.
+void check_memory(const Call& call, const TensorObject& out) {
+  for (int i = 0; i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.is_tensor()) {
+      check_out_memory(call.op, out, *argument.tensor);
+    } else if (argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count; ++k) {
+        if (argument.tensors[k]) check_out_memory(call.op, out, *argument.tensors[k]);
+      }
+    }
+  }
+}
+
 // Where the caller's tensor is of another dtype than the result, or is read by the kernel as well: a tensor of the call's own.
 bool needs_temporary(Call& call, const Output& output) {
   TensorObject& given = *output.given;
@@ -180,8 +194,8 @@ void prepare_output(Call& call, Output& output) {
     check(given.device() == call.device, PyExc_RuntimeError, call.name(),
           "(): Expected all tensors to be on the same device, but out= is on ", to_text(given.device()),
           " and the arguments are on ", to_text(call.device));
-    check(can_cast(output.dtype, given.dtype), PyExc_RuntimeError, call.name(), "(): result type ", info(output.dtype).type_name,
-          " can't be cast to the desired output type ", info(given.dtype).type_name);
+    check_out_dtype(call.name(), output.dtype, given.dtype);
+    if (call.op.out_memory != OutMemory::Any) check_memory(call, given);
   }
   // Resizing may give the tensor new memory, which an argument must not lose before the kernel has read it, and warns where there
   // were elements, which may run any code: then the result is computed apart, and finish_output() resizes.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interop.hpp"
+#include "interposing.hpp"
 #include "operator.hpp"
 
 namespace candelabra {
@@ -18,6 +19,15 @@ Operator& named_operator(const char* name) {
   Operator* found = find_operator(name);
   check(found, PyExc_RuntimeError, "the operator catalogue lacks '", name, "'");
   return *found;
+}
+
+// A tensor of a subclass, seen by an interposer, may be more than its memory: then everything is done by operators, too.
+bool seen_by_interposer(const TensorObject* tensor) {
+  return interposer() && Py_TYPE(tensor) != tensor_type;
+}
+
+bool by_operators(TensorObject* tensor) {
+  return (grad_mode.enabled && requires_grad(tensor)) || seen_by_interposer(tensor);
 }
 
 // ---- the view that the basic parts make
@@ -140,7 +150,7 @@ int64_t position_of(const cb_scalar& number) {
 void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
   check(is_integral(tensor->dtype), PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors, not ",
         name(tensor->dtype));
-  if (tensor->ndim() == 0) {
+  if (tensor->ndim() == 0 && !seen_by_interposer(tensor.get())) {
     item.part = is_mask(*tensor.get()) ? Part::Truth : Part::Int;
     item.index = position_of(candelabra::item(tensor.get()));
     if (item.part == Part::Truth) item.index = item.index != 0;
@@ -333,7 +343,7 @@ void apply(BasicView& view, Advanced& advanced, std::span<Item> items, TensorObj
 }
 
 Ref<> get(TensorObject* self, PyObject* key) {
-  const bool recording = grad_mode.enabled && requires_grad(self);
+  const bool recording = by_operators(self);
   if (PyLong_CheckExact(key) && !recording) {
     if (self->ndim() == 0) index_of_scalar();
     const int64_t index = checked_index(integer_of(key), self->sizes[0], 0);
@@ -406,7 +416,7 @@ void write_basic(TensorRef place, TensorRef value, PyObject* number, bool record
     ++place->storage->version;
     return;
   }
-  value = without_leading_ones(std::move(value), place->ndim(), recording && requires_grad(value.get()));
+  value = without_leading_ones(std::move(value), place->ndim(), recording && by_operators(value.get()));
   check_expands(*value.get(), *place.get());
   if (recording) {
     static Operator& op = named_operator("copy_");
@@ -419,6 +429,11 @@ void write_basic(TensorRef place, TensorRef value, PyObject* number, bool record
 
 // The mask with a dimension of size 1 for each one of the tensor that comes after it.
 TensorRef mask_for(const TensorObject& place, TensorObject* mask, int position) {
+  if (seen_by_interposer(mask)) {
+    BasicView view(mask, true);
+    for (int i = position + mask->ndim(); i < place.ndim(); ++i) view.unsqueeze(view.sizes().size());
+    return view.view_or_self();
+  }
   Dims sizes = mask->sizes, strides = mask->strides;
   for (int i = 0; i < mask->ndim(); ++i) {
     check(sizes[i] == place.sizes[position + i], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ", i,
@@ -455,8 +470,8 @@ void set(TensorObject* self, PyObject* key, PyObject* given) {
       "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before "
       "doing inplace update.");
   TensorRef value = value_tensor(self, given);
-  const bool recording_view = grad_mode.enabled && requires_grad(self);
-  const bool recording = grad_mode.enabled && (requires_grad(self) || (value && requires_grad(value.get())));
+  const bool recording_view = by_operators(self);
+  const bool recording = recording_view || (value && by_operators(value.get()));
   BasicView view(self, recording_view);
   Advanced advanced;
   Items items(key, self);
@@ -494,7 +509,7 @@ PyObject* tensor_iter(PyObject* self) {
   return guarded<>(failure, [&] {
     TensorObject* tensor = as_tensor(self);
     check(tensor->ndim() > 0, PyExc_TypeError, "iteration over a 0-d tensor");
-    const bool recording = grad_mode.enabled && requires_grad(tensor);
+    const bool recording = by_operators(tensor);
     const Ref<> entries = owned(PyList_New(tensor->sizes[0]));
     for (int64_t i = 0; i < tensor->sizes[0]; ++i) {
       BasicView view(tensor, recording);

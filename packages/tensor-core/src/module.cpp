@@ -2,6 +2,7 @@
 #include <Python.h>
 
 #include "interop.hpp"
+#include "interposing.hpp"
 #include "operator.hpp"
 #include "random.hpp"
 #include "tensor_type.hpp"
@@ -80,7 +81,7 @@ bool fill(PyObject* module) {
     return false;
   }
   for (PyMethodDef* functions :
-       {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions, random_functions}) {
+       {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions, random_functions, interposing_functions}) {
     if (PyModule_AddFunctions(module, functions) < 0) return false;
   }
   return PyModule_AddIntConstant(module, "ABI_MAJOR", CB_ABI_MAJOR) == 0 &&

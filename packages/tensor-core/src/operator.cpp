@@ -9,6 +9,7 @@
 #include <set>
 
 #include "arguments.hpp"
+#include "interposing.hpp"
 #include "random.hpp"
 #include "tensor_type.hpp"
 
@@ -64,13 +65,20 @@ Ref<> results_object(Call& call) {
   return results;
 }
 
+struct OutRules {
+  std::set<std::string, std::less<>> exact, whole, apart;
+};
+OutRules& out_rules() {
+  static OutRules rules;
+  return rules;
+}
+
 // What is given as out= gets the values, and the sizes, of a result that was computed apart.
 Ref<> give_to_out(const char* operator_name, PyObject* out, PyObject* result) {
   check(is_tensor(out) && is_tensor(result), PyExc_TypeError, operator_name, "(): argument 'out' must be Tensor, not ",
         Py_TYPE(out)->tp_name);
   TensorObject *to = as_tensor(out), *from = as_tensor(result);
-  check(can_cast(from->dtype, to->dtype), PyExc_RuntimeError, operator_name, "(): result type ", info(from->dtype).type_name,
-        " can't be cast to the desired output type ", info(to->dtype).type_name);
+  check_out_dtype(operator_name, from->dtype, to->dtype);
   check(!grad_mode.enabled || !(requires_grad(to) || requires_grad(from)), PyExc_RuntimeError, operator_name,
         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
   if (to == from) return Ref<>::borrow(out);
@@ -102,6 +110,11 @@ Ref<> call_composite(Operator& op, Given& given) {
   }
   Ref<> result = owned(PyObject_Vectorcall(function, arguments, schema.positional_count, names.get()));
   if (!given.out) return result;
+  if (is_tensor(given.out)) {
+    for (size_t i = 0; i < count; ++i) {
+      if (is_tensor(given.values[i])) check_out_memory(op, *as_tensor(given.out), *as_tensor(given.values[i]));
+    }
+  }
   return give_to_out(schema.name.c_str(), given.out, result.get());
 }
 
@@ -155,6 +168,20 @@ void refuse_unrecorded_view(const Call& call, bool requires_grad) {
         "operation either inside the no_grad block (if it is not to be tracked) or outside (if it is).");
 }
 
+PyObject* tuple_of(const Given& given, size_t count) {
+  PyObject* values = owned(PyTuple_New(static_cast<Py_ssize_t>(count))).release();
+  for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(values, static_cast<Py_ssize_t>(i), Py_NewRef(given.values[i]));
+  return values;
+}
+
+Ref<> call_interposer(PyObject* function, Operator& op, const Given& given, bool record) {
+  const Ref<> kept = Ref<>::borrow(function);
+  const Ref<> values(tuple_of(given, op.schema.parameters.size()));
+  PyObject* arguments[] = {reinterpret_cast<PyObject*>(&op), values.get(), given.out ? given.out : Py_None,
+                           given.generator ? given.generator : Py_None, record ? Py_True : Py_False};
+  return owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
+}
+
 Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record) {
   Given given;
   collect(op, given, arguments, count, names);
@@ -162,6 +189,10 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   call.in_place = op.functional != nullptr;
   call.generator = given.generator;
   bool requires_grad = parse(call, given);
+  if (PyObject* function = interposer()) [[unlikely]] {
+    Ref<> result = call_interposer(function, op, given, record);
+    if (result.get() != Py_NotImplemented) return result;
+  }
   if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
   if (op.returns_self && record && grad_mode.enabled) refuse_unrecorded_view(call, requires_grad);
   bool recording = record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
@@ -232,6 +263,39 @@ PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t co
   PyObject* result = invoke(self, arguments, count, names, false);
   grad_mode.enabled = enabled;
   return result;
+}
+
+// With the arguments as interposers get them: all of them in one tuple, out and generator apart.
+PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    Operator& op = *reinterpret_cast<Operator*>(self);
+    const size_t parameters = op.schema.parameters.size();
+    check(count == 3 && PyTuple_Check(arguments[0]) && static_cast<size_t>(PyTuple_GET_SIZE(arguments[0])) == parameters,
+          PyExc_TypeError, "again(arguments, out, generator): arguments is a tuple of all ", parameters, " arguments of ",
+          op.schema.name);
+    PyObject* values[max_arguments + 2];
+    for (size_t i = 0; i < parameters; ++i) values[i] = PyTuple_GET_ITEM(arguments[0], static_cast<Py_ssize_t>(i));
+    const size_t positional = op.schema.positional_count;
+    const bool out = arguments[1] != Py_None, generator = arguments[2] != Py_None;
+    Ref<> names;
+    if (const size_t keywords = parameters - positional + out + generator) {
+      names = owned(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
+      Py_ssize_t at = 0;
+      for (size_t i = positional; i < parameters; ++i) {
+        PyTuple_SET_ITEM(names.get(), at++, Py_NewRef(op.schema.parameters[i].interned));
+      }
+      size_t end = parameters;
+      if (out) {
+        values[end++] = arguments[1];
+        PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("out")).release());
+      }
+      if (generator) {
+        values[end++] = arguments[2];
+        PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("generator")).release());
+      }
+    }
+    return invoke(self, values, static_cast<Py_ssize_t>(positional), names.get(), true);
+  });
 }
 
 PyObject* operator_has_kernel(PyObject* self, PyObject* device) {
@@ -324,6 +388,8 @@ PyGetSetDef operator_attributes[] = {
 PyMethodDef operator_methods[] = {
     {"raw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_raw)), METH_FASTCALL | METH_KEYWORDS,
      "Call without recording on the tape."},
+    {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
+     "again(arguments, out, generator)\n\nCall with the arguments that an interposer was given."},
     {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},
     {"__reduce__",
      [](PyObject* self, PyObject*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
@@ -368,6 +434,11 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   op->inplace = op->functional = nullptr;
   op->result_type = make_result_type(op->schema);
   op->elementwise = elementwise;
+  const OutRules& rules = out_rules();
+  op->exact_out = rules.exact.contains(op->schema.name);
+  op->out_memory = rules.apart.contains(op->schema.name)                  ? OutMemory::Apart
+                   : elementwise || rules.whole.contains(op->schema.name) ? OutMemory::Whole
+                                                                          : OutMemory::Any;
   op->changes_arguments = false;
   for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
   op->returns_self = op->changes_arguments && op->schema.result_names.size() == 1 && op->schema.parameters[0].mutated &&
@@ -419,9 +490,31 @@ PyObject* give_to_out_function(PyObject*, PyObject* arguments) {
   return guarded<>(failure, [&] { return give_to_out(operator_name, out, result).release(); });
 }
 
+PyObject* declare_out_rules(PyObject*, PyObject* arguments) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    PyObject* lists[3];
+    if (!PyArg_ParseTuple(arguments, "O!O!O!:declare_out_rules", &PyTuple_Type, &lists[0], &PyTuple_Type, &lists[1], &PyTuple_Type,
+                          &lists[2])) {
+      return nullptr;
+    }
+    std::set<std::string, std::less<>>* sets[3] = {&out_rules().exact, &out_rules().whole, &out_rules().apart};
+    for (int k = 0; k < 3; ++k) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lists[k]); ++i) {
+        const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(lists[k], i));
+        if (!name) return nullptr;
+        sets[k]->insert(name);
+      }
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyMethodDef operator_functions[] = {
     {"give_to_out", give_to_out_function, METH_VARARGS,
      "give_to_out(name, out, result)\n\nGive out the sizes and values of the result of this operator, and return it."},
+    {"declare_out_rules", declare_out_rules, METH_VARARGS,
+     "declare_out_rules(exact, whole, apart)\n\nName the operators whose out= must have the dtype of the result, may share whole "
+     "elements only, and may share no memory."},
     {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -435,6 +528,21 @@ const char* Call::name() const {
 Operator* find_operator(std::string_view name) {
   auto found = by_name().find(name);
   return found == by_name().end() ? nullptr : found->second;
+}
+
+void check_out_dtype(const char* operator_name, Dtype result, Dtype out) {
+  check(result == out || !out_rules().exact.contains(operator_name), PyExc_RuntimeError, operator_name,
+        "(): Expected out tensor to have dtype ", name(result), ", but got ", name(out), " instead");
+  check(can_cast(result, out), PyExc_RuntimeError, operator_name, "(): result type ", info(result).type_name,
+        " can't be cast to the desired output type ", info(out).type_name);
+}
+
+void check_out_memory(const Operator& op, const TensorObject& out, const TensorObject& input) {
+  if (op.out_memory == OutMemory::Any || input.storage != out.storage || input.numel == 0 || out.numel == 0) return;
+  const bool same = input.data() == out.data() && input.dtype == out.dtype && input.sizes == out.sizes && input.strides == out.strides;
+  check(same ? op.out_memory == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, op.schema.name,
+        "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+        "Please clone() the tensor before performing the operation.");
 }
 
 const std::vector<Operator*>& all_operators() {

@@ -16,6 +16,9 @@ struct Kernel {
   bool there() const { return compiled || python; }
 };
 
+// What memory a tensor given as out= may share with the inputs.
+enum class OutMemory : uint8_t { Any, Whole /* the same elements in the same places */, Apart };
+
 struct Operator {
   PyObject_HEAD vectorcallfunc vectorcall;
   Schema schema;
@@ -34,6 +37,8 @@ struct Operator {
   bool changes_arguments;  // any Tensor(a!), in-place variants included
   bool returns_self;       // in-place variants, and operators such as fill_ that return the Tensor(a!) they were given first
   bool elementwise;        // reads element i of its inputs only for element i of the result, so that the two may be one memory
+  bool exact_out;          // out= must have the dtype of the result
+  OutMemory out_memory;
 
   const std::array<Kernel, max_device_types>& kernel_table() const { return functional ? functional->kernels : kernels; }
 };
@@ -44,6 +49,11 @@ extern PyTypeObject* operator_type;
 Operator* find_operator(std::string_view name);
 // Every operator of the catalogue, in-place variants not counted, in the order of declaration.
 const std::vector<Operator*>& all_operators();
+
+// Throws where PyTorch refuses a tensor of this dtype as out= of this operator or function.
+void check_out_dtype(const char* operator_name, Dtype result, Dtype out);
+// Throws where out= shares memory with an input that it must not share.
+void check_out_memory(const Operator& op, const TensorObject& out, const TensorObject& input);
 
 // Calls an operator with these Python arguments, recording where the tape is on. New reference; throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);

@@ -334,6 +334,9 @@ PyMethodDef own_methods[] = {
      "_is_exclusive(leaf)\n\nFor the tape: whether this may become the gradient of leaf without a copy: nobody else sees its "
      "memory, and it is "
      "laid out like leaf."},
+    {"_detached",
+     [](PyObject* self, PyObject*) { return guarded<>(failure, [&] { return make_alias(as_tensor(self)).release_object(); }); },
+     METH_NOARGS, "For the tape: the same memory and version counter, without a place on the tape."},
     {"_bump_history", bump_history, METH_NOARGS, "For the tape: views of this tensor have to work out their history anew."},
     {"_bump_version", bump_version, METH_NOARGS, "For the tape: count a change of the memory."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),

@@ -1,0 +1,81 @@
+#include "interposing.hpp"
+
+#include "tensor.hpp"
+#include "tensor_type.hpp"
+
+namespace candelabra {
+
+std::atomic<int> interposers{0};
+
+namespace {
+
+PyObject* const failure = nullptr;
+
+struct Slot {
+  Ref<> callable;
+  // A thread that ends with one must not leave the others looking for theirs.
+  ~Slot() {
+    if (callable.release()) --interposers;
+  }
+};
+thread_local Slot slot;
+
+PyObject* set_interposer(PyObject*, PyObject* callable) {
+  if (callable != Py_None && !PyCallable_Check(callable)) {
+    PyErr_Format(PyExc_TypeError, "expected a callable or None, not %s", Py_TYPE(callable)->tp_name);
+    return nullptr;
+  }
+  Ref<> before = std::exchange(slot.callable, callable == Py_None ? Ref<>() : Ref<>::borrow(callable));
+  interposers += (slot.callable ? 1 : 0) - (before ? 1 : 0);
+  return before ? before.release() : Py_NewRef(Py_None);
+}
+
+// An instance of a subclass on the memory of `data`, without one of its dimensions (the first element along it is taken), as a view
+// of `base`.
+PyObject* make_wrapper(PyObject*, PyObject* arguments) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    PyObject *type, *data, *base;
+    int dropped;
+    if (!PyArg_ParseTuple(arguments, "O!O!iO:make_wrapper", &PyType_Type, &type, tensor_type, &data, &dropped, &base))
+      return nullptr;
+    check(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type), PyExc_TypeError,
+          "make_wrapper(): cls must be a subclass of Tensor");
+    check(base == Py_None || is_tensor(base), PyExc_TypeError, "make_wrapper(): base must be a Tensor or None");
+    const TensorObject& source = *as_tensor(data);
+    check(dropped >= -1 && dropped < source.ndim(), PyExc_IndexError, "make_wrapper(): there is no dimension ", dropped);
+    TensorRef made = make_subclass(reinterpret_cast<PyTypeObject*>(type), as_tensor(data));
+    if (dropped >= 0) {
+      Dims sizes = source.sizes, strides = source.strides;
+      sizes.erase(dropped);
+      strides.erase(dropped);
+      set_geometry(*made.get(), std::move(sizes), std::move(strides), source.offset);
+    }
+    if (base != Py_None) {
+      TensorObject* root = as_tensor(base);
+      made->base = Py_NewRef(root->base ? root->base : base);
+      made->history = as_tensor(made->base)->history;
+    }
+    return made.release_object();
+  });
+}
+
+}  // namespace
+
+PyObject* thread_interposer() {
+  return slot.callable.get();
+}
+
+PyMethodDef interposing_functions[] = {
+    {"set_interposer", set_interposer, METH_O,
+     "set_interposer(callable)\n\nHave every call of an operator on this thread go to callable(operator, arguments, out, "
+     "generator, "
+     "record) "
+     "first; where it returns NotImplemented, the operator runs. None for no interposer. Returns what was set."},
+    {"make_wrapper", make_wrapper, METH_VARARGS,
+     "make_wrapper(cls, data, dropped, base)\n\nAn instance of a subclass on the memory of data, without dimension `dropped` (-1 "
+     "for "
+     "none), as a view of base."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace candelabra
