@@ -19,6 +19,10 @@ def values(random, dtype, shape):
         return random.integers(-4, 5, shape).astype(dtype)
     if dtype == "uint8":
         return random.integers(0, 9, shape).astype(dtype)
+    if dtype == "bfloat16":  # NumPy has none: numbers that it holds, in the next wider dtype
+        return (random.integers(-12, 13, shape) / 4).astype("float32")
+    if dtype == "float16":
+        return (random.integers(-12, 13, shape) / 4).astype("float16")
     made = random.uniform(-3, 3, shape)
     if dtype.startswith("complex"):
         made = made + 1j * random.uniform(-3, 3, shape)
@@ -54,10 +58,17 @@ layouts = st.sampled_from(LAYOUTS)
 seeds = st.integers(0, 2**32 - 1)
 
 
+def ours(array, dtype=None):
+    """A tensor of an array, of its shape even where it is empty."""
+    array = numpy.asarray(array)
+    kind = getattr(candelabra, dtype or str(array.dtype))
+    return candelabra.tensor(array, dtype=kind).reshape(array.shape)
+
+
 def same(made, expected, tolerance=1e-9):
     """Compare shape and values; NaN equals NaN."""
     assert tuple(made.shape) == numpy.shape(expected)
-    array = made.numpy()
+    array = (made.to(candelabra.float32) if made.dtype == candelabra.bfloat16 else made).numpy()
     if array.dtype.kind in "fc":
         numpy.testing.assert_allclose(array, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
     else:

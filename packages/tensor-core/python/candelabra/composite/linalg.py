@@ -267,11 +267,15 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Tensor:
     """Return ``beta * input + alpha * product``; to whole numbers the factors are cut down, as in PyTorch."""
-    if not (product.dtype.is_floating_point or product.dtype.is_complex):
-        if isinstance(alpha, float) or isinstance(beta, float):
-            alpha, beta = int(alpha), int(beta)  # type: ignore[arg-type]  # a complex one is refused by int()
-        if product.dtype is _C.bool:
-            alpha, beta = bool(alpha), bool(beta)
+    if not product.dtype.is_complex:
+        for factor in (beta, alpha):
+            if isinstance(factor, complex):
+                raise RuntimeError(f"value cannot be converted to type {product.dtype.name} without overflow: {factor} is complex")
+        if not product.dtype.is_floating_point:
+            alpha, beta = int(alpha), int(beta)  # type: ignore[arg-type]  # not complex
+            if product.dtype is _C.bool:
+                alpha, beta = bool(alpha), bool(beta)
+    alpha, beta = (int(factor) if isinstance(factor, bool) and product.dtype is not _C.bool else factor for factor in (alpha, beta))
     result = product * alpha if alpha != 1 else product
     if beta != 0:
         result = OPERATORS["add"](result, input if beta == 1 else input * beta)
@@ -303,7 +307,13 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     tensor([[1., 1.],
             [1., 1.]])
     """
-    result = _weighted(outer(vec1, vec2), input, beta, alpha)
+    product = outer(vec1, vec2)
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, bool) and product.dtype is not _C.bool:
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        if isinstance(factor, (float, complex)) and not (product.dtype.is_floating_point or product.dtype.is_complex):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    result = _weighted(product, input, beta, alpha)
     return result if out is None else _C.give_to_out("addr", out, result)
 
 
@@ -441,6 +451,9 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else _C.give_to_out("kron", out, result)
 
 
+_COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
 @function(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """Compute the distances between each pair of rows of two batches of matrices.
@@ -451,13 +464,21 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         Of shapes (…, P, M) and (…, R, M).
     p : float
         The order of the norm.
+        Not negative.
     compute_mode : str, optional
-        Accepted for PyTorch's sake.
+        One of PyTorch's names for ways to compute it; the result does not depend on it.
 
     Returns
     -------
     Tensor
         Of shape (…, P, R).
+
+    Raises
+    ------
+    ValueError
+        No such `compute_mode`.
+    RuntimeError
+        Not floating point, different dtypes or numbers of columns, or a negative `p`.
 
     Examples
     --------
@@ -469,6 +490,17 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         raise RuntimeError("cdist only supports at least 2D tensors")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    if compute_mode not in (None, *_COMPUTE_MODES):
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode; it is one of {', '.join(_COMPUTE_MODES)}")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not x.dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(f"cdist: expected tensors of one dtype but found {x1.dtype} and {x2.dtype}; convert one with .to(dtype)")
+    if p < 0:
+        raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
+    if x1.shape[-1] == 0:  # distances of vectors without elements, for which some norms have no identity
+        p = 2.0
     return OPERATORS["linalg_vector_norm"](_unsqueeze(x1, -2) - _unsqueeze(x2, -3), p, [-1])
 
 
