@@ -15,10 +15,28 @@ hookimpl = pluggy.HookimplMarker("candelabra")
 @hookimpl
 def candelabra_register_backend(registrar: Registrar) -> None:
     """Register every kernel of this package."""
-    from candelabra_numpy import convolution, elementwise, indexing, linalg, pooling, random, reduction
+    from candelabra_numpy import (
+        convolution,
+        elementwise,
+        factorization,
+        fft,
+        indexing,
+        linalg,
+        loss,
+        optimizer,
+        pooling,
+        random,
+        reduction,
+        solving,
+        special,
+        spectral,
+    )
     from candelabra_numpy.kernels import KERNELS
 
-    modules = (elementwise, reduction, indexing, linalg, convolution, pooling, random)
+    modules = (
+        elementwise, special, reduction, indexing, linalg, factorization, spectral, solving, fft, loss, convolution, pooling, random,
+        optimizer,
+    )  # fmt: skip
     assert all(module.__name__.startswith(__name__) for module in modules)  # importing them filled KERNELS
     for name, kernel in KERNELS.items():
         registrar.kernel(name, kernel)

@@ -42,3 +42,27 @@ def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return function
 
     return register
+
+
+def matrix_kernel(name: str, inner: tuple[int, ...] = (2,)) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register ``f(*arguments) -> results`` for one matrix; it is called for each of the batch.
+
+    `inner` has, for each of the tensors that come first, how many of its last dimensions are one item of the batch, which is the same
+    for all. A result that is None belongs to an output that nobody asked for.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(out: Any, *arguments: Any) -> None:
+            outputs = array(out) if isinstance(out, tuple) else (array(out),)
+            tensors, options = [array(a) for a in arguments[: len(inner)]], arguments[len(inner) :]
+            with np.errstate(all="ignore"):
+                for place in np.ndindex(tensors[0].shape[: tensors[0].ndim - inner[0]]):
+                    results = function(*(tensor[place] for tensor in tensors), *options)
+                    for output, result in zip(outputs, results if isinstance(out, tuple) else (results,), strict=True):
+                        if result is not None:
+                            output[place] = result
+
+        KERNELS[name] = call
+        return function
+
+    return register
