@@ -100,4 +100,110 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return result
 
 
-__all__ = ["Buffer", "Parameter"]
+#: Methods that a tensor without a shape still has, as in PyTorch.
+_SHAPELESS = frozenset({
+    "bfloat16", "char", "copy_", "cpu", "cuda", "data_ptr", "detach", "double", "float", "get_device", "half", "int", "is_complex",
+    "is_floating_point", "long", "materialize", "register_hook", "requires_grad_", "share_memory_", "short", "size", "to", "type",
+    "untyped_storage",
+})  # fmt: skip
+
+
+class UninitializedTensorMixin:
+    """What tensors share whose shape is not known yet: they hold nothing, have a dtype and a device, and take part in no computation."""
+
+    cls_to_become: type
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter or tensor of `shape`, with its dtype and device or those given; its numbers are anything."""
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = candelabra.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    def __getattribute__(self, name: str) -> Any:
+        # Operators are methods of Tensor: none of them means anything here.
+        if not name.startswith("_") and name not in _SHAPELESS and callable(getattr(Tensor, name, None)):
+            raise ValueError(
+                f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a `LazyModule` or explicitly "
+                f"manipulating `candelabra.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call `forward` with a dummy "
+                "batch to initialize the parameters before calling candelabra functions"
+            )
+        return super().__getattribute__(name)
+
+    @property
+    def shape(self) -> Any:
+        """There is none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to "
+            "load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        """There is no memory to share yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+            "`module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self: Any, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild_uninitialized, (type(self), self.requires_grad, self.device, self.dtype)
+
+
+def _rebuild_uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
+    return cls(requires_grad, device, dtype)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is found with the first input of a lazy module; see `LazyModuleMixin`.
+
+    Examples
+    --------
+    >>> from candelabra.nn.parameter import UninitializedParameter
+    >>> weight = UninitializedParameter()
+    >>> weight
+    <UninitializedParameter>
+    >>> weight.materialize((2, 3))
+    >>> type(weight).__name__, weight.shape
+    ('Parameter', candelabra.Size([2, 3]))
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return Tensor._make_subclass(cls, candelabra.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is found with the first input of a lazy module; see `LazyModuleMixin`."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> UninitializedBuffer:
+        result = Tensor._make_subclass(cls, candelabra.empty(0, device=device, dtype=dtype), requires_grad)
+        result.persistent = persistent
+        result._is_buffer = True
+        return result
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype, self.persistent)
+        return memo[id(self)]
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether this is a parameter or buffer whose shape is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]

@@ -2,46 +2,64 @@
 
 from . import (
     activation,
-    batchnorm,
-    container,
+    adaptive,
     containers,
-    conv,
     convolution,
     distance,
     dropout,
     embedding,
     flatten,
-    instancenorm,
+    fold,
+    lazy_layers,
     linear,
     loss,
+    multihead_attention,
     normalization,
     padding,
+    pixelshuffle,
     pooling,
-    sparse,
+    rnn,
+    transformer,
+    upsampling,
 )
+
+# Names that are only there so that PyTorch's module paths work.
+from . import batchnorm as batchnorm
+from . import channelshuffle as channelshuffle
+from . import container as container
+from . import conv as conv
+from . import instancenorm as instancenorm
+from . import lazy as lazy
+from . import sparse as sparse
 from .activation import *  # noqa: F403
+from .adaptive import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .distance import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .embedding import *  # noqa: F403
 from .flatten import *  # noqa: F403
+from .fold import *  # noqa: F403
+from .lazy_layers import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .module import Module
+from .multihead_attention import *  # noqa: F403
 from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
+from .pixelshuffle import *  # noqa: F403
 from .pooling import *  # noqa: F403
-
-#: Names that are only there so that PyTorch's module paths work.
-_ALIASES = (batchnorm, container, conv, instancenorm, sparse)
+from .rnn import *  # noqa: F403
+from .transformer import *  # noqa: F403
+from .upsampling import *  # noqa: F403
 
 __all__ = [
     "Module",
     *(
         name
         for family in (
-            activation, containers, convolution, distance, dropout, embedding, flatten, linear, loss, normalization, padding, pooling
+            activation, adaptive, containers, convolution, distance, dropout, embedding, flatten, fold, lazy_layers, linear, loss,
+            multihead_attention, normalization, padding, pixelshuffle, pooling, rnn, transformer, upsampling,
         )
         for name in family.__all__
     ),

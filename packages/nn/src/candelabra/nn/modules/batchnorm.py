@@ -1,5 +1,8 @@
 """Batch normalization under the module name it has in PyTorch; see `normalization`."""
 
-from .normalization import BatchNorm1d, BatchNorm2d, _BatchNorm
+from .lazy_layers import LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d
+from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm, _BatchNorm
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "_BatchNorm"]
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "SyncBatchNorm", "_BatchNorm",
+]  # fmt: skip

@@ -1,5 +1,5 @@
 """Containers under the module name they have in PyTorch; see `containers`."""
 
-from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .containers import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -19,6 +20,20 @@ def _position(index: Any, length: int) -> int:
     if not -length <= position < length:
         raise IndexError(f"index {position} is out of range")
     return position % length
+
+
+class Container(Module):
+    """Modules by name: the oldest container, of which `ModuleDict` is the better one."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(Module):
@@ -537,4 +552,4 @@ class ParameterDict(Module):
         raise RuntimeError("ParameterDict should not be called.")
 
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

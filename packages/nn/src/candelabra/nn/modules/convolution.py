@@ -1,8 +1,9 @@
-"""Convolutions over one and two dimensions, and transposed ones."""
+"""Convolutions over one, two and three dimensions, and transposed ones."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import candelabra
@@ -108,22 +109,11 @@ class _Convolution(Module):
         return ", ".join(parts)
 
 
-class Conv1d(_Convolution):
-    r"""Cross-correlation over one spatial dimension.
+class _Conv(_Convolution):
+    """Cross-correlation over `_dims` dimensions."""
 
-    The weight is of shape (out_channels, in_channels / groups, kernel_size); it and the bias start uniform in
-    :math:`\pm 1 / \sqrt{fan\_in}`.
-
-    Shapes: input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) with
-    ``L_out = (L + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> from candelabra import nn
-    >>> nn.Conv1d(16, 33, 3, stride=2)(candelabra.randn(20, 16, 50)).shape
-    candelabra.Size([20, 33, 24])
-    """
+    _dims: int
+    _function: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -140,17 +130,102 @@ class Conv1d(_Convolution):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            1, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias, padding_mode, device, dtype
+            self._dims, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias, padding_mode, device, dtype
         )  # fmt: skip
 
-    def forward(self, input: Tensor) -> Tensor:
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with another weight and bias: what a subclass that computes them calls."""
         padding = self.padding
         if self.padding_mode != "zeros":
-            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0,)
-        return F.conv1d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0,) * self._dims
+        return type(self)._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
 
 
-class Conv2d(_Convolution):
+class _Transposed(_Convolution):
+    """Transposed convolution over `_dims` dimensions, with the output size as an argument of the call."""
+
+    _dims: int
+    _function: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        if isinstance(padding, str):
+            raise TypeError(f"padding of {type(self).__name__} must be a number or a tuple of numbers, not '{padding}'")
+        super().__init__(
+            self._dims, in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, groups, bias, padding_mode,
+            device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+        """The output padding that gives `output_size`: strided sizes are ambiguous by up to stride - 1."""
+        if output_size is None:
+            return self.output_padding
+        dims = len(self.kernel_size)
+        extra = input.ndim - dims
+        output_size = list(output_size)
+        if len(output_size) == extra + dims:
+            output_size = output_size[extra:]
+        if len(output_size) != dims:
+            raise ValueError(
+                f"ConvTranspose{dims}D: for {input.ndim}D input, output_size must have {dims} or {extra + dims} elements (got {len(output_size)})"
+            )
+        smallest = [
+            (input.shape[extra + i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            for i in range(dims)
+        ]
+        largest = [size + self.stride[i] - 1 for i, size in enumerate(smallest)]
+        if any(not low <= size <= high for low, size, high in zip(smallest, output_size, largest, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} "
+                f"(for an input of {list(input.shape[extra:])})"
+            )
+        return tuple(size - low for low, size in zip(smallest, output_size, strict=True))
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        return type(self)._function(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+
+class Conv1d(_Conv):
+    r"""Cross-correlation over one spatial dimension.
+
+    The weight is of shape (out_channels, in_channels / groups, kernel_size); it and the bias start uniform in
+    :math:`\pm 1 / \sqrt{fan\_in}`.
+
+    Shapes: input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) with
+    ``L_out = (L + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.Conv1d(16, 33, 3, stride=2)(candelabra.randn(20, 16, 50)).shape
+    candelabra.Size([20, 33, 24])
+    """
+
+    _dims = 1
+    _function = staticmethod(F.conv1d)
+
+
+class Conv2d(_Conv):
     r"""Cross-correlation over two spatial dimensions.
 
     Parameters
@@ -182,68 +257,25 @@ class Conv2d(_Convolution):
     candelabra.Size([2, 8, 28, 28])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            2, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias, padding_mode, device, dtype
-        )  # fmt: skip
-
-    def forward(self, input: Tensor) -> Tensor:
-        padding = self.padding
-        if self.padding_mode != "zeros":
-            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0, 0)
-        return F.conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    _dims = 2
+    _function = staticmethod(F.conv2d)
 
 
-class _Transposed(_Convolution):
-    """What transposed convolutions share: the output size as an argument of the call."""
+class Conv3d(_Conv):
+    r"""Cross-correlation over three spatial dimensions; see `Conv2d`.
 
-    def __init__(self, dims: int, padding_mode: str, padding: Any, *arguments: Any) -> None:
-        if padding_mode != "zeros":
-            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        if isinstance(padding, str):
-            raise TypeError(f"padding of {type(self).__name__} must be a number or a tuple of numbers, not '{padding}'")
-        in_channels, out_channels, kernel_size, stride, output_padding, groups, bias, dilation, device, dtype = arguments
-        super().__init__(
-            dims, in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, groups, bias, padding_mode, device, dtype
-        )  # fmt: skip
+    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), the weight (out_channels, in_channels / groups, depth, height, width).
 
-    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
-        """The output padding that gives `output_size`: strided sizes are ambiguous by up to stride - 1."""
-        if output_size is None:
-            return self.output_padding
-        dims = len(self.kernel_size)
-        extra = input.ndim - dims
-        output_size = list(output_size)
-        if len(output_size) == extra + dims:
-            output_size = output_size[extra:]
-        if len(output_size) != dims:
-            raise ValueError(
-                f"ConvTranspose{dims}D: for {input.ndim}D input, output_size must have {dims} or {extra + dims} elements (got {len(output_size)})"
-            )
-        smallest = [
-            (input.shape[extra + i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
-            for i in range(dims)
-        ]
-        largest = [size + self.stride[i] - 1 for i, size in enumerate(smallest)]
-        if any(not low <= size <= high for low, size, high in zip(smallest, output_size, largest, strict=True)):
-            raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} "
-                f"(for an input of {list(input.shape[extra:])})"
-            )
-        return tuple(size - low for low, size in zip(smallest, output_size, strict=True))
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.Conv3d(2, 4, 3, stride=(2, 1, 1))(candelabra.randn(1, 2, 9, 8, 7)).shape
+    candelabra.Size([1, 4, 4, 6, 5])
+    """
+
+    _dims = 3
+    _function = staticmethod(F.conv3d)
 
 
 class ConvTranspose1d(_Transposed):
@@ -262,28 +294,8 @@ class ConvTranspose1d(_Transposed):
     candelabra.Size([1, 2, 11])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            1, padding_mode, padding, in_channels, out_channels, kernel_size, stride, output_padding, groups, bias, dilation, device, dtype
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        return F.conv_transpose1d(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+    _dims = 1
+    _function = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_Transposed):
@@ -303,28 +315,23 @@ class ConvTranspose2d(_Transposed):
     candelabra.Size([1, 3, 16, 16])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            2, padding_mode, padding, in_channels, out_channels, kernel_size, stride, output_padding, groups, bias, dilation, device, dtype
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        return F.conv_transpose2d(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+    _dims = 2
+    _function = staticmethod(F.conv_transpose2d)
 
 
-__all__ = ["Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"]
+class ConvTranspose3d(_Transposed):
+    """Transposed convolution over three spatial dimensions: the gradient of `Conv3d` with respect to its input; see `ConvTranspose2d`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.ConvTranspose3d(4, 2, 3, stride=2)(candelabra.randn(1, 4, 3, 2, 2)).shape
+    candelabra.Size([1, 2, 7, 5, 5])
+    """
+
+    _dims = 3
+    _function = staticmethod(F.conv_transpose3d)
+
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

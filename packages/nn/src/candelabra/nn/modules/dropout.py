@@ -51,6 +51,13 @@ class Dropout2d(_Dropout):
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
+class Dropout3d(_Dropout):
+    """Dropout of whole channels. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
 class AlphaDropout(_Dropout):
     """Dropout that keeps mean 0 and variance 1: for networks of `SELU`. Source: Klambauer et al., 2017."""
 
@@ -65,4 +72,4 @@ class FeatureAlphaDropout(_Dropout):
         return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)
 
 
-__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "FeatureAlphaDropout"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]

@@ -1,5 +1,9 @@
 """Instance normalization under the module name it has in PyTorch; see `normalization`."""
 
-from .normalization import InstanceNorm1d, InstanceNorm2d
+from .lazy_layers import LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d
+from .normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _InstanceNorm
 
-__all__ = ["InstanceNorm1d", "InstanceNorm2d"]
+__all__ = [
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+    "_InstanceNorm",
+]  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 from candelabra import Tensor
 
@@ -10,6 +13,7 @@ from .. import functional as F
 from ..functional.loss_sequence import LinearCrossEntropyOptions
 from ..functional.reduction import legacy
 from .distance import PairwiseDistance
+from .linear import Linear
 from .module import Module
 
 
@@ -368,9 +372,146 @@ class TripletMarginWithDistanceLoss(_Loss):
         )
 
 
+class MultiLabelMarginLoss(_Loss):
+    """The hinge loss of several classes a sample: ``max(0, 1 - (x[target] - x[class]))`` over targets and all other classes.
+
+    `target` lists the classes of each sample, ended by -1; see `functional.multilabel_margin_loss`.
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification: minus the logarithm of the probability of a labelling, over all its alignments.
+
+    Parameters
+    ----------
+    blank
+        The class that stands for no label.
+    reduction
+        ``"mean"`` divides by the lengths of the targets first, ``"sum"`` or ``"none"``.
+    zero_infinity
+        Whether infinite losses, of targets that are longer than the input, become zero.
+
+    Notes
+    -----
+    Shapes: log_probs (T, N, C) or (T, C), targets (N, S) or all in a row, lengths (N). Source: Graves et al., 2006.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> log_probs = candelabra.full((1, 1, 2), 0.5).log()
+    >>> nn.CTCLoss()(log_probs, candelabra.tensor([[1]]), (1,), (1,))
+    tensor(0.6931)
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+
+
+class NLLLoss2d(NLLLoss):
+    """The older name of `NLLLoss`."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        warnings.warn(
+            "NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in replacement.", FutureWarning, stacklevel=2
+        )
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """A linear layer and the cross entropy of what it gives, which need not be kept whole; see `functional.linear_cross_entropy`.
+
+    Parameters
+    ----------
+    in_features, num_classes
+        Sizes of the layer, `linear`.
+    out_features
+        Further dimensions of the scores, after that of the classes.
+    bias, device, dtype
+        Those of the layer.
+    reduction, weight, ignore_index, label_smoothing
+        See `CrossEntropyLoss`.
+    options
+        How the scores are cut in pieces.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> loss = nn.LinearCrossEntropyLoss(5, 10, out_features=(4, 3), reduction="none")
+    >>> loss(candelabra.randn(2, 5), candelabra.zeros(2, 4, 3, dtype=candelabra.int64)).shape
+    candelabra.Size([2, 4, 3])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if label_smoothing < 0 or label_smoothing > 1.0:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape((*shape, self.linear.in_features)),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )
+
+
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CTCLoss",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "GaussianNLLLoss",
@@ -378,12 +519,15 @@ __all__ = [
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
+    "LinearCrossEntropyLoss",
     "LinearCrossEntropyOptions",
     "MSELoss",
     "MarginRankingLoss",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",
+    "NLLLoss2d",
     "PoissonNLLLoss",
     "SmoothL1Loss",
     "SoftMarginLoss",

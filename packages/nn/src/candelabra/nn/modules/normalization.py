@@ -169,6 +169,68 @@ class BatchNorm2d(_BatchNorm):
             raise ValueError(f"expected 4D input (got {input.ndim}D input)")
 
 
+class BatchNorm3d(_BatchNorm):
+    """Batch normalization of (N, C, D, H, W) inputs; see `BatchNorm2d`."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim != 5:
+            raise ValueError(f"expected 5D input (got {input.ndim}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization of inputs of two or more dimensions, with statistics over the batches of all processes.
+
+    There is one process in Candelabra, so the statistics are those of the batch at hand, as PyTorch's are outside of a process group.
+
+    Examples
+    --------
+    >>> from candelabra import nn
+    >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm2d(3)))
+    Sequential(
+      (0): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    )
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+        if input.shape[1] == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Return `module` with every batch normalization in it replaced by one of this class, which has the same tensors."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group,
+                bias=module.bias is not None,
+            )  # fmt: skip
+            for table in ("_parameters", "_buffers"):
+                for name, tensor in getattr(module, table).items():
+                    getattr(result, table)[name] = tensor
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
+
+
 class _InstanceNorm(_RunningNorm):
     _dims = 0
 
@@ -237,6 +299,12 @@ class InstanceNorm2d(_InstanceNorm):
     """
 
     _dims = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalization of each channel of each sample by itself. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+
+    _dims = 3
 
 
 class LayerNorm(Module):
@@ -411,13 +479,43 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
+class CrossMapLRN2d(Module):
+    """`LocalResponseNorm` of (N, C, H, W) inputs, with the windows at the edge divided by `size` as well.
+
+    An older spelling; the window starts ``(size - 1) // 2`` channels before its own.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
+        # The window of size s has (s - 1) // 2 + 1 channels at both sides of the middle in all, the middle counted twice.
+        reach = (self.size - 1) // 2
+        squares = F.pad(input.square().unsqueeze(1), (0, 0, 0, 0, reach, reach))
+        sums = F.avg_pool3d(squares, (2 * reach + 1, 1, 1), stride=1).squeeze(1) * ((2 * reach + 1) / self.size)
+        return input * (sums * self.alpha + self.k).pow(-self.beta)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
 __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
+    "BatchNorm3d",
+    "CrossMapLRN2d",
     "GroupNorm",
     "InstanceNorm1d",
     "InstanceNorm2d",
+    "InstanceNorm3d",
     "LayerNorm",
     "LocalResponseNorm",
     "RMSNorm",
+    "SyncBatchNorm",
 ]

@@ -1,4 +1,4 @@
-"""Padding: more positions around the last one or two dimensions."""
+"""Padding: more positions around the last one, two or three dimensions."""
 
 from __future__ import annotations
 
@@ -124,15 +124,53 @@ class CircularPad2d(_Pad):
     _mode = "circular"
 
 
+class ConstantPad3d(_ConstantPad):
+    """Pad the last three dimensions with one value: six numbers of positions, the last dimension first, or one for all."""
+
+    _dims = 3
+
+
+class ZeroPad3d(_ZeroPad):
+    """Pad the last three dimensions with zeros."""
+
+    _dims = 3
+
+
+class ReflectionPad3d(_Pad):
+    """Pad the last three dimensions with their mirror image, the edge not repeated."""
+
+    _dims = 3
+    _mode = "reflect"
+
+
+class ReplicationPad3d(_Pad):
+    """Pad the last three dimensions with their edges."""
+
+    _dims = 3
+    _mode = "replicate"
+
+
+class CircularPad3d(_Pad):
+    """Pad the last three dimensions with their other ends."""
+
+    _dims = 3
+    _mode = "circular"
+
+
 __all__ = [
     "CircularPad1d",
     "CircularPad2d",
+    "CircularPad3d",
     "ConstantPad1d",
     "ConstantPad2d",
+    "ConstantPad3d",
     "ReflectionPad1d",
     "ReflectionPad2d",
+    "ReflectionPad3d",
     "ReplicationPad1d",
     "ReplicationPad2d",
+    "ReplicationPad3d",
     "ZeroPad1d",
     "ZeroPad2d",
+    "ZeroPad3d",
 ]

@@ -1,7 +1,8 @@
-"""Pooling over one and two dimensions."""
+"""Pooling over one, two and three dimensions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from candelabra import Tensor
@@ -11,6 +12,8 @@ from .module import Module
 
 
 class _MaxPool(Module):
+    _function: Callable[..., Any]
+
     def __init__(
         self,
         kernel_size: Any,
@@ -27,6 +30,11 @@ class _MaxPool(Module):
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self)._function(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
 
     def extra_repr(self) -> str:
         return (
@@ -46,10 +54,7 @@ class MaxPool1d(_MaxPool):
     tensor([[[3., 2.]]])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )  # fmt: skip
+    _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
@@ -66,10 +71,21 @@ class MaxPool2d(_MaxPool):
     candelabra.Size([2, 3, 5, 5])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )  # fmt: skip
+    _function = staticmethod(F.max_pool2d)
+
+
+class MaxPool3d(_MaxPool):
+    """The maximum of each window; see `MaxPool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.MaxPool3d(3, stride=2)(candelabra.randn(2, 3, 9, 7, 5)).shape
+    candelabra.Size([2, 3, 4, 3, 2])
+    """
+
+    _function = staticmethod(F.max_pool3d)
 
 
 class AvgPool1d(Module):
@@ -101,18 +117,8 @@ class AvgPool1d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(Module):
-    """The mean of each window. Shapes: (N, C, H, W) or (C, H, W).
-
-    Padding counts as zeros, which `count_include_pad` counts or not; `divisor_override` replaces the number of elements.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> from candelabra import nn
-    >>> nn.AvgPool2d(2)(candelabra.ones(1, 1, 4, 6)).shape
-    candelabra.Size([1, 1, 2, 3])
-    """
+class _AvgPool(Module):
+    _function: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -132,7 +138,7 @@ class AvgPool2d(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
+        return type(self)._function(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
         )  # fmt: skip
 
@@ -140,13 +146,48 @@ class AvgPool2d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
+class AvgPool2d(_AvgPool):
+    """The mean of each window. Shapes: (N, C, H, W) or (C, H, W).
+
+    Padding counts as zeros, which `count_include_pad` counts or not; `divisor_override` replaces the number of elements.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.AvgPool2d(2)(candelabra.ones(1, 1, 4, 6)).shape
+    candelabra.Size([1, 1, 2, 3])
+    """
+
+    _function = staticmethod(F.avg_pool2d)
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window; see `AvgPool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.AvgPool3d(2)(candelabra.ones(1, 1, 4, 6, 2)).shape
+    candelabra.Size([1, 1, 2, 3, 1])
+    """
+
+    _function = staticmethod(F.avg_pool3d)
+
+
 class _LPPool(Module):
+    _function: Callable[..., Tensor]
+
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self)._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
@@ -155,8 +196,7 @@ class _LPPool(Module):
 class LPPool1d(_LPPool):
     """The p-norm of each window, p = `norm_type`. Shapes: (N, C, L) or (C, L)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
@@ -170,14 +210,24 @@ class LPPool2d(_LPPool):
     tensor([[[[2.]]]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    _function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPool):
+    """The p-norm of each window, p = `norm_type`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+
+    _function = staticmethod(F.lp_pool3d)
 
 
 class _AdaptiveAvgPool(Module):
+    _function: Callable[..., Tensor]
+
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self)._function(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -186,8 +236,7 @@ class _AdaptiveAvgPool(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """The means of `output_size` windows that cover the input. Shapes: (N, C, L) or (C, L)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
@@ -201,15 +250,25 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     candelabra.Size([1, 64, 5, 9])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """The means of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D, H, W); None keeps a size."""
+
+    _function = staticmethod(F.adaptive_avg_pool3d)
 
 
 class _AdaptiveMaxPool(Module):
+    _function: Callable[..., Any]
+
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self)._function(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -218,26 +277,152 @@ class _AdaptiveMaxPool(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """The maxima of `output_size` windows that cover the input. Shapes: (N, C, L) or (C, L)."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """The maxima of as many windows as the output has positions. Shapes: (N, C, H, W) or (C, H, W); None keeps a size."""
 
+    _function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """The maxima of as many windows as the output has positions. Shapes: (N, C, D, H, W) or (C, D, H, W); None keeps a size."""
+
+    _function = staticmethod(F.adaptive_max_pool3d)
+
+
+class _FractionalMaxPool(Module):
+    _dims: int
+    _function: Callable[..., Any]
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError(f"only one of output_size and output_ratio may be specified in {name}")
+        kernel = (kernel_size,) * self._dims if isinstance(kernel_size, int) else tuple(kernel_size)
+        if any(not isinstance(size, int) or size <= 0 for size in kernel):
+            raise ValueError(f"kernel_size must be an integer greater than zero, but got {kernel_size}")
+        self.kernel_size = kernel
+        self.output_size = (output_size,) * self._dims if isinstance(output_size, int) else output_size
+        self.output_ratio = (output_ratio,) * self._dims if isinstance(output_ratio, int | float) else output_ratio
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+
     def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+        return type(self)._function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The maximum of windows at random places, as many as `output_size` says or `output_ratio` times the input's size.
+
+    Shapes: (N, C, H, W) or (C, H, W). Source: Graham, Fractional Max-Pooling, 2014.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.FractionalMaxPool2d(3, output_ratio=(0.5, 0.25))(candelabra.randn(1, 2, 12, 12)).shape
+    candelabra.Size([1, 2, 6, 3])
+    """
+
+    _dims = 2
+    _function = staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """The maximum of windows at random places; see `FractionalMaxPool2d`. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
+
+    _dims = 3
+    _function = staticmethod(F.fractional_max_pool3d)
+
+
+class _MaxUnpool(Module):
+    _dims: int
+    _function: Callable[..., Tensor]
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+
+        def numbers(value: Any) -> tuple[int, ...]:
+            return (value,) * self._dims if isinstance(value, int) else tuple(value)
+
+        self.kernel_size = numbers(kernel_size)
+        self.stride = numbers(stride if stride is not None else kernel_size)
+        self.padding = numbers(padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Put maxima back to the places that `MaxPool1d` found them at, between zeros.
+
+    `output_size` chooses among the sizes that are pooled to the same one.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> values, places = nn.MaxPool1d(2, return_indices=True)(candelabra.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    >>> nn.MaxUnpool1d(2)(values, places)
+    tensor([[0., 3., 2., 0.]])
+    """
+
+    _dims = 1
+    _function = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Put maxima back to the places that `MaxPool2d` found them at, between zeros; see `MaxUnpool1d`."""
+
+    _dims = 2
+    _function = staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Put maxima back to the places that `MaxPool3d` found them at, between zeros; see `MaxUnpool1d`."""
+
+    _dims = 3
+    _function = staticmethod(F.max_unpool3d)
 
 
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "LPPool1d",
     "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]

@@ -1,5 +1,5 @@
 """Embeddings under the module name they have in PyTorch; see `embedding`."""
 
-from .embedding import Embedding
+from .embedding import Embedding, EmbeddingBag
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]

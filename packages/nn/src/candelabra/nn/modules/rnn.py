@@ -1,0 +1,475 @@
+"""Recurrent layers and cells."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .. import init
+from ..functional import recurrent as R
+from ..parameter import Parameter
+from ..utils.rnn import PackedSequence, permute_states
+from .module import Module
+
+_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
+_FUNCTIONS = {"RNN_TANH": R.rnn_tanh, "RNN_RELU": R.rnn_relu, "GRU": R.gru, "LSTM": R.lstm}
+
+
+class RNNBase(Module):
+    """What recurrent layers share: parameters by layer and direction, checks, and sequences that are padded or packed.
+
+    The parameters are ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``, ``bias_hh_l0``, with `proj_size` ``weight_hr_l0``; then those
+    of the other direction, with the suffix ``_reverse``; then those of the next layer. All start uniform in
+    ``+-1 / sqrt(hidden_size)``.
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if isinstance(dropout, bool) or not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1:  # type: ignore[operator]
+            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, but "
+                f"got dropout={dropout} and num_layers={num_layers}",
+                stacklevel=3,
+            )
+        for name, flag in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
+        for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if not isinstance(size, int):
+                raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
+            if size <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+        if num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if proj_size >= hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if mode not in _GATES:
+            raise ValueError("Unrecognized RNN mode: " + mode)
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._all_weights: list[list[str]] = []
+        rows, state = _GATES[mode] * hidden_size, proj_size or hidden_size
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else state * (1 + bidirectional)
+            for suffix in ("", "_reverse")[: 1 + bidirectional]:
+                shapes: list[tuple[str, tuple[int, ...]]] = [("weight_ih", (rows, width)), ("weight_hh", (rows, state))]
+                if bias:
+                    shapes += [("bias_ih", (rows,)), ("bias_hh", (rows,))]
+                if proj_size:
+                    shapes.append(("weight_hr", (proj_size, hidden_size)))
+                self._all_weights.append([f"{name}_l{layer}{suffix}" for name, _ in shapes])
+                for name, shape in shapes:
+                    setattr(self, f"{name}_l{layer}{suffix}", Parameter(candelabra.empty(shape, device=device, dtype=dtype)))
+        self._flat_weights_names = [name for names in self._all_weights for name in names]
+        self.reset_parameters()
+
+    @property
+    def _flat_weights(self) -> list[Any]:
+        """All parameters in the order in which the functions take them, as they are now."""
+        return [getattr(self, name, None) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters, in one list for each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: here for programs that call it. Parameters are not copied together on any backend."""
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    # ---- checks
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise when dtype, dimensions or width of the input do not fit."""
+        weight = getattr(self, self._flat_weights_names[0])
+        if input.dtype != weight.dtype:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: input.to({weight.dtype}), or "
+                f"convert model: model.to({input.dtype})"
+            )
+        dims = 2 if batch_sizes is not None else 3
+        if input.ndim != dims:
+            raise RuntimeError(f"input must have {dims} dimensions, got {input.ndim}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}")
+
+    def _state_shape(self, input: Tensor, batch_sizes: Tensor | None, width: int) -> tuple[int, int, int]:
+        if batch_sizes is not None:
+            batch = int(batch_sizes[0])
+        else:
+            batch = input.shape[0 if self.batch_first else 1]
+        return self.num_layers * (1 + self.bidirectional), batch, width
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """Return the shape that the hidden state must have for this input."""
+        return self._state_shape(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
+        """Raise when the state has another shape."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise when input or states do not fit."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """Return the states in another order of the batch; None leaves them as they are."""
+        return hx if permutation is None else permute_states(hx, permutation)
+
+    # ---- the states, as one tensor or a pair
+
+    def _zero_states(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
+        return input.new_zeros(self.get_expected_hidden_size(input, batch_sizes))
+
+    def _with_batch(self, hx: Any, batched: bool) -> Any:
+        """The states with the dimension of the batch, checked to have as many as the input."""
+        if hx.ndim != (3 if batched else 2):
+            raise RuntimeError(
+                f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx should also be {3 if batched else 2}-D but got {hx.ndim}-D tensor"
+            )
+        return hx if batched else hx.unsqueeze(1)
+
+    def _without_batch(self, hx: Any) -> Any:
+        return hx.squeeze(1)
+
+    def _hidden_of(self, states: tuple[Tensor, ...]) -> Any:
+        return states[0]
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        function = _FUNCTIONS[self.mode]
+        if isinstance(input, PackedSequence):
+            data, batch_sizes, sorted_indices, unsorted_indices = input
+            hx = self._zero_states(data, batch_sizes) if hx is None else self.permute_hidden(hx, sorted_indices)
+            self.check_forward_args(data, hx, batch_sizes)
+            output, *states = function(data, batch_sizes, hx, self._flat_weights, *options)
+            packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+            return packed, self.permute_hidden(self._hidden_of(tuple(states)), unsorted_indices)
+        if input.ndim not in (2, 3):
+            end = " tensor instead" if self.mode.startswith("RNN") else " instead"
+            raise ValueError(f"{self.mode.split('_')[0]}: Expected input to be 2D or 3D, got {input.ndim}D{end}")
+        batched = input.ndim == 3
+        place = 0 if self.batch_first else 1
+        if not batched:
+            input = input.unsqueeze(place)
+        hx = self._zero_states(input, None) if hx is None else self._with_batch(hx, batched)
+        self.check_forward_args(input, hx, None)
+        output, *states = function(input, hx, self._flat_weights, *options, self.batch_first)
+        hidden = self._hidden_of(tuple(states))
+        return (output, hidden) if batched else (output.squeeze(place), self._without_batch(hidden))
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size != 0:
+            text += f", proj_size={self.proj_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        for name, usual in (("bias", True), ("batch_first", False), ("dropout", 0), ("bidirectional", False)):
+            if getattr(self, name) != usual:
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+
+class RNN(RNNBase):
+    """Layers of an Elman network: ``h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh)``.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Sizes of the input and of the state at one time.
+    num_layers
+        How many layers; each takes what the one before gave.
+    nonlinearity
+        ``"tanh"`` or ``"relu"``.
+    bias
+        Whether there are biases.
+    batch_first
+        Whether input and output are (N, T, ...) rather than (T, N, ...); states are not.
+    dropout
+        Probability of dropping in training what goes into the second layer and those after it.
+    bidirectional
+        Whether there is a second network that goes backward in time; the output has both, one after the other.
+
+    Notes
+    -----
+    Shapes: input (T, N, input_size) or (T, input_size) or a `PackedSequence`; hx (layers * directions, N, hidden_size), zeros when not
+    given; results: output (T, N, directions * hidden_size) and the last states. Source: Elman, 1990.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> output, h_n = nn.RNN(10, 20, 2)(candelabra.randn(5, 3, 10))
+    >>> output.shape, h_n.shape
+    (candelabra.Size([5, 3, 20]), candelabra.Size([2, 3, 20]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if len(args) > 3:
+            nonlinearity, args = args[3], args[:3] + args[4:]
+        else:
+            nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
+        self.nonlinearity = nonlinearity
+
+
+class GRU(RNNBase):
+    """Layers of gated recurrent units.
+
+    With reset gate r, update gate z and new state n: ``r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)``, z the same with its weights,
+    ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, ``h' = (1 - z) * n + z * h``. The weights hold r, z and n on top of each other.
+    Parameters and shapes are those of `RNN` without `nonlinearity`. Source: Cho et al., 2014.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> output, h_n = nn.GRU(10, 20, batch_first=True, bidirectional=True)(candelabra.randn(3, 5, 10))
+    >>> output.shape, h_n.shape
+    (candelabra.Size([3, 5, 40]), candelabra.Size([2, 3, 20]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__("GRU", *args, **kwargs)
+
+
+class LSTM(RNNBase):
+    """Layers of long short-term memories.
+
+    With input gate i, forget gate f, cell gate g and output gate o, each a sigmoid (g: tanh) of ``W x + b + W h + b``:
+    ``c' = f * c + i * g``, ``h' = o * tanh(c')``. The weights hold i, f, g and o on top of each other.
+
+    Parameters and shapes are those of `RNN` without `nonlinearity`; `proj_size`, when positive, is the size that h is projected to (the
+    parameter ``weight_hr_l0``). The states are a pair (h, c), as an argument and as a result. Sources: Hochreiter and Schmidhuber, 1997;
+    Sak et al., 2014.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> output, (h_n, c_n) = nn.LSTM(10, 20, 2, proj_size=5)(candelabra.randn(5, 3, 10))
+    >>> output.shape, h_n.shape, c_n.shape
+    (candelabra.Size([5, 3, 5]), candelabra.Size([2, 3, 5]), candelabra.Size([2, 3, 20]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """Return the shape that the cell state must have for this input."""
+        return self._state_shape(input, batch_sizes, self.hidden_size)
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise when input or states do not fit."""
+        self.check_input(input, batch_sizes)
+        shapes = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
+        for number, shape in enumerate(shapes):
+            self.check_hidden_size(hidden[number], shape, f"Expected hidden[{number}] size {{}}, got {{}}")
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """Return the states in another order of the batch; None leaves them as they are."""
+        return hx if permutation is None else tuple(permute_states(state, permutation) for state in hx)
+
+    def _zero_states(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
+        return (
+            input.new_zeros(self.get_expected_hidden_size(input, batch_sizes)),
+            input.new_zeros(self.get_expected_cell_size(input, batch_sizes)),
+        )
+
+    def _with_batch(self, hx: Any, batched: bool) -> Any:
+        dims = 3 if batched else 2
+        if hx[0].ndim != dims or hx[1].ndim != dims:
+            raise RuntimeError(
+                f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx and cx should also be {dims}-D but got ({hx[0].ndim}-D, "
+                f"{hx[1].ndim}-D) tensors"
+            )
+        return hx if batched else tuple(state.unsqueeze(1) for state in hx)
+
+    def _without_batch(self, hx: Any) -> Any:
+        return tuple(state.squeeze(1) for state in hx)
+
+    def _hidden_of(self, states: tuple[Tensor, ...]) -> Any:
+        return states
+
+
+# ---- cells
+
+
+class RNNCellBase(Module):
+    """What the cells share: the parameters ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` of `num_chunks` gates, and checks."""
+
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        self.weight_ih = Parameter(candelabra.empty((rows, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(candelabra.empty((rows, hidden_size), device=device, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(candelabra.empty(rows, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def _check(self, input: Tensor, hx: Any) -> None:
+        name = type(self).__name__
+        if input.ndim not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
+        states = () if hx is None else (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        for number, state in enumerate(states):
+            if state.ndim not in (1, 2):
+                what = "hidden" if isinstance(hx, Tensor) else f"hx[{number}]"
+                raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {state.ndim}D instead")
+
+    def _step(self, function: Any, input: Tensor, hx: Any) -> Any:
+        """One step of a cell with one state."""
+        self._check(input, hx)
+        batched = input.ndim == 2
+        if not batched:
+            input = input.unsqueeze(0)
+        if hx is None:
+            hx = input.new_zeros((input.shape[0], self.hidden_size))
+        elif not batched:
+            hx = hx.unsqueeze(0)
+        result = function(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return result if batched else result.squeeze(0)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
+
+
+class RNNCell(RNNCellBase):
+    """One step of an Elman network; see `RNN`. Shapes: input (N, input_size) or (input_size), hx and result (N, hidden_size).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.RNNCell(10, 20)(candelabra.randn(3, 10)).shape
+    candelabra.Size([3, 20])
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._step(R.rnn_tanh_cell if self.nonlinearity == "tanh" else R.rnn_relu_cell, input, hx)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of a long short-term memory; see `LSTM`. The states are a pair (h, c), as an argument and as a result.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> h, c = nn.LSTMCell(10, 20)(candelabra.randn(3, 10))
+    >>> h.shape, c.shape
+    (candelabra.Size([3, 20]), candelabra.Size([3, 20]))
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        self._check(input, hx)
+        batched = input.ndim == 2
+        if not batched:
+            input = input.unsqueeze(0)
+        if hx is None:
+            zeros = input.new_zeros((input.shape[0], self.hidden_size))
+            hx = (zeros, zeros)
+        elif not batched:
+            hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
+        h, c = R.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
+
+
+class GRUCell(RNNCellBase):
+    """One step of a gated recurrent unit; see `GRU`. Shapes: input (N, input_size) or (input_size), hx and result (N, hidden_size).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> nn.GRUCell(10, 20)(candelabra.randn(10), candelabra.zeros(20)).shape
+    candelabra.Size([20])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step(R.gru_cell, input, hx)
+
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
