@@ -59,6 +59,8 @@ def _make(
     wanted = _C.get_default_dtype() if dtype is None else dtype
     if not wanted.is_floating_point:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {wanted}")
+    if not hasattr(length, "__index__"):
+        raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     wide = wanted if wanted in (_C.float32, _C.float64) else _C.float32
@@ -354,6 +356,8 @@ def istft(
         raise RuntimeError(f"{shown}: expected 0 < hop_length <= win_length")
     if not 0 < win <= n_fft:
         raise RuntimeError(f"{shown}: expected 0 < win_length <= n_fft")
+    if length is not None and length <= 0:
+        raise RuntimeError(f"{shown}: expected length > 0, but got length={length}")
     if window is not None and (window.ndim != 1 or window.shape[0] != win):
         raise RuntimeError(f"{shown}: Invalid window shape. window has to be 1D and length of `win_length`")
     whole = _whole_window(window, win, n_fft, input)

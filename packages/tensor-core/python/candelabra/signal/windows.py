@@ -31,6 +31,8 @@ def _make(
 ) -> Tensor:
     """Check the arguments and call `compute` with the numbers from 0 to M - 1 and the number that the last one would be."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
+    if not hasattr(M, "__index__"):
+        raise TypeError(f"{name}(): argument 'M' (position 1) must be int, not {type(M).__name__}")
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout is not None and layout is not _strided():
