@@ -19,6 +19,7 @@ from typing import Any
 
 # PyTorch is the peer here and nothing more; nothing of Candelabra needs it.
 import torch
+from waiting import ROWS
 
 import candelabra
 
@@ -154,6 +155,7 @@ def workloads() -> list[Workload]:
         Workload(
             "max_pool2d 3x3, 16 x 64 x 112 x 112", large(lambda xp, x: xp.nn.functional.max_pool2d(x, 3, 2, 1), 16, 64, 112, 112)
         ),
+        *(Workload(name, make) for name, make in ROWS),
     ]
 
 

@@ -149,7 +149,7 @@ void index_add(Call& call) {
           "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
           shown(self.sizes), " source.shape = ", shown(source.sizes));
   }
-  if (!copies) check_factor(call, "alpha", call[4].scalar, self.dtype == Dtype::Bool ? Dtype::Int64 : self.dtype);
+  if (!copies && self.dtype != Dtype::Bool) check_number_fits(call[4].scalar, self.dtype, false);
   like_self(call);
   for (int i : {0, 2, 3}) see_dimension(call, i);
 }
@@ -198,6 +198,96 @@ void embedding_backward(Call& call) {
   check(call.integer(2) >= 0, PyExc_RuntimeError, "embedding_backward(): num_weights must not be negative, but got ",
         call.integer(2));
   call.add_output(grad.dtype, Dims{call.integer(2), grad.sizes[ndim]});
+}
+
+// scatter_reduce(self, dim, index, src, reduce, include_self)
+void scatter_reduce(Call& call) {
+  const std::string_view reduce = call[4].string;
+  const bool extremum = reduce == "amax" || reduce == "amin";
+  check(extremum || reduce == "sum" || reduce == "prod" || reduce == "mean", PyExc_RuntimeError,
+        "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+  const Dtype dtype = call.tensor(0).dtype;
+  check(reduce != "mean" || dtype != Dtype::Bool, PyExc_NotImplementedError, "\"", base_name(call),
+        "\" with reduce=\"mean\" is not implemented for bool; convert with .to(candelabra.float32)");
+  if (extremum && is_complex(dtype)) not_implemented(call, dtype);
+  call.tensor(3);
+  scatter(call);
+}
+
+namespace {
+
+void check_positions(Call& call, int i, const char* name) {
+  const TensorObject& positions = call.tensor(i);
+  check(positions.ndim() == 1, PyExc_RuntimeError, "embedding_bag: expected ", name, " of one dimension, but got shape ",
+        shown(positions.sizes));
+  check(positions.dtype == Dtype::Int64 || positions.dtype == Dtype::Int32, PyExc_RuntimeError, "Expected tensor for argument '",
+        name, "' to have one of the following scalar types: Long, Int; but got ", info(positions.dtype).type_name, " instead");
+  call.convert(i, Dtype::Int64);
+  call.make_contiguous(i);
+}
+
+void check_bag_mode(const Call& call, int i) {
+  const std::string_view mode = call.arguments[i].string;
+  check(mode == "sum" || mode == "mean" || mode == "max", PyExc_ValueError,
+        "embedding_bag: mode has to be one of sum, mean or max");
+}
+
+}  // namespace
+
+// embedding_bag_forward(weight, indices, offsets, mode, per_sample_weights, scale_grad_by_freq, include_last_offset, padding_idx)
+void embedding_bag_forward(Call& call) {
+  const TensorObject& weight = call.tensor(0);
+  check(weight.ndim() == 2, PyExc_RuntimeError, "embedding_bag: 'weight' must be 2-D, but got shape ", shown(weight.sizes));
+  if (!is_floating(weight.dtype)) not_implemented(call, weight.dtype);
+  check_positions(call, 1, "indices");
+  check_positions(call, 2, "offsets");
+  check_bag_mode(call, 3);
+  const bool has_end = call.boolean(6);
+  const int64_t offsets = call.tensor(2).sizes[0], indices = call.tensor(1).sizes[0];
+  check(!has_end || offsets >= 1, PyExc_RuntimeError, "include_last_offset: numBags should be at least 1");
+  if (call[4].given()) {
+    check(call.tensor(4).sizes == call.tensor(1).sizes, PyExc_RuntimeError,
+          "embedding_bag: expected per_sample_weights of the shape ", shown(call.tensor(1).sizes), " of indices, but got ",
+          shown(call.tensor(4).sizes));
+    call.convert(4, statistics_dtype(weight.dtype));
+    call.make_contiguous(4);
+  }
+  const int64_t bags = offsets - (has_end ? 1 : 0);
+  const bool max = std::string_view(call[3].string) == "max";
+  call.add_output(weight.dtype, Dims{bags, weight.sizes[1]});
+  call.add_output(Dtype::Int64, Dims{indices});
+  call.add_output(Dtype::Int64, Dims{bags});
+  call.add_output(Dtype::Int64, max ? Dims{bags, weight.sizes[1]} : Dims{bags});
+}
+
+// embedding_bag_backward(grad, indices, offset2bag, bag_size, max_indices, num_weights, mode, per_sample_weights,
+// scale_grad_by_freq, padding_idx)
+void embedding_bag_backward(Call& call) {
+  const TensorObject& grad = call.tensor(0);
+  check(grad.ndim() == 2, PyExc_RuntimeError, "embedding_bag_backward(): expected grad of two dimensions, but got shape ",
+        shown(grad.sizes));
+  if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
+  check_bag_mode(call, 6);
+  check_positions(call, 1, "indices");
+  check_positions(call, 2, "offset2bag");
+  check_positions(call, 3, "bag_size");
+  const bool max = std::string_view(call[6].string) == "max";
+  const int64_t rows = call.integer(5);
+  const TensorObject& positions = call.tensor(4);
+  check(rows >= 0, PyExc_RuntimeError, "embedding_bag_backward(): num_weights must not be negative, but got ", rows);
+  check(call.tensor(2).sizes == call.tensor(1).sizes && call.tensor(3).sizes[0] == grad.sizes[0] &&
+            (!max || (positions.sizes == grad.sizes && positions.dtype == Dtype::Int64)),
+        PyExc_RuntimeError, "embedding_bag_backward(): what the forward pass gave does not belong to a gradient of shape ",
+        shown(grad.sizes));
+  if (max) call.make_contiguous(4);
+  if (call[7].given()) {
+    check(call.tensor(7).sizes == call.tensor(1).sizes, PyExc_RuntimeError,
+          "embedding_bag_backward(): per_sample_weights do not belong to these indices");
+    call.convert(7, statistics_dtype(grad.dtype));
+    call.make_contiguous(7);
+  }
+  call.make_contiguous(0);
+  call.add_output(grad.dtype, Dims{rows, grad.sizes[1]});
 }
 
 }  // namespace candelabra::shapes

@@ -35,6 +35,7 @@ void add_to_product(Call& call, Dims sizes) {
   check(dtype == other, PyExc_RuntimeError, base_name(call), "(): self and mat2 must have the same dtype, but got ",
         info(dtype).type_name, " and ", info(other).type_name, "; convert one of them, for instance with .to(candelabra.",
         name(other), ")");
+  // To whole numbers a factor is cut down, as PyTorch does it here (and in addr does not).
   for (int i : {3, 4}) check_number_fits(call[i].scalar, dtype, false);
   if (!(call.tensor(0).sizes == sizes)) call.broadcast(0, sizes);
   call.add_output(dtype, std::move(sizes));

@@ -53,10 +53,11 @@ Output& reduce_one(Call& call, int dim, bool keepdim, Dtype dtype) {
   return output;
 }
 
-// sum and its relatives: in the dtype that was asked for, else integers in int64.
+// sum and its relatives: in the dtype that was asked for, else in that of out=, else integers in int64.
 Dtype accumulated(Call& call, int dtype_argument) {
   const Dtype own = call.tensor(0).dtype;
-  const Dtype dtype = call.dtype_or(dtype_argument, is_integral(own) ? Dtype::Int64 : own);
+  const TensorObject* given = call.outputs[0].given;
+  const Dtype dtype = call.dtype_or(dtype_argument, given ? given->dtype : is_integral(own) ? Dtype::Int64 : own);
   call.convert(0, dtype);
   call.set_dtype(dtype_argument, dtype);
   return dtype;
@@ -107,19 +108,19 @@ void prod(Call& call) {
 
 void extremum(Call& call) {
   const TensorObject& self = call.tensor(0);
-  if (is_complex(self.dtype)) not_implemented(call, self.dtype);
   const uint64_t set = reduced(call, 1, self.ndim());
   check(self.numel != 0 || call[1].count != 0, PyExc_RuntimeError, base_name(call),
         "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
   check_not_empty(call, set);
+  if (is_complex(self.dtype)) not_implemented(call, self.dtype);
   reduce(call, 1, set, call.boolean(2), self.dtype);
 }
 
 void extremum_indices(Call& call) {
   const TensorObject& self = call.tensor(0);
-  check_real(call, self.dtype);
   const int dim = call.dim(1, self.ndim());
   check_not_empty(call, uint64_t{1} << dim);
+  check_real(call, self.dtype);
   reduce_one(call, dim, call.boolean(2), self.dtype);
   reduce_one(call, dim, call.boolean(2), Dtype::Int64);
   see_dimension(call, 0);
@@ -156,7 +157,12 @@ void arg_extremum(Call& call) {
 }
 
 void reduce_bool(Call& call) {
-  reduce(call, 1, reduced(call, 1, call.tensor(0).ndim(), true), call.boolean(2), Dtype::Bool);
+  // Bytes were PyTorch's truths before it had bools, and still give bytes.
+  const TensorObject* given = call.outputs[0].given;
+  check(!given || given->dtype == Dtype::Bool || given->dtype == Dtype::UInt8, PyExc_RuntimeError, base_name(call),
+        "(): only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
+  const Dtype dtype = given ? given->dtype : call.tensor(0).dtype == Dtype::UInt8 ? Dtype::UInt8 : Dtype::Bool;
+  reduce(call, 1, reduced(call, 1, call.tensor(0).ndim(), true), call.boolean(2), dtype);
 }
 
 void variance(Call& call) {

@@ -55,6 +55,7 @@ void scan(Call& call);
 // sorting.cpp
 void sort(Call& call);
 void topk(Call& call);
+void bisect(Call& call);
 
 // views.cpp
 void view(Call& call);
@@ -93,6 +94,9 @@ void index_fill(Call& call);
 void take(Call& call);
 void embedding(Call& call);
 void embedding_backward(Call& call);
+void scatter_reduce(Call& call);
+void embedding_bag_forward(Call& call);
+void embedding_bag_backward(Call& call);
 
 // indexing_masks.cpp: advanced indexing and masks
 void index(Call& call);
@@ -170,6 +174,14 @@ void max_pool_backward(Call& call);
 void avg_pool(Call& call);
 void adaptive_avg_pool(Call& call);
 void pool_backward(Call& call);
+
+// resampling.cpp
+void resample(Call& call);
+void resample_backward(Call& call);
+void grid_sampler(Call& call);
+void grid_sampler_backward(Call& call);
+void pad_edges(Call& call);
+void pad_edges_backward(Call& call);
 
 // normalization.cpp
 void native_batch_norm(Call& call);

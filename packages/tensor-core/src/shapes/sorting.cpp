@@ -1,4 +1,7 @@
 // Sorting and selection along one dimension.
+#include <algorithm>
+#include <span>
+
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -24,6 +27,8 @@ void sort(Call& call) {
 
 void topk(Call& call) {
   const TensorObject& self = call.tensor(0);
+  check(self.dtype != Dtype::Bool, PyExc_RuntimeError,
+        "topk(): topk does not support bool dtypes; convert with .to(candelabra.uint8)");
   const int dim = call.dim(2, self.ndim());
   const int64_t k = call.integer(1), count = self.ndim() == 0 ? 1 : self.sizes[dim];
   check(k >= 0 && k <= count, PyExc_RuntimeError, "topk(): selected index k out of range: k is ", k, ", and dimension ", dim,
@@ -35,6 +40,37 @@ void topk(Call& call) {
     sizes[dim] = k;
   }
   sorted_results(call, sizes);
+}
+
+// bisect(sorted_sequence, values, right, out_int32, sorter)
+void bisect(Call& call) {
+  const Dtype dtype = promoted(call, {0, 1});
+  if (is_complex(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
+  const TensorObject &sequence = call.tensor(0), &values = call.tensor(1);
+  const auto rows = [](const TensorObject& tensor) {
+    return std::span<const int64_t>(tensor.sizes).first(static_cast<size_t>(std::max(tensor.ndim() - 1, 0)));
+  };
+  const bool fits = sequence.ndim() == 1 ||
+                    (sequence.ndim() == values.ndim() && sequence.ndim() != 0 && std::ranges::equal(rows(sequence), rows(values)));
+  check(fits, PyExc_RuntimeError,
+        "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+        "tensor must match, but we got boundaries tensor ",
+        shown(sequence.sizes), " and input value tensor ", shown(values.sizes));
+  if (call[4].given()) {
+    const TensorObject& sorter = call.tensor(4);
+    check(sorter.sizes == sequence.sizes, PyExc_RuntimeError,
+          "searchsorted(): boundary and sorter must have the same size, but got boundary tensor ", shown(sequence.sizes),
+          " and got sorter tensor ", shown(sorter.sizes));
+    check(sorter.dtype == Dtype::Int64, PyExc_RuntimeError, "searchsorted(): sorter must be a tensor of long dtype but got dtype ",
+          info(sorter.dtype).name);
+    call.make_contiguous(4);
+  }
+  const Dims sizes = values.sizes;
+  for (int i : {0, 1}) {
+    call.convert(i, dtype);
+    call.make_contiguous(i);
+  }
+  call.add_output(call.boolean(3) ? Dtype::Int32 : Dtype::Int64, sizes);
 }
 
 }  // namespace candelabra::shapes

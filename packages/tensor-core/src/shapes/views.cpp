@@ -295,6 +295,11 @@ void slice(Call& call) {
 void narrow(Call& call) {
   const TensorObject& self = call.tensor(0);
   check(self.ndim() > 0, PyExc_RuntimeError, "narrow() cannot be applied to a 0-dim tensor.");
+  if (PyObject* given = call[2].object; given && is_tensor(given)) {
+    const TensorObject& tensor = *as_tensor(given);
+    check(tensor.ndim() == 0 && is_integral(tensor.dtype) && tensor.dtype != Dtype::Bool, PyExc_RuntimeError,
+          "narrow(): start must be an 0-dim integral Tensor.");
+  }
   const int dim = wrap_dim(call.integer(1), self.ndim());
   int64_t start = call.integer(2);
   const int64_t length = call.integer(3), size = self.sizes[dim];

@@ -1,0 +1,390 @@
+// grid_sampler and grid_sampler_backward: values of images and volumes at any places. For a block of places the positions and
+// weights of what each takes are worked out once and serve all channels; the gradient of the input is shared out by channels, so
+// that no two threads write to one place.
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "../allocator.hpp"
+#include "../dtypes.hpp"
+#include "../kernels.hpp"
+#include "../parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+enum class Mode { linear, nearest, cubic };
+enum class Outside { zeros, border, reflection };
+
+constexpr int64_t block = 256;
+constexpr int most_taps = 16;
+
+Mode mode_named(std::string_view name) {
+  return name == "nearest" ? Mode::nearest : name == "bicubic" ? Mode::cubic : Mode::linear;
+}
+Outside outside_named(std::string_view name) {
+  return name == "border" ? Outside::border : name == "reflection" ? Outside::reflection : Outside::zeros;
+}
+
+// A place brought inside, and how it moves with the place that was given.
+template <typename C>
+struct Inside {
+  C place, slope;
+};
+
+template <typename C>
+[[gnu::always_inline]] inline Inside<C> confined(C place, C size, Outside outside, bool align_corners) {
+  if (outside == Outside::zeros) return {place, 1};
+  C slope = 1;
+  if (outside == Outside::reflection) {
+    const C low = align_corners ? C(0) : C(-0.5), span = align_corners ? size - 1 : size;
+    if (span <= 0) return {0, 0};
+    const C distance = std::abs(place - low), turns = std::floor(distance / span), rest = distance - turns * span;
+    const bool even = turns - 2 * std::floor(turns / 2) == 0;
+    slope = (place < low) == even ? C(-1) : C(1);
+    place = even ? rest + low : span - rest + low;
+  }
+  // What is no number goes to the beginning.
+  if (!(place > 0)) return {0, 0};
+  if (place >= size - 1) return {size - 1, 0};
+  return {place, slope};
+}
+
+// Keys' cubic weights with a = -0.75 of the four neighbours of a place t behind the second, and their derivatives.
+template <typename C>
+[[gnu::always_inline]] inline void cubic(C t, C* weights, C* slopes) {
+  constexpr C a = C(-0.75);
+  const auto near = [](C x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  const auto far = [](C x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  const auto near_slope = [](C x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
+  const auto far_slope = [](C x) { return (3 * a * x - 10 * a) * x + 8 * a; };
+  weights[0] = far(t + 1);
+  weights[1] = near(t);
+  weights[2] = near(1 - t);
+  weights[3] = far(2 - t);
+  slopes[0] = far_slope(t + 1);
+  slopes[1] = near_slope(t);
+  slopes[2] = -near_slope(1 - t);
+  slopes[3] = -far_slope(2 - t);
+}
+
+// One call: the geometry of the input (N, C, sizes…), and where its places come from.
+template <typename T>
+struct Sampling {
+  using C = compute_t<T>;
+  int dims;
+  Mode mode;
+  Outside outside;
+  bool align_corners;
+  int64_t batch, channels, places, blocks, taps;
+  int64_t sizes[3], strides[3], pixel_sizes[3];
+  const cb_tensor& input;
+  const cb_tensor& grid;
+
+  Sampling(Call& call, int first)
+      : dims(call.tensor(first).ndim - 2),
+        mode(mode_named(call.string(first + 2))),
+        outside(outside_named(call.string(first + 3))),
+        align_corners(call.boolean(first + 4)),
+        input(call.tensor(first)),
+        grid(call.tensor(first + 1)) {
+    batch = input.sizes[0];
+    channels = input.sizes[1];
+    places = 1;
+    int64_t farthest = 0;
+    for (int d = 0; d < dims; ++d) {
+      sizes[d] = input.sizes[2 + d];
+      strides[d] = input.strides[2 + d];
+      pixel_sizes[d] = grid.sizes[1 + d];
+      places *= pixel_sizes[d];
+      farthest += (sizes[d] - 1) * std::abs(strides[d]);
+    }
+    if (farthest > std::numeric_limits<int32_t>::max())
+      throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large", call.raw()->operator_name);
+    blocks = (places + block - 1) / block;
+    taps = mode == Mode::nearest ? 1 : mode == Mode::cubic ? 16 : int64_t{1} << dims;
+  }
+};
+
+// For a block of places: what each takes (an offset in a channel; -1 for what is outside), with which weight, and how the weight
+// changes along each dimension.
+template <typename T>
+class Block {
+ public:
+  using C = compute_t<T>;
+  int32_t offsets[most_taps][block];
+  C weights[most_taps][block];
+  C slopes[3][most_taps][block];
+  C steps[3][block];  // how places move with the numbers in the grid
+  bool inside = true;
+
+  // Offsets have the strides given, those of the input or of its gradient.
+  void find(const Sampling<T>& s, const int64_t* strides, int64_t n, int64_t first, int64_t count, bool with_slopes) {
+    inside = true;
+    for (int d = 0; d < s.dims; ++d) axis(s, strides, d, n, first, count);
+    const int each = s.mode == Mode::nearest ? 1 : s.mode == Mode::cubic ? 4 : 2;
+    for (int t = 0; t < s.taps; ++t) {
+      int at[3] = {0, 0, 0};
+      for (int d = s.dims - 1, rest = t; d >= 0; --d, rest /= each) at[d] = rest % each;
+      int32_t* offset = offsets[t];
+      C* weight = weights[t];
+      const int32_t *p0 = positions_[0][at[0]], *p1 = positions_[1][at[1]], *p2 = positions_[2][at[2]];
+      const C *w0 = parts_[0][at[0]], *w1 = parts_[1][at[1]], *w2 = parts_[2][at[2]];
+      const C *s0 = part_slopes_[0][at[0]], *s1 = part_slopes_[1][at[1]], *s2 = part_slopes_[2][at[2]];
+      if (s.dims == 2) {
+        for (int64_t i = 0; i < count; ++i) {
+          offset[i] = p0[i] < 0 || p1[i] < 0 ? -1 : p0[i] + p1[i];
+          weight[i] = w0[i] * w1[i];
+        }
+        if (with_slopes)
+          for (int64_t i = 0; i < count; ++i) {
+            slopes[0][t][i] = s0[i] * w1[i];
+            slopes[1][t][i] = w0[i] * s1[i];
+          }
+      } else {
+        for (int64_t i = 0; i < count; ++i) {
+          offset[i] = p0[i] < 0 || p1[i] < 0 || p2[i] < 0 ? -1 : p0[i] + p1[i] + p2[i];
+          weight[i] = w0[i] * w1[i] * w2[i];
+        }
+        if (with_slopes)
+          for (int64_t i = 0; i < count; ++i) {
+            slopes[0][t][i] = s0[i] * w1[i] * w2[i];
+            slopes[1][t][i] = w0[i] * s1[i] * w2[i];
+            slopes[2][t][i] = w0[i] * w1[i] * s2[i];
+          }
+      }
+    }
+  }
+
+ private:
+  int32_t positions_[3][4][block];  // times the stride; -1 outside
+  C parts_[3][4][block], part_slopes_[3][4][block];
+  C coordinates_[block];
+
+  void axis(const Sampling<T>& s, const int64_t* strides, int d, int64_t n, int64_t first, int64_t count) {
+    read(s, d, n, first, count);
+    const C size = static_cast<C>(s.sizes[d]);
+    const auto stride = static_cast<int32_t>(strides[d]);
+    const C scale = s.align_corners ? (size - 1) / 2 : size / 2;
+    int32_t outside_somewhere = 0;
+    const auto position = [&](int k, int64_t i, C place) {
+      const bool there = place >= 0 && place < size;
+      positions_[d][k][i] = there ? static_cast<int32_t>(place) * stride : -1;
+      outside_somewhere |= !there;
+    };
+    for (int64_t i = 0; i < count; ++i) {
+      const C number = coordinates_[i];
+      const C place = s.align_corners ? (number + 1) * scale : ((number + 1) * size - 1) / 2;
+      if (s.mode == Mode::cubic) {
+        const C low = std::floor(place), t = place - low;
+        C weights[4], slopes[4];
+        cubic(t, weights, slopes);
+        for (int k = 0; k < 4; ++k) {
+          C at = confined(low + static_cast<C>(k - 1), size, s.outside, s.align_corners).place;
+          if (s.outside == Outside::reflection) at = std::nearbyint(at);
+          position(k, i, at);
+          parts_[d][k][i] = weights[k];
+          part_slopes_[d][k][i] = slopes[k];
+        }
+        steps[d][i] = scale;
+        continue;
+      }
+      const Inside<C> at = confined(place, size, s.outside, s.align_corners);
+      steps[d][i] = scale * at.slope;
+      if (s.mode == Mode::nearest) {
+        position(0, i, std::nearbyint(at.place));
+        parts_[d][0][i] = 1;
+        part_slopes_[d][0][i] = 0;
+        continue;
+      }
+      const C low = std::floor(at.place), part = at.place - low;
+      position(0, i, low);
+      position(1, i, low + 1);
+      parts_[d][0][i] = 1 - part;
+      parts_[d][1][i] = part;
+      part_slopes_[d][0][i] = -1;
+      part_slopes_[d][1][i] = 1;
+    }
+    if (outside_somewhere) inside = false;
+  }
+
+  // The numbers of the grid for dimension d, of places first, first + 1, … in row-major order.
+  void read(const Sampling<T>& s, int d, int64_t n, int64_t first, int64_t count) {
+    const cb_tensor& grid = s.grid;
+    const int last = s.dims;  // the dimension of the grid that counts a row
+    const T* from = data<T>(grid) + n * grid.strides[0] + (s.dims - 1 - d) * grid.strides[last + 1];
+    const int64_t row = s.pixel_sizes[s.dims - 1];
+    for (int64_t done = 0; done < count;) {
+      const int64_t place = first + done, x = place % row;
+      int64_t rest = place / row;
+      const T* at = from + x * grid.strides[last];
+      for (int e = s.dims - 2; e >= 0; --e) {
+        at += rest % s.pixel_sizes[e] * grid.strides[1 + e];
+        rest /= s.pixel_sizes[e];
+      }
+      const int64_t run = std::min(row - x, count - done);
+      for (int64_t i = 0; i < run; ++i) coordinates_[done + i] = static_cast<C>(at[i * grid.strides[last]]);
+      done += run;
+    }
+  }
+};
+
+// Calls f(tap's values) with an element of a channel for each place.
+template <typename T, typename C>
+[[gnu::always_inline]] inline C value_at(const T* channel, int32_t offset, bool inside) {
+  const C value = static_cast<C>(channel[inside ? offset : std::max(offset, 0)]);
+  return inside || offset >= 0 ? value : C(0);
+}
+
+template <typename T>
+void sum_taps(const Block<T>& b, int64_t taps, const T* channel, int64_t count, compute_t<T>* sums) {
+  using C = compute_t<T>;
+  const auto run = [&](auto all_inside) {
+    constexpr bool inside = decltype(all_inside)::value;
+    if (taps == 1) {
+      for (int64_t i = 0; i < count; ++i) sums[i] = b.weights[0][i] * value_at<T, C>(channel, b.offsets[0][i], inside);
+    } else if (taps == 4) {
+      for (int64_t i = 0; i < count; ++i) {
+        C sum = b.weights[0][i] * value_at<T, C>(channel, b.offsets[0][i], inside);
+        for (int t = 1; t < 4; ++t) sum += b.weights[t][i] * value_at<T, C>(channel, b.offsets[t][i], inside);
+        sums[i] = sum;
+      }
+    } else {
+      std::fill_n(sums, count, C(0));
+      for (int64_t t = 0; t < taps; ++t)
+        for (int64_t i = 0; i < count; ++i) sums[i] += b.weights[t][i] * value_at<T, C>(channel, b.offsets[t][i], inside);
+    }
+  };
+  if (b.inside)
+    run(std::true_type{});
+  else
+    run(std::false_type{});
+}
+
+template <typename T>
+void sample(Call& call) {
+  using C = compute_t<T>;
+  const Sampling<T> s(call, 0);
+  const cb_tensor& out = call.output();
+  parallel_for(s.batch * s.blocks, grain_for(block * s.taps * (s.channels + 4)), [&](int64_t begin, int64_t end) {
+    Scratch<Block<T>> space(1);
+    Block<T>& b = space[0];
+    C sums[block];
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t n = item / s.blocks, first = item % s.blocks * block, count = std::min(block, s.places - first);
+      b.find(s, s.strides, n, first, count, false);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const T* channel = data<T>(s.input) + n * s.input.strides[0] + c * s.input.strides[1];
+        T* to = mutable_data<T>(out) + (n * s.channels + c) * s.places + first;
+        if constexpr (is_half_v<T>) {
+          sum_taps<T>(b, s.taps, channel, count, sums);
+          from_float(sums, to, count);
+        } else {
+          sum_taps<T>(b, s.taps, channel, count, to);
+        }
+      }
+    }
+  });
+}
+
+// Adds the gradient of the result to that of the input, which is contiguous.
+template <typename T>
+void spread(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
+  using C = compute_t<T>;
+  int64_t strides[3], plane = 1;
+  for (int d = s.dims - 1; d >= 0; --d) {
+    strides[d] = plane;
+    plane *= s.sizes[d];
+  }
+  if (plane > std::numeric_limits<int32_t>::max())
+    throw failure(CB_RUNTIME_ERROR, "grid_sampler_backward(): an image is too large");
+  constexpr int64_t together = 16;  // channels that use a block of weights one after another
+  parallel_for(s.batch * s.channels, grain_for(s.places * s.taps), [&](int64_t begin, int64_t end) {
+    Scratch<Block<T>> space(1);
+    Block<T>& b = space[0];
+    Scratch<C> wide(is_half_v<T> ? together * plane : 0);
+    for (int64_t item = begin; item < end;) {
+      const int64_t n = item / s.channels, c0 = item % s.channels;
+      const int64_t channels = std::min({together, s.channels - c0, end - item});
+      C* sums;
+      if constexpr (is_half_v<T>)
+        sums = wide.data();
+      else
+        sums = mutable_data<T>(out) + item * plane;
+      std::fill_n(sums, channels * plane, C(0));
+      for (int64_t first = 0; first < s.places; first += block) {
+        const int64_t count = std::min(block, s.places - first);
+        b.find(s, strides, n, first, count, false);
+        for (int64_t c = 0; c < channels; ++c) {
+          C* to = sums + c * plane;
+          const T* from = data<T>(grad) + ((n * s.channels + c0 + c) * s.places + first);
+          for (int64_t i = 0; i < count; ++i) {
+            const C slope = static_cast<C>(from[i]);
+            for (int64_t t = 0; t < s.taps; ++t)
+              if (b.offsets[t][i] >= 0) to[b.offsets[t][i]] += slope * b.weights[t][i];
+          }
+        }
+      }
+      if constexpr (is_half_v<T>) from_float(sums, mutable_data<T>(out) + item * plane, channels * plane);
+      item += channels;
+    }
+  });
+}
+
+// The gradient of the grid: by the chain rule the sum over channels and taps of slope * value * change of the weight.
+template <typename T>
+void follow(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
+  using C = compute_t<T>;
+  parallel_for(s.batch * s.blocks, grain_for(block * s.taps * (s.channels + 8)), [&](int64_t begin, int64_t end) {
+    Scratch<Block<T>> space(1);
+    Block<T>& b = space[0];
+    Scratch<C> sums(most_taps * block);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t n = item / s.blocks, first = item % s.blocks * block, count = std::min(block, s.places - first);
+      b.find(s, s.strides, n, first, count, true);
+      std::fill_n(sums.data(), s.taps * block, C(0));
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const T* channel = data<T>(s.input) + n * s.input.strides[0] + c * s.input.strides[1];
+        const T* from = data<T>(grad) + (n * s.channels + c) * s.places + first;
+        for (int64_t t = 0; t < s.taps; ++t) {
+          C* sum = sums.data() + t * block;
+          for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<C>(from[i]) * value_at<T, C>(channel, b.offsets[t][i], false);
+        }
+      }
+      T* to = mutable_data<T>(out) + (n * s.places + first) * s.dims;
+      for (int d = 0; d < s.dims; ++d)
+        for (int64_t i = 0; i < count; ++i) {
+          C total = 0;
+          for (int64_t t = 0; t < s.taps; ++t) total += sums[t * block + i] * b.slopes[d][t][i];
+          to[i * s.dims + s.dims - 1 - d] = static_cast<T>(total * b.steps[d][i]);
+        }
+    }
+  });
+}
+
+void grid_sampler(Call& call) {
+  if (call.output().numel == 0) return;
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { sample<T>(call); });
+}
+
+void grid_sampler_backward(Call& call) {
+  const auto needs = call.ints(6);
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
+    const Sampling<T> s(call, 1);
+    if (needs[0] && call.output(0).numel != 0) spread<T>(s, call.tensor(0), call.output(0));
+    if (!needs[1] || call.output(1).numel == 0) return;
+    if (s.mode == Mode::nearest)
+      std::fill_n(mutable_data<T>(call.output(1)), call.output(1).numel, T(0.0f));
+    else
+      follow<T>(s, call.tensor(0), call.output(1));
+  });
+}
+
+}  // namespace
+
+void register_grid_sampling(KernelTable& table) {
+  table.add<grid_sampler>("grid_sampler");
+  table.add<grid_sampler_backward>("grid_sampler_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

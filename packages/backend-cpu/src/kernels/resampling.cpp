@@ -1,0 +1,318 @@
+// resample and resample_backward: other sizes of signals, images and volumes. The dimensions are treated one after another; a row
+// of the input that is drawn out once serves all rows of the result that take from it. The gradient is the same with the matrices
+// of weights transposed.
+#include "resampling_table.hpp"
+
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+#include "../allocator.hpp"
+#include "../parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// A batch (N, C, spatial…) as planes of at most three spatial dimensions, whose innermost elements are `pixel` together: the
+// channels where the memory is channels-last. Both tensors have the same layout, but it does not show where sizes are 1.
+struct Layout {
+  int64_t planes, pixel;
+};
+
+Layout layout_of(const cb_tensor& in, const cb_tensor& out) {
+  const int64_t batch = out.sizes[0], channels = out.sizes[1];
+  if (is_contiguous(in) && is_contiguous(out)) return {batch * channels, 1};
+  return {batch, channels};
+}
+
+// Horizontal drawing of one row: lists by tap, so that a loop over positions has no branches. Where rows take different numbers
+// of positions the lists are filled up with entries of weight 0, whose values are not looked at (they might be infinite).
+template <typename C>
+class RowFilter {
+ public:
+  RowFilter(const Taps<C>& taps, int64_t pixel) : from_(taps.from * pixel), to_(taps.to * pixel), pixel_(pixel), taps_(taps) {
+    constexpr int64_t widest_expanded = 8;
+    identity_ = taps.identity();
+    most_ = taps.most();
+    expanded_ = pixel == 1 || pixel < widest_expanded;
+    listed_ = expanded_ && most_ <= std::max<int64_t>(16, to_) && from_ <= std::numeric_limits<int32_t>::max();
+    if (identity_ || !listed_) return;
+    index_.assign(to_ * most_, 0);
+    weight_.assign(to_ * most_, C(0));
+    for (int64_t x = 0; x < taps.to; ++x) {
+      const int32_t count = taps.count(x);
+      if (count < most_) filled_ = true;
+      for (int32_t k = 0; k < count; ++k)
+        for (int64_t c = 0; c < pixel; ++c) {
+          index_[k * to_ + x * pixel + c] = static_cast<int32_t>(taps.index[taps.start[x] + k] * pixel + c);
+          weight_[k * to_ + x * pixel + c] = taps.weight[taps.start[x] + k];
+        }
+    }
+  }
+
+  bool identity() const { return identity_; }
+  int64_t from() const { return from_; }
+  int64_t to() const { return to_; }
+  int64_t work() const { return to_ * std::max(most_, 1); }
+
+  void run(const C* in, C* out) const {
+    if (identity_) {
+      std::memcpy(out, in, static_cast<size_t>(to_) * sizeof(C));
+    } else if (!listed_) {
+      run_pixels(in, out);
+    } else if (most_ == 2 && !filled_) {
+      run_listed<2>(in, out);
+    } else if (most_ == 4 && !filled_) {
+      run_listed<4>(in, out);
+    } else {
+      run_filled(in, out);
+    }
+  }
+
+ private:
+  template <int N>
+  void run_listed(const C* in, C* out) const {
+    const int32_t* index = index_.data();
+    const C* weight = weight_.data();
+    const int64_t n = to_;
+#pragma omp simd
+    for (int64_t x = 0; x < n; ++x) {
+      C sum = weight[x] * in[index[x]];
+      for (int k = 1; k < N; ++k) sum += weight[k * n + x] * in[index[k * n + x]];
+      out[x] = sum;
+    }
+  }
+  void run_filled(const C* in, C* out) const {
+    std::fill_n(out, to_, C(0));
+    for (int32_t k = 0; k < most_; ++k) {
+      const int32_t* index = index_.data() + k * to_;
+      const C* weight = weight_.data() + k * to_;
+#pragma omp simd
+      for (int64_t x = 0; x < to_; ++x) {
+        const C value = in[index[x]];
+        out[x] += weight[x] != C(0) ? weight[x] * value : C(0);
+      }
+    }
+  }
+  void run_pixels(const C* in, C* out) const {
+    for (int64_t x = 0; x < taps_.to; ++x) {
+      C* to = out + x * pixel_;
+      std::fill_n(to, pixel_, C(0));
+      for (int32_t e = taps_.start[x]; e < taps_.start[x + 1]; ++e) {
+        const C* from = in + taps_.index[e] * pixel_;
+        const C weight = taps_.weight[e];
+#pragma omp simd
+        for (int64_t c = 0; c < pixel_; ++c) to[c] += weight * from[c];
+      }
+    }
+  }
+
+  int64_t from_, to_, pixel_;
+  const Taps<C>& taps_;
+  int32_t most_ = 0;
+  bool identity_ = false, expanded_ = false, listed_ = false, filled_ = false;
+  std::vector<int32_t> index_;
+  std::vector<C> weight_;
+};
+
+// out = the weighted sum of rows.
+template <typename C>
+void blend(const C* const* rows, const C* weights, int32_t count, int64_t n, C* out) {
+  if (count == 0) {
+    std::fill_n(out, n, C(0));
+  } else if (count == 1) {
+    const C w = weights[0];
+    const C* a = rows[0];
+#pragma omp simd
+    for (int64_t x = 0; x < n; ++x) out[x] = w * a[x];
+  } else if (count == 2) {
+    const C v = weights[0], w = weights[1];
+    const C *a = rows[0], *b = rows[1];
+#pragma omp simd
+    for (int64_t x = 0; x < n; ++x) out[x] = v * a[x] + w * b[x];
+  } else if (count == 4) {
+    const C t = weights[0], u = weights[1], v = weights[2], w = weights[3];
+    const C *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+#pragma omp simd
+    for (int64_t x = 0; x < n; ++x) out[x] = t * a[x] + u * b[x] + v * c[x] + w * d[x];
+  } else {
+    blend(rows, weights, 2, n, out);
+    for (int32_t k = 2; k < count; ++k) {
+      const C w = weights[k];
+      const C* a = rows[k];
+#pragma omp simd
+      for (int64_t x = 0; x < n; ++x) out[x] += w * a[x];
+    }
+  }
+}
+
+template <typename T, typename C>
+void read_row(const T* from, C* to, int64_t n) {
+  if constexpr (is_half_v<T>)
+    to_float(from, to, n);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(from[i]);
+}
+
+template <typename T, typename C>
+void write_row(const C* from, T* to, int64_t n) {
+  if constexpr (is_half_v<T>) {
+    from_float(from, to, n);
+  } else if constexpr (std::is_same_v<T, uint8_t>) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(from[i]), C(0), C(255)));
+  } else {
+    std::copy_n(from, n, to);
+  }
+}
+
+// Tables of the depth, the height and the width; those of dimensions that a signal or an image does not have take what is there.
+template <typename C>
+struct Tables {
+  Taps<C> z, y, x;
+};
+
+template <typename T>
+using compute_of = std::conditional_t<std::is_same_v<T, uint8_t>, float, compute_t<T>>;
+
+template <typename T>
+void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_of<T>>& tables) {
+  using C = compute_of<T>;
+  const Layout layout = layout_of(in, out);
+  const Taps<C>&depth = tables.z, &height = tables.y;
+  const RowFilter<C> filter(tables.x, layout.pixel);
+  const int64_t wide = filter.from(), row = filter.to(), span = height.span();
+  const int64_t deepest = depth.most(), highest = height.most();
+  const bool flat = depth.identity();
+  const int64_t plane_in = depth.from * height.from * wide;
+  const T* source = data<T>(in);
+  T* target = mutable_data<T>(out);
+  parallel_for(layout.planes * depth.to * height.to, grain_for(filter.work() + row * highest), [&](int64_t begin, int64_t end) {
+    // Rows drawn to their new width, of one plane and one new depth: row y lies in place y modulo the span.
+    Scratch<C> drawn(span * row), wide_rows(deepest * wide), blended(wide), result(row);
+    std::vector<int64_t> held(span, -1);
+    std::vector<const C*> rows(std::max(highest, deepest));
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t y = item % height.to, slice = item / height.to, z = slice % depth.to, plane = slice / depth.to;
+      const auto source_row = [&](int64_t at) -> const C* {
+        const int32_t first = depth.start[z], count = depth.count(z);
+        const auto one = [&](int32_t k) -> const C* {
+          const T* from = source + plane * plane_in + (depth.index[first + k] * height.from + at) * wide;
+          if constexpr (std::is_same_v<T, C>) {
+            return from;
+          } else {
+            read_row(from, wide_rows.data() + k * wide, wide);
+            return wide_rows.data() + k * wide;
+          }
+        };
+        if (flat) return one(0);
+        std::vector<const C*>& parts = rows;
+        for (int32_t k = 0; k < count; ++k) parts[k] = one(k);
+        blend(parts.data(), depth.weight.data() + first, count, wide, blended.data());
+        return blended.data();
+      };
+      const auto drawn_row = [&](int64_t at) -> const C* {
+        C* place = drawn.data() + at % span * row;
+        const int64_t name = slice * height.from + at;
+        if (held[at % span] != name) {
+          filter.run(source_row(at), place);
+          held[at % span] = name;
+        }
+        return place;
+      };
+      const int32_t first = height.start[y], count = height.count(y);
+      // Drawing rows uses the list of rows for the depth: first all are drawn, then listed.
+      for (int32_t k = 0; k < count; ++k) drawn_row(height.index[first + k]);
+      for (int32_t k = 0; k < count; ++k) rows[k] = drawn.data() + height.index[first + k] % span * row;
+      if constexpr (std::is_same_v<T, C>) {
+        blend(rows.data(), height.weight.data() + first, count, row, target + item * row);
+      } else {
+        blend(rows.data(), height.weight.data() + first, count, row, result.data());
+        write_row(result.data(), target + item * row, row);
+      }
+    }
+  });
+}
+
+// Sizes of up to three spatial dimensions, the missing ones 1.
+struct Spatial {
+  int64_t sizes[3] = {1, 1, 1};
+  explicit Spatial(const cb_tensor& tensor) {
+    for (int d = 2; d < tensor.ndim; ++d) sizes[3 - (tensor.ndim - d)] = tensor.sizes[d];
+  }
+};
+
+template <typename C>
+Tables<C> tables_of(Call& call, const cb_tensor& small, const cb_tensor& large) {
+  const Spatial from(small), to(large);
+  const auto scales = call.floats(2);
+  const Filter filter = filter_named(call.string(3));
+  const bool align_corners = call.boolean(4), antialias = call.boolean(5);
+  const int missing = 3 - (small.ndim - 2);
+  const auto table = [&](int d) {
+    if (d < missing) return taps_of<C>(Filter::nearest, 1, 1, false, 0, false);
+    const double scale = scales.empty() ? 0.0 : scales[d - missing];
+    return taps_of<C>(filter, from.sizes[d], to.sizes[d], align_corners, scale, antialias);
+  };
+  return {table(0), table(1), table(2)};
+}
+
+// The nearest elements are moved as they are.
+void take_nearest(Call& call) {
+  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const Layout layout = layout_of(in, out);
+  const Tables<float> tables = tables_of<float>(call, in, out);
+  const int64_t wide = tables.x.from * layout.pixel, row = tables.x.to * layout.pixel, pixel = layout.pixel;
+  const int64_t rows = tables.z.to * tables.y.to, height = tables.y.to;
+  const int32_t* index = tables.x.index.data();
+  const bool same_width = tables.x.identity();
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    const U* source = data<U>(in);
+    U* target = mutable_data<U>(out);
+    parallel_for(layout.planes * rows, grain_for(row), [&](int64_t begin, int64_t end) {
+      const U* before = nullptr;
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t plane = item / rows, z = item % rows / height, y = item % height;
+        const U* from = source + ((plane * tables.z.from + tables.z.index[z]) * tables.y.from + tables.y.index[y]) * wide;
+        U* to = target + item * row;
+        if (same_width || from == before) {
+          std::memcpy(to, same_width ? from : to - row, static_cast<size_t>(row) * sizeof(U));
+        } else if (pixel == 1) {
+          for (int64_t x = 0; x < row; ++x) to[x] = from[index[x]];
+        } else {
+          for (int64_t x = 0; x < tables.x.to; ++x)
+            std::memcpy(to + x * pixel, from + index[x] * pixel, static_cast<size_t>(pixel) * sizeof(U));
+        }
+        before = from;
+      }
+    });
+  });
+}
+
+void resample(Call& call) {
+  const cb_tensor &in = call.tensor(0), &out = call.output();
+  if (out.numel == 0) return;
+  const Filter filter = filter_named(call.string(3));
+  if (filter == Filter::nearest || filter == Filter::nearest_exact) return take_nearest(call);
+  dispatch_among(out.dtype, FloatTypes{} + Types<uint8_t>{},
+                 [&]<typename T>() { draw<T>(in, out, tables_of<compute_of<T>>(call, in, out)); });
+}
+
+void resample_backward(Call& call) {
+  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  if (out.numel == 0) return;
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    const Tables<C> tables = tables_of<C>(call, out, grad);
+    draw<T>(grad, out, Tables<C>{tables.z.transposed(), tables.y.transposed(), tables.x.transposed()});
+  });
+}
+
+}  // namespace
+
+void register_resampling(KernelTable& table) {
+  table.add<resample>("resample");
+  table.add<resample_backward>("resample_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
