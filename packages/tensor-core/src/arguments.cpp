@@ -71,7 +71,8 @@ int64_t parse_integer(const Operator& op, int i, PyObject* value) {
     if (result == -1 && PyErr_Occurred()) throw PythonError();
     return result;
   }
-  if (!PyFloat_Check(value) && PyIndex_Check(value)) {
+  const bool no_integer = is_tensor(value) && (as_tensor(value)->numel != 1 || !is_integral(as_tensor(value)->dtype));
+  if (!PyFloat_Check(value) && PyIndex_Check(value) && !no_integer) {
     Ref<> index = owned(PyNumber_Index(value));
     long long result = PyLong_AsLongLong(index.get());
     if (result == -1 && PyErr_Occurred()) throw PythonError();

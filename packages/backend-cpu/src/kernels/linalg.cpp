@@ -22,11 +22,6 @@ Matrix<T> mutable_matrix(const cb_tensor& tensor, int first = 0) {
 }
 
 // An integer product with a fractional factor has no exact result; PyTorch refuses it, too.
-void check_factor(const cb_scalar& scalar, int32_t dtype, const char* argument) {
-  if (is_integer_dtype(dtype) && scalar.kind >= CB_SCALAR_FLOAT)
-    throw failure(CB_RUNTIME_ERROR, "For integral input tensors, argument %s must not be a floating point number.", argument);
-}
-
 // Whether the result already holds self: an in-place call.
 bool holds(const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) return false;
@@ -45,8 +40,6 @@ void mm(Call& call) {
 void addmm(Call& call) {
   cb_tensor& out = call.output();
   const cb_tensor& self = call.tensor(0);
-  check_factor(call.scalar(3), out.dtype, "beta");
-  check_factor(call.scalar(4), out.dtype, "alpha");
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     T beta = scalar_to<T>(call.scalar(3)), alpha = scalar_to<T>(call.scalar(4));
     Matrix<const T> a = matrix<T>(call.tensor(1)), b = matrix<T>(call.tensor(2));
@@ -119,8 +112,6 @@ void bmm(Call& call) {
 
 void baddbmm(Call& call) {
   cb_tensor& out = call.output();
-  check_factor(call.scalar(3), out.dtype, "beta");
-  check_factor(call.scalar(4), out.dtype, "alpha");
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     multiply_batches<T>(&call.tensor(0), call.tensor(1), call.tensor(2), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)),
                         out);

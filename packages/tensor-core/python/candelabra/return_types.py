@@ -34,6 +34,8 @@ kthvalue = _result_type("kthvalue", "values", "indices")
 cummax = _result_type("cummax", "values", "indices")
 cummin = _result_type("cummin", "values", "indices")
 aminmax = _result_type("aminmax", "min", "max")
+histogram = _result_type("histogram", "hist", "bin_edges")
+histogramdd = _result_type("histogramdd", "hist", "bin_edges")
 
 linalg_eig = _result_type("linalg_eig", "eigenvalues", "eigenvectors")
 linalg_eigh = _result_type("linalg_eigh", "eigenvalues", "eigenvectors")

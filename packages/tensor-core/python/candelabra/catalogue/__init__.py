@@ -2,6 +2,7 @@
 
 import importlib
 
+from . import out_rules
 from .declaration import FAMILIES, OPERATORS, declare_family, operator
 
 for _family in (
@@ -13,4 +14,4 @@ for _family in (
     importlib.import_module(f"{__name__}.{_family}")
     declare_family(_family, _first)
 
-__all__ = ["FAMILIES", "OPERATORS", "operator"]
+__all__ = ["FAMILIES", "OPERATORS", "operator", "out_rules"]

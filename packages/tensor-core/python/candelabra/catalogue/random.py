@@ -49,7 +49,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM | NONDIFFERENTIABLE,
+    "bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM,
     doc=document(
         "Draw ones of given probabilities, and zeros else; ``bernoulli(input, p)`` takes one probability for all.",
         ">>> candelabra.bernoulli(candelabra.tensor([0.0, 1.0]))\ntensor([0., 1.])",

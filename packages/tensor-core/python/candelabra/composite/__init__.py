@@ -7,8 +7,8 @@ import importlib
 from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, fallback, function, tensor_property
 
 for _module in (
-    "creation", "from_data", "like", "ranges", "copying", "elementwise", "comparison", "reduction", "order_statistics", "scan",
-    "sorting", "views", "splitting", "view_copies", "broadcasting", "diagonals", "joining", "indexing", "linalg", "solving", "matrix_exp", "low_rank", "special", "einsum", "softmax",
+    "creation", "from_data", "like", "ranges", "copying", "elementwise", "comparison", "reduction", "hashing", "order_statistics", "scan", "gradient",
+    "sorting", "views", "splitting", "view_copies", "broadcasting", "diagonals", "joining", "indexing", "linalg", "solving", "matrix_exp", "low_rank", "special", "einsum", "softmax", "histograms",
     "normalization", "attention", "random", "spectrum", "tensor_protocol", "tape_methods",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")

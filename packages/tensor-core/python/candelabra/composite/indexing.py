@@ -104,6 +104,41 @@ def argwhere(input: Tensor) -> Tensor:
     return OPERATORS["nonzero"](input)
 
 
+# ---- fill
+
+_index_fill = OPERATORS["index_fill"]
+
+
+def _filled_by_tensor(self: Tensor, dim: int, index: Tensor, value: Any = None) -> Any:
+    # A tensor of one number, which may be on the tape.
+    if not (isinstance(self, _C.Tensor) and isinstance(value, _C.Tensor)):
+        return NotImplemented
+    if value.ndim != 0:
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    if value.dtype.is_complex and not self.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    axis = wrap_dim(dim, self.ndim)
+    along = [self.shape[axis] if d == axis else 1 for d in range(self.ndim)]
+    chosen = OPERATORS["fill_"](OPERATORS["empty"](along, dtype=_C.bool, device=self.device), False)
+    return OPERATORS["masked_fill"](self, _index_fill(chosen, axis, index, True), value)
+
+
+@fallback("index_fill")
+def _index_fill_spellings(self: Tensor, dim: int, index: Tensor, value: Any = None, *, out: Tensor | None = None) -> Any:
+    made = _filled_by_tensor(self, dim, index, value)
+    return made if out is None or made is NotImplemented else _C.give_to_out("index_fill", out, made)
+
+
+def _index_fill_in_place(self: Tensor, dim: int, index: Tensor, value: Any = None) -> Any:
+    made = _filled_by_tensor(self, dim, index, value)
+    return made if made is NotImplemented else self.copy_(made)
+
+
+_index_fill.inplace.fallback = _index_fill_in_place
+
+
 # ---- gather and scatter
 
 
@@ -319,6 +354,8 @@ def index_reduce(
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    if input.dtype is _C.bool and not include_self:
+        raise NotImplementedError('"index_reduce" with include_self=False is not implemented for bool; convert with .to(candelabra.uint8)')
     axis = wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         raise IndexError(f"index_reduce(): Index is supposed to be a vector, but got dim: {index.ndim}")

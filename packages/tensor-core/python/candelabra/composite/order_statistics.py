@@ -59,9 +59,13 @@ def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type
 
 def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -> Any:
     def median_function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
+        if input.dtype is _C.bool and (input.numel() or dim is not None):
+            raise NotImplementedError(f'"{name}" not implemented for candelabra.bool; convert with .to(candelabra.uint8)')
         if dim is None:
             if input.numel() == 0:
-                return OPERATORS["fill_"](input.new_empty(()), float("nan") if input.dtype.is_floating_point else 0)
+                # NaN, and what NaN is cut to as a whole number.
+                nothing = OPERATORS["fill_"](input.new_empty((), dtype=_C.float64), float("nan"))
+                return OPERATORS["to_copy"](nothing, dtype=input.dtype)
             return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
         result = _median(input, dim, keepdim, ignore_nan, result_type)
         if out is not None:
@@ -108,6 +112,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     >>> candelabra.kthvalue(candelabra.tensor([3, 1, 2]), 2).values
     tensor(2)
     """
+    if input.dtype is _C.bool:
+        raise NotImplementedError('"kthvalue" not implemented for candelabra.bool; convert with .to(candelabra.uint8)')
     x, dim, added = _one_dimension(input, dim, "kthvalue")
     if not 1 <= k <= x.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
@@ -257,6 +263,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     >>> candelabra.histc(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), bins=3, min=0, max=3)
     tensor([0., 1., 2.])
     """
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f'"histc" not implemented for {input.dtype}; convert with .to(candelabra.float32)')
     if bins <= 0:
         raise RuntimeError("bins must be > 0")
     flat = reshape(input.detach(), -1)

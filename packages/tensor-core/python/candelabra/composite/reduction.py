@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 from candelabra import _C, return_types
@@ -9,7 +10,7 @@ from candelabra.catalogue import OPERATORS
 
 from .creation import sizes_of
 from .elementwise import narrow_to, wide
-from .registration import decomposes, fallback, function
+from .registration import FUNCTIONS, decomposes, fallback, function
 from .views import reshape, wrap_dim
 
 TYPE_CHECKING = False
@@ -157,6 +158,10 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     >>> low, high
     (tensor(1), tensor(3))
     """
+    if dim is not None and not isinstance(dim, int):
+        raise TypeError(f"aminmax(): argument 'dim' must be int, not {type(dim).__name__}")
+    if input.numel() == 0 and dim is None:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     dims = () if dim is None else dim
     low, high = OPERATORS["amin"](input, dims, keepdim), OPERATORS["amax"](input, dims, keepdim)
     if out is not None:
@@ -191,6 +196,8 @@ def nansum(
     """
     if input.dtype.is_complex:
         raise RuntimeError("nansum does not support complex inputs; sum the real and the imaginary parts instead")
+    if out is not None and not out.dtype.is_floating_point:
+        raise NotImplementedError(f'"nansum_cpu" not implemented for {out.dtype}')
     clean = OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0)
     return _sum(clean, dim, keepdim, dtype=dtype) if out is None else _sum(clean, dim, keepdim, dtype=dtype, out=out)
 
@@ -211,6 +218,8 @@ def nanmean(
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}; convert with .to(candelabra.float32)"
         )
+    if input.dtype.is_complex:
+        raise RuntimeError("nanmean does not support complex inputs; average the real and the imaginary parts instead")
     missing = OPERATORS["isnan"](input)
     count = _sum(OPERATORS["logical_not"](missing), dim, keepdim)
     result = _sum(OPERATORS["masked_fill"](input, missing, 0), dim, keepdim, dtype=dtype) / count
@@ -478,7 +487,39 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
         largest = OPERATORS["amax"](size, dim, True)
         largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
         result = OPERATORS["log"](OPERATORS["cumsum"](OPERATORS["exp"](input - largest), dim)) + largest
+        if input.dtype.is_complex and input.ndim:
+            result = result + _whole_turns(input.detach(), result.detach(), wrap_dim(dim, input.ndim))
     return result if out is None else _C.give_to_out("logcumsumexp", out, result)
+
+
+def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:
+    """Return the multiples of 2 pi i by which running sums, added up one after the other, differ from their principal values.
+
+    Each step adds the smaller number to the larger: the angle of the sum is that of the larger one and at most a quarter turn more
+    or less. It goes on from the sum so far, or begins anew with an element that outweighs that.
+    """
+    length = input.shape[axis]
+
+    def at(values: Tensor, start: int) -> Tensor:
+        return OPERATORS["narrow"](values, axis, start, length - 1)
+
+    def turned(angle: Tensor) -> Tensor:
+        return OPERATORS["round"](angle / (2 * math.pi))
+
+    angles, elements = sums.imag, input.imag
+    outweighs = OPERATORS["ge"](at(input.real, 1), at(sums.real, 0))
+    first = OPERATORS["isfinite"](OPERATORS["narrow"](angles, axis, 0, 1) * 0)
+    anew = OPERATORS["cat"]([first, outweighs], axis)
+    shape = [length if d == axis else 1 for d in range(input.ndim)]
+    places = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=input.device).view(shape)
+    start = FUNCTIONS["cummax"](OPERATORS["where"](anew, places, 0), axis)[0]
+    # Whole turns that the sum lost on its way, and those that the element had where it began.
+    lost = OPERATORS["cat"]([OPERATORS["narrow"](angles, axis, 0, 1) * 0, turned(at(angles, 0) - at(angles, 1))], axis)
+    passed = OPERATORS["cumsum"](lost, axis)
+    begun = turned(elements - angles) - passed
+    turns = OPERATORS["gather"](begun, axis, start) + passed
+    turns = OPERATORS["masked_fill"](turns, OPERATORS["logical_not"](OPERATORS["isfinite"](turns)), 0)
+    return OPERATORS["complex"](turns * 0, turns * (2 * math.pi))
 
 
 @function()

@@ -23,6 +23,12 @@ _select = OPERATORS["select"]
 _slice = OPERATORS["slice"]
 
 
+def _refuse_countless(name: str, count: int, limit: int = 2**31) -> None:
+    """Refuse a number of parts that no memory holds the views of, before they are made."""
+    if count >= limit:
+        raise RuntimeError(f"{name}: {count} parts are too many; their views would not fit in memory")
+
+
 @function()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Take a tensor apart along a dimension.
@@ -47,6 +53,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, input.ndim)
+    _refuse_countless("unbind", input.shape[dim])
     return tuple([_select(input, dim, i) for i in range(input.shape[dim])])
 
 
@@ -92,6 +99,7 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **na
         if length:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
         return (OPERATORS["alias"](tensor),)
+    _refuse_countless("split", -(-length // size))
     return tuple([_narrow(tensor, dim, i, min(size, length - i)) for i in range(0, max(length, 1), size)])
 
 
@@ -139,6 +147,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     length = input.shape[wrap_dim(dim, input.ndim)]
     size = -(-length // chunks)
     if size == 0:
+        _refuse_countless("chunk", chunks, 2**24)
         return split_with_sizes(input, [0] * chunks, dim)
     return split(input, size, dim)
 
@@ -179,6 +188,8 @@ def tensor_split(
     if isinstance(indices_or_sections, int):
         if indices_or_sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
+        # Beyond one element a part, parts are empty.
+        _refuse_countless("tensor_split", indices_or_sections, min(length + 2**24, 2**31))
         each, longer = divmod(length, indices_or_sections)
         return split_with_sizes(input, [each + (i < longer) for i in range(indices_or_sections)], dim)
     bounds = [None, *indices_or_sections, None]

@@ -186,9 +186,15 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
 
 
+@function(package=False)
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replace each element by what a Python function makes of it and of those of two other tensors; slow."""
+    return _apply(self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
+
+
 def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
     if self.requires_grad:
-        raise TypeError("apply_() and map_() can't be called on a tensor that requires grad; use them on x.detach()")
+        raise TypeError("apply_(), map_() and map2_() can't be called on a tensor that requires grad; use them on x.detach()")
 
     def walk(*values: Any) -> Any:
         return [walk(*parts) for parts in zip(*values)] if isinstance(values[0], list) else call(*values)

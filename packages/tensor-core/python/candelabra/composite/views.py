@@ -39,6 +39,14 @@ def wrap_dim(dim: int, ndim: int) -> int:
 # ---- reshaping
 
 
+@fallback("narrow")
+def _narrow_spellings(input: Tensor, dim: Any = None, start: Any = None, length: Any = None) -> Any:
+    # The core takes a tensor of one whole number for `start`.
+    if isinstance(start, _C.Tensor):
+        raise RuntimeError("narrow(): start must be an 0-dim integral Tensor.")
+    return NotImplemented
+
+
 @function()
 def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
     """Give the elements another shape: a view where the strides allow it, else a copy.

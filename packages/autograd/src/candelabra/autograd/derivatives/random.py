@@ -18,4 +18,5 @@ def _dropout(grad: Tensor, result1: Tensor, p: float) -> Tensor:
     return zeros_like(grad) if p == 1 else grad * result1 * (1 / (1 - p))
 
 
+derivative("bernoulli", self=lambda grad: zeros_like(grad))
 derivative("native_dropout", input=_dropout)

@@ -1,0 +1,34 @@
+"""What PyTorch asks of a tensor given as ``out=``, beyond a dtype that the result can be cast to.
+
+Names are those of operators, and of functions that give their results to ``out=`` themselves.
+"""
+
+from __future__ import annotations
+
+from candelabra import _C
+
+#: ``out=`` has to have the dtype of the result.
+EXACT = (
+    "abs", "addmm", "amax", "amin", "argmax", "argmin", "baddbmm", "bmm", "ceil", "clamp", "complex", "conj_physical", "dot", "floor",
+    "frac", "frexp", "gather", "heaviside", "index_add", "index_copy", "index_fill", "index_select", "isneginf", "isposinf", "kthvalue",
+    "linalg_vector_norm", "log_softmax", "masked_select", "max_with_indices", "min_with_indices", "mm", "mv", "nan_to_num", "neg",
+    "nonzero", "polar", "round", "scatter", "scatter_add", "sgn", "sign", "signbit", "softmax", "sort", "take", "topk", "tril", "triu",
+    "trunc", "where",
+    # functions
+    "addbmm", "addmv", "alias_copy", "aminmax", "as_strided_copy", "bucketize", "cross", "cummax", "cummin", "diag", "diagonal_copy",
+    "diff", "expand_copy", "histc", "histogram", "inner", "isin", "linalg.cross", "linalg.vecdot", "logcumsumexp", "matmul", "max",
+    "median", "min", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "narrow_copy", "norm", "permute_copy", "quantile",
+    "renorm", "scatter_reduce", "index_reduce", "searchsorted", "slice_scatter", "squeeze_copy", "t_copy", "tensordot",
+    "transpose_copy", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy",
+)  # fmt: skip
+
+#: No element of ``out=`` may be one of another place of an input; elementwise operators all belong here.
+WHOLE = (
+    "cumprod", "cumsum", "index_add", "index_copy", "index_fill", "linalg_vector_norm", "max_with_indices", "min_with_indices",
+    "scatter", "scatter_add", "sort", "topk",
+)  # fmt: skip
+
+#: ``out=`` may not share any memory with an input.
+APART = ("cat", "gather", "index_select", "masked_select", "stack", "take")
+
+_C.declare_out_rules(EXACT, WHOLE, APART)
