@@ -111,17 +111,23 @@ class ReplicationPad2d(_Pad):
     _mode = "replicate"
 
 
-class CircularPad1d(_Pad):
-    """Pad the last dimension with its other end."""
-
+class _CircularPad(_Pad):
     _mode = "circular"
 
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (self._dims + 1, self._dims + 2):
+            raise ValueError(f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.ndim}D input)")
+        return super().forward(input)
 
-class CircularPad2d(_Pad):
+
+class CircularPad1d(_CircularPad):
+    """Pad the last dimension with its other end."""
+
+
+class CircularPad2d(_CircularPad):
     """Pad the last two dimensions with their other ends."""
 
     _dims = 2
-    _mode = "circular"
 
 
 class ConstantPad3d(_ConstantPad):
@@ -150,11 +156,10 @@ class ReplicationPad3d(_Pad):
     _mode = "replicate"
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPad):
     """Pad the last three dimensions with their other ends."""
 
     _dims = 3
-    _mode = "circular"
 
 
 __all__ = [

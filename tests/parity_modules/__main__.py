@@ -1,0 +1,98 @@
+"""``python tests/parity_modules``: PyTorch's module database through Candelabra, and a table of what differs.
+
+Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
+
+#: Where Candelabra differs from PyTorch and means to: name to reason. They count as different all the same.
+DIFFERENCES: dict[str, str] = {}
+
+
+def main() -> int:
+    """Run, print, write."""
+    parser = argparse.ArgumentParser(prog="python tests/parity_modules", description=__doc__)
+    parser.add_argument("--only", default=".*", help="a regular expression that whole module names must match, as 'nn.LSTM'")
+    parser.add_argument("--show", type=int, default=6, help="how many differences of a module to print")
+    parser.add_argument("--write", type=Path, help="write the table to this file, as Markdown")
+    parser.add_argument("--require", type=float, help="fail unless this percentage of the modules is right in every input")
+    options = parser.parse_args()
+
+    import torch
+    from module_runner import Record, run_module
+    from torch.testing._internal.common_modules import module_db
+    from tqdm import tqdm
+
+    import candelabra
+
+    torch.set_num_threads(1)
+    candelabra.set_num_threads(1)
+    entries = [entry for entry in module_db if re.fullmatch(options.only, entry.name)]
+    if not entries:
+        print(f"no module matches {options.only!r}")
+        return 2
+    records = []
+    for entry in tqdm(entries, disable=not sys.stderr.isatty()):
+        try:
+            records.append(run_module(entry))
+        except Exception:
+            record = Record(entry.name)
+            record.differ("crash", "the comparison itself failed: " + " / ".join(traceback.format_exc().splitlines()[-5:]))
+            records.append(record)
+    records.sort(key=lambda record: record.name)
+    wrong = [record for record in records if record.kinds]
+    for record in wrong:
+        print(f"{record.name}: {dict(record.kinds)}")
+        for difference in record.differences[: options.show]:
+            print(f"    {difference}")
+    share = 100 * (len(records) - len(wrong)) / len(records)
+    summary = (
+        f"{len(records) - len(wrong)} of {len(records)} modules right in every input ({share:.1f} %): "
+        f"{sum(record.samples for record in records)} inputs, {sum(record.errors for record in records)} errors"
+    )
+    print(summary)
+    if options.write:
+        write(options.write, records, summary)
+    return 1 if options.require is not None and share < options.require else 0
+
+
+def write(path: Path, records: list, summary: str) -> None:  # type: ignore[type-arg]
+    """The table as Markdown."""
+    lines = [
+        "# Parity of modules with PyTorch",
+        "",
+        "Each module of PyTorch 2.13's module database (`torch.testing._internal.common_modules.module_db`) is made in both libraries and",
+        "called with the database's inputs, in training and evaluation, float64 and float32: the printed text, the names of parameters,",
+        "buffers and modules, the state dict key for key and loaded both ways, outputs, gradients of all inputs and parameters, the state",
+        "after the call, copies by `deepcopy` and `pickle`, and the exceptions for the database's bad inputs. Where a module draws at",
+        "random, shapes and dtypes are compared. Written by `nox -s parity`.",
+        "",
+        f"**{summary}.**",
+        "",
+        "| module | inputs | errors | outputs | gradients | state dicts both ways | right |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for record in records:
+        right = "yes" if not record.kinds else "; ".join(f"{kind}: {count}" for kind, count in record.kinds.items())
+        if record.name in DIFFERENCES:
+            right += f" ({DIFFERENCES[record.name]})"
+        checks = record.checks
+        lines.append(
+            f"| `{record.name}` | {record.samples} | {record.errors} | {checks['output']} | {checks['gradients']} | "
+            f"{checks['state dict both ways']} | {right} |"
+        )
+    path.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

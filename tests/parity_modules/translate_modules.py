@@ -1,0 +1,65 @@
+"""Modules of PyTorch as modules of Candelabra, with all they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from translate import NotTranslatable, Translator, dtype_of
+
+from candelabra import nn
+
+
+class ModuleTranslator(Translator):
+    """Translates arguments that may hold modules and packed sequences as well."""
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.nn.utils.rnn.PackedSequence):
+            return nn.utils.rnn.PackedSequence(*(self(item) for item in value))
+        if isinstance(value, torch.nn.parameter.UninitializedTensorMixin):
+            return uninitialized(value)
+        if isinstance(value, torch.nn.Module):
+            return self.module(value)
+        return super().__call__(value)
+
+    def module(self, module: torch.nn.Module) -> Any:
+        """A module of the class of the same name with the same attributes, parameters, buffers and submodules."""
+        ours = own_class(type(module))
+        made = ours.__new__(ours)
+        nn.Module.__init__(made)
+        for name, value in vars(module).items():
+            if not name.startswith("_") and name != "training":
+                setattr(made, name, self(value))
+        made.training = module.training
+        for name, parameter in module._parameters.items():
+            made.register_parameter(name, None if parameter is None else self.parameter(parameter))
+        for name, buffer in module._buffers.items():
+            made.register_buffer(
+                name, None if buffer is None else self(buffer), persistent=name not in module._non_persistent_buffers_set
+            )
+        for name, child in module._modules.items():
+            made.add_module(name, None if child is None else self.module(child))
+        for name in ("_qkv_same_embed_dim", "_all_weights", "_flat_weights_names", "_reversed_padding_repeated_twice"):
+            if name in vars(module):
+                setattr(made, name, vars(module)[name])
+        return made
+
+    def parameter(self, parameter: torch.nn.Parameter) -> Any:
+        """A parameter with the same numbers."""
+        return nn.Parameter(self.tensor(parameter), requires_grad=parameter.requires_grad)
+
+
+def own_class(theirs: type) -> Any:
+    """Candelabra's class of the same name."""
+    ours = getattr(nn, theirs.__name__, None)
+    if ours is None:
+        ours = getattr(nn.modules.multihead_attention, theirs.__name__, None)
+    if ours is None:
+        raise NotTranslatable(f"there is no candelabra.nn.{theirs.__name__}")
+    return ours
+
+
+def uninitialized(value: Any) -> Any:
+    """A parameter or buffer without a shape."""
+    kind = getattr(nn, type(value).__name__)
+    return kind(value.requires_grad, dtype=dtype_of(value.dtype))
