@@ -115,6 +115,12 @@ STATES = {
     "AdamW": ({}, ["step", "exp_avg", "exp_avg_sq"]),
     "RMSprop": ({"momentum": 0.9, "centered": True}, ["step", "square_avg", "momentum_buffer", "grad_avg"]),
     "Adagrad": ({}, ["step", "sum"]),
+    "Adadelta": ({}, ["step", "square_avg", "acc_delta"]),
+    "Adamax": ({}, ["step", "exp_avg", "exp_inf"]),
+    "NAdam": ({}, ["step", "mu_product", "exp_avg", "exp_avg_sq"]),
+    "RAdam": ({}, ["step", "exp_avg", "exp_avg_sq"]),
+    "ASGD": ({}, ["step", "eta", "mu", "ax"]),
+    "Rprop": ({}, ["step", "prev", "step_size"]),
 }
 
 
@@ -132,6 +138,8 @@ def test_format_of_state_dicts(name):
         assert isinstance(value, candelabra.Tensor)
         if key == "step":
             assert value.shape == () and value.dtype == candelabra.float32 and value.item() == 2
+        elif key in ("mu_product", "eta", "mu"):
+            assert value.shape == () and value.dtype == candelabra.float64
         else:
             assert value.shape == (2,) and value.dtype == candelabra.float64
 
@@ -313,7 +321,13 @@ def z():
         (lambda: optim.Adagrad([z()], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
         (lambda: optim.Adam([z()], fused=True, foreach=True), RuntimeError, "`fused` and `foreach` cannot be `True` together."),
         (lambda: optim.Adam([z()], capturable=True), RuntimeError, "capturable=True is not supported"),
-        (lambda: optim.Adam([z()], differentiable=True), RuntimeError, "differentiable=True is not supported"),
+        (lambda: optim.Adam([z()], differentiable=True, fused=True), RuntimeError, "`fused` does not support `differentiable`"),
+        (
+            lambda: optim.Adam([z()], betas=(0.9, candelabra.tensor(0.9))),
+            ValueError,
+            "betas must be either both floats or both Tensors",
+        ),
+        (lambda: optim.Adam([z()], lr=candelabra.tensor(0.1), foreach=True), ValueError, "lr as a Tensor is not supported"),
         (
             lambda: optim.Adam([z().to(candelabra.complex64)], fused=True),
             RuntimeError,

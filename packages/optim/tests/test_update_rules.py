@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from update_rules import CONFIGURATIONS, RULES
+from update_rules import CONFIGURATIONS, PLAIN, RULES
 
 import candelabra
 from candelabra import optim
@@ -12,7 +12,7 @@ SHAPES = [(3, 4), (5,), (), (2, 0)]
 
 def path(name, fused):
     """The option that chooses the fused path (True), the plain one (False) or leaves the choice (None)."""
-    return {} if fused is None else {"foreach": fused} if name == "RMSprop" else {"fused": fused}
+    return {} if fused is None else {"foreach": fused} if name == "RMSprop" or name in PLAIN else {"fused": fused}
 
 
 def trajectory(name, options, starts, gradients, dtype=candelabra.float64):

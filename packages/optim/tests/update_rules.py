@@ -70,7 +70,119 @@ def adagrad(p, grads, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_v
     return p
 
 
-RULES = {"SGD": sgd, "Adam": adam, "AdamW": adamw, "RMSprop": rmsprop, "Adagrad": adagrad}
+def adadelta(p, grads, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, maximize=False):
+    p, v, u = p.copy(), 0, 0
+    for grad in grads:
+        if grad is None:
+            continue
+        g = (-grad if maximize else grad) + weight_decay * p
+        v = rho * v + (1 - rho) * g**2
+        step = np.sqrt(u + eps) / np.sqrt(v + eps) * g
+        u = rho * u + (1 - rho) * step**2
+        p = p - lr * step
+    return p
+
+
+def adamax(p, grads, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, maximize=False):
+    p, m, u, t = p.copy(), 0, 0, 0
+    for grad in grads:
+        if grad is None:
+            continue
+        t += 1
+        g = (-grad if maximize else grad) + weight_decay * p
+        m = betas[0] * m + (1 - betas[0]) * g
+        u = np.maximum(betas[1] * u, np.abs(g) + eps)
+        p = p - lr / (1 - betas[0] ** t) * m / u
+    return p
+
+
+def nadam(
+    p,
+    grads,
+    lr=2e-3,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0,
+    momentum_decay=4e-3,
+    decoupled_weight_decay=False,
+    maximize=False,
+):
+    p, m, v, t, product = p.copy(), 0, 0, 0, 1.0
+    for grad in grads:
+        if grad is None:
+            continue
+        t += 1
+        g = -grad if maximize else grad
+        if decoupled_weight_decay:
+            p = p - lr * weight_decay * p
+        else:
+            g = g + weight_decay * p
+        now = betas[0] * (1 - 0.5 * 0.96 ** (t * momentum_decay))
+        ahead = betas[0] * (1 - 0.5 * 0.96 ** ((t + 1) * momentum_decay))
+        product *= now
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        mean = ahead * m / (1 - product * ahead) + (1 - now) * g / (1 - product)
+        p = p - lr * mean / (np.sqrt(v / (1 - betas[1] ** t)) + eps)
+    return p
+
+
+def radam(p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, maximize=False):
+    p, m, v, t = p.copy(), 0, 0, 0
+    for grad in grads:
+        if grad is None:
+            continue
+        t += 1
+        g = -grad if maximize else grad
+        if decoupled_weight_decay:
+            p = p - lr * weight_decay * p
+        else:
+            g = g + weight_decay * p
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        mean = m / (1 - betas[0] ** t)
+        longest = 2 / (1 - betas[1]) - 1
+        length = longest - 2 * t * betas[1] ** t / (1 - betas[1] ** t)
+        if length > 5:
+            r = np.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
+            p = p - lr * mean * r * np.sqrt(1 - betas[1] ** t) / (np.sqrt(v) + eps)
+        else:
+            p = p - lr * mean
+    return p
+
+
+def asgd(p, grads, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, maximize=False):
+    p, eta, t = p.copy(), lr, 0
+    for grad in grads:
+        if grad is None:
+            continue
+        t += 1
+        g = (-grad if maximize else grad) + weight_decay * p
+        p = (1 - lambd * eta) * p - eta * g
+        eta = lr / (1 + lambd * lr * t) ** alpha
+    return p
+
+
+def rprop(p, grads, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), maximize=False):
+    p = p.copy()
+    size, before = np.full(p.shape, lr), np.zeros(p.shape)
+    for grad in grads:
+        if grad is None:
+            continue
+        g = -grad if maximize else grad.copy()
+        agreement = np.sign(g * before)
+        size = np.clip(size * np.select([agreement > 0, agreement < 0], [etas[1], etas[0]], 1.0), *step_sizes)
+        g = np.where(agreement < 0, 0.0, g)
+        p = p - np.sign(g) * size
+        before = g
+    return p
+
+
+#: Optimizers that have a fused operator.
+FUSED = {"SGD": sgd, "Adam": adam, "AdamW": adamw, "RMSprop": rmsprop, "Adagrad": adagrad}
+#: Optimizers made of ordinary operators, which step each element by itself.
+PLAIN = {"Adadelta": adadelta, "Adamax": adamax, "NAdam": nadam, "RAdam": radam, "ASGD": asgd, "Rprop": rprop}
+RULES = FUSED | PLAIN
 
 #: Names of optimizers with options.
 CONFIGURATIONS = [
@@ -92,4 +204,18 @@ CONFIGURATIONS = [
     ("Adagrad", {}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.3}),
     ("Adagrad", {"lr": 0.1, "eps": 1e-3, "maximize": True}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.05, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.05, "betas": (0.8, 0.9), "momentum_decay": 0.1, "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {}),
+    ("RAdam", {"lr": 0.05, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
+    ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.05, "lambd": 0.1, "alpha": 0.5, "t0": 20, "weight_decay": 0.1, "maximize": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.5), "maximize": True}),
 ]

@@ -7,7 +7,8 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr
+from .fused import FusedOptimizer
+from .stepping import add_quotient_, as_real, check_lr, number
 
 
 class Adagrad(FusedOptimizer):
@@ -29,7 +30,7 @@ class Adagrad(FusedOptimizer):
     foreach, fused
         ``fused=True`` insists on the operator ``fused_adagrad_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
     differentiable
-        Not supported; True raises RuntimeError.
+        Record the step, so that gradients go back through it; it takes ordinary operators.
 
     Examples
     --------
@@ -118,10 +119,12 @@ class Adagrad(FusedOptimizer):
                 grad = -grad
             if group["weight_decay"] != 0:
                 grad = grad.add(parameter, alpha=group["weight_decay"])
-            lr = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            lr = number(group["lr"], group) / (1 + (step - 1) * group["lr_decay"])
             total = as_real(state["sum"])
             total.addcmul_(grad, grad, value=1)
-            parameter.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+            root = total.sqrt()
+            root = root.add(group["eps"]) if group["differentiable"] else root.add_(group["eps"])
+            add_quotient_(parameter, grad, root, -lr)
 
 
 __all__ = ["Adagrad"]

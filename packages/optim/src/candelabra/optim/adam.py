@@ -8,7 +8,8 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr
+from .fused import FusedOptimizer
+from .stepping import add_quotient_, as_real, check_adam_options, number
 
 
 class Adam(FusedOptimizer):
@@ -29,8 +30,10 @@ class Adam(FusedOptimizer):
         Climb instead of descend.
     foreach, fused
         ``fused=True`` insists on the operator ``fused_adam_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
-    capturable, differentiable
+    capturable
         Not supported; True raises RuntimeError.
+    differentiable
+        Record the step, so that gradients go back through it; it takes ordinary operators.
 
     Raises
     ------
@@ -66,14 +69,10 @@ class Adam(FusedOptimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_lr(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        for place in (0, 1):
-            if not 0.0 <= betas[place] < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {place}: {betas[place]}")
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_adam_options(lr, betas, eps, weight_decay)
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        betas = _as_numbers(betas, foreach, capturable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -129,7 +128,8 @@ class Adam(FusedOptimizer):
                 state["step"] = step
 
     def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
-        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
+        lr, weight_decay = number(group["lr"], group), float(group["weight_decay"])
+        recorded = group["differentiable"]
         beta1, beta2 = (float(beta) for beta in group["betas"])
         for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
             step = state["step"] = state["step"] + 1
@@ -145,9 +145,23 @@ class Adam(FusedOptimizer):
             square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
             if group["amsgrad"]:
                 largest = as_real(state["max_exp_avg_sq"])
-                square = largest.copy_(candelabra.maximum(largest, square))
+                square = largest.copy_(candelabra.maximum(largest.clone() if recorded else largest, square))
             denominator = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
-            parameter.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
+            add_quotient_(parameter, mean, denominator, -lr / (1 - beta1**step))
+
+
+def _as_numbers(betas: Any, foreach: bool | None, capturable: bool) -> tuple[float, float]:
+    """The two shares as numbers; they may come as tensors, both of them."""
+    tensors = [isinstance(beta, Tensor) for beta in betas]
+    if tensors[0] != tensors[1]:
+        raise ValueError("betas must be either both floats or both Tensors")
+    for place, beta in enumerate(betas):
+        if isinstance(beta, Tensor):
+            if foreach and not capturable:
+                raise ValueError(f"betas[{place}] as a Tensor is not supported for capturable=False and foreach=True")
+            if beta.numel() != 1:
+                raise ValueError(f"Tensor betas[{place}] must be 1-element")
+    return (float(betas[0]), float(betas[1])) if any(tensors) else betas
 
 
 __all__ = ["Adam"]

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import candelabra
-from candelabra import Tensor, enable_grad, no_grad, ops
+from candelabra import Tensor, enable_grad, ops
 
-from .optimizer import Optimizer
+from .stepping import SteppedOptimizer, as_real, recording
 
 
-class FusedOptimizer(Optimizer):
+class FusedOptimizer(SteppedOptimizer):
     """An optimizer with a fused operator, and a plain path for devices without a kernel for it.
 
     Parameters are stepped by buckets: those of one group on one device and of one dtype. The option `fused` of a group says which path
-    is taken: True insists on the kernel, False on the plain path, None takes the kernel where there is one.
+    is taken: True insists on the kernel, False on the plain path, None takes the kernel where there is one. Where a group is
+    ``differentiable`` the plain path is taken and recorded.
     """
 
     #: Name of the operator in candelabra.ops.
     _operator_name: str
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
-        check_options(type(self).__name__, defaults)
         self._operator = getattr(ops, self._operator_name)
         self._plans: dict[int, _Plan] = {}
         super().__init__(params, defaults)
@@ -31,23 +30,6 @@ class FusedOptimizer(Optimizer):
         super().__setstate__(state)
         self._operator = getattr(ops, self._operator_name)
         self._plans = {}
-        for group in self.param_groups:
-            for name, default in self.defaults.items():
-                group.setdefault(name, default)
-            if group.get("capturable"):
-                group["capturable"] = False  # of a run of PyTorch that was captured; it changes no number
-            check_options(type(self).__name__, group)
-        for parameter_state in self.state.values():
-            # PyTorch counts in tensors; here a count is a number until it is saved.
-            if "step" in parameter_state:
-                parameter_state["step"] = int(parameter_state["step"])
-
-    def _state_out(self, state: Any) -> Any:
-        if "step" not in state:
-            return state
-        device = next((value.device for value in state.values() if isinstance(value, Tensor)), None)
-        step = candelabra.tensor(float(state["step"]), dtype=candelabra.float32, device=device)
-        return {name: step if name == "step" else value for name, value in state.items()}
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change the parameters that have a gradient.
@@ -96,7 +78,9 @@ class FusedOptimizer(Optimizer):
             if kernel and self._may_fuse(group):
                 self._step_fused(group, active, grads)
             else:
-                with no_grad():
+                with recording(group):
+                    if group.get("differentiable"):
+                        self._fresh_states(active)
                     self._step_plain(group, *_as_real(active, grads))
 
     def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
@@ -109,12 +93,13 @@ class FusedOptimizer(Optimizer):
 
     def _may_fuse(self, group: dict[str, Any]) -> bool:
         fused = group.get("fused")
+        if group.get("differentiable"):
+            return False
         return fused if fused is not None else group.get("foreach") is not False
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        check_options(type(self).__name__, group)
         if group.get("fused"):
             for parameter in group["params"]:
                 if not has_kernel(self._operator, parameter):
@@ -173,27 +158,4 @@ def _as_real(params: list[Tensor], grads: list[Tensor]) -> tuple[list[Tensor], l
     if not params[0].is_complex():
         return params, grads, params
     # Real and imaginary part are stepped as two real numbers, as in PyTorch.
-    return [as_real(p.detach()) for p in params], [as_real(g) for g in grads], params
-
-
-def as_real(tensor: Tensor) -> Tensor:
-    """A complex tensor as a real one with one more dimension, sharing memory; a real one as it is."""
-    return candelabra.view_as_real(tensor) if tensor.is_complex() else tensor
-
-
-def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raise for options of PyTorch's optimizers that mean something else than speed and are not there."""
-    if options.get("differentiable"):
-        raise RuntimeError(f"{name}: differentiable=True is not supported; steps are never recorded")
-    if options.get("capturable"):
-        raise RuntimeError(f"{name}: capturable=True is not supported, as steps are not captured in graphs; leave it out")
-    if options.get("fused") and options.get("foreach"):
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def check_lr(lr: Any) -> None:
-    """Raise for a learning rate that is negative or a tensor of several elements."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    if not float(lr) >= 0.0:
-        raise ValueError(f"Invalid learning rate: {lr}")
+    return [as_real(p) for p in params], [as_real(g) for g in grads], params

@@ -12,7 +12,7 @@ from typing import Any
 from candelabra import Tensor
 
 from . import hooks
-from .hooks import RemovableHandle
+from .hooks import RemovableHandle, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 
 class _Required:
@@ -322,7 +322,7 @@ def _cast(parameter: Tensor, value: Any, key: Any) -> Any:
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()
-        if parameter.is_floating_point() or parameter.is_complex():
+        if parameter.is_floating_point():  # of a complex parameter some states are real
             return value.detach().to(dtype=parameter.dtype, device=parameter.device, copy=True)
         return value.detach().to(device=parameter.device, copy=True)
     if isinstance(value, dict):
@@ -332,4 +332,4 @@ def _cast(parameter: Tensor, value: Any, key: Any) -> Any:
     return value
 
 
-__all__ = ["Optimizer", "required"]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]

@@ -7,7 +7,8 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr
+from .fused import FusedOptimizer
+from .stepping import add_quotient_, add_scaled_, as_real, check_lr, number
 
 
 class RMSprop(FusedOptimizer):
@@ -27,8 +28,10 @@ class RMSprop(FusedOptimizer):
         Climb instead of descend.
     foreach
         ``foreach=False`` takes ordinary operators where there is a fused one.
-    capturable, differentiable
+    capturable
         Not supported; True raises RuntimeError.
+    differentiable
+        Record the step, so that gradients go back through it; it takes ordinary operators.
 
     Examples
     --------
@@ -116,7 +119,7 @@ class RMSprop(FusedOptimizer):
             state["step"] += 1
 
     def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
-        lr, alpha, momentum = float(group["lr"]), group["alpha"], group["momentum"]
+        lr, alpha, momentum = number(group["lr"], group), group["alpha"], group["momentum"]
         for parameter, grad, state in zip(params, grads, self._states(group, owners), strict=True):
             state["step"] += 1
             if group["maximize"]:
@@ -128,15 +131,16 @@ class RMSprop(FusedOptimizer):
             if group["centered"]:
                 mean = as_real(state["grad_avg"])
                 mean.lerp_(grad, 1 - alpha)
-                denominator = square.addcmul(mean, mean, value=-1).sqrt_().add_(group["eps"])
+                root = square.addcmul(mean, mean, value=-1).sqrt()
             else:
-                denominator = square.sqrt().add_(group["eps"])
+                root = square.sqrt()
+            root = root.add(group["eps"]) if group["differentiable"] else root.add_(group["eps"])
             if momentum > 0:
                 buffer = as_real(state["momentum_buffer"])
-                buffer.mul_(momentum).addcdiv_(grad, denominator)
-                parameter.add_(buffer, alpha=-lr)
+                buffer.mul_(momentum).addcdiv_(grad, root)
+                add_scaled_(parameter, buffer, -lr)
             else:
-                parameter.addcdiv_(grad, denominator, value=-lr)
+                add_quotient_(parameter, grad, root, -lr)
 
 
 __all__ = ["RMSprop"]

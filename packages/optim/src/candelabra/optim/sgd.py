@@ -7,7 +7,8 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .fused import FusedOptimizer, as_real, check_lr
+from .fused import FusedOptimizer
+from .stepping import add_scaled_, as_real, check_lr, number
 
 
 class SGD(FusedOptimizer):
@@ -29,6 +30,8 @@ class SGD(FusedOptimizer):
         Climb instead of descend.
     foreach, fused
         ``fused=True`` insists on the operator ``fused_sgd_``, ``fused=False`` or ``foreach=False`` on ordinary operators.
+    differentiable
+        Record the step, so that gradients go back through it; it takes ordinary operators.
 
     Raises
     ------
@@ -110,7 +113,7 @@ class SGD(FusedOptimizer):
             state[params[place]]["momentum_buffer"] = buffers[place]
 
     def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
-        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
+        lr, weight_decay = number(group["lr"], group), float(group["weight_decay"])
         momentum = group["momentum"]
         for parameter, grad, owner in zip(params, grads, owners, strict=True):
             if group["maximize"]:
@@ -127,7 +130,7 @@ class SGD(FusedOptimizer):
                     buffer = as_real(kept)
                     buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
                 grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-            parameter.add_(grad, alpha=-lr)
+            add_scaled_(parameter, grad, -lr)
 
 
 __all__ = ["SGD"]

@@ -1,0 +1,93 @@
+"""Adamax: Adam with the largest gradient instead of the mean square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .plain import PlainOptimizer, directed
+from .stepping import add_quotient_, check_adam_options, number
+
+
+class Adamax(PlainOptimizer):
+    """Adamax: steps scaled by a running mean of the gradient and its largest value of late.
+
+    ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``u = max(beta2 * u, |g| + eps)``,
+    ``p = p - lr / (1 - beta1^t) * m / u``. Source: Kingma and Ba, 2014, section 7.1.
+
+    Parameters
+    ----------
+    params
+        Tensors, or dicts of groups; see `Optimizer`.
+    lr, betas, eps, weight_decay
+        As above.
+    foreach
+        Changes nothing but speed elsewhere; accepted.
+    maximize
+        Climb instead of descend.
+    differentiable
+        Record the step, so that gradients go back through it.
+    capturable
+        Not supported; True raises RuntimeError.
+
+    Raises
+    ------
+    ValueError
+        When an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> weight = candelabra.tensor([1.0, 2.0])
+    >>> weight.grad = candelabra.tensor([0.5, -50.0])
+    >>> optim.Adamax([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 2.1000])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_adam_options(lr, betas, eps, weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": candelabra.zeros_like(parameter), "exp_inf": candelabra.zeros_like(parameter)}
+
+    def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
+        beta1, beta2 = group["betas"]
+        state["step"] += 1
+        grad = directed(grad, parameter, group["maximize"], group["weight_decay"])
+        mean, largest = state["exp_avg"], state["exp_inf"]
+        mean.lerp_(grad, 1 - beta1)
+        if group["differentiable"]:
+            largest.copy_(candelabra.maximum(largest * beta2, grad.abs() + group["eps"]))
+        else:
+            candelabra.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"]), out=largest)
+        add_quotient_(parameter, mean, largest, -number(group["lr"], group) / (1 - beta1 ** state["step"]))
+
+
+__all__ = ["Adamax"]

@@ -1,0 +1,99 @@
+"""Averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .plain import PlainOptimizer, directed
+from .stepping import check_lr
+
+
+class ASGD(PlainOptimizer):
+    """Gradient descent with a falling rate, and beside the parameters (in the state, as ``ax``) their mean over the steps.
+
+    ``g = grad + weight_decay * p``, ``p = p * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (p - ax)``; then
+    ``eta = lr / (1 + lambd * lr * t)^alpha`` and ``mu = 1 / max(1, t - t0)``. Source: Polyak and Juditsky, 1992.
+
+    Parameters
+    ----------
+    params
+        Tensors, or dicts of groups; see `Optimizer`.
+    lr, lambd, alpha, t0, weight_decay
+        As above; averaging starts at step `t0`.
+    foreach
+        Changes nothing but speed elsewhere; accepted.
+    maximize
+        Climb instead of descend.
+    differentiable
+        Record the step, so that gradients go back through it.
+    capturable
+        Not supported; True raises RuntimeError.
+
+    Raises
+    ------
+    ValueError
+        When an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> weight = candelabra.tensor([1.0])
+    >>> weight.grad = candelabra.tensor([4.0])
+    >>> optim.ASGD([weight], lr=0.1, lambd=0.0).step()
+    >>> weight
+    tensor([0.6000])
+    """
+
+    _numbers = ("step", "eta", "mu")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
+        return {"step": 0, "eta": float(group["lr"]), "mu": 1.0, "ax": candelabra.zeros_like(parameter)}
+
+    def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
+        lr, lambd = float(group["lr"]), group["lambd"]
+        step = state["step"] = state["step"] + 1
+        grad = directed(grad, parameter, group["maximize"], group["weight_decay"])
+        eta, mu, mean = state["eta"], state["mu"], state["ax"]
+        parameter.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
+        if mu == 1:
+            mean.copy_(parameter)
+        else:
+            mean.lerp_(parameter, mu)
+        state["eta"] = lr / (1 + lambd * lr * step) ** group["alpha"]
+        state["mu"] = 1 / max(1, step - group["t0"])
+
+
+__all__ = ["ASGD"]

@@ -1,0 +1,121 @@
+"""A line search to the strong Wolfe conditions. Source: Nocedal and Wright, Numerical Optimization, 2006, algorithms 3.5 and 3.6."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from candelabra import Tensor
+
+
+class Point(NamedTuple):
+    """A place on the line: how far, the loss there, its gradient, and the slope along the line."""
+
+    t: Any
+    loss: float
+    grad: Tensor
+    slope: float
+
+
+def cubic_minimum(one: Point, two: Point, bounds: tuple[float, float] | None = None) -> float:
+    """Where the cubic through two points with their slopes is least (Nocedal and Wright, 3.59), kept within bounds; their middle where it has no minimum."""
+    left, right = (one, two) if one.t <= two.t else (two, one)
+    low, high = bounds if bounds is not None else (left.t, right.t)
+    d1 = one.slope + two.slope - 3 * (one.loss - two.loss) / (one.t - two.t)
+    square = d1 * d1 - one.slope * two.slope
+    if not square >= 0:
+        return (low + high) / 2.0
+    d2 = math.sqrt(square)
+    below = right.slope - left.slope + 2 * d2
+    share = (right.slope + d2 - d1) / below if below else math.inf
+    return min(max(right.t - (right.t - left.t) * share, low), high)
+
+
+def strong_wolfe(
+    evaluate: Callable[[float], tuple[float, Tensor, float]],
+    start: Point,
+    t: float,
+    largest: float,
+    max_evaluations: int,
+    tolerance_change: float = 1e-9,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+) -> tuple[Point, int]:
+    """Go along a line until the loss has fallen enough and the slope is flat enough.
+
+    Parameters
+    ----------
+    evaluate
+        From a distance to the loss, the gradient and the slope there.
+    start
+        The point at distance 0, where the slope is negative.
+    t
+        The distance to try first.
+    largest
+        The largest entry of the direction: a bracket shorter than `tolerance_change` over it is not divided.
+    max_evaluations
+        How many times the bracket is moved or divided at most.
+    tolerance_change
+        See `largest`.
+    c1, c2
+        The constants of the conditions: ``loss <= start.loss + c1 t start.slope`` and ``|slope| <= c2 |start.slope|``.
+
+    Returns
+    -------
+    Point, int
+        The point found, and how many times `evaluate` was called.
+    """
+
+    def too_high(point: Point) -> bool:
+        return point.loss > start.loss + c1 * point.t * start.slope
+
+    def flat(point: Point) -> bool:
+        return abs(point.slope) <= -c2 * start.slope
+
+    point, before = Point(t, *evaluate(t)), start
+    evaluations, rounds = 1, 0
+    while rounds < max_evaluations:  # outwards, until a minimum lies between the last two points
+        if too_high(point) or (rounds > 1 and point.loss >= before.loss):
+            break
+        if flat(point):
+            return point, evaluations
+        if point.slope >= 0:
+            break
+        bounds = (point.t + 0.01 * (point.t - before.t), point.t * 10)
+        t = cubic_minimum(before, point, bounds)
+        before, point = point, Point(t, *evaluate(t))
+        evaluations += 1
+        rounds += 1
+    else:
+        before = start
+    low, high = (before, point) if before.loss <= point.loss else (point, before)
+    stuck = False
+    while rounds < max_evaluations:  # inwards
+        width = abs(high.t - low.t)
+        if width * largest < tolerance_change:
+            break
+        t = cubic_minimum(low, high)
+        left, right = min(low.t, high.t), max(low.t, high.t)
+        margin = 0.1 * (right - left)
+        if min(right - t, t - left) < margin:
+            # Near an end: allowed once, then (or at the very end) moved inwards.
+            if stuck or t >= right or t <= left:
+                t = right - margin if abs(t - right) < abs(t - left) else left + margin
+                stuck = False
+            else:
+                stuck = True
+        else:
+            stuck = False
+        point = Point(t, *evaluate(t))
+        evaluations += 1
+        rounds += 1
+        if too_high(point) or point.loss >= low.loss:
+            low, high = (low, point) if low.loss <= point.loss else (point, low)
+            continue
+        if flat(point):
+            return point, evaluations
+        if point.slope * (high.t - low.t) >= 0:
+            high = low
+        low = point
+    return low, evaluations

@@ -1,0 +1,114 @@
+"""NAdam: Adam with Nesterov's momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .plain import PlainOptimizer, directed
+from .stepping import add_quotient_, check_adam_options, number
+
+
+class NAdam(PlainOptimizer):
+    """NAdam: Adam that looks one step ahead, with a momentum that grows to beta1.
+
+    ``mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2)``, ``m`` and ``v`` as in `Adam`,
+    ``M = (1 - mu_t) * g / (1 - mu_1 ... mu_t) + mu_{t+1} * m / (1 - mu_1 ... mu_{t+1})``,
+    ``p = p - lr * M / (sqrt(v / (1 - beta2^t)) + eps)``. With `decoupled_weight_decay` the decay is ``p = p * (1 - lr * weight_decay)``
+    instead of a part of g. Source: Dozat, 2016.
+
+    Parameters
+    ----------
+    params
+        Tensors, or dicts of groups; see `Optimizer`.
+    lr, betas, eps, weight_decay, momentum_decay, decoupled_weight_decay
+        As above.
+    foreach
+        Changes nothing but speed elsewhere; accepted.
+    maximize
+        Climb instead of descend.
+    capturable
+        Not supported; True raises RuntimeError.
+    differentiable
+        Record the step, so that gradients go back through it.
+
+    Raises
+    ------
+    ValueError
+        When an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> weight = candelabra.tensor([1.0])
+    >>> weight.grad = candelabra.tensor([4.0])
+    >>> optim.NAdam([weight], lr=0.1).step()
+    >>> bool(weight < 1)
+    True
+    """
+
+    _numbers = ("step", "mu_product")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_adam_options(lr, betas, eps, weight_decay)
+        if not momentum_decay >= 0.0:
+            raise ValueError(f"Invalid momentum_decay value: {momentum_decay}")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
+        return {
+            "step": 0,
+            "mu_product": 1.0,
+            "exp_avg": candelabra.zeros_like(parameter),
+            "exp_avg_sq": candelabra.zeros_like(parameter),
+        }
+
+    def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
+        beta1, beta2 = group["betas"]
+        lr, decay = number(group["lr"], group), group["weight_decay"]
+        step = state["step"] = state["step"] + 1
+        decoupled = group["decoupled_weight_decay"]
+        if decoupled and decay != 0:
+            parameter.mul_(1 - lr * decay)
+        grad = directed(grad, parameter, group["maximize"], 0 if decoupled else decay)
+        now, ahead = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        product = state["mu_product"] = state["mu_product"] * now
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        root = square.div(1 - beta2**step)
+        root = root.sqrt().add(group["eps"]) if group["differentiable"] else root.sqrt_().add_(group["eps"])
+        add_quotient_(parameter, grad, root, -lr * ((1 - now) / (1 - product)))
+        add_quotient_(parameter, mean, root, -lr * (ahead / (1 - product * ahead)))
+
+
+__all__ = ["NAdam"]

@@ -1,0 +1,109 @@
+"""RAdam: Adam with rectified steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .plain import PlainOptimizer, directed
+from .stepping import add_quotient_, add_scaled_, check_adam_options, number
+
+
+class RAdam(PlainOptimizer):
+    """RAdam: Adam whose first steps, when the mean of squares rests on few gradients, are those of momentum.
+
+    ``m`` and ``v`` as in `Adam`; ``rho_inf = 2 / (1 - beta2) - 1``, ``rho = rho_inf - 2 * t * beta2^t / (1 - beta2^t)``. Where
+    ``rho > 5`` the step of Adam is taken times ``sqrt((rho - 4) (rho - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho))``, with eps added
+    to ``sqrt(v)``; else ``p = p - lr * m / (1 - beta1^t)``. With `decoupled_weight_decay` the decay is ``p = p * (1 - lr * weight_decay)``
+    instead of a part of the gradient. Source: Liu et al., 2019.
+
+    Parameters
+    ----------
+    params
+        Tensors, or dicts of groups; see `Optimizer`.
+    lr, betas, eps, weight_decay, decoupled_weight_decay
+        As above.
+    foreach
+        Changes nothing but speed elsewhere; accepted.
+    maximize
+        Climb instead of descend.
+    capturable
+        Not supported; True raises RuntimeError.
+    differentiable
+        Record the step, so that gradients go back through it.
+
+    Raises
+    ------
+    ValueError
+        When an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> weight = candelabra.tensor([1.0])
+    >>> weight.grad = candelabra.tensor([4.0])
+    >>> optim.RAdam([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.6000])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_adam_options(lr, betas, eps, weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": candelabra.zeros_like(parameter), "exp_avg_sq": candelabra.zeros_like(parameter)}
+
+    def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
+        beta1, beta2 = group["betas"]
+        lr, decay = number(group["lr"], group), group["weight_decay"]
+        step = state["step"] = state["step"] + 1
+        decoupled = group["decoupled_weight_decay"]
+        if decoupled and decay != 0:
+            parameter.mul_(1 - lr * decay)
+        grad = directed(grad, parameter, group["maximize"], 0 if decoupled else decay)
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        missing = 1 - beta2**step  # the share of v that its start takes away
+        most = 2 / (1 - beta2) - 1
+        length = most - 2 * step * beta2**step / missing
+        rate = -lr / (1 - beta1**step)
+        if length <= 5:
+            add_scaled_(parameter, mean, rate)
+            return
+        rectified = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
+        root = square.sqrt()
+        root = root.add(group["eps"]) if group["differentiable"] else root.add_(group["eps"])
+        add_quotient_(parameter, mean, root, rate * (rectified * math.sqrt(missing)))
+
+
+__all__ = ["RAdam"]

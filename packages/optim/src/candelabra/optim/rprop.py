@@ -1,0 +1,101 @@
+"""Resilient backpropagation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+
+from .plain import PlainOptimizer, directed
+from .stepping import check_lr
+
+
+class Rprop(PlainOptimizer):
+    """Rprop: steps of which only the sign comes from the gradient, and whose size grows as long as the sign stays.
+
+    Where the gradient has the sign that it had before, the size of the step is multiplied by the larger of `etas`; where the sign has
+    changed, by the smaller one, and no step is taken this time; ``p = p - sign(grad) * size``. Source: Riedmiller and Braun, 1993, in the
+    form without going back ("iRprop-", Igel and Hüsken, 2000).
+
+    Parameters
+    ----------
+    params
+        Tensors, or dicts of groups; see `Optimizer`.
+    lr
+        The size of the first step.
+    etas
+        By how much sizes shrink and grow.
+    step_sizes
+        The smallest and the largest size.
+    capturable
+        Not supported; True raises RuntimeError.
+    foreach
+        Changes nothing but speed elsewhere; accepted.
+    maximize
+        Climb instead of descend.
+    differentiable
+        Record the step, so that gradients go back through it.
+
+    Raises
+    ------
+    ValueError
+        When an option is out of range.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import optim
+    >>> weight = candelabra.tensor([1.0, 2.0])
+    >>> weight.grad = candelabra.tensor([0.5, -50.0])
+    >>> optim.Rprop([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 2.1000])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
+        lr = float(group["lr"])
+        size = complex(lr, lr) if parameter.is_complex() else lr
+        return {"step": 0, "prev": candelabra.zeros_like(parameter), "step_size": candelabra.full_like(parameter, size)}
+
+    def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
+        shrink, grow = group["etas"]
+        state["step"] += 1
+        grad = directed(grad, parameter, group["maximize"], 0)
+        before, size = state["prev"], state["step_size"]
+        agreement = (grad * before).detach()
+        turned = agreement < 0
+        factor = candelabra.ones_like(size).masked_fill_(turned, shrink).masked_fill_(agreement > 0, grow)
+        size.mul_(factor).clamp_(*group["step_sizes"])
+        grad = grad.masked_fill(turned, 0)
+        parameter.addcmul_(grad.sign(), size, value=-1)
+        before.copy_(grad)
+
+
+__all__ = ["Rprop"]
