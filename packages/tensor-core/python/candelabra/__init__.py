@@ -44,6 +44,7 @@ from .grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inferenc
 from .layout import layout, strided
 from .numeric_info import finfo, iinfo
 from .printing import set_printoptions
+from .settings import *
 from .version import __version__
 
 UntypedStorage = Storage

@@ -144,8 +144,8 @@ def type_(self: Tensor, dtype: dtype | None = None, non_blocking: bool = False) 
 
     Parameters
     ----------
-    dtype : dtype or str, optional
-        What to convert to.
+    dtype : dtype, str or tensor type, optional
+        What to convert to: ``candelabra.int64``, ``"candelabra.LongTensor"`` or ``candelabra.LongTensor``.
     non_blocking : bool
         Accepted for PyTorch's sake.
 
@@ -157,19 +157,22 @@ def type_(self: Tensor, dtype: dtype | None = None, non_blocking: bool = False) 
     """
     if dtype is None:
         where = "" if self.device.type == "cpu" else f"{self.device.type}."
-        return f"candelabra.{where}{_TYPE_NAMES[self.dtype]}Tensor"
+        return f"candelabra.{where}{TYPE_NAMES[self.dtype]}Tensor"
+    if hasattr(dtype, "device_type"):  # candelabra.LongTensor and its relatives
+        return to(self, dtype=dtype.dtype, device=dtype.device_type)
     if isinstance(dtype, str):
         wanted = dtype.rpartition(".")[2]
-        for known, name in _TYPE_NAMES.items():
+        for known, name in TYPE_NAMES.items():
             if wanted in (f"{name}Tensor", known.name):
                 return to(self, known)
         raise ValueError(f"invalid type: '{dtype}'")
     return to(self, dtype)
 
 
-_TYPE_NAMES = {
+TYPE_NAMES = {
     _C.bool: "Bool", _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int", _C.int64: "Long", _C.float16: "Half",
     _C.bfloat16: "BFloat16", _C.float32: "Float", _C.float64: "Double", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
+    _C.uint16: "UInt16", _C.uint32: "UInt32", _C.uint64: "UInt64",
 }  # fmt: skip
 
 
