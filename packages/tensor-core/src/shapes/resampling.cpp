@@ -170,7 +170,7 @@ Dims padded_sizes(Call& call, std::span<const int64_t> from, int list, int mode)
 // pad_edges(self, padding, mode)
 void pad_edges(Call& call) {
   Dims sizes = padded_sizes(call, call.tensor(0).sizes, 1, 2);
-  if (call.ints(1).size() == 4) {
+  if (call.ints(1).size() == 4 && !is(call, 2, "circular")) {
     add_like(call, 0, std::move(sizes));
   } else {
     call.make_contiguous(0);
@@ -190,7 +190,7 @@ void pad_edges_backward(Call& call) {
   check(grad.sizes == expected, PyExc_RuntimeError, "pad_edges_backward(): expected grad of shape ", shown(expected), ", but got ",
         shown(grad.sizes));
   if (!is_floating(grad.dtype) && !is_complex(grad.dtype)) not_implemented(call, grad.dtype);
-  if (call.ints(2).size() == 4) {
+  if (call.ints(2).size() == 4 && !is(call, 3, "circular")) {
     add_like(call, 0, from);
   } else {
     call.make_contiguous(0);

@@ -1,6 +1,6 @@
 """Reading and writing at positions given by tensors. Indices are int64 when a kernel sees them, and it checks each of them."""
 
-from .declaration import COMPOSITE, DATA_DEPENDENT, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, document, operator
+from .declaration import COMPOSITE, DATA_DEPENDENT, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, NUMBERS, document, operator
 
 _RAISES = "IndexError: where a position is out of range"
 # gather and scatter raise another type than the rest, as in PyTorch.
@@ -37,6 +37,19 @@ operator(
         ">>> candelabra.scatter_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
         input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
         src="Tensor: what is added, of the dtype of `input`", returns=_COPY, raises=_RAISES_RUNTIME,
+    ),
+)  # fmt: skip
+operator(
+    "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    shape="scatter_reduce", tags=INPLACE | COMPOSITE,
+    doc=document(
+        "Combine the elements of `src` that go to one position of `input`.",
+        ">>> zeros, index = candelabra.zeros(2), candelabra.tensor([0, 0, 1])\n"
+        ">>> candelabra.scatter_reduce(zeros, 0, index, candelabra.tensor([1.0, 2.0, 3.0]), \"sum\")\ntensor([3., 3.])",
+        input=_INPUT, dim=_DIM, index="Tensor: positions of dtype int64, of as many dimensions as `input`",
+        src="Tensor: what is combined, of the dtype of `input`", reduce='str: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``',
+        include_self="bool: whether the elements of `input` take part", returns=_COPY, raises=_RAISES_RUNTIME,
+        notes="Means of whole numbers are rounded down. Positions that `index` does not name keep what they have.",
     ),
 )  # fmt: skip
 operator(
@@ -158,5 +171,41 @@ operator(
         ">>> candelabra.ops.embedding_backward(candelabra.ones(3, 1), candelabra.tensor([1, 0, 1]), 2)\ntensor([[1.],\n        [2.]])",
         grad="Tensor: the gradient of the result", indices="Tensor: row numbers", num_weights="int: the number of rows",
         padding_idx="int: a row that gets no gradient; -1 for none", returns="Tensor: of shape (num_weights, features)",
+    ),
+)  # fmt: skip
+_BAGS = {
+    "indices": "Tensor: row numbers, one-dimensional",
+    "mode": 'str: ``"sum"``, ``"mean"`` or ``"max"``',
+    "per_sample_weights": "Tensor or None: a factor for each index",
+    "scale_grad_by_freq": "bool: whether the gradient of a row is divided by how often it was looked up",
+    "padding_idx": "int: a row that is in no bag; -1 for none",
+}
+operator(
+    "embedding_bag_forward(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, bool scale_grad_by_freq,"
+    " bool include_last_offset, int padding_idx) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
+    shape="embedding_bag_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute sums, means or largest values of bags of rows.",
+        ">>> table = candelabra.tensor([[1.0], [2.0]])\n"
+        ">>> bags = candelabra.ops.embedding_bag_forward(table, candelabra.tensor([0, 1, 1]), candelabra.tensor([0, 2]), \"sum\", None, False, False, -1)\n"
+        ">>> bags.output\ntensor([[3.],\n        [2.]])",
+        weight="Tensor: of shape (rows, features)", offsets="Tensor: where each bag begins", **_BAGS,
+        include_last_offset="bool: whether the last offset is the end of the last bag",
+        returns="(output, offset2bag, bag_size, max_indices): of shape (bags, features); the bag of each index; the sizes of the bags, zeros "
+        "for sums; the row that each largest value is of", raises="RuntimeError: where an index is no row", out="",
+    ),
+)  # fmt: skip
+operator(
+    "embedding_bag_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, int num_weights, str mode,"
+    " Tensor? per_sample_weights, bool scale_grad_by_freq, int padding_idx) -> Tensor",
+    shape="embedding_bag_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradient of bags of rows with regard to the rows.",
+        ">>> one, none = candelabra.ones(1, 1), candelabra.zeros(1, dtype=candelabra.int64)\n"
+        ">>> candelabra.ops.embedding_bag_backward(one, none, none, none, none, 2, \"sum\", None, False, -1)\n"
+        "tensor([[1.],\n        [0.]])",
+        grad="Tensor: the gradient of the result", offset2bag="Tensor: the second result", bag_size="Tensor: the third",
+        max_indices="Tensor: the fourth", num_weights="int: the number of rows", **_BAGS, returns="Tensor: of shape (num_weights, features)",
+        out="",
     ),
 )  # fmt: skip

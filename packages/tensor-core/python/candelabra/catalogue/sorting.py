@@ -1,6 +1,6 @@
 """Sorting and selection along one dimension. NaN counts as larger than every number."""
 
-from .declaration import document, operator
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 operator(
     "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)", shape="sort",
@@ -21,5 +21,18 @@ operator(
         largest="bool: the largest, or else the smallest", sorted="bool: whether they must be in order",
         returns="(values, indices): with size `k` in that dimension; indices are int64",
         raises="RuntimeError: where `k` is larger than the dimension", out="",
+    ),
+)  # fmt: skip
+operator(
+    "bisect(Tensor sorted_sequence, Tensor values, bool right, bool out_int32, Tensor? sorter) -> Tensor",
+    shape="bisect", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Return where values belong in sorted sequences so that they stay sorted.",
+        ">>> candelabra.ops.bisect(candelabra.tensor([1, 3, 5]), candelabra.tensor([3, 6]), False, False, None)\ntensor([1, 3])",
+        sorted_sequence="Tensor: ascending along its last dimension; of one dimension, or with the leading sizes of `values`",
+        values="Tensor: what is looked for", right="bool: whether a value goes after its equals",
+        out_int32="bool: whether the result is int32 instead of int64",
+        sorter="Tensor or None: the positions that sort the sequence, where it is not sorted itself", returns="Tensor: of the shape of `values`",
+        out="",
     ),
 )  # fmt: skip

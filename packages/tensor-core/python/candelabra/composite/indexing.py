@@ -216,7 +216,7 @@ def _reduce_spelling(operator: Any, in_place: bool) -> Any:
             added = OPERATORS["scatter_add"]
             return (added.inplace if in_place else added)(self, dim, index, source)
         if reduce == "multiply":
-            result = scatter_reduce(self, dim, index, source, "prod")
+            result = OPERATORS["scatter_reduce"](self, dim, index, source, "prod")
             return self.copy_(result) if in_place else result
         raise RuntimeError(f"reduce argument must be either add or multiply, but got {reduce!r}")
 
@@ -227,66 +227,34 @@ OPERATORS["scatter"].fallback = _reduce_spelling(OPERATORS["scatter"], False)
 OPERATORS["scatter"].inplace.fallback = _reduce_spelling(OPERATORS["scatter"].inplace, True)
 
 
-@function()
-def scatter_reduce(
-    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None
-) -> Tensor:
-    """Combine the elements of `src` that go to one position of `input`.
-
-    Parameters
-    ----------
-    input : Tensor
-    dim : int
-        Along which `index` counts.
-    index : Tensor
-        Of dtype int64.
-    src : Tensor
-        What goes there.
-    reduce : str
-        ``"sum"``, ``"mean"``, ``"amax"``, ``"amin"`` or ``"prod"``.
-    include_self : bool
-        Whether the element of `input` takes part.
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> zeros, index = candelabra.zeros(2), candelabra.tensor([0, 0, 1])
-    >>> candelabra.scatter_reduce(zeros, 0, index, candelabra.tensor([1.0, 2.0, 3.0]), "sum")
-    tensor([3., 3.])
-    """
-    if out is not None:
-        return _C.give_to_out("scatter_reduce", out, scatter_reduce(input, dim, index, src, reduce, include_self=include_self))
+@decomposes("scatter_reduce")
+def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Any:
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if input.dtype is _C.bool:
+    if self.dtype is _C.bool:
         if reduce == "mean":
             raise NotImplementedError(
                 '"scatter_reduce" with reduce="mean" is not implemented for bool; convert with .to(candelabra.float32)'
             )
         # Truths as numbers 0 and 1.
-        whole = (OPERATORS["to_copy"](x, dtype=_C.uint8) for x in (input, src))
-        made = scatter_reduce(
-            next(whole), dim, index, next(whole), "amax" if reduce in ("sum", "amax") else "amin", include_self=include_self
-        )
+        whole, source = (OPERATORS["to_copy"](x, dtype=_C.uint8) for x in (self, src))
+        made = scatter_reduce(whole, dim, index, source, "amax" if reduce in ("sum", "amax") else "amin", include_self=include_self)
         return OPERATORS["to_copy"](made, dtype=_C.bool)
-    axis = wrap_dim(dim, input.ndim)
-    src = OPERATORS["as_strided"](src, index.shape, src.stride(), src.storage_offset()) if src.shape != index.shape else src
+    axis = wrap_dim(dim, self.ndim)
+    for at, size in enumerate(index.shape if src.shape != index.shape else ()):
+        src = OPERATORS["narrow"](src, at, 0, size)
     if reduce in ("sum", "mean"):
-        base = input if include_self else OPERATORS["scatter"](input, axis, index, 0)
+        base = self if include_self else OPERATORS["scatter"](self, axis, index, 0)
         total = OPERATORS["scatter_add"](base, axis, index, src)
         if reduce == "sum":
             return total
-        zeros = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=input.dtype, device=input.device), int(include_self))
-        ones = OPERATORS["fill_"](OPERATORS["empty"](index.shape, dtype=input.dtype, device=input.device), 1)
-        count = OPERATORS["clamp"](OPERATORS["scatter_add"](zeros, axis, index, ones), min=1)
-        return OPERATORS["div"](total, count, rounding_mode=None if input.dtype.is_floating_point else "floor")
-    if reduce not in ("amax", "amin", "prod"):
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    return _reduced_by_rank(input, axis, index, src, reduce, include_self)
+        zeros = OPERATORS["fill_"](OPERATORS["empty"](self.shape, dtype=self.dtype, device=self.device), int(include_self))
+        ones = OPERATORS["fill_"](OPERATORS["empty"](index.shape, dtype=self.dtype, device=self.device), 1)
+        count = OPERATORS["scatter_add"](zeros, axis, index, ones)
+        count = OPERATORS["masked_fill"](count, OPERATORS["eq"](count, 0), 1)
+        exact = self.dtype.is_floating_point or self.dtype.is_complex
+        return OPERATORS["div"](total, count, rounding_mode=None if exact else "floor")
+    return _reduced_by_rank(self, axis, index, src, reduce, include_self)
 
 
 def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
@@ -316,12 +284,6 @@ def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduc
         result = _where(hit, _where(touched, combine(result, value), value), result)
         touched = touched | hit
     return result
-
-
-@function(package=False)
-def scatter_reduce_(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """Combine in place; see :func:`candelabra.scatter_reduce`."""
-    return self.copy_(scatter_reduce(self, dim, index, src, reduce, include_self=include_self))
 
 
 @function()
@@ -355,7 +317,9 @@ def index_reduce(
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if input.dtype is _C.bool and not include_self:
-        raise NotImplementedError('"index_reduce" with include_self=False is not implemented for bool; convert with .to(candelabra.uint8)')
+        raise NotImplementedError(
+            '"index_reduce" with include_self=False is not implemented for bool; convert with .to(candelabra.uint8)'
+        )
     axis = wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         raise IndexError(f"index_reduce(): Index is supposed to be a vector, but got dim: {index.ndim}")
@@ -370,7 +334,7 @@ def index_reduce(
     whole = source if source.ndim else reshape(source, 1)
     grid = OPERATORS["expand"](reshape(places, shape), whole.shape)
     base = input if input.ndim else reshape(input, 1)
-    made = scatter_reduce(base, axis, grid, whole, reduce, include_self=include_self)
+    made = OPERATORS["scatter_reduce"](base, axis, grid, whole, reduce, include_self=include_self)
     made = made if input.ndim else reshape(made, ())
     return made if out is None else _C.give_to_out("index_reduce", out, made)
 

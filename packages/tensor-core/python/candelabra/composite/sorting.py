@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
-from .registration import function
+from .registration import decomposes, function
 from .scan import cummax
 from .views import reshape, wrap_dim
 
@@ -86,7 +86,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
     if not keepdim or input.ndim == 0:
         value, index = (OPERATORS["squeeze"](part, axis) for part in (value, index))
     if out is not None:
-        value, index = (_C.give_to_out("mode", given, made) for given, made in zip(out, (value, index)))
+        value, index = _C.give_to_outs("mode", out, (value, index))
     return return_types.mode(value, index)
 
 
@@ -222,6 +222,38 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     return tuple(parts) if len(parts) > 1 else result
 
 
+@decomposes("bisect")
+def bisect(sorted_sequence: Tensor, values: Tensor, right: bool, out_int32: bool, sorter: Tensor | None) -> Any:
+    if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+            f"tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and input value tensor {list(values.shape)}"
+        )
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise RuntimeError(
+                "searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sorted_sequence.shape)} and got sorter tensor {list(sorter.shape)}"
+            )
+        if sorter.dtype is not _C.int64:
+            raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype}")
+        sorted_sequence = OPERATORS["gather"](sorted_sequence, -1, sorter)
+    # All places at once: about log2(n) steps of a gather. NaN goes behind all that is not known to be larger.
+    behind = OPERATORS["gt"] if right else OPERATORS["ge"]
+    length = sorted_sequence.shape[-1]
+    flat_values = reshape(values, -1) if sorted_sequence.ndim == 1 else values
+    low = OPERATORS["fill_"](OPERATORS["empty"](flat_values.shape, dtype=_C.int64, device=values.device), 0)
+    high = low + length
+    for _ in range(length.bit_length()):
+        middle = OPERATORS["bitwise_right_shift"](low + high, 1)
+        probe = OPERATORS["gather"](sorted_sequence, -1, OPERATORS["clamp"](middle, max=length - 1))
+        after = ~behind(probe, flat_values) & (middle < high)
+        low = OPERATORS["where"](after, middle + 1, low)
+        high = OPERATORS["where"](after, high, OPERATORS["minimum"](middle, high))
+    result = reshape(low, values.shape)
+    return result.to(_C.int32) if out_int32 else result
+
+
 @function()
 def searchsorted(
     sorted_sequence: Tensor,
@@ -264,37 +296,9 @@ def searchsorted(
         if side == "left" and right:
             raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
         right = side == "right"
-    number = not isinstance(values, _C.Tensor)
-    if number:
+    if not isinstance(values, _C.Tensor):
         values = _C.tensor_from_data(values, None, sorted_sequence.device)
-    compare = OPERATORS["le"] if right else OPERATORS["lt"]
-    if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
-        raise RuntimeError(
-            "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
-            f"tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and input value tensor {list(values.shape)}"
-        )
-    if sorter is not None:
-        if sorter.shape != sorted_sequence.shape:
-            raise RuntimeError(
-                "searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
-                f"{list(sorted_sequence.shape)} and got sorter tensor {list(sorter.shape)}"
-            )
-        if sorter.dtype is not _C.int64:
-            raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype}")
-        sorted_sequence = OPERATORS["gather"](sorted_sequence, -1, sorter)
-    # Bisection in all places at once: about log2(n) steps of a gather.
-    length = sorted_sequence.shape[-1]
-    flat_values = reshape(values, -1) if sorted_sequence.ndim == 1 else values
-    low = OPERATORS["fill_"](OPERATORS["empty"](flat_values.shape, dtype=_C.int64, device=values.device), 0)
-    high = low + length
-    for _ in range(length.bit_length()):
-        middle = OPERATORS["bitwise_right_shift"](low + high, 1)
-        probe = OPERATORS["gather"](sorted_sequence, -1, OPERATORS["clamp"](middle, max=length - 1))
-        after = compare(probe, flat_values) & (middle < high)
-        low = OPERATORS["where"](after, middle + 1, low)
-        high = OPERATORS["where"](after, high, OPERATORS["minimum"](middle, high))
-    result = reshape(low, values.shape)
-    result = result.to(_C.int32) if out_int32 else result
+    result = OPERATORS["bisect"](sorted_sequence, values, right, out_int32, sorter)
     if out is None:
         return result
     if out.dtype is not result.dtype:

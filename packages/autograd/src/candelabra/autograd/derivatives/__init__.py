@@ -15,6 +15,7 @@ from . import (
     pooling,
     random,
     reduction,
+    resampling,
     scan,
     softmax,
     solving,
@@ -25,6 +26,6 @@ from . import (
 )
 
 __all__ = [
-    "attention", "convolution", "copying", "elementwise", "factorization", "fft", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction",
+    "attention", "convolution", "copying", "elementwise", "factorization", "fft", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction", "resampling",
     "scan", "softmax", "solving", "sorting", "special", "spectral", "views",
 ]  # fmt: skip

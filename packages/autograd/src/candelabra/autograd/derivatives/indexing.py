@@ -8,7 +8,7 @@ import candelabra
 from candelabra import Tensor, ops, where
 
 from ..fitting import sum_to
-from ..table import derivative
+from ..table import derivative, joint_derivative
 from .parts import conj, masked, zeros
 
 # ---- along one dimension
@@ -134,3 +134,102 @@ def _embedding_backward(upper: Tensor, indices: Tensor, padding_idx: int) -> Ten
 
 
 derivative("embedding_backward", grad=_embedding_backward)
+
+
+def _bags(
+    grad: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    mode: str,
+    per_sample_weights: Any,
+    scale_grad_by_freq: bool,
+    padding_idx: int,
+    result1: Tensor,
+    result2: Tensor,
+    result3: Tensor,
+    needs: tuple[bool, bool],
+) -> tuple[Any, Any]:
+    of_weight = of_factors = None
+    if needs[0]:
+        of_weight = ops.embedding_bag_backward(
+            grad, indices, result1, result2, result3, weight.shape[0], mode, per_sample_weights, scale_grad_by_freq, padding_idx
+        )
+    if needs[1]:
+        # The inner product of each row with the gradient of its bag; nothing for what is in no bag.
+        unused = (result1 < 0) | (indices == padding_idx)
+        rows = weight.index_select(0, indices) * grad.index_select(0, result1.clamp(min=0))
+        of_factors = rows.sum(1).masked_fill(unused, 0).to(per_sample_weights.dtype)
+    return of_weight, of_factors
+
+
+joint_derivative("embedding_bag_forward", ("weight", "per_sample_weights"), _bags)
+
+# ---- reductions of what goes to one position
+
+
+def _others_of_prod(
+    grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Products of all factors but one. Where that one is zero, it is left out of the product; where two are, nothing is left."""
+    rest = self.masked_fill(self == 0, 1)
+    of_self = grad * conj(ops.scatter_reduce(rest, dim, index, src, "prod", include_self=include_self) / rest)
+    zero = src == 0
+    zeros_there = candelabra.zeros_like(self).scatter_add(dim, index, zero.to(self.dtype)).gather(dim, index)
+    single = zero & (zeros_there == 1)
+    without = ops.scatter_reduce(self, dim, index, src.masked_fill(single, 1), "prod", include_self=include_self)
+    of_src = where(
+        single,
+        (grad * conj(without)).gather(dim, index),
+        (grad * conj(result)).gather(dim, index) / conj(src.masked_fill(zero, 1)),
+    )
+    return of_self, of_src
+
+
+def _shared_extremum(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor) -> tuple[Tensor, Tensor]:
+    """Share the gradient of a largest or smallest element among all that are equal to it."""
+    is_self = (self == result).to(grad.dtype)
+    is_src = (src == result.gather(dim, index)).to(grad.dtype)
+    share = grad / is_self.scatter_add(dim, index, is_src).clamp(min=1)
+    return is_self * share, is_src * share.gather(dim, index)
+
+
+def _scatter_reduce(
+    grad: Tensor,
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    include_self: bool,
+    result: Tensor,
+    needs: tuple[bool, bool],
+) -> tuple[Any, Any]:
+    if index.numel() == 0:
+        return grad, candelabra.zeros_like(src)
+    used = src
+    for at, size in enumerate(index.shape if index.shape != src.shape else ()):
+        used = used.narrow(at, 0, size)
+    if reduce == "sum":
+        of_self, of_used = grad, grad.gather(dim, index)
+    elif reduce == "mean":
+        base = candelabra.ones_like(grad) if include_self else candelabra.zeros_like(grad)
+        counts = base.scatter_add(dim, index, candelabra.ones(index.shape, dtype=grad.dtype, device=grad.device))
+        of_self = grad / counts.masked_fill(counts == 0, 1)
+        of_used = of_self.gather(dim, index)
+    elif reduce == "prod":
+        of_self, of_used = _others_of_prod(grad, self, dim, index, used, include_self, result)
+    else:
+        of_self, of_used = _shared_extremum(grad, self, dim, index, used, result)
+    if not include_self:
+        of_self = of_self.scatter(dim, index, 0)
+    if needs[1] and used.shape != src.shape:
+        whole = zeros(src.shape, grad)
+        covered = whole
+        for at, size in enumerate(index.shape):
+            covered = covered.narrow(at, 0, size)
+        covered.copy_(of_used)
+        of_used = whole
+    return of_self if needs[0] else None, of_used if needs[1] else None
+
+
+joint_derivative("scatter_reduce", ("self", "src"), _scatter_reduce)

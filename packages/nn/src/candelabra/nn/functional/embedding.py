@@ -110,33 +110,13 @@ def embedding(
     row = -1 if padding_idx is None else _row_of_padding(weight, padding_idx)
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
-    rows = _embedding(weight, input, row)
+    try:
+        rows = _embedding(weight, input, row)
+    except IndexError as error:
+        raise IndexError(f"index out of range in self: {error}") from None
     if scale_grad_by_freq and weight.requires_grad and is_grad_enabled() and input.numel():
         return _shared_gradient(rows, input, weight.shape[0])
     return rows
-
-
-def _largest_of_bags(rows: Tensor, bag: Tensor, sizes: Tensor) -> Tensor:
-    """The first row that holds the largest value of each bag in each column; 0 for an empty bag. `bag` does not fall.
-
-    Each row is compared with the one 1, 2, 4, … rows behind it, as long as that is of its bag: then the first row of a bag knows
-    the largest of all (prefix doubling, Hillis and Steele 1986).
-    """
-    count, columns = rows.shape
-    where = candelabra.arange(count, device=rows.device).unsqueeze(1).expand(count, columns)
-    longest = int(sizes.amax()) if sizes.numel() else 0
-    step = 1
-    while step < longest:
-        behind, there = rows.narrow(0, step, count - step), where.narrow(0, step, count - step)
-        here = rows.narrow(0, 0, count - step)
-        takes = (behind > here) | (behind.isnan() & ~here.isnan())
-        takes = takes & (bag.narrow(0, step, count - step) == bag.narrow(0, 0, count - step)).unsqueeze(1)
-        rest = count - step, step
-        rows = candelabra.cat([candelabra.where(takes, behind, here), rows.narrow(0, *rest)])
-        where = candelabra.cat([candelabra.where(takes, there, where.narrow(0, 0, count - step)), where.narrow(0, *rest)])
-        step *= 2
-    starts = (sizes.cumsum(0) - sizes).masked_fill(sizes == 0, 0)
-    return where.index_select(0, starts) if count else where.new_zeros((sizes.shape[0], columns))
 
 
 MODES = ("sum", "mean", "max")
@@ -169,62 +149,23 @@ def bags(
         raise RuntimeError(f"embedding_bag: expected offsets of one dimension, but got shape {list(offsets.shape)}")
     if include_last_offset and offsets.numel() < 1:
         raise RuntimeError("include_last_offset: numBags should be at least 1")
-    count = offsets.shape[0] - (1 if include_last_offset else 0)
-    starts = offsets.to(candelabra.int64)  # the last bag goes to the end in any case, as in PyTorch
     if offsets.numel():
-        if int(starts[0]) != 0:
+        if int(offsets[0]) != 0:
             raise RuntimeError(
-                f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(starts[0])}"
+                f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(offsets[0])}"
             )
-        if int(starts[-1]) > indices.shape[0]:
+        if int(offsets[-1]) > indices.shape[0]:
             raise RuntimeError(
-                f"offsets[-1] can not be greater than input's length({indices.shape[0]}) but got offsets[-1] of {int(starts[-1])}"
+                f"offsets[-1] can not be greater than input's length({indices.shape[0]}) but got offsets[-1] of {int(offsets[-1])}"
             )
-    numbers = indices.to(candelabra.int64)
-    if numbers.numel():
-        for bound in (int(numbers.amin()), int(numbers.amax())):
-            if not 0 <= bound < weight.shape[0]:
-                raise RuntimeError(
-                    f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {bound}, for {weight.shape[0]} rows"
-                )
-    dtype, columns = weight.dtype, weight.shape[1]
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
         )
     row = _row_of_padding(weight, padding_idx)
-    whole = candelabra.arange(indices.shape[0], device=indices.device)
-    # The last bag that begins at or before each index; where there are no bags, none.
-    bag = candelabra.searchsorted(starts.narrow(0, 0, count).sort()[0], whole, right=True) - 1
-    kept = numbers != row if row >= 0 else bag >= 0 if count == 0 else None
-    counted = bag if kept is None else bag[kept]
-    used = numbers if kept is None else numbers[kept]
-    sizes = candelabra.zeros(count, dtype=candelabra.int64, device=indices.device).index_add_(
-        0, counted, candelabra.ones(counted.shape, dtype=candelabra.int64, device=indices.device)
+    return ops.embedding_bag_forward(
+        weight, indices, offsets, mode, per_sample_weights, scale_grad_by_freq, include_last_offset, row
     )
-    rows = embedding(used, weight, padding_idx, scale_grad_by_freq=scale_grad_by_freq)
-    half = dtype in (candelabra.float16, candelabra.bfloat16)
-    if half:
-        rows = rows.float()
-    if per_sample_weights is not None:
-        factors = per_sample_weights if kept is None else per_sample_weights[kept]
-        rows = rows * factors.to(rows.dtype).unsqueeze(1)
-    result = candelabra.zeros((count, columns), dtype=rows.dtype, device=weight.device)
-    positions = sizes
-    if mode == "max":
-        with no_grad():
-            first = _largest_of_bags(rows.detach(), counted, sizes)
-            empty = (sizes == 0).unsqueeze(1)
-            positions = used[first].masked_fill(empty, 0) if rows.shape[0] else used.new_zeros((count, columns))
-        if rows.shape[0]:
-            result = rows.gather(0, first).masked_fill(empty, 0.0)
-    else:
-        result = result.index_add(0, counted, rows)
-        if mode == "mean":
-            result = result / sizes.clamp(min=1).to(result.dtype).unsqueeze(1)
-    if mode == "sum":
-        sizes = positions = candelabra.zeros_like(sizes)  # not needed, and not there in PyTorch either
-    return result.to(dtype) if half else result, bag, sizes, positions
 
 
 def embedding_bag(

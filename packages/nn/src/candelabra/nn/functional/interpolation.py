@@ -1,9 +1,8 @@
 """Other sizes of images and volumes, and samples at any places of them.
 
-Each dimension is treated on its own: its new positions take a few old ones, weighted. Positions are those of PyTorch: pixels are
-squares whose centres lie half a pixel inside, or, with `align_corners`, points of which the outermost stay where they are. The cubic
-weights are those of Keys, "Cubic convolution interpolation for digital image processing", 1981, with a = -0.75; with antialiasing
-a = -0.5 as in other libraries.
+Positions are those of PyTorch: pixels are squares whose centres lie half a pixel inside, or, with `align_corners`, points of which the
+outermost stay where they are. The cubic weights are those of Keys, "Cubic convolution interpolation for digital image processing",
+1981, with a = -0.75; with antialiasing a = -0.5 as in other libraries.
 """
 
 from __future__ import annotations
@@ -13,103 +12,9 @@ import warnings
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import Tensor, ops
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
-
-
-def _along(input: Tensor, dim: int, places: Tensor) -> Tensor:
-    return input.index_select(dim, places)
-
-
-def _shaped(weights: Tensor, dim: int, ndim: int) -> Tensor:
-    shape = [1] * ndim
-    shape[dim] = -1
-    return weights.reshape(shape)
-
-
-def _ratio(old: int, new: int, align_corners: bool, scale: float | None) -> float:
-    """How far apart new positions are, in old ones."""
-    if align_corners:
-        return (old - 1) / (new - 1) if new > 1 else 0.0
-    return 1 / scale if scale is not None and scale > 0 else old / new
-
-
-def _positions(old: int, new: int, align_corners: bool, scale: float | None, dtype: Any, device: Any, clip: bool) -> Tensor:
-    ratio = _ratio(old, new, align_corners, scale)
-    index = candelabra.arange(new, dtype=dtype, device=device)
-    if align_corners:
-        return index * ratio
-    places = (index + 0.5) * ratio - 0.5
-    return places.clamp(min=0) if clip else places
-
-
-def _nearest(input: Tensor, dim: int, new: int, scale: float | None, exact: bool) -> Tensor:
-    old = input.shape[dim]
-    ratio = _ratio(old, new, False, scale)
-    index = candelabra.arange(new, dtype=candelabra.float32, device=input.device)
-    # In single precision as PyTorch, so that places exactly between two pixels go the same way.
-    step = candelabra.tensor(ratio, dtype=candelabra.float32, device=input.device)
-    places = ((index + 0.5) * step if exact else index * step).floor().to(candelabra.int64).clamp(max=old - 1)
-    return _along(input, dim, places)
-
-
-def _linear(input: Tensor, dim: int, new: int, align_corners: bool, scale: float | None) -> Tensor:
-    old = input.shape[dim]
-    if old == new:
-        return input
-    places = _positions(old, new, align_corners, scale, input.dtype, input.device, True)
-    first = places.floor().to(candelabra.int64).clamp(max=old - 1)
-    weight = _shaped((places - first.to(places.dtype)).clamp(min=0, max=1), dim, input.ndim)
-    return _along(input, dim, first) * (1 - weight) + _along(input, dim, (first + 1).clamp(max=old - 1)) * weight
-
-
-def _cubic_weights(t: Tensor, a: float) -> list[Tensor]:
-    """The weights of the four neighbours of a place `t` behind the second."""
-    near, far = 1 - t, 2 - t
-    return [
-        ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a,
-        ((a + 2) * t - (a + 3)) * t * t + 1,
-        ((a + 2) * near - (a + 3)) * near * near + 1,
-        ((a * far - 5 * a) * far + 8 * a) * far - 4 * a,
-    ]
-
-
-def _cubic(input: Tensor, dim: int, new: int, align_corners: bool, scale: float | None) -> Tensor:
-    old = input.shape[dim]
-    places = _positions(old, new, align_corners, scale, input.dtype, input.device, False)
-    second = places.floor()
-    weights = _cubic_weights(places - second, -0.75)
-    second = second.to(candelabra.int64)
-    total: Any = None
-    for offset, weight in enumerate(weights, -1):
-        part = _along(input, dim, (second + offset).clamp(min=0, max=old - 1)) * _shaped(weight, dim, input.ndim)
-        total = part if total is None else total + part
-    return total
-
-
-def _antialiased(input: Tensor, dim: int, new: int, align_corners: bool, scale: float | None, cubic: bool) -> Tensor:
-    """By a matrix of weights: the filter is widened where pixels are drawn together."""
-    old = input.shape[dim]
-    ratio = _ratio(old, new, align_corners, scale)
-    wide = max(ratio, 1.0)
-    dtype, device = candelabra.float64, input.device
-    centres = (candelabra.arange(new, dtype=dtype, device=device) + 0.5) * ratio
-    reach = (2.0 if cubic else 1.0) * wide
-    places = candelabra.arange(old, dtype=dtype, device=device)
-    first = (centres - reach + 0.5).trunc().clamp(min=0).unsqueeze(1)
-    last = (centres + reach + 0.5).trunc().clamp(max=old).unsqueeze(1)
-    distance = ((places - centres.unsqueeze(1) + 0.5) / wide).abs()
-    if cubic:
-        a = -0.5
-        inner = ((a + 2) * distance - (a + 3)) * distance * distance + 1
-        outer = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-        weights = candelabra.where(distance < 1, inner, candelabra.where(distance < 2, outer, 0.0))
-    else:
-        weights = (1 - distance).clamp(min=0)
-    weights = candelabra.where((places >= first) & (places < last), weights, 0.0)
-    weights = (weights / weights.sum(1, keepdim=True)).to(input.dtype)
-    return (input.movedim(dim, -1) @ weights.t()).movedim(-1, dim)
 
 
 def _output_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool | None) -> tuple[list[int], list[float | None]]:
@@ -215,25 +120,12 @@ def interpolate(
     whole = not input.is_floating_point()
     if mode not in ("nearest", "nearest-exact") and whole and input.dtype is not candelabra.uint8:
         raise NotImplementedError(f"\"upsample_{mode}\" not implemented for '{_type_name(input)}'")
-    wide = input
-    if mode not in ("nearest", "nearest-exact") and input.dtype in (candelabra.float16, candelabra.bfloat16, candelabra.uint8):
-        wide = input.float()
-    channels_last = input.ndim == 4 and not input.is_contiguous() and input.is_contiguous(memory_format=candelabra.channels_last)
-    for i, (new, scale) in enumerate(zip(sizes, scales, strict=True)):
-        dim = 2 + i
-        if mode in ("nearest", "nearest-exact"):
-            wide = _nearest(wide, dim, new, scale, mode == "nearest-exact")
-        elif antialias:
-            wide = _antialiased(wide, dim, new, bool(align_corners), scale, mode == "bicubic")
-        elif mode == "bicubic":
-            wide = _cubic(wide, dim, new, bool(align_corners), scale)
-        else:
-            wide = _linear(wide, dim, new, bool(align_corners), scale)
-    if wide.dtype is not input.dtype:
-        wide = wide.round().clamp(min=0, max=255).to(input.dtype) if whole else wide.to(input.dtype)
-    if channels_last:
-        return wide.contiguous(memory_format=candelabra.channels_last)
-    return wide.clone() if wide is input else wide.contiguous()
+    if mode in ("nearest", "nearest-exact"):
+        kind = mode
+    else:
+        kind = "cubic" if mode == "bicubic" else "linear"
+    given = [] if all(scale is None for scale in scales) else [scale or 0.0 for scale in scales]
+    return ops.resample(input, sizes, given, kind, bool(align_corners), antialias)
 
 
 def _type_name(input: Tensor) -> str:
@@ -315,72 +207,6 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     return (base @ theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
 
 
-def _reflected(places: Tensor, low: float, high: float) -> Tensor:
-    """Fold places back into [low, high]."""
-    if low == high:
-        return candelabra.zeros_like(places)
-    span = high - low
-    distance = (places - low).abs()
-    turns = (distance / span).floor()
-    rest = distance - turns * span
-    return candelabra.where(turns.remainder(2) == 0, rest + low, span - rest + low)
-
-
-def _unnormalized(grid: Tensor, size: int, align_corners: bool) -> Tensor:
-    return (grid + 1) * ((size - 1) / 2) if align_corners else ((grid + 1) * size - 1) / 2
-
-
-def _confined(places: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    """Bring places inside where the mode says so; those that are no numbers go to the beginning."""
-    if padding_mode == "border":
-        return candelabra.where(places.isnan(), 0.0, places).clamp(min=0, max=size - 1)
-    if padding_mode == "reflection":
-        low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
-        places = _reflected(places, low, high)
-        return candelabra.where(places.isnan(), 0.0, places).clamp(min=0, max=size - 1)
-    return places
-
-
-def _picked(input: Tensor, places: list[Tensor]) -> Tensor:
-    """The elements at whole places, one list a spatial dimension (the first is the outermost); 0 outside."""
-    sizes = input.shape[2:]
-    inside: Any = None
-    flat: Any = None
-    for place, size in zip(places, sizes, strict=True):
-        there = (place >= 0) & (place < size)
-        inside = there if inside is None else inside & there
-        at = candelabra.where(there, place, 0.0).to(candelabra.int64)
-        flat = at if flat is None else flat * size + at
-    batch, channels = input.shape[:2]
-    index = flat.reshape(batch, 1, math.prod(flat.shape[1:])).expand(batch, channels, math.prod(flat.shape[1:]))
-    values = input.reshape(batch, channels, math.prod(sizes)).gather(2, index).reshape((batch, channels, *flat.shape[1:]))
-    return candelabra.where(inside.unsqueeze(1), values, 0.0)
-
-
-def _checked(input: Tensor, grid: Tensor) -> None:
-    name = "grid_sampler()"
-    if input.dtype is not grid.dtype:
-        raise RuntimeError(
-            f"{name}: expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}"
-        )
-    if input.ndim not in (4, 5) or input.ndim != grid.ndim:
-        raise RuntimeError(
-            f"{name}: expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {list(input.shape)} and "
-            f"grid with sizes {list(grid.shape)}"
-        )
-    if input.shape[0] != grid.shape[0]:
-        raise RuntimeError(
-            f"{name}: expected grid and input to have same batch size, but got input with sizes {list(input.shape)} and grid with sizes "
-            f"{list(grid.shape)}"
-        )
-    if grid.shape[-1] != input.ndim - 2:
-        raise RuntimeError(
-            f"{name}: expected grid to have size {input.ndim - 2} in last dimension, but got grid with sizes {list(grid.shape)}"
-        )
-    if 0 in input.shape[2:]:
-        raise RuntimeError(f"{name}: expected input to have non-empty spatial dimensions, but input has sizes {list(input.shape)}")
-
-
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
@@ -415,58 +241,7 @@ def grid_sample(
         )
     if align_corners is None:
         align_corners = False
-    _checked(input, grid)
-    if input.ndim == 5 and mode == "bicubic":
-        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    dtype = input.dtype
-    if dtype in (candelabra.float16, candelabra.bfloat16):
-        input, grid = input.float(), grid.float()
-    sizes = input.shape[2:]
-    dims = len(sizes)
-    places = [_unnormalized(grid[..., dims - 1 - i], sizes[i], align_corners) for i in range(dims)]
-    if mode == "bicubic":
-        output = _bicubic(input, places, sizes, padding_mode, align_corners)
-    else:
-        places = [_confined(place, size, padding_mode, align_corners) for place, size in zip(places, sizes, strict=True)]
-        if mode == "nearest":
-            output = _picked(input, [place.detach().round() for place in places])
-        else:
-            output = _multilinear(input, places)
-    return output.to(dtype)
-
-
-def _multilinear(input: Tensor, places: list[Tensor]) -> Tensor:
-    lows = [place.detach().floor() for place in places]
-    parts = [place - low for place, low in zip(places, lows, strict=True)]
-    total: Any = None
-    for corner in range(1 << len(places)):
-        weight: Any = None
-        at = []
-        for i, (low, part) in enumerate(zip(lows, parts, strict=True)):
-            upper = corner >> i & 1
-            at.append(low + upper)
-            factor = part if upper else 1 - part
-            weight = factor if weight is None else weight * factor
-        value = _picked(input, at) * weight.unsqueeze(1)
-        total = value if total is None else total + value
-    return total
-
-
-def _bicubic(input: Tensor, places: list[Tensor], sizes: Any, padding_mode: str, align_corners: bool) -> Tensor:
-    lows = [place.detach().floor() for place in places]
-    weights = [_cubic_weights(place - low, -0.75) for place, low in zip(places, lows, strict=True)]
-    total: Any = None
-    for i in range(4):
-        for j in range(4):
-            at = [
-                _confined(low + offset - 1, size, padding_mode, align_corners)
-                for low, offset, size in zip(lows, (i, j), sizes, strict=True)
-            ]
-            if padding_mode == "reflection":
-                at = [place.round() for place in at]
-            value = _picked(input, at) * (weights[0][i] * weights[1][j]).unsqueeze(1)
-            total = value if total is None else total + value
-    return total
+    return ops.grid_sampler(input, grid, mode, padding_mode, align_corners)
 
 
 _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")

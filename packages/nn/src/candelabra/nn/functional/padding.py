@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, is_grad_enabled
+from candelabra import Tensor, is_grad_enabled, ops
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
@@ -61,12 +61,17 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
+    whole = [int(amount) for amount in amounts]
     for number in range(dims):
         axis = input.ndim - 1 - number
-        before, after = amounts[2 * number : 2 * number + 2]
-        if before or after:
-            input = _along(input, axis, before, after, mode)
-    return input
+        before, after = whole[2 * number : 2 * number + 2]
+        _check_edges(input, axis, before, after, mode)
+        if mode == "circular" and (before < 0 or after < 0):
+            # What is taken away does not come back at the other end.
+            cut = max(-before, 0)
+            input = input.narrow(axis, cut, input.shape[axis] + min(before, 0) + min(after, 0))
+            whole[2 * number : 2 * number + 2] = max(before, 0), max(after, 0)
+    return ops.pad_edges(input, whole, mode) if any(whole) else input
 
 
 def _check_length(input: Tensor, axis: int, before: int, after: int) -> None:
@@ -110,35 +115,20 @@ def _constant(input: Tensor, amounts: tuple[int, ...], value: float) -> Tensor:
     return inner
 
 
-def _along(input: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
-    """Pad one dimension by looking up, for each position of the result, where in the input it comes from."""
+def _check_edges(input: Tensor, axis: int, before: int, after: int, mode: str) -> None:
     length = input.shape[axis]
     _check_length(input, axis, before, after)
-    if mode == "reflect" and (before >= length or after >= length):
+    if mode == "reflect" and (before or after) and (before >= length or after >= length):
         raise RuntimeError(
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
             f"({before}, {after}) at dimension {axis} of input {list(input.shape)}"
         )
-    if mode == "circular" and (before < 0 or after < 0):
-        # What is taken away does not come back at the other end.
-        cut = max(-before, 0)
-        length += min(before, 0) + min(after, 0)
-        input = input.narrow(axis, cut, length)
-        before, after = max(before, 0), max(after, 0)
-    if mode == "circular" and (before > length or after > length):
+    if mode == "circular" and max(before, after) > length + min(before, 0) + min(after, 0):
         raise RuntimeError("Padding value causes wrapping around more than once.")
-    if mode == "replicate" and length == 0:
+    if mode == "replicate" and length == 0 and (before or after):
         raise RuntimeError(
             f"Expected a non-empty dimension {axis} for replicate padding, but got input of size {list(input.shape)}"
         )
-    places = candelabra.arange(-before, length + after, dtype=candelabra.int64, device=input.device)
-    if mode == "reflect":
-        places = (length - 1) - ((length - 1) - places.abs()).abs()
-    elif mode == "replicate":
-        places = places.clamp(0, length - 1)
-    else:
-        places = places.remainder(length)
-    return input.index_select(axis, places)
 
 
 _pad = pad

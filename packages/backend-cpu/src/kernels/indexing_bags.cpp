@@ -1,0 +1,203 @@
+// embedding_bag_forward and embedding_bag_backward: sums, means and largest values of bags of rows of a table. Half precisions are
+// added in float32. The gradient is made row by row of the table, in the order of the indices, so that it does not depend on
+// threads.
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "../allocator.hpp"
+#include "../dtypes.hpp"
+#include "../kernels.hpp"
+#include "../parallel.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+enum class Mode { sum, mean, max };
+
+Mode mode_named(std::string_view name) {
+  return name == "mean" ? Mode::mean : name == "max" ? Mode::max : Mode::sum;
+}
+
+// Writes the bag of each index, the last that begins at or before it, and returns where each bag begins and the last one ends.
+std::vector<int64_t> number_bags(const cb_tensor& offsets, int64_t bags, int64_t count, int64_t* bag_of) {
+  std::vector<int64_t> starts(bags + 1);
+  const int64_t* begins = data<int64_t>(offsets);
+  for (int64_t b = 0; b < bags; ++b) {
+    if (begins[b] < 0)
+      throw failure(CB_RUNTIME_ERROR, "embedding_bag: offsets must not be negative, but got %lld",
+                    static_cast<long long>(begins[b]));
+    starts[b] = std::min(begins[b], count);
+  }
+  starts[bags] = count;
+  std::sort(starts.begin(), starts.end());
+  std::fill_n(bag_of, bags == 0 ? count : starts[0], int64_t{-1});
+  for (int64_t b = 0; b < bags; ++b) std::fill(bag_of + starts[b], bag_of + starts[b + 1], b);
+  return starts;
+}
+
+// The indices that are no rows are found before anything is written.
+void check_rows(const int64_t* indices, int64_t count, int64_t rows) {
+  for (int64_t i = 0; i < count; ++i)
+    if (static_cast<uint64_t>(indices[i]) >= static_cast<uint64_t>(rows))
+      throw failure(CB_RUNTIME_ERROR,
+                    "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld, for %lld rows",
+                    static_cast<long long>(indices[i]), static_cast<long long>(rows));
+}
+
+template <typename T>
+void add_row(const T* row, int64_t step, int64_t columns, compute_t<T> factor, compute_t<T>* sums) {
+  using C = compute_t<T>;
+  if (step == 1) {
+#pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) sums[c] += factor * static_cast<C>(row[c]);
+  } else {
+    for (int64_t c = 0; c < columns; ++c) sums[c] += factor * static_cast<C>(row[c * step]);
+  }
+}
+
+template <typename T>
+void forward(Call& call) {
+  using C = compute_t<T>;
+  const cb_tensor &weight = call.tensor(0), &out = call.output(0);
+  const int64_t* indices = data<int64_t>(call.tensor(1));
+  const cb_tensor* factors = call.optional_tensor(4);
+  const Mode mode = mode_named(call.string(3));
+  const int64_t count = call.tensor(1).numel, bags = out.sizes[0], columns = weight.sizes[1], padding = call.integer(7);
+  const int64_t row_step = weight.strides[0], step = weight.strides[1];
+  check_rows(indices, count, weight.sizes[0]);
+  int64_t* sizes = mutable_data<int64_t>(call.output(2));
+  int64_t* positions = mutable_data<int64_t>(call.output(3));
+  const std::vector<int64_t> starts = number_bags(call.tensor(2), bags, count, mutable_data<int64_t>(call.output(1)));
+  const int64_t each = bags ? (count * std::max<int64_t>(columns, 1)) / bags + 1 : 1;
+  parallel_for(bags, grain_for(each), [&](int64_t begin, int64_t end) {
+    Scratch<C> sums(columns);
+    for (int64_t b = begin; b < end; ++b) {
+      std::fill_n(sums.data(), columns, C(0));
+      int64_t used = 0;
+      if (mode == Mode::max) std::fill_n(positions + b * columns, columns, int64_t{0});
+      for (int64_t i = starts[b]; i < starts[b + 1]; ++i) {
+        const int64_t index = indices[i];
+        if (index == padding) continue;
+        const T* row = data<T>(weight) + index * row_step;
+        if (mode != Mode::max) {
+          add_row<T>(row, step, columns, factors ? data<C>(*factors)[i] : C(1), sums.data());
+        } else if (used == 0) {
+          for (int64_t c = 0; c < columns; ++c) {
+            sums[c] = static_cast<C>(row[c * step]);
+            positions[b * columns + c] = index;
+          }
+        } else {
+          for (int64_t c = 0; c < columns; ++c) {
+            const C value = static_cast<C>(row[c * step]), largest = sums[c];
+            const bool takes = value > largest || (value != value && largest == largest);
+            sums[c] = takes ? value : largest;
+            positions[b * columns + c] = takes ? index : positions[b * columns + c];
+          }
+        }
+        ++used;
+      }
+      if (mode == Mode::mean && used > 1)
+        for (int64_t c = 0; c < columns; ++c) sums[c] /= static_cast<C>(used);
+      T* to = mutable_data<T>(out) + b * columns;
+      if constexpr (is_half_v<T>)
+        from_float(sums.data(), to, columns);
+      else
+        std::copy_n(sums.data(), columns, to);
+      sizes[b] = mode == Mode::sum ? 0 : used;
+      if (mode != Mode::max) positions[b] = sizes[b];
+    }
+  });
+}
+
+// Each element of the gradient goes to the row that its value was taken from.
+template <typename T>
+void backward_of_max(Call& call) {
+  using C = compute_t<T>;
+  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const int64_t bags = grad.sizes[0], columns = grad.sizes[1], rows = call.integer(5);
+  const int64_t *positions = data<int64_t>(call.tensor(4)), *sizes = data<int64_t>(call.tensor(3));
+  for (int64_t b = 0; b < bags; ++b)
+    if (sizes[b] > 0) check_rows(positions + b * columns, columns, rows);
+  constexpr int64_t together = 16;  // columns whose sums in float32 are kept at a time
+  T* to = mutable_data<T>(out);
+  parallel_for((columns + together - 1) / together, grain_for((rows + bags) * together), [&](int64_t begin, int64_t end) {
+    Scratch<C> sums(rows * together);
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * together, width = std::min(together, columns - first);
+      std::fill_n(sums.data(), rows * together, C(0));
+      for (int64_t b = 0; b < bags; ++b) {
+        if (sizes[b] == 0) continue;
+        for (int64_t c = 0; c < width; ++c) {
+          const int64_t at = b * columns + first + c;
+          sums[positions[at] * together + c] += static_cast<C>(data<T>(grad)[at]);
+        }
+      }
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < width; ++c) to[r * columns + first + c] = static_cast<T>(sums[r * together + c]);
+    }
+  });
+}
+
+template <typename T>
+void backward(Call& call) {
+  using C = compute_t<T>;
+  const Mode mode = mode_named(call.string(6));
+  if (mode == Mode::max) return backward_of_max<T>(call);
+  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const int64_t *indices = data<int64_t>(call.tensor(1)), *bag_of = data<int64_t>(call.tensor(2));
+  const int64_t* sizes = data<int64_t>(call.tensor(3));
+  const cb_tensor* factors = call.optional_tensor(7);
+  const bool by_frequency = call.boolean(8);
+  const int64_t count = call.tensor(1).numel, columns = grad.sizes[1], bags = grad.sizes[0], rows = call.integer(5);
+  const int64_t padding = call.integer(9);
+  check_rows(indices, count, rows);
+  for (int64_t i = 0; i < count; ++i)
+    if (bag_of[i] < -1 || bag_of[i] >= bags)
+      throw failure(CB_INDEX_ERROR, "embedding_bag_backward: bag %lld is out of range for %lld bags",
+                    static_cast<long long>(bag_of[i]), static_cast<long long>(bags));
+  // Indices by row, in their own order within each.
+  std::vector<int64_t> starts(rows + 1, 0), order(count);
+  for (int64_t i = 0; i < count; ++i) ++starts[indices[i] + 1];
+  for (int64_t r = 0; r < rows; ++r) starts[r + 1] += starts[r];
+  std::vector<int64_t> next(starts.begin(), starts.end() - 1);
+  for (int64_t i = 0; i < count; ++i) order[next[indices[i]]++] = i;
+  T* to = mutable_data<T>(out);
+  parallel_for(rows, grain_for(columns), [&](int64_t begin, int64_t end) {
+    Scratch<C> wide(is_half_v<T> ? columns : 0);
+    for (int64_t r = begin; r < end; ++r) {
+      C* sums;
+      if constexpr (is_half_v<T>)
+        sums = wide.data();
+      else
+        sums = to + r * columns;
+      std::fill_n(sums, columns, C(0));
+      if (r != padding)
+        for (int64_t e = starts[r]; e < starts[r + 1]; ++e) {
+          const int64_t i = order[e], b = bag_of[i];
+          if (b < 0) continue;
+          C factor = factors ? data<C>(*factors)[i] : C(1);
+          if (mode == Mode::mean) factor /= static_cast<C>(std::max<int64_t>(sizes[b], 1));
+          if (by_frequency) factor /= static_cast<C>(starts[r + 1] - starts[r]);
+          add_row<T>(data<T>(grad) + b * columns, 1, columns, factor, sums);
+        }
+      if constexpr (is_half_v<T>) from_float(sums, to + r * columns, columns);
+    }
+  });
+}
+
+void embedding_bag_forward(Call& call) {
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+}
+void embedding_bag_backward(Call& call) {
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { backward<T>(call); });
+}
+
+}  // namespace
+
+void register_indexing_bags(KernelTable& table) {
+  table.add<embedding_bag_forward>("embedding_bag_forward");
+  table.add<embedding_bag_backward>("embedding_bag_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,0 +1,87 @@
+"""Other sizes of signals, images and volumes, values at any places of them, and mirrored or repeated edges.
+
+Batches are (N, C, spatial...), with one to three spatial dimensions; the public functions are in `candelabra.nn.functional`.
+"""
+
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
+
+_BATCH = "Tensor: of shape (N, C, spatial...)"
+_FILTER = {
+    "scales": "sequence of float: how many times larger each dimension becomes, for the positions; 0, or an empty list, where they follow "
+    "from the sizes",
+    "mode": 'str: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` or ``"cubic"``',
+    "align_corners": "bool: whether the outermost elements stay in place",
+    "antialias": "bool: whether the filter is widened where the result is smaller",
+}
+operator(
+    "resample(Tensor self, int[] output_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
+    shape="resample", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Give the spatial dimensions other sizes.",
+        ">>> x = candelabra.tensor([[[1.0, 3.0]]])\n"
+        ">>> candelabra.ops.resample(x, [4], [], \"linear\", False, False)\ntensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])",
+        input=_BATCH, output_size="sequence of int: the new spatial sizes", **_FILTER, returns="Tensor: of shape (N, C, *output_size)", out="",
+        notes="Cubic weights are Keys' (1981) with a = -0.75, with antialiasing a = -0.5. Positions are those of PyTorch.",
+    ),
+)  # fmt: skip
+operator(
+    "resample_backward(Tensor grad, int[] input_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
+    shape="resample_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradient of resampling.",
+        ">>> candelabra.ops.resample_backward(candelabra.ones(1, 1, 4), [1, 1, 2], [], \"nearest\", False, False)\ntensor([[[2., 2.]]])",
+        grad="Tensor: the gradient of the result", input_size="sequence of int: the sizes of the input", **_FILTER,
+        returns="Tensor: of the sizes of the input", out="",
+    ),
+)  # fmt: skip
+_PLACES = {
+    "grid": "Tensor: of shape (N, spatial..., number of spatial dimensions): places from -1 to 1, the last dimension first",
+    "mode": 'str: ``"bilinear"``, ``"nearest"`` or, for images, ``"bicubic"``',
+    "padding_mode": 'str: what is outside: ``"zeros"``, the nearest element of the ``"border"``, or a ``"reflection"``',
+    "align_corners": "bool: whether -1 and 1 are the centres of the outermost elements, or their outer edges",
+}
+operator(
+    "grid_sampler(Tensor self, Tensor grid, str mode, str padding_mode, bool align_corners) -> Tensor",
+    shape="grid_sampler", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Take values of images or volumes at any places.",
+        ">>> image = candelabra.tensor([[[[0.0, 1.0], [2.0, 3.0]]]])\n"
+        ">>> candelabra.ops.grid_sampler(image, candelabra.zeros(1, 1, 1, 2), \"bilinear\", \"zeros\", True).item()\n1.5",
+        input=_BATCH, **_PLACES, returns="Tensor: of shape (N, C, spatial sizes of grid...)", out="",
+    ),
+)  # fmt: skip
+operator(
+    "grid_sampler_backward(Tensor grad, Tensor self, Tensor grid, str mode, str padding_mode, bool align_corners, bool[] needs)"
+    " -> (Tensor grad_self, Tensor grad_grid)",
+    shape="grid_sampler_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradients of taking values at places.",
+        ">>> image, grid = candelabra.ones(1, 1, 1, 1), candelabra.zeros(1, 1, 1, 2)\n"
+        ">>> candelabra.ops.grid_sampler_backward(image, image, grid, \"nearest\", \"zeros\", True, [True, False]).grad_self.item()\n1.0",
+        grad="Tensor: the gradient of the result", input=_BATCH, **_PLACES, needs="sequence of bool: which of the two are needed",
+        returns="(grad_self, grad_grid): of the shapes of input and grid; what is not needed has no elements", out="",
+    ),
+)  # fmt: skip
+_EDGES = {
+    "padding": "sequence of int: how many elements are added before and after the last dimension, then the one before it, and so on, at "
+    "most three dimensions; negative numbers take away",
+    "mode": 'str: ``"reflect"``, ``"replicate"`` or ``"circular"``',
+}
+operator(
+    "pad_edges(Tensor self, int[] padding, str mode) -> Tensor", shape="pad_edges", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Mirror, repeat or continue the last dimensions at their ends.",
+        ">>> candelabra.ops.pad_edges(candelabra.tensor([1, 2, 3]), [2, 1], \"reflect\")\ntensor([3, 2, 1, 2, 3, 2])",
+        input="Tensor: of any shape", **_EDGES, returns="Tensor: larger at both ends", out="",
+    ),
+)  # fmt: skip
+operator(
+    "pad_edges_backward(Tensor grad, int[] input_size, int[] padding, str mode) -> Tensor",
+    shape="pad_edges_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradient of mirrored, repeated or continued ends.",
+        ">>> candelabra.ops.pad_edges_backward(candelabra.ones(6), [3], [2, 1], \"reflect\")\ntensor([1., 3., 2.])",
+        grad="Tensor: the gradient of the result", input_size="sequence of int: the sizes of the input", **_EDGES,
+        returns="Tensor: of the sizes of the input", out="",
+    ),
+)  # fmt: skip
