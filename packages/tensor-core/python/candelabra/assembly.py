@@ -34,7 +34,7 @@ SUBPACKAGES = {
 }  # fmt: skip
 #: Modules of this distribution that are imported when they are asked for.
 LAZY_MODULES = ("cpu", "fft", "random", "special", "signal", "serialization", "testing", "types")
-LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization"}
+LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization", "vmap": "func"}
 #: Functions of candelabra.nn.functional that PyTorch has in the package as well.
 NN_FUNCTIONS = frozenset({
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "channel_shuffle", "constant_pad_nd",

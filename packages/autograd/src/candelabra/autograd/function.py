@@ -321,7 +321,7 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
             result._set_history(node, number)
             result._bump_history()
         else:
-            value = result.detach()
+            value = result._detached()
             value._set_history(node, number)
             rebase(base, result, value)
     node.to_save = node.dirty = node.non_differentiable = ()
@@ -346,7 +346,7 @@ def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], res
         if packed is not None:
             kept.append((number if own else "input", (packed, None if own else history_of(tensor)), "packed"))
         elif own:
-            kept.append((number, tensor.detach(), tensor._version))
+            kept.append((number, tensor._detached(), tensor._version))
         else:
             kept.append(("input", tensor, tensor._version))
     return tuple(kept)
@@ -410,7 +410,7 @@ def _refuse(part: Any, gradients: tuple[Any, ...], ctx: FunctionNode) -> Any:
     node = _Refusal()
     node._sequence, node._hooks = next_sequence(), None
     node._edges = (*(part._edge for part in gradients if isinstance(part, Tensor)), *ctx._edges)
-    result = part.detach()
+    result = part._detached()
     result._set_history(node)
     return result
 

@@ -83,7 +83,7 @@ def pack(tensor: Tensor) -> _Packed | None:
         raise RuntimeError(_packing.refusal)
     pack_hook, unpack_hook = _packing.stack[-1]
     with candelabra.no_grad():
-        return _Packed(pack_hook(tensor.detach() if tensor.grad_fn is not None else tensor), unpack_hook)
+        return _Packed(pack_hook(tensor._detached() if tensor.grad_fn is not None else tensor), unpack_hook)
 
 
 def unpack(packed: _Packed) -> Tensor:
@@ -157,7 +157,7 @@ def reconnected(tensor: Tensor, history: Any) -> Tensor:
     """Give a tensor that came back from a hook the place on the tape it was packed at, where gradients are recorded."""
     if history is None or tensor is history or not candelabra.is_grad_enabled():
         return tensor
-    tensor = tensor.detach()
+    tensor = tensor._detached()
     if isinstance(history, tuple):
         tensor._set_history(*history)
         return tensor

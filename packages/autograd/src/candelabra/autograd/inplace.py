@@ -48,7 +48,7 @@ def inplace_recorder(name: str) -> Callable[..., Any]:
         if not (self.is_floating_point() or self.is_complex()):
             return operator.raw(self, *given, **keywords)
         base = self._base
-        old = self.detach()
+        old = self._detached()
         shared = [position for position, argument in enumerate(arguments) if _may_share(argument, self, base)]
         if shared or any(isinstance(everything[at], Tensor) and everything[at].requires_grad for at in positions):
             with candelabra.no_grad():
@@ -66,7 +66,7 @@ def inplace_recorder(name: str) -> Callable[..., Any]:
             if self.retains_grad and before is not None:
                 keep_retaining(self, before, number)
         else:
-            value = self.detach()
+            value = self._detached()
             RECORDERS[name](value, old, *recorded)
             rebase(base, self, value)
         return self

@@ -236,6 +236,6 @@ def own_result(alias: Tensor, node: Node, number: int = 0) -> Tensor:
 
     A node keeps its own result apart from the tape, for the result refers to the node.
     """
-    tensor = alias.detach()
+    tensor = alias._detached()
     tensor._set_history(node, number)
     return tensor

@@ -240,7 +240,7 @@ class _Writer:
             conditional = some and self.row.joint is None and len(wanting) < len(inputs)
             condition = " or ".join(f"edge_{name} is not None" for name in wanting)
             if entry.kind == "result":
-                source, version = f"{entry.expression}.detach()", f"{entry.expression}._version"
+                source, version = f"{entry.expression}._detached()", f"{entry.expression}._version"
             else:
                 source, version = entry.expression, f"{entry.expression}._version"
                 if entry.kind == "maybe":

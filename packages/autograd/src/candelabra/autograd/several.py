@@ -78,7 +78,7 @@ def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[...
         for tensor in (arguments[position] for position in tensor_positions):
             saved += [tensor, tensor._version]
         for tensor in result:
-            saved += [tensor.detach(), tensor._version]
+            saved += [tensor._detached(), tensor._version]
         node._saved = tuple(saved)
         for number, tensor in enumerate(result):
             if isinstance(tensor, Tensor) and (tensor.is_floating_point() or tensor.is_complex()):

@@ -1,0 +1,186 @@
+"""Forward-mode differentiation: tensors that carry a tangent with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import candelabra
+
+from .transforms import levels
+from .transforms.dual_level import DualLevel, DualTensor, forward_enabled, is_forward_enabled
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+
+class _Entered(NamedTuple):
+    level: DualLevel
+    context: Any
+
+
+class _State(levels.threading.local):
+    entered: _Entered | None = None
+
+
+_state = _State()
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What :func:`unpack_dual` returns: a tensor, and its tangent or None."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level() -> int:
+    """Enter a level of forward-mode differentiation, which :func:`exit_dual_level` leaves; better use :class:`dual_level`.
+
+    Returns
+    -------
+    int
+        The number of the level: always 0.
+
+    Raises
+    ------
+    RuntimeError
+        If one is entered already.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd import forward_ad
+    >>> level = forward_ad.enter_dual_level()
+    >>> forward_ad.exit_dual_level(level=level)
+    """
+    if _state.entered is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    level = DualLevel()
+    context = levels.entered(level)
+    context.__enter__()
+    _state.entered = _Entered(level, context)
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leave a level of forward-mode differentiation: tensors lose their tangents.
+
+    Raises
+    ------
+    RuntimeError
+        If none is entered, or another one.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd import forward_ad
+    >>> _ = forward_ad.enter_dual_level()
+    >>> forward_ad.exit_dual_level()
+    """
+    if _state.entered is None or level not in (None, 0):
+        number = -1 if _state.entered is None else 0
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+            if _state.entered is not None
+            else f"Trying to exit a forward AD level, but none is entered (level {number})."
+        )
+    entered, _state.entered = _state.entered, None
+    entered.context.__exit__(None, None, None)
+
+
+class dual_level:
+    """Within the block, tensors may carry tangents.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(candelabra.tensor(2.0), candelabra.tensor(1.0))
+    ...     forward_ad.unpack_dual(x**3)
+    UnpackedDualTensor(primal=tensor(8.), tangent=tensor(12.))
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *error: object) -> None:
+        exit_dual_level(level=0)
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """Make a tensor that carries a tangent: what is computed from it carries the derivative in that direction.
+
+    Parameters
+    ----------
+    tensor
+        The value.
+    tangent
+        The direction: of its sizes, dtype and device.
+    level
+        Has to be the number of the entered level.
+
+    Raises
+    ------
+    RuntimeError
+        If no level is entered, or the tangent has other sizes.
+    ValueError
+        If one of the two has no derivative, for its dtype.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(candelabra.tensor(0.0), candelabra.tensor(1.0))
+    ...     forward_ad.unpack_dual(x.sin()).tangent
+    tensor(1.)
+    """
+    if _state.entered is None or level not in (None, 0):
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for what, value in (("tensor", tensor), ("tangent", tangent)):
+        if not levels.differentiable(value):
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {getattr(value, 'dtype', type(value))}")
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor "
+            f"is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}."
+        )
+    if tensor.dtype is not tangent.dtype:
+        raise RuntimeError(f"Expected the tangent to have the dtype of its primal, {tensor.dtype}, but got {tangent.dtype}")
+    if tensor.device != tangent.device:
+        raise RuntimeError(f"Expected the tangent to be on the device of its primal, {tensor.device}, but got {tangent.device}")
+    own = _state.entered.level
+    if own.owns(tensor) and own.tangent_of(tensor) is not None:
+        raise RuntimeError("make_dual: the tensor has a tangent already")
+    return own.dual(own.unwrap(tensor), own.unwrap(tangent))
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """Take a tensor apart into its value and its tangent, None where it has none (or no level is entered).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     forward_ad.unpack_dual(candelabra.ones(1)).tangent is None
+    True
+    """
+    if _state.entered is None or not _state.entered.level.owns(tensor):
+        return UnpackedDualTensor(tensor, None)
+    own = _state.entered.level
+    assert isinstance(tensor, DualTensor)
+    return UnpackedDualTensor(own.unwrap(tensor), own.tangent_of(tensor))
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return is_forward_enabled()
+
+
+_set_fwd_grad_enabled = forward_enabled
+
+del candelabra

@@ -1,0 +1,250 @@
+"""Forward-mode transformations: products with Jacobians from the right, Jacobians column by column, and what is made of both modes."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from ..structure import flatten, map_leaves, unflatten
+from ..transforms.dual_level import DualLevel, forward_enabled
+from ..transforms.levels import differentiable, entered, outside
+from .reverse import basis_of, jacrev, picked, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .reverse import Argnums
+
+
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """Compute the value of a function, and the product of its Jacobian and a vector.
+
+    Parameters
+    ----------
+    func
+        Returns a tensor or nested containers of them; with `has_aux` a pair of it and anything else.
+    primals
+        Its arguments, a tuple: tensors or nested containers of them.
+    tangents
+        The vector: of the structure and sizes of `primals`.
+    strict
+        Whether a result that does not depend on the arguments is an error; else its derivative is zeros.
+    has_aux
+        Whether `func` returns a pair.
+
+    Returns
+    -------
+    tuple
+        The value and the product, with `has_aux` also what else `func` returned.
+
+    Raises
+    ------
+    RuntimeError
+        If the structures of `primals` and `tangents` differ.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.func.jvp(lambda x: x**2, (candelabra.tensor([1.0, 2.0]),), (candelabra.ones(2),))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got {type(primals)}"
+        )
+    flat, structure = flatten(primals)
+    directions, given = flatten(tangents)
+    if structure != given:
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a "
+            f"tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents with structure {given}"
+        )
+    for what, values in (("primals", flat), ("tangents", directions)):
+        if not values:
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to have at least one Tensor")
+        for value in values:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type {type(value)}")
+    for value, direction in zip(flat, directions, strict=True):
+        if value.shape != direction.shape:
+            raise RuntimeError(
+                "jvp(f, primals, tangents): Expected each tangent to have the sizes of its primal, got "
+                f"{list(direction.shape)} for {list(value.shape)}"
+            )
+    level = DualLevel()
+    with entered(level), forward_enabled(True):
+        inputs = [
+            level.wrap(value, direction if direction.dtype is value.dtype else _converted(direction, value))
+            for value, direction in zip(flat, directions, strict=True)
+        ]
+        output = func(*unflatten(inputs, structure))
+        aux = None
+        if has_aux:
+            if not (isinstance(output, tuple) and len(output) == 2):
+                raise RuntimeError("jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux is True")
+            output, aux = output
+        outputs, output_structure = flatten(output)
+        values, moved = [], []
+        for part in outputs:
+            if not isinstance(part, Tensor):
+                raise RuntimeError(f"jvp(f, primals, tangents): Expected f to return only Tensors, got unsupported type {type(part)}")
+            value, tangent = level.unwrap(part), level.tangent_of(part)
+            if tangent is None:
+                if strict:
+                    raise RuntimeError(
+                        "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
+                        "strict=True."
+                    )
+                with outside():
+                    tangent = candelabra.zeros_like(value)
+            values.append(value)
+            moved.append(tangent)
+        aux = map_leaves(level.unwrap, aux)
+    made = (unflatten(values, output_structure), unflatten(moved, output_structure))
+    return (*made, aux) if has_aux else made
+
+
+def _converted(direction: Tensor, value: Tensor) -> Tensor:
+    with outside():
+        return direction.to(value.dtype)
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
+    """Make a function that computes the Jacobian of `func` in forward mode: all its columns at once, by :func:`vmap`.
+
+    Parameters
+    ----------
+    func, argnums, has_aux
+        As in :func:`jacrev`.
+    randomness
+        What :func:`vmap` does where `func` draws random numbers.
+
+    Returns
+    -------
+    Callable
+        As that of :func:`jacrev`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.func.jacfwd(lambda x: x**2)(candelabra.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    @functools.wraps(func)
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        from .batching import vmap
+
+        chosen = picked(args, argnums)
+        flat, structure = flatten(chosen if isinstance(argnums, tuple) else (chosen,))
+        for value in flat:
+            if not differentiable(value):
+                raise RuntimeError("jacfwd: Expected all inputs that are differentiated to be floating point or complex tensors")
+
+        def chosen_only(*leaves: Any) -> Any:
+            values = unflatten(leaves, structure)
+            return func(*replaced(args, argnums, values if isinstance(argnums, tuple) else values[0]), **kwargs)
+
+        def push(basis: list[Tensor]) -> Any:
+            made = jvp(chosen_only, tuple(flat), tuple(basis), has_aux=has_aux)
+            return (made[1], made[2]) if has_aux else made[1]
+
+        columns = sum(value.numel() for value in flat)
+        if columns == 0:
+            value = chosen_only(*flat)
+            value = value[0] if has_aux else value
+            moved, aux = map_leaves(lambda part: part.new_zeros((0, *part.shape)), value), None
+        elif has_aux:
+            moved, aux = vmap(push, out_dims=(0, None), randomness=randomness)(basis_of(flat))
+        else:
+            moved, aux = vmap(push, randomness=randomness)(basis_of(flat)), None
+        blocks, output_structure = flatten(moved)
+        by_output = []
+        for block in blocks:
+            # Columns come first; in a Jacobian the sizes of the result do.
+            parts, start = [], 0
+            for value in flat:
+                count = value.numel()
+                part = block.narrow(0, start, count).movedim(0, -1)
+                parts.append(part.reshape((*part.shape[:-1], *value.shape)))
+                start += count
+            entry = unflatten(parts, structure)
+            by_output.append(entry if isinstance(argnums, tuple) else entry[0])
+        made = unflatten(by_output, output_structure)
+        return (made, aux) if has_aux else made
+
+    return computed
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Make a function that computes the Hessian of `func`, in forward mode over reverse mode.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.func.hessian(lambda x: (x**3).sum())(candelabra.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Compute the value of a function, and the linear function that multiplies its Jacobian at this place with vectors.
+
+    The function is run once; its tape is transposed each time the linear function is called.
+
+    Parameters
+    ----------
+    func
+        Returns a tensor or nested containers of them.
+    primals
+        Its arguments: tensors or nested containers of them.
+
+    Returns
+    -------
+    tuple
+        The value, and a function that takes tangents, one for each of `primals`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> value, push = candelabra.func.linearize(candelabra.sin, candelabra.zeros(2))
+    >>> push(candelabra.ones(2))
+    tensor([1., 1.])
+    """
+    from .reverse import vjp
+
+    value, pull = vjp(func, *primals)
+    outputs, output_structure = flatten(value)
+    flat, structure = flatten(primals)
+
+    def push(*tangents: Any) -> Any:
+        directions, given = flatten(tangents)
+        if given != structure:
+            raise RuntimeError(
+                f"Expected the tangents {given} to have the same argspec as the primals {structure}. Got tangents with a different structure."
+            )
+        for number, (direction, primal) in enumerate(zip(directions, flat, strict=True)):
+            if direction.shape != primal.shape:
+                raise RuntimeError(
+                    f"Expected tangent {number} in flattened pytree to have the same shape as the primal: got {list(direction.shape)}, "
+                    f"expected {list(primal.shape)}."
+                )
+            if direction.dtype is not primal.dtype or direction.device != primal.device:
+                raise RuntimeError(
+                    f"Expected tangent {number} in flattened pytree to have the same dtype and device as the primal: got "
+                    f"{direction.dtype} on {direction.device}, expected {primal.dtype} on {primal.device}."
+                )
+        shadows = unflatten([candelabra.zeros_like(output) for output in outputs], output_structure)
+        _, transposed = vjp(lambda cotangents: pull(cotangents), shadows)
+        (made,) = transposed(unflatten(directions, structure))
+        return made
+
+    return value, push

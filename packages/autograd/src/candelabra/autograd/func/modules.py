@@ -1,0 +1,171 @@
+"""Modules as functions of their parameters."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from candelabra import Tensor
+
+
+@contextlib.contextmanager
+def _swapped(module: Any, values: dict[str, Any]) -> Iterator[None]:
+    """Within the block, have the module's parameters and buffers of these names be `values`; what it sets itself goes to `values`."""
+    places: list[tuple[dict[str, Any], str, Any, str]] = []
+    try:
+        for full_name, value in values.items():
+            path, _, name = full_name.rpartition(".")
+            owner = module.get_submodule(path)
+            held = owner._parameters if name in owner._parameters else owner._buffers
+            places.append((held, name, held[name], full_name))
+            held[name] = value
+        yield
+    finally:
+        for held, name, before, full_name in reversed(places):
+            values[full_name] = held[name]
+            held[name] = before
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other parameters and buffers than its own.
+
+    Parameters
+    ----------
+    module
+        The module.
+    parameter_and_buffer_dicts
+        Tensors by the names of the parameters and buffers they stand for, or a sequence of such dictionaries.
+    args
+        The arguments of the call: a tuple, or one argument.
+    kwargs
+        The keyword arguments.
+    tie_weights
+        Whether what is one tensor in the module is one in the call, too.
+    strict
+        Whether every parameter and buffer has to be given, and nothing else.
+
+    Returns
+    -------
+    object
+        What the module returns.
+
+    Raises
+    ------
+    ValueError
+        If a name is given twice, or tied tensors get different values.
+    RuntimeError
+        With `strict`, where names are missing or unknown.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> layer = candelabra.nn.Linear(2, 1)
+    >>> values = {"weight": candelabra.ones(1, 2), "bias": candelabra.zeros(1)}
+    >>> candelabra.func.functional_call(layer, values, candelabra.tensor([1.0, 2.0]))
+    tensor([3.])
+    """
+    if isinstance(parameter_and_buffer_dicts, dict):
+        values = dict(parameter_and_buffer_dicts)
+    elif isinstance(parameter_and_buffer_dicts, (tuple, list)):
+        if not all(isinstance(entry, dict) for entry in parameter_and_buffer_dicts):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        names = [name for entry in parameter_and_buffer_dicts for name in entry]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        values = {name: value for entry in parameter_and_buffer_dicts for name, value in entry.items()}
+    else:
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
+    own = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    unknown = [name for name in values if name not in own]
+    if strict:
+        missing = [name for name in own if name not in values]
+        if missing or unknown:
+            problems = [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
+            problems += [f"Unexpected key(s): {', '.join(map(repr, unknown))}."] if unknown else []
+            raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems))
+    for name in unknown:
+        del values[name]
+    if tie_weights:
+        _tie(own, values)
+    positional = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _swapped(module, values):
+        return module(*positional, **(kwargs or {}))
+
+
+def _tie(own: dict[str, Any], values: dict[str, Any]) -> None:
+    """Give all names of one tensor the value that one of them was given."""
+    groups: dict[int, list[str]] = {}
+    for name, tensor in own.items():
+        if tensor is not None:
+            groups.setdefault(id(tensor), []).append(name)
+    for names in groups.values():
+        given = [name for name in names if name in values]
+        if not given:
+            continue
+        if any(values[name] is not values[given[0]] for name in given):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(given)}, which are tied. Consider using tie_weights=False"
+            )
+        for name in names:
+            values[name] = values[given[0]]
+
+
+def stack_module_state(models: Sequence[Any] | Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Stack the parameters and buffers of several modules of one kind, so that :func:`vmap` can run them at once.
+
+    Returns
+    -------
+    tuple
+        The parameters and the buffers by name, each with a dimension for the modules in front.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none, or they differ in class or mode.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> layers = [candelabra.nn.Linear(2, 1) for _ in range(3)]
+    >>> parameters, buffers = candelabra.func.stack_module_state(layers)
+    >>> parameters["weight"].shape
+    candelabra.Size([3, 1, 2])
+    """
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if not (all(model.training for model in models) or not any(model.training for model in models)):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if any(type(model) is not type(models[0]) for model in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+
+    def stacked(named: Callable[[Any], Any]) -> dict[str, Tensor]:
+        tables = [dict(named(model)) for model in models]
+        return {name: _stacked_leaf(name, [table[name] for table in tables]) for name in tables[0]}
+
+    return stacked(lambda model: model.named_parameters()), stacked(lambda model: model.named_buffers())
+
+
+def _stacked_leaf(name: str, tensors: list[Tensor]) -> Tensor:
+    required = {tensor.requires_grad for tensor in tensors}
+    if len(required) > 1:
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+    made = candelabra.stack(tensors).detach()
+    return made.requires_grad_() if required == {True} else made

@@ -1,0 +1,114 @@
+"""Nested containers of values: taken apart into a flat list, and put together again.
+
+Tuples, lists, dictionaries and named tuples are containers; everything else is a leaf.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Structure(NamedTuple):
+    """The shape of a nested container: a kind (None for a leaf), what rebuilding it takes, and the parts."""
+
+    kind: Any
+    context: Any
+    parts: tuple[Structure, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of leaves."""
+        return 1 if self.kind is None else sum(part.size for part in self.parts)
+
+
+LEAF = Structure(None, None, ())
+
+
+def _children(value: Any) -> tuple[Any, list[Any]] | None:
+    """Give the context and the children of a container; None for a leaf."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return None, list(value)
+    if kind in (dict, OrderedDict):
+        return list(value), list(value.values())
+    if kind is defaultdict:
+        return (value.default_factory, list(value)), list(value.values())
+    if isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(kind, "n_fields")):
+        return None, list(value)
+    return None
+
+
+def flatten(value: Any) -> tuple[list[Any], Structure]:
+    """Take nested containers apart.
+
+    Returns
+    -------
+    tuple
+        The leaves, from left to right, and the structure.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.autograd.structure.flatten({"a": 1, "b": (2, [3])})[0]
+    [1, 2, 3]
+    """
+    leaves: list[Any] = []
+
+    def visit(part: Any) -> Structure:
+        found = _children(part)
+        if found is None:
+            leaves.append(part)
+            return LEAF
+        context, children = found
+        return Structure(type(part), context, tuple(map(visit, children)))
+
+    return leaves, visit(value)
+
+
+def unflatten(leaves: Any, structure: Structure) -> Any:
+    """Put leaves together as `structure` says: the inverse of :func:`flatten`."""
+    rest = iter(leaves)
+
+    def build(part: Structure) -> Any:
+        if part.kind is None:
+            return next(rest)
+        children = [build(child) for child in part.parts]
+        kind = part.kind
+        if kind is tuple or kind is list:
+            return kind(children)
+        if kind is dict or kind is OrderedDict:
+            return kind(zip(part.context, children, strict=True))
+        if kind is defaultdict:
+            return defaultdict(part.context[0], zip(part.context[1], children, strict=True))
+        return kind(*children) if hasattr(kind, "_fields") else kind(children)
+
+    return build(structure)
+
+
+def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
+    """Apply `function` to all leaves of nested containers."""
+    leaves, structure = flatten(value)
+    return unflatten([function(leaf) for leaf in leaves], structure)
+
+
+def broadcast_prefix(prefix: Any, structure: Structure) -> list[Any] | None:
+    """Give every leaf of `structure` its entry of `prefix`, a container whose entries may stand for whole subtrees; None where it does not fit."""
+    found = _children(prefix)
+    if found is None:
+        return [prefix] * structure.size
+    context, children = found
+    if type(prefix) is not structure.kind and not ({type(prefix), structure.kind} <= {tuple, list}):
+        return None
+    if len(children) != len(structure.parts) or (context is not None and context != structure.context):
+        return None
+    entries: list[Any] = []
+    for child, part in zip(children, structure.parts, strict=True):
+        below = broadcast_prefix(child, part)
+        if below is None:
+            return None
+        entries += below
+    return entries

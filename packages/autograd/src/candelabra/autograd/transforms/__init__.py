@@ -1,0 +1,1 @@
+"""How functions are transformed: levels of tensors that stand for others (see :mod:`.levels`)."""

@@ -1,0 +1,360 @@
+"""The level of vmap: tensors with a dimension that the function does not see.
+
+A tensor of the level stands for a tensor with one more dimension, the batch; its own sizes are those of one entry, and its memory is that of
+the first entry, so that sizes, strides and offsets are right for whoever asks. Its values are nobody's: reading one is an error.
+
+Each operator is done by its rule for batches (:mod:`.batch_rules`), by the rules of what it is made of, or one entry after the other.
+
+What the function makes itself, such as ``zeros(3)``, is a tensor of the level without a batch. Where something with a batch is written to
+it, it gets one: it, and all views of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import candelabra
+from candelabra import _C, Tensor, ops
+
+from .levels import (
+    DATA_DEPENDENT,
+    RANDOM,
+    VIEW,
+    Level,
+    Wrapper,
+    call_composite,
+    changes_first,
+    map_results,
+    outside,
+    tensors_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class BatchedValueError(RuntimeError):
+    """Raised where the value of a tensor with a batch is asked for."""
+
+
+class BatchedTensor(Wrapper):
+    """A tensor of a :class:`BatchLevel`; ``_bdim`` is the dimension of ``_value`` that is the batch, or None."""
+
+    _bdim: int | None
+
+    def _readable(self, what: str) -> Tensor:
+        level = self._level
+        assert isinstance(level, BatchLevel)
+        level.refresh(self)
+        if self._bdim is None or not level.alive:
+            return self._value
+        _refuse_value(what)
+
+    def __repr__(self) -> str:
+        return f"BatchedTensor(level={self._level.number}, bdim={self._bdim}, value={self._value!r})"
+
+
+def _refuse_value(what: str) -> NoReturn:
+    if what == "item":
+        raise BatchedValueError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
+            "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch-compatible internals, please "
+            "file a bug report."
+        )
+    if what == "bool":
+        raise BatchedValueError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, please "
+            "shout over at https://github.com/pytorch/functorch/issues/257 ."
+        )
+    raise BatchedValueError(f"Cannot access data pointer of Tensor that doesn't have storage: {what}() of a tensor inside of vmap")
+
+
+class Batched(NamedTuple):
+    """What a rule returns where the batch is not the first dimension of a result."""
+
+    value: Tensor
+    bdim: int | None
+
+
+class BatchLevel(Level):
+    """A batch."""
+
+    transformation = "vmap"
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self.size = size
+        self.randomness = randomness
+
+    def wrap(self, value: Tensor, bdim: int | None, base: Any = None) -> BatchedTensor:
+        """Make a tensor of this level."""
+        made: BatchedTensor = _C.make_wrapper(BatchedTensor, value, -1 if bdim is None else bdim, base)
+        made._level, made._value, made._bdim = self, value, bdim
+        return made
+
+    def detached(self, wrapper: Any) -> Tensor:
+        self.refresh(wrapper)
+        return self.wrap(wrapper._value, wrapper._bdim)
+
+    # ---- what the rules are made with
+
+    def refresh(self, tensor: Any) -> None:
+        """Give a view the batch that its base got since."""
+        root = tensor._base
+        if tensor._bdim is None and root is not None and self.owns(root) and root._bdim is not None:
+            with outside():
+                tensor._value = _same_place(root, tensor)
+            tensor._bdim = 0
+
+    def is_batched(self, value: Any) -> bool:
+        """Tell whether a value is a tensor with a batch."""
+        if not self.owns(value):
+            return False
+        self.refresh(value)
+        return value._bdim is not None
+
+    def value_of(self, value: Any) -> tuple[Any, int | None]:
+        """Give what a value stands for, and where its batch is."""
+        if self.owns(value):
+            self.refresh(value)
+            return value._value, value._bdim
+        return self.unwrap(value), None
+
+    def front(self, value: Any) -> Tensor:
+        """Give a tensor with its batch as the first dimension, expanded where it has none."""
+        tensor, bdim = self.value_of(value)
+        if bdim is None:
+            return tensor.unsqueeze(0).expand((self.size, *tensor.shape))
+        return tensor if bdim == 0 else tensor.movedim(bdim, 0)
+
+    def front_or_plain(self, value: Any) -> tuple[Any, bool]:
+        """Give a tensor with its batch as the first dimension, or one without as it is; and whether it has one."""
+        tensor, bdim = self.value_of(value)
+        if bdim is None:
+            return tensor, False
+        return (tensor if bdim == 0 else tensor.movedim(bdim, 0)), True
+
+    def give_batch(self, tensor: Any) -> None:
+        """Give a tensor that has none a batch, of copies of its value; and its base, and by that all other views."""
+        self.refresh(tensor)
+        if tensor._bdim is not None:
+            return
+        root = tensor._base if tensor._base is not None and self.owns(tensor._base) else tensor
+        with outside():
+            value = root._value
+            dense = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True) if size)
+            if any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=True)) or not value.numel():
+                made = value.unsqueeze(0).expand((self.size, *value.shape)).contiguous()
+            else:
+                made = ops.empty_strided(
+                    (self.size, *value.shape), (dense, *value.stride()), dtype=value.dtype, device=value.device
+                ).copy_(value)  # fmt: skip
+        root._value, root._bdim = made, 0
+        self.refresh(tensor)
+
+    # ---- calls
+
+    def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+        if not any(self.is_batched(tensor) for tensor in tensors_in(arguments)):
+            if self.is_batched(out):
+                raise RuntimeError(f"vmap: {operator.name}(out=...) into a tensor with a batch is not supported")
+            if operator.tags & RANDOM:
+                return self._random(operator, arguments, out, generator)
+            inner = tuple(map(self.unwrap, arguments))
+            result = self.below(operator, inner, self.unwrap(out), generator)
+            return out if out is not None else self._made_inside(operator, arguments, inner, result)
+        if out is not None:
+            raise RuntimeError(f"vmap: {operator.name}(): out= is not supported for tensors with a batch")
+        if operator.tags & RANDOM:
+            return self._random(operator, arguments, out, generator)
+        if operator.tags & DATA_DEPENDENT:
+            raise RuntimeError(
+                f"vmap: It looks like you're calling {operator.name}, the size of whose result depends on values. We do not support batching "
+                "operators that can support dynamic shape. Attempting to batch over indexing with a boolean mask."
+            )
+        if changes_first(operator):
+            self._prepare_target(operator, arguments)
+        return self._batched(operator, arguments, generator)
+
+    def _batched(self, operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
+        from . import batch_rules
+
+        self._check_scalars(operator, arguments)
+        rule = batch_rules.rule_of(operator)
+        if rule is not None:
+            with outside():
+                result = rule(self, operator, arguments)
+            if result is not NotImplemented:
+                return self._wrapped(operator, arguments, result)
+        base = operator.functional or operator
+        if base.composite is not None:
+            try:
+                made = call_composite(base, arguments, generator)
+            except BatchedValueError:
+                pass
+            else:
+                return made if base is operator else arguments[0].copy_(made)
+        with outside():
+            result = self._one_by_one(operator, arguments, generator)
+        return self._wrapped(operator, arguments, result)
+
+    def _check_scalars(self, operator: Any, arguments: tuple[Any, ...]) -> None:
+        from ..recording import signature
+        from .batch_rules import cached_signature
+
+        del signature
+        for parameter, argument in zip(cached_signature(operator).parameters, arguments, strict=True):
+            if isinstance(argument, Tensor) and not parameter.type.startswith("Tensor") and self.is_batched(argument):
+                _refuse_value("item")
+
+    def _prepare_target(self, operator: Any, arguments: tuple[Any, ...]) -> None:
+        """Have what is about to be changed in place have a batch."""
+        target = arguments[0]
+        if self.is_batched(target):
+            return
+        if not self.owns(target):
+            raise RuntimeError(
+                f"vmap: {operator.name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+                "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please "
+                f"try to use out-of-place operators instead of {operator.name}."
+            )
+        self.give_batch(target)
+
+    def _made_inside(self, operator: Any, arguments: tuple[Any, ...], inner: tuple[Any, ...], result: Any) -> Any:
+        """Make what was computed without a batch a tensor of this level, so that one may be written to it."""
+        given = {id(value): argument for value, argument in zip(inner, arguments, strict=True) if isinstance(argument, Tensor)}
+
+        def wrapped(part: Any) -> Any:
+            if not isinstance(part, Tensor):
+                return part
+            if id(part) in given:
+                return given[id(part)]
+            if operator.tags & VIEW:
+                return self.wrap(part, None, arguments[0]) if self.owns(arguments[0]) else part
+            return self.wrap(part, None)
+
+        return map_results(result, wrapped)
+
+    def _wrapped(self, operator: Any, arguments: tuple[Any, ...], result: Any) -> Any:
+        if changes_first(operator):
+            target = arguments[0]
+            target._bump_version()
+            return target
+
+        def wrapped(part: Any) -> Any:
+            if isinstance(part, Batched):
+                return self.wrap(part.value, part.bdim, base)
+            return self.wrap(part, 0, base) if isinstance(part, Tensor) else part
+
+        base = arguments[0] if operator.tags & VIEW and self.owns(arguments[0]) else None
+        return wrapped(result) if isinstance(result, Batched) else map_results(result, wrapped)
+
+    # ---- the two ways that need no rule
+
+    def _one_by_one(self, operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
+        """Do the call for each entry of the batch."""
+        if self.size == 0:
+            raise RuntimeError(f"vmap: {operator.name} has no rule for batches, and there is no entry of an empty one to see what it gives")
+
+        def entry(value: Any, number: int) -> Any:
+            if isinstance(value, Tensor):
+                tensor, bdim = self.value_of(value)
+                return tensor if bdim is None else tensor.select(bdim, number)
+            if isinstance(value, (tuple, list)) and any(isinstance(part, Tensor) for part in value):
+                return [entry(part, number) for part in value]
+            return value
+
+        rows = [
+            operator.again(tuple(entry(argument, number) for argument in arguments), None, generator) for number in range(self.size)
+        ]
+        if not isinstance(rows[0], tuple):
+            return candelabra.stack(rows) if isinstance(rows[0], Tensor) else rows[0]
+        columns = [candelabra.stack(column) for column in zip(*rows, strict=True)]
+        kind = type(rows[0])
+        return tuple(columns) if kind is tuple else kind(columns)
+
+    def _random(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
+        """Draw random numbers as the mode says: one for all entries of the batch, or others for each."""
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on "
+                "vmap or perform the randomness operation out of vmap"
+            )
+        changing = changes_first(operator)
+        if operator.composite is not None:
+            return call_composite(operator, arguments, generator)
+        batched = any(self.is_batched(tensor) for tensor in tensors_in(arguments))
+        if self.randomness == "same":
+            if changing and batched:
+                target = arguments[0]
+                with outside():
+                    value = candelabra.empty(target.shape, dtype=target.dtype, device=target.device)
+                    operator.again((value, *arguments[1:]), None, generator)
+                    tensor, bdim = self.value_of(target)
+                    tensor.copy_(value.unsqueeze(bdim))
+                target._bump_version()
+                return target
+            if batched:
+                if operator.name == "bernoulli":
+                    # One draw for all entries, compared with the probabilities of each.
+                    (probabilities,) = arguments
+                    with outside():
+                        drawn = candelabra.rand(probabilities.shape, dtype=probabilities.dtype, generator=generator)
+                    return (drawn < probabilities).to(probabilities.dtype)
+                raise RuntimeError(
+                    f"Vmap does not currently support same randomness with a batched tensor input to {operator.name}"
+                )
+            inner = tuple(map(self.unwrap, arguments))
+            result = self.below(operator, inner, self.unwrap(out), generator)
+            return self._made_inside(operator, arguments, inner, result)
+        if changing:
+            target = arguments[0]
+            if not self.owns(target):
+                raise RuntimeError(
+                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this "
+                    "is necessary for your usage, please file an issue with functorch."
+                )
+            self.give_batch(target)
+            tensor, _ = self.value_of(target)
+            self.below(operator, (tensor, *arguments[1:]), None, generator)
+            target._bump_version()
+            return target
+        if operator.name == "bernoulli":
+            with outside():
+                result = operator.again((self.front(arguments[0]),), None, generator)
+            return self.wrap(result, 0)
+        inner = tuple(map(self.unwrap, arguments))
+        with outside():
+            rows = [operator.again(inner, None, generator) for _ in range(self.size)]
+            stacked = candelabra.stack(rows) if rows else None
+        if stacked is None:
+            raise RuntimeError(f"vmap: {operator.name} over an empty batch")
+        return self.wrap(stacked, 0)
+
+
+def _same_place(root: Any, tensor: Any) -> Tensor:
+    """Look at the root's value, whose batch is in front, as `tensor` looks at the root."""
+    whole = root._value
+    if root.is_complex() and not tensor.is_complex():
+        whole = candelabra.view_as_real(whole)
+        start = 2 * root.storage_offset()
+    elif tensor.is_complex() and not root.is_complex():
+        whole = candelabra.view_as_complex(whole)
+        start = root.storage_offset() // 2
+    else:
+        start = root.storage_offset()
+    offset = tensor.storage_offset() - start + whole.storage_offset()
+    return whole.as_strided((whole.shape[0], *tensor.shape), (whole.stride(0), *tensor.stride()), offset)
+
+
+def out_of(level: BatchLevel, value: Any, out_dim: int) -> Tensor:
+    """Give a result of the function with its batch at `out_dim`."""
+    tensor, bdim = level.value_of(value)
+    if bdim is None:
+        made = tensor.unsqueeze(0).expand((level.size, *tensor.shape))
+        return made if out_dim == 0 else made.movedim(0, out_dim)
+    return tensor if bdim == out_dim % tensor.ndim else tensor.movedim(bdim, out_dim)
+
+
+def shapes(tensors: Sequence[Tensor]) -> list[tuple[int, ...]]:
+    """Give the sizes of tensors."""
+    return [tuple(tensor.shape) for tensor in tensors]

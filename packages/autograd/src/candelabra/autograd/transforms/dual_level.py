@@ -1,0 +1,270 @@
+"""The level of forward-mode differentiation: tensors with tangents.
+
+A tensor of the level stands for a primal and a tangent, both tensors of what lies further out. A call is done on the primals below, and
+the tangents of the results follow from those of the arguments (see :mod:`.dual_rules`), computed below as well, so that outer tapes record
+them and outer levels see them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import _C, Tensor
+
+from ..node import SingleNode, next_sequence
+from . import dual_rules
+from .levels import (
+    NONDIFFERENTIABLE,
+    VIEW,
+    Level,
+    Wrapper,
+    call_composite,
+    changes_first,
+    differentiable,
+    map_results,
+    outside,
+    tensors_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Mode(threading.local):
+    enabled = True
+
+
+_mode = _Mode()
+
+
+def is_forward_enabled() -> bool:
+    """Tell whether tangents are computed on this thread."""
+    return _mode.enabled
+
+
+@contextlib.contextmanager
+def forward_enabled(mode: bool) -> Iterator[None]:
+    """Within the block, have tangents computed or not."""
+    before, _mode.enabled = _mode.enabled, mode
+    try:
+        yield
+    finally:
+        _mode.enabled = before
+
+
+class DualTensor(Wrapper):
+    """A tensor of a :class:`DualLevel`."""
+
+    _tangent: Tensor | None
+
+
+class DualNode(SingleNode):
+    """The history of a dual tensor made of a tensor that requires grad: its gradient is the primal's."""
+
+    __slots__ = ()
+
+    def backward(self, grad: Tensor) -> Tensor:
+        return grad
+
+
+def look_like(whole: Tensor, root: Tensor, view: Tensor) -> Tensor:
+    """Look at `whole`, of the sizes and strides of `root`, as `view` looks at `root`."""
+    if root.is_complex() != view.is_complex():
+        whole = candelabra.view_as_real(whole) if root.is_complex() else candelabra.view_as_complex(whole)
+        scale = (2, 1) if root.is_complex() else (1, 2)
+        offset = view.storage_offset() - root.storage_offset() * scale[0] // scale[1]
+    else:
+        offset = view.storage_offset() - root.storage_offset()
+    return whole.as_strided(view.shape, view.stride(), whole.storage_offset() + offset)
+
+
+class DualLevel(Level):
+    """Tangents of one direction."""
+
+    transformation = "jvp or jacfwd"
+
+    def wrap(self, value: Tensor, tangent: Tensor | None = None, base: Any = None) -> DualTensor:
+        """Make a tensor of this level."""
+        made: DualTensor = _C.make_wrapper(DualTensor, value, -1, base)
+        made._level, made._value, made._tangent = self, value, tangent
+        return made
+
+    def dual(self, primal: Tensor, tangent: Tensor) -> DualTensor:
+        """Make a tensor with a tangent, connected to the primal's place on the tape."""
+        made = self.wrap(primal, tangent)
+        if primal.requires_grad:
+            self._connect(made, primal)
+        return made
+
+    def _connect(self, made: DualTensor, primal: Tensor) -> None:
+        node = DualNode()
+        node._sequence, node._hooks, node._edge = next_sequence(), None, primal._edge
+        made._set_history(node)
+
+    def detached(self, wrapper: Any) -> Tensor:
+        return self.wrap(wrapper._value, wrapper._tangent)
+
+    def tangent_of(self, value: Any) -> Any:
+        """Give the tangent of an argument: None where there is none; of a list, a list."""
+        if isinstance(value, (tuple, list)):
+            parts = [self.tangent_of(entry) for entry in value]
+            return parts if any(part is not None for part in parts) else None
+        if not self.owns(value):
+            return None
+        root = value._base
+        if value._tangent is None and root is not None and self.owns(root) and root._tangent is not None and differentiable(value):
+            # The base got a tangent after the view was made: by writing to it, or to another view.
+            with outside():
+                value._tangent = look_like(root._tangent, root._value, value._value)
+        return value._tangent
+
+    def lift(self, value: Any) -> Any:
+        """Make tensors of other levels ones of this level."""
+        if isinstance(value, Tensor):
+            if self.owns(value):
+                return value
+            value = self.unwrap(value)
+            made = self.wrap(value)
+            if value.requires_grad:
+                self._connect(made, value)
+            return made
+        if isinstance(value, (tuple, list)) and any(isinstance(entry, Tensor) for entry in value):
+            return tuple(map(self.lift, value))
+        return value
+
+    def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+        # Tensors of this level have histories only where make_dual gave them some: gradients of dual tensors are dual.
+        recording = (
+            record
+            and candelabra.is_grad_enabled()
+            and not operator.tags & NONDIFFERENTIABLE
+            and any(self.owns(tensor) and tensor.requires_grad for tensor in tensors_in(arguments))
+        )
+        if recording:
+            own = tuple(map(self.lift, arguments))
+            if operator.inplace_recorder is not None:
+                return operator.inplace_recorder(operator, *own)
+            if operator.recorder is None and operator.composite is not None:
+                return call_composite(operator, own, generator)
+            result = self._done(operator, own, out, generator)
+            if operator.recorder is None:
+                return result
+            return operator.recorder(result, *own) if generator is None else operator.recorder(result, *own, generator=generator)
+        return self._done(operator, arguments, out, generator)
+
+    def _done(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
+        tangents = [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
+        if changes_first(operator):
+            return self._done_in_place(operator, arguments, tangents, generator)
+        primals = tuple(map(self.unwrap, arguments))
+        if all(tangent is None for tangent in tangents):
+            result = self.below(operator, primals, self.unwrap(out), generator)
+            return out if out is not None else self._wrapped(operator, arguments, result, None)
+        if out is not None:
+            raise RuntimeError(f"{operator.name}(): out= does not support forward-mode differentiation")
+        if dual_rules.goes_by_decomposition(operator):
+            return call_composite(operator, arguments, generator)
+        with outside():
+            result, tangent = dual_rules.evaluate(operator, primals, tangents, generator)
+        return self._wrapped(operator, arguments, result, tangent)
+
+    def _wrapped(self, operator: Any, arguments: tuple[Any, ...], result: Any, tangent: Any) -> Any:
+        given = {id(self.unwrap(argument)): argument for argument in arguments if isinstance(argument, Tensor)}
+        tangents = iter(tangent) if isinstance(tangent, (tuple, list)) else None
+
+        def wrapped(part: Any) -> Any:
+            own = next(tangents) if tangents is not None else tangent
+            if not isinstance(part, Tensor):
+                return part
+            same = given.get(id(part))
+            if same is not None:
+                return same
+            if own is not None and own.dtype is not part.dtype:
+                with outside():
+                    own = own.to(part.dtype)
+            if operator.tags & VIEW:
+                viewed = arguments[0]
+                return self.wrap(part, own, viewed) if self.owns(viewed) else part
+            return self.wrap(part, own)
+
+        return map_results(result, wrapped)
+
+    def _done_in_place(self, operator: Any, arguments: tuple[Any, ...], tangents: list[Any], generator: Any) -> Any:
+        target = arguments[0]
+        primals = tuple(map(self.unwrap, arguments))
+        if all(tangent is None for tangent in tangents):
+            self.below(operator, primals, None, generator)
+            return target
+        if not self.owns(target):
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
+                f"({operator.name}) that would mutate a captured Tensor. This is not supported; please rewrite the function being "
+                "transformed to explicitly accept the mutated Tensor(s) as inputs."
+            )
+        with outside():
+            if operator.functional is not None:
+                # The value as it was, apart from what is about to be changed.
+                before = (primals[0].clone(), *(primals[0].clone() if one is primals[0] else one for one in primals[1:]))
+                if dual_rules.goes_by_decomposition(operator.functional):
+                    inner = DualLevel()
+                    tangent = _tangent_by_decomposition(inner, operator.functional, before, tangents, generator)
+                else:
+                    _, tangent = dual_rules.evaluate(operator.functional, before, tangents, generator)
+            else:
+                tangent = dual_rules.written(operator, primals, tangents)
+            operator.again(primals, None, generator)
+        self.set_tangent(target, tangent)
+        return target
+
+    def set_tangent(self, target: Any, tangent: Tensor | None) -> None:
+        """Write the tangent of a tensor that was changed in place; views and their base share it."""
+        if not differentiable(target):
+            return
+        root = target._base if target._base is not None and self.owns(target._base) else target
+        with outside():
+            if root._tangent is None:
+                if tangent is None:
+                    return
+                value = root._value
+                root._tangent = candelabra.empty_strided(
+                    value.shape, value.stride(), dtype=value.dtype, device=value.device
+                ).zero_() if not _overlaps(value) else candelabra.zeros_like(value)  # fmt: skip
+            elif root._tangent.stride() != root._value.stride() or _overlaps(root._tangent):
+                value = root._value
+                root._tangent = candelabra.empty_strided(
+                    value.shape, value.stride(), dtype=value.dtype, device=value.device
+                ).copy_(root._tangent)  # fmt: skip
+            elif not getattr(root, "_owns_tangent", False):
+                # What the caller gave, or another tensor shares, is not written to.
+                root._tangent = root._tangent.clone()
+            root._owns_tangent = True
+            if target is root:
+                if tangent is None:
+                    root._tangent = candelabra.zeros_like(root._tangent)
+                else:
+                    root._tangent = root._tangent.copy_(tangent) if root._tangent.requires_grad is False else tangent.clone()
+                return
+            place = look_like(root._tangent, root._value, target._value)
+            target._tangent = place
+            if tangent is None:
+                place.zero_()
+            else:
+                place.copy_(tangent)
+
+
+def _tangent_by_decomposition(level: DualLevel, operator: Any, primals: tuple[Any, ...], tangents: list[Any], generator: Any) -> Any:
+    from .levels import entered
+
+    with entered(level):
+        own = tuple(
+            level.wrap(primal, tangent) if isinstance(primal, Tensor) and tangent is not None else primal
+            for primal, tangent in zip(primals, tangents, strict=True)
+        )
+        return level.tangent_of(call_composite(operator, own, generator))
+
+
+def _overlaps(tensor: Tensor) -> bool:
+    return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

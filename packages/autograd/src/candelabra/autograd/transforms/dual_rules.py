@@ -1,0 +1,330 @@
+"""Tangents of results from those of arguments.
+
+Operators that are linear in their first argument are applied to its tangent. For elementwise operators the Jacobian is diagonal, so that
+the formula of the gradient, applied to a tangent, gives the tangent of the result. Products of two take the product rule, and operators that
+are made of others are taken apart. All that is left goes by the transpose of a transpose: the gradient is linear in the gradient that it
+is computed from, and its own gradient is the product with the Jacobian itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor, ops
+
+from ..engine import grad as walk_back
+from ..recording import signature
+from ..table import ROWS, WRITTEN
+from .levels import COMPOSITE, NONDIFFERENTIABLE, differentiable, entered
+from .tape_level import TapeLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: Linear in the first argument, whatever the others are.
+LINEAR = frozenset({
+    "adaptive_avg_pool", "adaptive_avg_pool_backward", "alias", "as_strided", "avg_pool", "avg_pool_backward", "clone",
+    "conj_physical", "contiguous", "cumsum", "detach", "diagonal", "embedding", "embedding_backward", "expand", "fft_c2c", "fft_c2r", "fft_r2c",
+    "flip", "gather", "index", "index_fill", "index_select", "masked_select", "max_pool_backward", "mean", "movedim", "narrow", "neg", "permute",
+    "select", "slice", "squeeze", "sum", "t", "take", "to_copy", "transpose", "tril", "triu", "unflatten", "unfold", "unsqueeze", "view",
+    "view_as_complex", "view_as_real", "frac",
+})  # fmt: skip
+#: Linear in two arguments, whose positions are given.
+BILINEAR = {
+    "mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "mul": (0, 1), "convolution_input_gradient": (0, 1),
+    "convolution_weight_gradient": (0, 1),
+}  # fmt: skip
+#: Linear in several arguments together: a sum, a choice, a row of tensors.
+JOINTLY_LINEAR = {"scatter_add": (0, 3), "index_add": (0, 3), "index_copy": (0, 3), "index_put": (0, 2), "masked_scatter": (0, 2), "complex": (0, 1)}
+#: Elementwise operators whose derivative with respect to a complex argument is no complex number.
+NOT_HOLOMORPHIC = frozenset({"abs", "sgn", "angle", "complex", "polar", "conj_physical"})
+#: Elementwise, though their shape rule is another.
+ALSO_ELEMENTWISE = frozenset({"threshold_backward", "sigmoid_backward", "tanh_backward"})
+
+
+def goes_by_decomposition(operator: Any) -> bool:
+    """Tell whether an operator's tangents follow from those of what it is made of."""
+    name = operator.name
+    if operator.composite is None or name in LINEAR or name in BILINEAR or name in RULES:
+        return False
+    return bool(operator.tags & COMPOSITE) and (name in _TAKEN_APART or (name not in ROWS and name not in WRITTEN))
+
+
+#: Composites with a formula of their own, that are as well taken apart.
+_TAKEN_APART = frozenset({"linear", "stack", "softplus", "mish", "native_layer_norm", "native_group_norm"})
+
+
+def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
+    """Compute results and their tangents (None where there is none)."""
+    name = operator.name
+    if operator.tags & NONDIFFERENTIABLE and name != "detach":
+        return operator.again(primals, None, generator), None
+    if name in LINEAR:
+        result = operator.again(primals, None, generator)
+        if tangents[0] is None or not differentiable(result):
+            return result, None
+        if name == "frac":
+            return result, tangents[0]
+        if name == "as_strided":
+            return result, _strided_tangent(primals, tangents[0], result)
+        if name == "index_fill":
+            return result, operator.again((tangents[0], *primals[1:3], 0), None, None)
+        return result, operator.again((tangents[0], *primals[1:]), None, None)
+    special = RULES.get(name)
+    if special is not None:
+        return special(operator, primals, tangents)
+    if name in BILINEAR:
+        return operator.again(primals, None, generator), _product_rule(operator, primals, tangents, BILINEAR[name])
+    if name in JOINTLY_LINEAR:
+        result = operator.again(primals, None, generator)
+        return result, _jointly(operator, primals, tangents, JOINTLY_LINEAR[name])
+    if operator.elementwise or name in ALSO_ELEMENTWISE:
+        made = _by_formulas(operator, primals, tangents, generator)
+        if made is not None:
+            return made
+    return by_transposing(operator, primals, tangents, generator)
+
+
+def _strided_tangent(primals: tuple[Any, ...], tangent: Tensor, result: Tensor) -> Tensor:
+    """Look at a tangent as as_strided() looks at its tensor; in memory of the same layout first."""
+    value = primals[0]
+    if tangent.stride() != value.stride():
+        tangent = ops.empty_strided(value.shape, value.stride(), dtype=tangent.dtype, device=tangent.device).copy_(tangent)
+    offset = result.storage_offset() - value.storage_offset() + tangent.storage_offset()
+    return tangent.as_strided(primals[1], primals[2], offset)
+
+
+def _total(parts: list[Tensor]) -> Tensor | None:
+    if not parts:
+        return None
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _product_rule(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], positions: tuple[int, ...]) -> Tensor | None:
+    parts = []
+    for position in positions:
+        tangent = tangents[position]
+        if tangent is not None:
+            parts.append(operator.again((*primals[:position], tangent, *primals[position + 1 :]), None, None))
+    return _total(parts)
+
+
+def _jointly(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], positions: tuple[int, ...]) -> Tensor | None:
+    arguments = list(primals)
+    for position in positions:
+        primal, tangent = primals[position], tangents[position]
+        if tangent is not None:
+            arguments[position] = tangent
+        elif isinstance(primal, Tensor):
+            arguments[position] = candelabra.zeros_like(primal)
+        else:
+            arguments[position] = 0
+    return operator.again(tuple(arguments), None, None)
+
+
+def _by_formulas(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any] | None:
+    """Apply the formulas of the gradient to tangents, where the Jacobian is diagonal and the function holomorphic."""
+    row = ROWS.get(operator.name)
+    if row is None or row.joint is not None or isinstance(operator.result_type, type):
+        return None
+    complex_ones = any(isinstance(primal, Tensor) and primal.is_complex() for primal in primals)
+    if complex_ones and operator.name in NOT_HOLOMORPHIC:
+        return None
+    parameters = [parameter.name for parameter in signature(operator.schema).parameters]
+    moving = [position for position, tangent in enumerate(tangents) if tangent is not None]
+    if any(parameters[position] not in row.formulas for position in moving):
+        return None
+    result = operator.again(primals, None, generator)
+    if not differentiable(result):
+        return result, None
+    if operator.name in NOT_HOLOMORPHIC and result.is_complex():
+        return None
+    values = dict(zip(parameters, primals, strict=True))
+    parts = []
+    for position in moving:
+        tangent = tangents[position]
+        if tangent.dtype is not result.dtype:
+            tangent = tangent.to(result.dtype)
+        if tangent.shape != result.shape:
+            tangent = tangent.expand(result.shape)
+        formula = row.formulas[parameters[position]]
+        turned = result.is_complex()
+        made = formula(ops.conj_physical(tangent) if turned else tangent, *_named_values(formula, values, result))
+        parts.append(ops.conj_physical(made) if turned and made.is_complex() else made)
+    return result, _total(parts)
+
+
+def _named_values(formula: Callable[..., Any], values: dict[str, Any], result: Tensor) -> list[Any]:
+    code = formula.__code__
+    made = []
+    for name in code.co_varnames[1 : code.co_argcount]:
+        if name == "result":
+            made.append(result)
+        elif name in values:
+            made.append(values[name])
+        else:
+            argument, _, what = name.rpartition("_")
+            value = values[argument]
+            made.append(value if not isinstance(value, Tensor) else {"shape": value.shape, "dtype": value.dtype}[what])
+    return made
+
+
+def by_transposing(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
+    """Compute tangents by differentiating the gradient with respect to the gradient that it is computed from."""
+    level = TapeLevel()
+    with entered(level), candelabra.enable_grad():
+        inputs: list[Tensor] = []
+        directions: list[Tensor] = []
+
+        def variable(primal: Any, tangent: Any) -> Any:
+            if isinstance(tangent, list):
+                return tuple(map(variable, primal, tangent))
+            if tangent is None or not differentiable(primal):
+                return primal
+            made = level.variable(primal)
+            inputs.append(made)
+            directions.append(level.wrap(tangent))
+            return made
+
+        own = tuple(variable(primal, tangent) for primal, tangent in zip(primals, tangents, strict=True))
+        result = operator.again(own, None, generator)
+        several = result if isinstance(result, tuple) else (result,)
+        tangents_of_results = [
+            _transposed(part, inputs, directions) if isinstance(part, Tensor) and part.requires_grad else None for part in several
+        ]
+        values = [level.unwrap(part) for part in several]
+        moved = [level.unwrap(part) for part in tangents_of_results]
+    if not isinstance(result, tuple):
+        return values[0], moved[0]
+    kind = type(result)
+    return (tuple(values) if kind is tuple else kind(values)), moved
+
+
+def _transposed(output: Tensor, inputs: list[Tensor], directions: list[Tensor]) -> Tensor:
+    shadow = candelabra.zeros_like(output._detached())
+    shadow = shadow._detached()
+    shadow.requires_grad = True
+    first = walk_back(output, inputs, shadow, retain_graph=True, create_graph=True, allow_unused=True)
+    pairs = [(part, direction) for part, direction in zip(first, directions, strict=True) if part is not None and part.requires_grad]
+    if not pairs:
+        return candelabra.zeros_like(output._detached())
+    (made,) = walk_back([part for part, _ in pairs], shadow, [direction for _, direction in pairs], allow_unused=True)
+    return candelabra.zeros_like(output._detached()) if made is None else made
+
+
+# ---- rules of their own
+
+
+def _cat(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    result = operator.again(primals, None, None)
+    parts = [
+        candelabra.zeros_like(primal) if tangent is None else tangent for primal, tangent in zip(primals[0], tangents[0], strict=True)
+    ]
+    return result, operator.again((parts, *primals[1:]), None, None)
+
+
+def _convolution(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    result = operator.again(primals, None, None)
+    data, weight, _, *rest = primals
+    of_data, of_weight, of_bias = tangents[:3]
+    if of_data is not None:
+        made = operator.again((of_data, weight, of_bias, *rest), None, None)
+        return result, made if of_weight is None else made + operator.again((data, of_weight, None, *rest), None, None)
+    if of_weight is not None:
+        return result, operator.again((data, of_weight, of_bias, *rest), None, None)
+    shape = [1] * result.ndim
+    shape[1] = -1
+    return result, of_bias.reshape(shape).expand(result.shape)
+
+
+def _addmm(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    result = operator.again(primals, None, None)
+    _, left, right, beta, alpha = primals
+    product = ops.mm if operator.name == "addmm" else ops.bmm
+    parts = []
+    if tangents[0] is not None:
+        parts.append((tangents[0] * beta).expand(result.shape))
+    if tangents[1] is not None:
+        parts.append(product(tangents[1], right) * alpha)
+    if tangents[2] is not None:
+        parts.append(product(left, tangents[2]) * alpha)
+    return result, _total(parts)
+
+
+def _picked(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """Apply where values are picked along a dimension: the tangent is picked at the same places."""
+    result = operator.again(primals, None, None)
+    values, indices = result
+    tangent = tangents[0]
+    dim = primals[2] if operator.name == "topk" else primals[1]
+    if tangent.ndim == 0:
+        return result, [tangent.reshape(values.shape), None]
+    if values.ndim == tangent.ndim:
+        return result, [tangent.gather(dim, indices), None]
+    return result, [tangent.gather(dim, indices.unsqueeze(dim)).squeeze(dim), None]
+
+
+def _abs(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    (value,), tangent = primals, tangents[0]
+    result = operator.again(primals, None, None)
+    if not value.is_complex():
+        return result, tangent * value.sgn()
+    return result, (tangent * ops.conj_physical(value.sgn())).real
+
+
+def _angle(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    (value,), tangent = primals, tangents[0]
+    result = operator.again(primals, None, None)
+    if not value.is_complex():
+        return result, candelabra.zeros_like(result)
+    size = value.abs()
+    zero = size == 0
+    turned = (tangent * ops.conj_physical(value.sgn())).imag
+    return result, candelabra.where(zero, 0, turned / candelabra.where(zero, 1, size))
+
+
+def _sgn(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    (value,), tangent = primals, tangents[0]
+    result = operator.again(primals, None, None)
+    if not value.is_complex():
+        return result, candelabra.zeros_like(result)
+    size = value.abs()
+    zero = size == 0
+    across = (tangent - (ops.conj_physical(result) * tangent).real * result) / candelabra.where(zero, 1, size)
+    return result, candelabra.where(zero, 0, across)
+
+
+def _softmax(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    result = operator.again(primals, None, None)
+    tangent = tangents[0].to(result.dtype)
+    if operator.name == "softmax":
+        weighted = tangent * result
+        return result, weighted - result * weighted.sum(primals[1], True)
+    return result, tangent - (result.exp() * tangent).sum(primals[1], True)
+
+
+def _logsumexp(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    value, dim, keepdim = primals
+    result = operator.again(primals, None, None)
+    kept = result if keepdim else operator.again((value, dim, True), None, None)
+    weights = (value - candelabra.where(kept == -math.inf, 0, kept)).exp()
+    return result, (weights * tangents[0]).sum(dim, keepdim) if value.ndim else weights * tangents[0]
+
+
+RULES: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "cat": _cat, "convolution": _convolution, "addmm": _addmm, "baddbmm": _addmm, "max_with_indices": _picked,
+    "min_with_indices": _picked, "sort": _picked, "topk": _picked, "abs": _abs, "angle": _angle, "sgn": _sgn, "softmax": _softmax,
+    "log_softmax": _softmax, "logsumexp": _logsumexp,
+}  # fmt: skip
+
+
+def written(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> Tensor | None:
+    """Give the tangent after an operator that writes its first argument and has no functional form."""
+    if operator.name == "copy_" and tangents[1] is not None:
+        return tangents[1].to(primals[0].dtype).expand(primals[0].shape)
+    return None

@@ -1,0 +1,259 @@
+"""The levels of function transformations, and the tensors that belong to them.
+
+Within ``grad``, ``jvp`` or ``vmap`` each tensor is wrapped into one of a subclass: a :class:`Wrapper` on the same memory, of the sizes
+that the function is to see, which knows its level and the tensor it stands for. While there is a level on a thread, the core hands every
+call of an operator to :func:`interpose` before it does anything, and that to the innermost level. The level unwraps its tensors, has
+the call done below (by the next level further out, and at last by the core), and adds what it is there for: a place on its own tape, a
+tangent, a dimension that the function does not see. So transformations nest in any order, each knowing only its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import candelabra
+from candelabra import _C, Tensor
+
+from ..recording import signature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT = 2, 4, 8, 256, 512
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        #: The levels, outermost first; those from `depth` on are hidden while what lies below them is computed.
+        self.stack: list[Level] = []
+        self.depth = 0
+        #: Called around everything, where set: the profiler.
+        self.observer: Callable[..., Any] | None = None
+
+
+_state = _State()
+
+
+def interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+    """Take a call from the core: see :func:`candelabra._C.set_interposer`."""
+    observer = _state.observer
+    if observer is not None:
+        _state.observer = None
+        try:
+            return observer(operator, arguments, out, generator, record)
+        finally:
+            _state.observer = observer
+    depth = _state.depth
+    if depth == 0:
+        return NotImplemented
+    return _state.stack[depth - 1].process(operator, arguments, out, generator, record)
+
+
+def _refresh() -> None:
+    """Have the core hand over calls on this thread as long as somebody wants them."""
+    _C.set_interposer(interpose if _state.stack or _state.observer is not None else None)
+
+
+def set_observer(observer: Callable[..., Any] | None) -> None:
+    """Set what sees every call on this thread (the profiler), or None."""
+    _state.observer = observer
+    _refresh()
+
+
+@contextlib.contextmanager
+def entered(level: Level) -> Iterator[Any]:
+    """Make `level` the innermost one within the block; after it, its tensors count as what they stand for."""
+    stack, depth = _state.stack, _state.depth
+    _state.stack = [*stack[:depth], level]
+    _state.depth = depth + 1
+    level.number, level.alive = depth + 1, True
+    _refresh()
+    try:
+        yield level
+    finally:
+        level.alive = False
+        _state.stack, _state.depth = stack, depth
+        _refresh()
+
+
+@contextlib.contextmanager
+def outside() -> Iterator[None]:
+    """Hide the innermost level within the block."""
+    _state.depth -= 1
+    try:
+        yield
+    finally:
+        _state.depth += 1
+
+
+def innermost() -> Level | None:
+    """Give the innermost level of this thread."""
+    return _state.stack[_state.depth - 1] if _state.depth else None
+
+
+def any_level(kind: type[Level]) -> bool:
+    """Tell whether a level of this kind is entered."""
+    return any(isinstance(level, kind) for level in _state.stack[: _state.depth])
+
+
+class Level:
+    """One transformation that is being applied."""
+
+    number = 0
+    alive = True
+    transformation = "a transformation"
+
+    def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+        """Do a call of an operator."""
+        raise NotImplementedError
+
+    def detached(self, wrapper: Any) -> Tensor:
+        """Give another wrapper of the same tensor, without a place on this level's tape."""
+        raise NotImplementedError
+
+    def owns(self, value: Any) -> bool:
+        """Tell whether a value is a tensor of this level."""
+        return isinstance(value, Wrapper) and value._level is self
+
+    def unwrap(self, value: Any) -> Any:
+        """Give what a tensor of this level stands for; other values as they are. Tensors of levels that are over count as their values."""
+        while isinstance(value, Wrapper) and (value._level is self or not value._level.alive):
+            value = value._value
+        if isinstance(value, (tuple, list)) and any(isinstance(entry, Wrapper) for entry in value):
+            return tuple(map(self.unwrap, value))
+        return value
+
+    def below(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
+        """Do a call on unwrapped arguments, one level further out."""
+        _state.depth -= 1
+        try:
+            return operator.again(arguments, out, generator)
+        finally:
+            _state.depth += 1
+
+
+class Wrapper(Tensor):
+    """A tensor of a level: on the memory of the tensor it stands for, which is its ``_value``."""
+
+    _level: Level
+    _value: Tensor
+
+    def _detached(self) -> Tensor:
+        return self._level.detached(self)
+
+    def _readable(self, what: str) -> Tensor:
+        """Give the tensor that a value is read from."""
+        return self._value
+
+    def item(self) -> Any:
+        return self._readable("item").item()
+
+    def tolist(self) -> Any:
+        return self._readable("tolist").tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        return self._readable("numpy").numpy(force=force)
+
+    def __array__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._readable("numpy").__array__(*arguments, **keywords)
+
+    def __bool__(self) -> bool:
+        return bool(self._readable("bool"))
+
+    def __int__(self) -> int:
+        return int(self._readable("int"))
+
+    def __float__(self) -> float:
+        return float(self._readable("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._readable("complex").item())
+
+    def __index__(self) -> int:
+        return self._readable("index").__index__()
+
+    def requires_grad_(self, requires_grad: bool = True) -> NoReturn:
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using candelabra.autograd.functional.* APIs) inside of a "
+            f"function being transformed by {self._level.transformation}. This is unsupported: use the transformations of candelabra.func "
+            "(grad, vjp, jacrev, jacfwd, hessian), or call requires_grad_() outside of the function."
+        )
+
+    @property
+    def data(self) -> Tensor:
+        return self._detached()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(level={self._level.number}, value={self._value!r})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise RuntimeError(f"cannot pickle a tensor inside of a function being transformed by {self._level.transformation}")
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self.clone()
+
+
+def innermost_value(tensor: Tensor) -> Tensor:
+    """Give the tensor at the bottom of all wrappers."""
+    while isinstance(tensor, Wrapper):
+        tensor = tensor._value
+    return tensor
+
+
+_keyword_only: dict[str, tuple[str, ...]] = {}
+
+
+def split_arguments(operator: Any, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Part the arguments of a call into positional and keyword-only ones."""
+    names = _keyword_only.get(operator.name)
+    if names is None:
+        names = _keyword_only[operator.name] = tuple("from" if name == "from_" else name for name in signature(operator.schema).keyword_only)
+    if not names:
+        return arguments, {}
+    return arguments[: -len(names)], dict(zip(names, arguments[-len(names) :], strict=True))
+
+
+def call_composite(operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
+    """Call the decomposition of an operator."""
+    positional, named = split_arguments(operator, arguments)
+    if generator is not None:
+        named["generator"] = generator
+    return operator.composite(*positional, **named)
+
+
+def changes_arguments(operator: Any) -> bool:
+    """Tell whether an operator changes one of its arguments."""
+    return operator.functional is not None or "!)" in operator.schema
+
+
+def changes_first(operator: Any) -> bool:
+    """Tell whether an operator changes its first argument, and returns it."""
+    return operator.functional is not None or operator.schema.startswith(f"{operator.name}(Tensor(a!) self")
+
+
+def differentiable(value: Any) -> bool:
+    """Tell whether a value is a tensor that has a derivative."""
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def tensors_in(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
+    """Give all tensors among the arguments of a call, those in lists too."""
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            yield argument
+        elif isinstance(argument, (tuple, list)):
+            yield from (entry for entry in argument if isinstance(entry, Tensor))
+
+
+def map_results(result: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply `function` to each result of a call, and keep the type of several."""
+    if isinstance(result, tuple):
+        made = [function(part) for part in result]
+        kind = type(result)
+        return tuple(made) if kind is tuple else kind(made)
+    return function(result)
+
+
+grad_enabled = candelabra.is_grad_enabled

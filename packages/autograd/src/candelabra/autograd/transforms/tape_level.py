@@ -1,0 +1,127 @@
+"""The level of a reverse-mode transformation: a tape of its own.
+
+Tensors of the level have histories of their own; what they stand for has whatever history it has further out. A call is done below first
+(and recorded there, where outer tapes want it), and then recorded on this level. What is done below sees the grad mode that was set when
+the level was entered: the level's own walk back, and ``no_grad`` inside of the function, are its own business.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import _C, Tensor
+
+from .levels import (
+    NONDIFFERENTIABLE,
+    VIEW,
+    Level,
+    Wrapper,
+    _state,
+    call_composite,
+    changes_first,
+    map_results,
+    tensors_in,
+)
+
+
+class TapedTensor(Wrapper):
+    """A tensor of a :class:`TapeLevel`."""
+
+
+class TapeLevel(Level):
+    """A tape of its own."""
+
+    transformation = "grad, vjp or jacrev"
+
+    def __init__(self) -> None:
+        self.outer_mode = candelabra.is_grad_enabled()
+
+    def wrap(self, value: Tensor, base: Any = None) -> TapedTensor:
+        """Make a tensor of this level, that does not require grad yet."""
+        made: TapedTensor = _C.make_wrapper(TapedTensor, value, -1, base)
+        made._level, made._value = self, value
+        return made
+
+    def variable(self, value: Tensor) -> TapedTensor:
+        """Make a tensor of this level that is differentiated with respect to."""
+        made = self.wrap(value)
+        made.requires_grad = True
+        return made
+
+    def detached(self, wrapper: Any) -> Tensor:
+        return self.wrap(wrapper._value)
+
+    def lift(self, value: Any) -> Any:
+        """Make tensors of other levels ones of this level."""
+        if isinstance(value, Tensor):
+            return value if self.owns(value) else self.wrap(self.unwrap(value))
+        if isinstance(value, (tuple, list)) and any(isinstance(entry, Tensor) for entry in value):
+            return tuple(map(self.lift, value))
+        return value
+
+    def below(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
+        before = _C.set_grad_enabled(self.outer_mode)
+        _state.depth -= 1
+        try:
+            return operator.again(arguments, out, generator)
+        finally:
+            _state.depth += 1
+            _C.set_grad_enabled(before)
+
+    def process(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+        recording = (
+            record
+            and candelabra.is_grad_enabled()
+            and not operator.tags & NONDIFFERENTIABLE
+            and any(self.owns(tensor) and tensor.requires_grad for tensor in tensors_in(arguments))
+        )
+        if changes_first(operator) and not self.owns(arguments[0]):
+            if any(self.owns(tensor) for tensor in tensors_in(arguments[1:])):
+                raise RuntimeError(
+                    f"During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
+                    f"({operator.name}) that would mutate a captured Tensor. This is not supported; please rewrite the function being "
+                    "transformed to explicitly accept the mutated Tensor(s) as inputs."
+                )
+        if not recording:
+            return self._wrapped(operator, arguments, out, self._done_below(operator, arguments, out, generator))
+        own = tuple(map(self.lift, arguments))
+        if operator.inplace_recorder is not None:
+            return operator.inplace_recorder(operator, *own)
+        if out is not None:
+            raise RuntimeError(
+                f"{operator.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                "requires grad."
+            )
+        if operator.recorder is None:
+            if operator.functional is not None and operator.functional.composite is not None:
+                return own[0].copy_(call_composite(operator.functional, own, generator))
+            if operator.composite is not None:
+                return call_composite(operator, own, generator)
+            return self._wrapped(operator, arguments, out, self._done_below(operator, arguments, out, generator))
+        result = self._wrapped(operator, own, out, self._done_below(operator, arguments, out, generator))
+        if operator.composite is not None and any(result is argument for argument in own):
+            return call_composite(operator, own, generator)
+        return operator.recorder(result, *own) if generator is None else operator.recorder(result, *own, generator=generator)
+
+    def _done_below(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
+        return self.below(operator, tuple(map(self.unwrap, arguments)), self.unwrap(out), generator)
+
+    def _wrapped(self, operator: Any, arguments: tuple[Any, ...], out: Any, result: Any) -> Any:
+        """Make results ones of this level; an argument that is a result stays itself."""
+        if out is not None:
+            return out
+        given = {id(self.unwrap(argument)): argument for argument in arguments if isinstance(argument, Tensor)}
+
+        def wrapped(part: Any) -> Any:
+            if not isinstance(part, Tensor):
+                return part
+            same = given.get(id(part))
+            if same is not None:
+                return same
+            if operator.tags & VIEW:
+                viewed = arguments[0]
+                return self.wrap(part, viewed) if self.owns(viewed) else part
+            return self.wrap(part)
+
+        return map_results(result, wrapped)

@@ -1,0 +1,7 @@
+"""Transformations of functions, as ``torch.func`` has them: they are candelabra.autograd's.
+
+Raises an ImportError that says what to install where that is missing.
+"""
+
+from candelabra.autograd.func import *  # noqa: F403
+from candelabra.autograd.func import __all__  # noqa: F401
