@@ -73,19 +73,42 @@ OutRules& out_rules() {
   return rules;
 }
 
-// What is given as out= gets the values, and the sizes, of a result that was computed apart.
-Ref<> give_to_out(const char* operator_name, PyObject* out, PyObject* result) {
+void check_given(const char* operator_name, PyObject* out, PyObject* result) {
   check(is_tensor(out) && is_tensor(result), PyExc_TypeError, operator_name, "(): argument 'out' must be Tensor, not ",
         Py_TYPE(out)->tp_name);
   TensorObject *to = as_tensor(out), *from = as_tensor(result);
   check_out_dtype(operator_name, from->dtype, to->dtype);
   check(!grad_mode.enabled || !(requires_grad(to) || requires_grad(from)), PyExc_RuntimeError, operator_name,
         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+}
+
+// What is given as out= gets the values, and the sizes, of a result that was computed apart.
+Ref<> give_to_out(const char* operator_name, PyObject* out, PyObject* result) {
+  check_given(operator_name, out, result);
+  TensorObject *to = as_tensor(out), *from = as_tensor(result);
   if (to == from) return Ref<>::borrow(out);
   resize_output(operator_name, *to, from->sizes);
   copy_into(to, from);
   ++to->storage->version;
   return Ref<>::borrow(out);
+}
+
+// The same for several: nothing is written before all have been checked.
+Ref<> give_to_outs(const char* operator_name, PyObject* outs, PyObject* results) {
+  check(PyTuple_Check(outs) || PyList_Check(outs), PyExc_TypeError, operator_name,
+        "(): argument 'out' must be a tuple of Tensors, not ", Py_TYPE(outs)->tp_name);
+  const Ref<> given = owned(PySequence_Tuple(outs)), made = owned(PySequence_Tuple(results));
+  const Py_ssize_t count = PyTuple_GET_SIZE(made.get());
+  check(PyTuple_GET_SIZE(given.get()) == count, PyExc_TypeError, operator_name, "(): argument 'out' must hold ", count,
+        " tensors, not ", PyTuple_GET_SIZE(given.get()));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    check_given(operator_name, PyTuple_GET_ITEM(given.get(), i), PyTuple_GET_ITEM(made.get(), i));
+  Ref<> written = owned(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref<> one = give_to_out(operator_name, PyTuple_GET_ITEM(given.get(), i), PyTuple_GET_ITEM(made.get(), i));
+    PyTuple_SET_ITEM(written.get(), i, one.release());
+  }
+  return written;
 }
 
 // The decomposition: called with positional and keyword-only arguments as the schema orders them. An out= is copied to.
@@ -115,7 +138,9 @@ Ref<> call_composite(Operator& op, Given& given) {
       if (is_tensor(given.values[i])) check_out_memory(op, *as_tensor(given.out), *as_tensor(given.values[i]));
     }
   }
-  return give_to_out(schema.name.c_str(), given.out, result.get());
+  if (is_tensor(result.get())) return give_to_out(schema.name.c_str(), given.out, result.get());
+  const Ref<> written = give_to_outs(schema.name.c_str(), given.out, result.get());
+  return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
 }
 
 Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t count) {
@@ -490,6 +515,13 @@ PyObject* give_to_out_function(PyObject*, PyObject* arguments) {
   return guarded<>(failure, [&] { return give_to_out(operator_name, out, result).release(); });
 }
 
+PyObject* give_to_outs_function(PyObject*, PyObject* arguments) {
+  const char* operator_name;
+  PyObject *outs, *results;
+  if (!PyArg_ParseTuple(arguments, "sOO:give_to_outs", &operator_name, &outs, &results)) return nullptr;
+  return guarded<>(failure, [&] { return give_to_outs(operator_name, outs, results).release(); });
+}
+
 PyObject* declare_out_rules(PyObject*, PyObject* arguments) {
   return guarded<>(failure, [&]() -> PyObject* {
     PyObject* lists[3];
@@ -512,6 +544,8 @@ PyObject* declare_out_rules(PyObject*, PyObject* arguments) {
 PyMethodDef operator_functions[] = {
     {"give_to_out", give_to_out_function, METH_VARARGS,
      "give_to_out(name, out, result)\n\nGive out the sizes and values of the result of this operator, and return it."},
+    {"give_to_outs", give_to_outs_function, METH_VARARGS,
+     "give_to_outs(name, outs, results)\n\nThe same for several results; nothing is written before all have been checked."},
     {"declare_out_rules", declare_out_rules, METH_VARARGS,
      "declare_out_rules(exact, whole, apart)\n\nName the operators whose out= must have the dtype of the result, may share whole "
      "elements only, and may share no memory."},
@@ -539,7 +573,8 @@ void check_out_dtype(const char* operator_name, Dtype result, Dtype out) {
 
 void check_out_memory(const Operator& op, const TensorObject& out, const TensorObject& input) {
   if (op.out_memory == OutMemory::Any || input.storage != out.storage || input.numel == 0 || out.numel == 0) return;
-  const bool same = input.data() == out.data() && input.dtype == out.dtype && input.sizes == out.sizes && input.strides == out.strides;
+  const bool same =
+      input.data() == out.data() && input.dtype == out.dtype && input.sizes == out.sizes && input.strides == out.strides;
   check(same ? op.out_memory == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, op.schema.name,
         "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
         "Please clone() the tensor before performing the operation.");

@@ -77,6 +77,14 @@ def test_frequencies():
         for dim in (None, 0, (0, 1)):
             assert (fft.fftshift(candelabra.tensor(x), dim).numpy() == numpy.fft.fftshift(x, dim)).all()
             assert (fft.ifftshift(candelabra.tensor(x), dim).numpy() == numpy.fft.ifftshift(x, dim)).all()
+    for function in (candelabra.fft.fftfreq, candelabra.fft.rfftfreq):
+        for d in (0, -0.0):
+            made = function(4, d=d)
+            assert bool(made[0].isnan())
+            assert bool(made[1:].isinf().all())
+    assert candelabra.fft.fftfreq(0).shape == (0,)
+    with pytest.raises(RuntimeError, match="negative"):
+        candelabra.fft.fftfreq(-1)
 
 
 def test_out():

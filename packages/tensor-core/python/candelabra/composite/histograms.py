@@ -199,7 +199,7 @@ def histogram(
                     f"candelabra.histogram: input tensor and {name} tensor should have the same dtype, but got input {made.dtype} and "
                     f"{name} {given.dtype}"
                 )
-        hist, edges = _C.give_to_out("histogram", out[0], hist), _C.give_to_out("histogram", out[1], edges)
+        hist, edges = _C.give_to_outs("histogram", out, (hist, edges))
     return return_types.histogram(hist, edges)
 
 

@@ -105,7 +105,7 @@ def _extremum(name: str, elementwise: Any, whole: Any, with_indices: Any, result
             return whole(input) if out is None else whole(input, out=out)
         result = with_indices(input, dim, keepdim)
         if out is not None:
-            result = [_C.give_to_out(name, given, made) for given, made in zip(out, result)]
+            result = _C.give_to_outs(name, out, result)
         return result_type(*result)
 
     extremum.__name__ = extremum.__qualname__ = name
@@ -165,7 +165,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     dims = () if dim is None else dim
     low, high = OPERATORS["amin"](input, dims, keepdim), OPERATORS["amax"](input, dims, keepdim)
     if out is not None:
-        low, high = _C.give_to_out("aminmax", out[0], low), _C.give_to_out("aminmax", out[1], high)
+        low, high = _C.give_to_outs("aminmax", out, (low, high))
     return return_types.aminmax(low, high)
 
 

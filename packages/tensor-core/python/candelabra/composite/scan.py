@@ -26,7 +26,7 @@ def _running(name: str, larger: bool, result_type: Any) -> Any:
         else:
             values, indices = _scan(input, axis)
         if out is not None:
-            values, indices = _C.give_to_out(name, out[0], values), _C.give_to_out(name, out[1], indices)
+            values, indices = _C.give_to_outs(name, out, (values, indices))
         return result_type(values, indices)
 
     def _scan(input: Tensor, axis: int) -> Any:

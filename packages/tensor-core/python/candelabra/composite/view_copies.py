@@ -84,10 +84,9 @@ def _copies_of(view: str, arguments: str, shown: str) -> None:
         parts = compute(input, *arguments, **keywords)
         if out is None:
             return tuple(_clone(part, memory_format=_C.contiguous_format) for part in parts)
-        if len(out) != len(parts):
+        if isinstance(out, (tuple, list)) and len(out) != len(parts):
             raise RuntimeError(f"{name}() expected an out= argument of length {len(parts)}, got {len(out)}")
-        for given, part in zip(out, parts):
-            _C.give_to_out(name, given, part)
+        _C.give_to_outs(name, out, parts)
         return None
 
     copied.__name__ = copied.__qualname__ = name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
 
@@ -25,6 +27,16 @@ def _finish(made: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
 
         return _C.give_to_out("fftfreq", out, made)
     return made.requires_grad_() if requires_grad else made
+
+
+def _inverse(length: float) -> float:
+    """One over a length, of zero infinite, as tensors divide."""
+    return 1.0 / length if length else math.copysign(math.inf, length)
+
+
+def _check_count(name: str, n: int) -> None:
+    if n < 0:
+        raise RuntimeError(f"{name}(): Trying to create tensor with negative dimension {n}")
 
 
 def fftfreq(
@@ -54,13 +66,14 @@ def fftfreq(
     >>> candelabra.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
+    _check_count("fftfreq", n)
     wanted = _dtype_of(out, dtype, "fftfreq")
     half = (n + 1) // 2
     numbers = OPERATORS["cat"]([
         FUNCTIONS["arange"](0, half, dtype=wanted, device=device, layout=layout),
         FUNCTIONS["arange"](-(n // 2), 0, dtype=wanted, device=device, layout=layout),
     ])  # fmt: skip
-    return _finish(numbers * (1.0 / (n * d)), out, requires_grad)
+    return _finish(numbers * _inverse(n * d), out, requires_grad)
 
 
 def rfftfreq(
@@ -81,8 +94,9 @@ def rfftfreq(
     >>> candelabra.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
+    _check_count("rfftfreq", n)
     numbers = FUNCTIONS["arange"](0, n // 2 + 1, dtype=_dtype_of(out, dtype, "rfftfreq"), device=device, layout=layout)
-    return _finish(numbers * (1.0 / (n * d)), out, requires_grad)
+    return _finish(numbers * _inverse(n * d), out, requires_grad)
 
 
 def _dtype_of(out: Tensor | None, dtype: Any, name: str) -> Any:

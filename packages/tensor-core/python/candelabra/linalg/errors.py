@@ -73,10 +73,7 @@ def give(name: str, out: Any, result: Any) -> Any:
         return result
     if isinstance(out, _C.Tensor):
         return _C.give_to_out(name, out, result)
-    if len(out) != len(result):
-        raise TypeError(f"{name}(): expected a tuple of {len(result)} tensors for out=, got {len(out)}")
-    written = [_C.give_to_out(name, given, made) for given, made in zip(out, result)]
-    return rebuilt(result, written)
+    return rebuilt(result, _C.give_to_outs(name, out, result))
 
 
 def rebuilt(result: Any, values: Any) -> Any:

@@ -1,0 +1,66 @@
+"""Every function with arguments that nobody means, in a process of their own: none ends it, and what raises has written nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import candelabra
+from candelabra.testing import hostile
+
+NAMESPACES = [
+    ["candelabra.linalg"], ["candelabra.fft"], ["candelabra.special", "candelabra.signal.windows"], ["candelabra.ops"], ["candelabra"],
+    ["candelabra.Tensor"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("namespaces", NAMESPACES, ids=lambda names: names[0])
+def test_namespace(namespaces):
+    report = hostile.run(namespaces, calls=3)
+    assert report.crashes == []
+    assert report.wrong == []
+    assert report.calls >= 3 * 10
+
+
+def test_what_goes_wrong_is_seen():
+    def ending(input: candelabra.Tensor) -> None:
+        raise KeyError("a key")
+
+    def changing(input: candelabra.Tensor, dim: int) -> None:
+        input.resize_(0)
+        raise ValueError("after it was changed")
+
+    assert "KeyError" in str(hostile.attack("ending", ending, 0, lambda line: None))
+    assert any("an argument was changed" in str(hostile.attack("changing", changing, seed, lambda line: None)) for seed in range(9))
+    assert hostile.attack("abs", candelabra.abs, 0, lambda line: None) is None
+
+
+X = candelabra.tensor([[3.0, 1.0, 2.0], [1.0, 1.0, 5.0]])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: candelabra.mode(X, 1, out=out),
+        lambda out: candelabra.kthvalue(X, 1, 1, out=out),
+        lambda out: candelabra.median(X, 1, out=out),
+        lambda out: candelabra.max(X, 1, out=out),
+        lambda out: candelabra.sort(X, 1, out=out),
+        lambda out: candelabra.topk(X, 1, 1, out=out),
+        lambda out: candelabra.cummax(X, 1, out=out),
+        lambda out: candelabra.frexp(X, out=out),
+        lambda out: candelabra.aminmax(X, dim=1, out=out),
+        lambda out: candelabra.linalg.slogdet(X[:, :2], out=out),
+        lambda out: candelabra.linalg.qr(X, out=out),
+        lambda out: candelabra.split_copy(X, [1, 1], out=out),
+    ],
+)
+def test_of_several_results_none_is_written_when_one_is_refused(call):
+    first, second = candelabra.zeros(7), candelabra.zeros(7, dtype=candelabra.bool)
+    with pytest.raises(RuntimeError, match="dtype|can't be cast"):
+        call((first, second))
+    np.testing.assert_array_equal(first.numpy(), np.zeros(7))
+    for wrong in ((first,), 3):
+        with pytest.raises((TypeError, RuntimeError), match="out"):
+            call(wrong)
+    np.testing.assert_array_equal(first.numpy(), np.zeros(7))
