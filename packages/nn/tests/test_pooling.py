@@ -123,7 +123,7 @@ def test_adaptive_none_keeps_a_size(rng):
 @pytest.mark.parametrize(
     ("act", "text"),
     [
-        (lambda: F.max_pool2d(candelabra.ones(2, 3), 2), "Expected 3D or 4D tensor, but got [2, 3]"),
+        (lambda: F.max_pool2d(candelabra.ones(2, 3), 2), "non-empty 3D or 4D (batch mode) tensor expected for input, but got [2, 3]"),
         (lambda: F.max_pool2d(candelabra.ones(1, 6, 6), 2, padding=2), "pad should be at most half of effective kernel size"),
         (lambda: F.max_pool2d(candelabra.ones(1, 1, 1), 3), "Output size is too small"),
         (

@@ -105,6 +105,8 @@ def smooth_l1_loss(
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
     """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)``. Source: Huber, 1964."""
+    if not isinstance(delta, float | int):
+        raise TypeError(f"delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if target.shape != input.shape:
@@ -287,7 +289,10 @@ def multi_margin_loss(
     single = input.ndim <= 1
     rows = input.reshape(1, -1) if single else input
     if rows.ndim != 2 or target.numel() != rows.shape[0]:
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for an input of size {list(input.shape)}")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target "
+            f"size [{rows.shape[0]}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
+        )
     classes = target.reshape(-1, 1)
     losses = (margin - rows.gather(1, classes) + rows).clamp(min=0)
     if p == 2:

@@ -134,30 +134,6 @@ def bags(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sums, means or largest values of rows of a table: the results, the bag of each index, the sizes of the bags, and which
     row each largest value is of; the last two as PyTorch has them where the mode does not need them."""
-    if indices.ndim != 1:
-        raise RuntimeError(f"embedding_bag: expected indices of one dimension, but got shape {list(indices.shape)}")
-    for name, tensor in (("indices", indices), ("offsets", offsets)):
-        if tensor.dtype not in (candelabra.int64, candelabra.int32):
-            raise RuntimeError(
-                f"Expected tensor for argument '{name}' to have one of the following scalar types: Long, Int; but got {tensor.dtype} instead"
-            )
-    if weight.ndim != 2:
-        raise RuntimeError(f"embedding_bag: 'weight' must be 2-D, but got shape {list(weight.shape)}")
-    if not weight.is_floating_point():
-        raise RuntimeError(f"embedding_bag: expected a weight of a floating dtype, but got {weight.dtype}")
-    if offsets.ndim != 1:
-        raise RuntimeError(f"embedding_bag: expected offsets of one dimension, but got shape {list(offsets.shape)}")
-    if include_last_offset and offsets.numel() < 1:
-        raise RuntimeError("include_last_offset: numBags should be at least 1")
-    if offsets.numel():
-        if int(offsets[0]) != 0:
-            raise RuntimeError(
-                f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(offsets[0])}"
-            )
-        if int(offsets[-1]) > indices.shape[0]:
-            raise RuntimeError(
-                f"offsets[-1] can not be greater than input's length({indices.shape[0]}) but got offsets[-1] of {int(offsets[-1])}"
-            )
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"

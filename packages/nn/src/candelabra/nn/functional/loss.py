@@ -320,7 +320,7 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
 
-    Shapes: `var` is that of input, or without its last dimension, or with size 1 there. Variances below `eps` count as eps.
+    Shapes: `var` is that of input, or without its last dimension, or with size 1 in one dimension. Variances below `eps` count as eps.
 
     Raises
     ------
@@ -343,7 +343,7 @@ def gaussian_nll_loss(
     if tuple(var.shape) != tuple(input.shape):
         if tuple(input.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)
-        elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.shape[-1] == 1):
+        elif input.ndim != var.ndim or sum(y for x, y in zip(input.shape, var.shape, strict=True) if x != y) != 1:
             raise ValueError("var is of incorrect size")
     number(reduction)
     # The bound changes the value only: the gradient of a variance below it goes on as if there were none.

@@ -43,7 +43,14 @@ def batch_norm(
     """
     if input.ndim == 1 and input.shape[0] == 0:
         return input.clone()  # PyTorch lets an input without samples and channels pass
+    if eps < 0.0 and not training:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     if training:
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+        if input.numel() == 0:
+            # No batch was seen: the running statistics stay as they are.
+            return _batch_norm(input, weight, bias, None, None, True, momentum, eps)[0]
         shape = input.shape
         if len(shape) < 2:
             raise ValueError(f"Expected an input of at least 2 dimensions (N, C, ...), got input size {shape}")

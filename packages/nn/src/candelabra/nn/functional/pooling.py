@@ -28,7 +28,7 @@ def _batched(input: Tensor, dims: int, function: str) -> tuple[Tensor, bool]:
         return input, True
     if input.ndim == dims + 1:
         return input.unsqueeze(0), False
-    raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(input.shape)}")
+    raise RuntimeError(f"{function}(): non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input, but got {list(input.shape)}")
 
 
 def _steps(stride: Any, kernel: tuple[int, ...], dims: int, function: str) -> tuple[int, ...]:

@@ -131,7 +131,8 @@ def _fractional(
     else:
         size = _numbers(output_size, dims, "output_size")
     for i in range(dims):
-        if size[i] + kernel[i] - 1 > spatial[i]:
+        # PyTorch asks for one position more in three dimensions.
+        if size[i] + kernel[i] - 1 > spatial[i] - (dims == 3):
             raise RuntimeError(
                 f"{name}(): pool size {kernel[i]} is too large for an input of size {spatial[i]} and an output of size {size[i]}"
             )
@@ -150,8 +151,8 @@ def _fractional(
     samples = samples[:batch, :channels].to(candelabra.float64 if x.dtype is candelabra.float64 else candelabra.float32)
     flat: Any = None
     for i in range(dims):
-        # PyTorch's samples count from the innermost dimension.
-        begin = _starts(samples[..., dims - 1 - i], spatial[i], size[i], kernel[i])
+        # PyTorch's samples count from the innermost dimension where there are two, and from the outermost of three.
+        begin = _starts(samples[..., 1 - i if dims == 2 else i], spatial[i], size[i], kernel[i])
         members = begin.unsqueeze(-1) + candelabra.arange(kernel[i], device=x.device)
         shape = [batch, channels] + [1] * (2 * dims)
         shape[2 + i], shape[2 + dims + i] = size[i], kernel[i]

@@ -80,6 +80,8 @@ class HuberLoss(_Loss):
     """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)``."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        if not isinstance(delta, float | int):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

@@ -1,0 +1,121 @@
+"""A module called with other parameters and buffers than its own."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from candelabra import Tensor
+
+from ..modules.module import Module
+from ..parallel.data_parallel import DataParallel
+from .named_members import NamedMemberAccessor
+
+
+def _with_tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors that are given, also under the other paths of the tensors they replace."""
+    paths: dict[int, list[str]] = {}
+    for name, tensor in NamedMemberAccessor(module).named_tensors(remove_duplicate=False):
+        paths.setdefault(id(tensor), []).append(name)
+    result = dict(given)
+    for tied in paths.values():
+        values = {id(given[name]): given[name] for name in tied if name in given}
+        if len(tied) == 1 or not values:
+            continue
+        if len(values) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using tie_weights=False"
+            )
+        (value,) = values.values()
+        result.update(dict.fromkeys(tied, value))
+    return result
+
+
+@contextlib.contextmanager
+def _reparametrize_module(
+    module: Module, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
+) -> Iterator[None]:
+    """The module has these tensors as long as the context lasts; buffers that it replaces by others are given back in the dict."""
+    tensors = _with_tied(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
+    accessor = NamedMemberAccessor(module)
+    if strict:
+        missing, unexpected = accessor.check_keys(tensors)
+        problems = [
+            f"{what} key(s): {', '.join(map(repr, keys))}." for what, keys in (("Unexpected", unexpected), ("Missing", missing)) if keys
+        ]
+        if problems:
+            raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(problems)))
+    before, _ = accessor.swap_tensors_dict(tensors, allow_missing=True)
+    try:
+        yield
+    finally:
+        # Last in, first out: a path may have been replaced twice.
+        after, _ = accessor.swap_tensors_dict(dict(reversed(before.items())), allow_missing=True)
+        parameters_and_buffers.update({name: after[name] for name in parameters_and_buffers if name in after})
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in the place of its parameters and buffers.
+
+    Deprecated as in PyTorch: `candelabra.func.functional_call` does the same.
+
+    Parameters
+    ----------
+    parameters_and_buffers
+        Tensors by path; those that are not named are the module's own.
+    args, kwargs
+        Of the call; an `args` that is no tuple is the one argument.
+    tie_weights
+        Whether a tensor that the module has under several paths is replaced under all of them.
+    strict
+        Whether all paths must be given, and no others.
+
+    Examples
+    --------
+    >>> import candelabra, warnings
+    >>> from candelabra import nn
+    >>> layer = nn.Linear(2, 1, bias=False)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     nn.utils.stateless.functional_call(layer, {"weight": candelabra.ones(1, 2)}, candelabra.ones(2))
+    tensor([2.])
+    """
+    warnings.warn(
+        "`nn.utils.stateless.functional_call` is deprecated and will be removed. Please use `func.functional_call` instead which is a "
+        "drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def _functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    if isinstance(module, DataParallel):
+        raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+__all__ = ["functional_call"]
