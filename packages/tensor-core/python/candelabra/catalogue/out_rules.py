@@ -16,7 +16,7 @@ EXACT = (
     "trunc", "where",
     # functions
     "addbmm", "addmv", "alias_copy", "aminmax", "as_strided_copy", "bucketize", "cross", "cummax", "cummin", "diag", "diagonal_copy",
-    "diff", "expand_copy", "histc", "histogram", "inner", "isin", "linalg.cross", "linalg.vecdot", "logcumsumexp", "matmul", "max",
+    "expand_copy", "histc", "histogram", "inner", "isin", "linalg.cross", "linalg.vecdot", "logcumsumexp", "matmul", "max",
     "median", "min", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "narrow_copy", "norm", "permute_copy", "quantile",
     "renorm", "scatter_reduce", "index_reduce", "searchsorted", "slice_scatter", "squeeze_copy", "t_copy", "tensordot",
     "transpose_copy", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy",
@@ -24,8 +24,7 @@ EXACT = (
 
 #: No element of ``out=`` may be one of another place of an input; elementwise operators all belong here.
 WHOLE = (
-    "cumprod", "cumsum", "index_add", "index_copy", "index_fill", "linalg_vector_norm", "max_with_indices", "min_with_indices",
-    "scatter", "scatter_add", "sort", "topk",
+    "cumprod", "cumsum", "index_add", "index_copy", "index_fill", "max_with_indices", "min_with_indices", "scatter", "scatter_add", "sort", "topk",
 )  # fmt: skip
 
 #: ``out=`` may not share any memory with an input.

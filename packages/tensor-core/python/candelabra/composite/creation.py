@@ -65,7 +65,7 @@ def memory_for(
         raise RuntimeError(f"{name}(): dtype {dtype} does not match dtype of out parameter ({out.dtype})")
     resized = tuple(_index(n) for n in size)
     if tuple(out.shape) != resized:
-        raise RuntimeError(f"{name}(): out= has shape {list(out.shape)}, but {list(resized)} is asked for; give one of that shape")
+        _C.give_to_out(name, out, _empty(resized, dtype=out.dtype, device=out.device))
     return out
 
 

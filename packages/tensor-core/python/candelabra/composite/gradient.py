@@ -157,5 +157,6 @@ def gradient(
                 f"candelabra.gradient expected {input.shape[axis]} coordinates for dimension {axis}, but got {entry.shape[0]}"
             )
     return tuple(
-        (_unevenly if isinstance(entry, _Tensor) else _evenly)(input, axis, entry, edge_order) for axis, entry in zip(axes, spacings)
+        (_unevenly if isinstance(entry, _Tensor) else _evenly)(input, axis, entry, edge_order)
+        for axis, entry in zip(axes, spacings)
     )

@@ -330,6 +330,9 @@ def index_reduce(
             f"index_reduce(): self and source expected to have the same dtype, but got (self) {input.dtype} and (source) {source.dtype}"
         )
     places = OPERATORS["to_copy"](reshape(index, index.numel()), dtype=_C.int64)
+    size = input.shape[axis] if input.ndim else 1
+    if places.numel() and not 0 <= int(OPERATORS["amin"](places)) <= int(OPERATORS["amax"](places)) < size:
+        raise IndexError(f"index_reduce(): index out of range in self, whose dimension {axis} has size {size}")
     shape = [places.shape[0] if d == axis else 1 for d in range(max(source.ndim, 1))]
     whole = source if source.ndim else reshape(source, 1)
     grid = OPERATORS["expand"](reshape(places, shape), whole.shape)

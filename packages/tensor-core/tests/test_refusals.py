@@ -1,0 +1,130 @@
+"""Dtypes and arguments that PyTorch refuses, and the odd ones that it takes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
+
+import candelabra as c
+
+BOOLS = c.tensor([[True, False], [True, True]])
+WHOLE = c.tensor([[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: c.median(BOOLS), NotImplementedError, "bool"),
+        (lambda: c.median(BOOLS, 0), NotImplementedError, "bool"),
+        (lambda: c.nanmedian(BOOLS), NotImplementedError, "bool"),
+        (lambda: c.kthvalue(BOOLS, 1), NotImplementedError, "bool"),
+        (lambda: c.topk(BOOLS, 1), RuntimeError, "does not support bool"),
+        (lambda: c.histc(WHOLE, 3), NotImplementedError, "int64"),
+        (lambda: c.aminmax(WHOLE, dim=(0, 1)), TypeError, "argument 'dim' must be int, not tuple"),
+        (lambda: c.aminmax(c.empty(0)), RuntimeError, "no identity"),
+        (lambda: c.nanmean(c.ones(2, dtype=c.complex64)), RuntimeError, "complex"),
+        (lambda: c.index_reduce(BOOLS, 0, c.tensor([0, 1]), BOOLS, "prod", include_self=False), NotImplementedError, "bool"),
+        (lambda: c.index_reduce(c.ones(2), 0, c.tensor([2]), c.ones(1), "prod"), IndexError, "out of range"),
+        (lambda: c.narrow(c.ones(3), 0, c.tensor([1]), 1), RuntimeError, "0-dim integral Tensor"),
+        (lambda: c.narrow(c.ones(3), 0, c.tensor([1, 2]), 1), RuntimeError, "0-dim integral Tensor"),
+        (lambda: c.narrow(c.ones(3), 0, c.tensor(1.0), 1), RuntimeError, "0-dim integral Tensor"),
+        (lambda: c.narrow(c.ones(3), 0, c.tensor(True), 1), RuntimeError, "0-dim integral Tensor"),
+        (lambda: c.index_fill(c.ones(3), 0, c.tensor([0]), c.tensor([1.0, 2.0])), RuntimeError, "0-dimensional value tensor"),
+        (lambda: c.addr(WHOLE, WHOLE[0], WHOLE[0], beta=0.5), RuntimeError, "beta must not be a floating point number"),
+        (lambda: c.addr(c.ones(2, 2), c.ones(2), c.ones(2), alpha=True), RuntimeError, "Boolean alpha only supported"),
+        (lambda: c.addmm(WHOLE, WHOLE, WHOLE, alpha=1j), RuntimeError, "without overflow"),
+        (lambda: c.addmv(c.ones(2), c.ones(2, 2), c.ones(2), beta=1j), RuntimeError, "without overflow"),
+        (lambda: c.index_add(c.ones(2), 0, c.tensor([0]), c.ones(1), alpha=1j), RuntimeError, "without overflow"),
+        (lambda: c.tensor_split(c.ones(3), 2**62), RuntimeError, "too many"),
+        (lambda: c.chunk(c.ones(0), 2**62), RuntimeError, "too many"),
+        (lambda: c.ones(1).expand(2**40).unbind(), RuntimeError, "too many"),
+        (lambda: c.ones(1).expand(2**40).split(1), RuntimeError, "too many"),
+    ],
+)
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_factors_of_whole_numbers_are_cut_down():
+    product = np.array([[1, 2], [3, 4]]) @ np.array([[1, 2], [3, 4]])
+    assert c.addmm(WHOLE, WHOLE, WHOLE, beta=0.9, alpha=2.7).tolist() == (2 * product).tolist()
+    batch = WHOLE.view(1, 2, 2)
+    assert c.baddbmm(batch, batch, batch, beta=1.9, alpha=0.5).tolist() == batch.tolist()
+    assert c.addbmm(WHOLE, batch, batch, alpha=1.5).tolist() == (product + np.array([[1, 2], [3, 4]])).tolist()
+    assert c.addmv(WHOLE[0], WHOLE, WHOLE[0], beta=True, alpha=0.5).tolist() == [1, 2]
+
+
+def test_index_add_of_bools():
+    for alpha, expected in ((True, True), (False, False), (2, True), (0.5, True), (0, False)):
+        found = c.index_add(c.tensor([False, True]), 0, c.tensor([0]), c.tensor([True]), alpha=alpha)
+        assert found.tolist() == [expected, True]
+    assert c.index_add(c.tensor([1, 1]), 0, c.tensor([0]), c.tensor([3]), alpha=1.5).tolist() == [4, 1]
+
+
+def test_narrow_from_a_tensor():
+    x = c.arange(5)
+    assert c.narrow(x, 0, c.tensor(1), 2).tolist() == [1, 2]
+    assert x.narrow(0, c.tensor(-2, dtype=c.int32), 2).tolist() == [3, 4]
+
+
+def test_index_fill_by_a_tensor():
+    x = c.zeros(2, 3)
+    assert c.index_fill(x, 1, c.tensor([0, 2]), c.tensor(2.5)).tolist() == [[2.5, 0, 2.5]] * 2
+    assert x.index_fill_(0, c.tensor([1]), c.tensor(7)).tolist() == [[0, 0, 0], [7, 7, 7]]
+
+
+def test_medians_of_nothing():
+    for dtype, expected in ((c.int32, -(2**31)), (c.int64, -(2**63)), (c.int16, 0)):
+        assert c.median(c.empty(0, dtype=dtype)).item() == expected
+    assert math.isnan(c.nanmedian(c.empty(0)).item())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_angles_of_complex_logcumsumexp(seed):
+    # One step after the other: the larger number plus log(1 + exp(smaller - larger)).
+    rng = np.random.default_rng(seed)
+    z = 3 * rng.standard_normal((2, 20)) + 9j * rng.standard_normal((2, 20))
+    expected = z.copy()
+    for k in range(1, 20):
+        for row in range(2):
+            pair = sorted((expected[row, k - 1], z[row, k]), key=lambda value: value.real)
+            expected[row, k] = pair[1] + np.log(1 + np.exp(pair[0] - pair[1]))
+    np.testing.assert_allclose(c.logcumsumexp(c.tensor(z), 1).tolist(), expected, rtol=1e-10)
+    np.testing.assert_allclose(c.logcumsumexp(c.tensor(z).T, 0).T.tolist(), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e-160, 1.0, 1e160, 1e300])
+def test_norms_beyond_the_range_of_squares(scale):
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((3, 50)) * scale
+    exact = np.array([math.hypot(*row) for row in x])
+    np.testing.assert_allclose(c.linalg.vector_norm(c.tensor(x), dim=1).tolist(), exact, rtol=1e-13)
+    np.testing.assert_allclose(c.linalg.vector_norm(c.tensor(x).T, dim=0).tolist(), exact, rtol=1e-13)
+    z = x + 1j * x
+    np.testing.assert_allclose(c.tensor(z).norm(dim=1).tolist(), [math.hypot(*row, *row) for row in x], rtol=1e-13)
+
+
+def test_norms_at_the_ends():
+    assert c.linalg.vector_norm(c.tensor([math.inf, 1.0], dtype=c.float64)).item() == math.inf
+    assert math.isnan(c.linalg.vector_norm(c.tensor([math.nan, 1e300], dtype=c.float64)).item())
+    assert c.linalg.vector_norm(c.zeros(3, dtype=c.float64)).item() == 0
+    assert c.linalg.vector_norm(c.zeros(0, dtype=c.float64)).item() == 0
+
+
+def test_all_and_any_of_much():
+    for dtype in (c.bool, c.float32, c.bfloat16, c.int64, c.complex64):
+        for count in (1, 32768, 32769, 200001):
+            zeros, ones = c.zeros(count, dtype=dtype), c.ones(count, dtype=dtype)
+            assert (c.any(zeros).item(), c.all(zeros).item()) == (False, False)
+            assert (c.any(ones).item(), c.all(ones).item()) == (True, True)
+            for place in {0, count // 2, count - 1}:
+                zeros[place], ones[place] = 1, 0
+                assert c.any(zeros).item() is True
+                assert c.all(ones).item() is False
+                assert c.any(zeros.view(1, -1).expand(2, count).t()).item() is True
+                zeros[place], ones[place] = 0, 1
