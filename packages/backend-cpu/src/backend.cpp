@@ -10,6 +10,7 @@
 #include <string>
 
 #include "allocator.hpp"
+#include "denormals.hpp"
 #include "families.hpp"
 #include "matmul/gemm.hpp"
 #include "parallel.hpp"
@@ -130,6 +131,15 @@ const char* describe() {
   return text.c_str();
 }
 
+int32_t flush_denormal(int32_t on) {
+  return guarded([&] { set_flush_denormal(on != 0); });
+}
+
+const void* extension(const char* name) {
+  static int32_t (*const flush)(int32_t) = flush_denormal;
+  return std::strcmp(name, "flush_denormal") == 0 ? &flush : nullptr;
+}
+
 const KernelTable& kernels() {
   static const KernelTable table = [] {
     KernelTable made;
@@ -166,6 +176,7 @@ cb_backend make_table() {
   table.thread_count = [] { return thread_count(); };
   table.set_thread_count = change_thread_count;
   table.after_fork_in_child = forked;
+  table.extension = extension;
   table.describe = describe;
   return table;
 }

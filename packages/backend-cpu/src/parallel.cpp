@@ -1,6 +1,7 @@
 #include "parallel.hpp"
 
 #include <omp.h>
+#include <pmmintrin.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -12,12 +13,26 @@
 #include <string>
 #include <utility>
 
+#include "denormals.hpp"
+
 namespace candelabra::cpu {
 
 namespace parallel_detail {
 
 std::atomic<int32_t> threads{1};
 thread_local bool inside = false;
+
+// The control register of the vector unit is each thread's own.
+static std::atomic<bool> flush_wanted{false};
+static thread_local bool flushes = false;
+
+static void follow_flush() {
+  const bool wanted = flush_wanted.load(std::memory_order_relaxed);
+  if (flushes == wanted) return;
+  _MM_SET_FLUSH_ZERO_MODE(wanted ? _MM_FLUSH_ZERO_ON : _MM_FLUSH_ZERO_OFF);
+  _MM_SET_DENORMALS_ZERO_MODE(wanted ? _MM_DENORMALS_ZERO_ON : _MM_DENORMALS_ZERO_OFF);
+  flushes = wanted;
+}
 
 void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context) {
   std::exception_ptr thrown;
@@ -28,6 +43,7 @@ void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void*
 #pragma omp parallel num_threads(static_cast<int>(pieces))
   {
     inside = true;
+    follow_flush();
     // The team may be smaller than what was asked for.
     for (int64_t piece = omp_get_thread_num(); piece * size < n; piece += omp_get_num_threads()) {
       try {
@@ -98,6 +114,14 @@ void set_thread_count(int32_t count) {
   parallel_detail::threads = is_forked_child ? 1 : std::min(count, most);
   library_threads = 0;
   use_library_threads();
+}
+
+void set_flush_denormal(bool on) {
+  parallel_detail::flush_wanted = on;
+  parallel_detail::follow_flush();
+  // MKL and oneDNN compute on the threads of the same pool.
+#pragma omp parallel num_threads(is_forked_child ? 1 : thread_count())
+  parallel_detail::follow_flush();
 }
 
 void forked() {

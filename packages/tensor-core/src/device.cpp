@@ -322,6 +322,21 @@ PyObject* set_num_threads(PyObject*, PyObject* arguments) {
   });
 }
 
+// The backend's extension "flush_denormal": a pointer to int32_t (*)(int32_t on), which returns a cb_status.
+PyObject* set_flush_denormal(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    int on;
+    if (!PyArg_ParseTuple(arguments, "Op:set_flush_denormal", &object, &on)) return nullptr;
+    const DeviceType& type = device_type(device_from_object(object));
+    const void* extension = type.table->extension ? type.table->extension("flush_denormal") : nullptr;
+    if (!extension) Py_RETURN_FALSE;
+    const int32_t status = (*static_cast<int32_t (*const*)(int32_t)>(extension))(on);
+    if (status != CB_OK) raise_backend_failure(type, "set_flush_denormal", status);
+    Py_RETURN_TRUE;
+  });
+}
+
 PyObject* loaded_device_types(PyObject*, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Ref<> names = owned(PyList_New(0));
@@ -364,6 +379,8 @@ PyMethodDef device_functions[] = {
     {"set_memory_limit", set_memory_limit, METH_VARARGS, "Bound the memory of a device."},
     {"get_num_threads", get_num_threads, METH_O, "How many threads a backend computes with."},
     {"set_num_threads", set_num_threads, METH_VARARGS, "Set how many threads a backend computes with."},
+    {"set_flush_denormal", set_flush_denormal, METH_VARARGS,
+     "Set whether a backend takes denormal numbers for zero; returns whether it can."},
     {"loaded_device_types", loaded_device_types, METH_NOARGS, "Names of the device types whose backend is loaded."},
     {"get_default_device", get_default_device, METH_NOARGS, "The device of tensors made without device=."},
     {"set_default_device", set_default_device_function, METH_O, "Set the device of tensors made without device=."},

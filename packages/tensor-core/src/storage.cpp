@@ -4,6 +4,7 @@
 #include <new>
 
 #include "errors.hpp"
+#include "tensor.hpp"
 
 namespace candelabra {
 
@@ -67,6 +68,24 @@ PyObject* storage_bytes(PyObject* self, PyObject*) {
     return bytes;
   });
 }
+
+// tensor_on_storage(storage, dtype): the whole memory as one dimension.
+PyObject* tensor_on_storage(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *dtype_argument;
+    if (!PyArg_ParseTuple(arguments, "O!O:tensor_on_storage", storage_type, &object, &dtype_argument)) return nullptr;
+    const Dtype dtype = dtype_from_object(dtype_argument);
+    const int64_t count = static_cast<int64_t>(of(object).bytes) / itemsize(dtype);
+    Storage* storage = reinterpret_cast<StorageObject*>(object)->storage;
+    return make_tensor(retain(storage), dtype, Dims{count}, Dims{1}, 0).release_object();
+  });
+}
+
+PyMethodDef storage_functions[] = {
+    {"tensor_on_storage", tensor_on_storage, METH_VARARGS,
+     "tensor_on_storage(storage, dtype) -> Tensor\n\nThe whole memory of a storage as one dimension."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 PyMethodDef storage_methods[] = {
     {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
@@ -142,7 +161,8 @@ PyObject* storage_object(Storage* storage) {
 
 bool init_storage(PyObject* module) {
   storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&storage_spec));
-  return storage_type && PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(storage_type)) == 0;
+  return storage_type && PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(storage_type)) == 0 &&
+         PyModule_AddFunctions(module, storage_functions) == 0;
 }
 
 }  // namespace candelabra

@@ -85,15 +85,36 @@ void tensor_dealloc(PyObject* self) {
   Py_TRASHCAN_END;
 }
 
+// What makes a tensor of the old constructor's arguments where they are not the usual ones; set from Python.
+PyObject* legacy_constructor = nullptr;
+
+PyObject* set_legacy_constructor(PyObject*, PyObject* function) {
+  Py_XSETREF(legacy_constructor, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef tensor_functions[] = {
+    {"set_legacy_constructor", set_legacy_constructor, METH_O,
+     "Set the function that Tensor(...) calls with keywords, storages, and what is neither sizes, a sequence nor a tensor."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+bool is_usual(PyObject* first) {
+  return is_tensor(first) || PyLong_CheckExact(first) || PyList_Check(first) || PyTuple_Check(first) || is_size_object(first);
+}
+
 // Tensor(), Tensor(2, 3), Tensor([1., 2.]), Tensor(tensor): PyTorch's old constructor, of the default dtype.
 PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    check(!keywords || PyDict_GET_SIZE(keywords) == 0, PyExc_TypeError,
-          "Tensor() takes sizes or data and no keywords; use candelabra.tensor(data, dtype=..., device=...)");
     Py_ssize_t count = PyTuple_GET_SIZE(arguments);
     TensorRef data;
     PyObject* first = count == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
-    if (first && is_tensor(first)) {
+    if ((keywords && PyDict_GET_SIZE(keywords) > 0) || (first && !is_usual(first))) {
+      check(legacy_constructor, PyExc_TypeError, "Tensor() takes sizes, a sequence or a tensor");
+      const Ref<> made = owned(PyObject_Call(legacy_constructor, arguments, keywords));
+      check(is_tensor(made.get()), PyExc_TypeError, "the legacy constructor returned no tensor");
+      data = TensorRef::borrow(as_tensor(made.get()));
+    } else if (first && is_tensor(first)) {
       data = make_alias(as_tensor(first));
     } else if (first && !PyLong_Check(first) && !is_size_object(first)) {
       data = tensor_from_data(first, default_dtype(), std::nullopt);
@@ -298,7 +319,8 @@ bool init_tensor(PyObject* module) {
   PyType_Spec spec = {"candelabra.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                       slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0;
+  return tensor_type && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0 &&
+         PyModule_AddFunctions(module, tensor_functions) == 0;
 }
 
 }  // namespace candelabra

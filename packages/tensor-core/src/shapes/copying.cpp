@@ -1,5 +1,6 @@
 // Copies between tensors, dtypes and devices.
 #include "../interop.hpp"
+#include "checks.hpp"
 #include "shapes.hpp"
 
 namespace candelabra::shapes {
@@ -18,6 +19,13 @@ void check_broadcasts(const TensorObject& destination, const TensorObject& sourc
   }
 }
 
+// A bool says whether any part is not zero: nothing is lost.
+void warn_of_lost_part(Dtype from, Dtype to) {
+  if (is_complex(from) && !is_complex(to) && to != Dtype::Bool) [[unlikely]] {
+    warn("Casting complex values to real discards the imaginary part; take .real, or .abs(), where this is meant");
+  }
+}
+
 MemoryFormat format_or(const Call& call, int i, MemoryFormat fallback) {
   return call.arguments[i].kind == ArgumentKind::MemoryFormat ? call.arguments[i].memory_format : fallback;
 }
@@ -31,6 +39,7 @@ void copy_(Call& call) {
   check(!may_overlap_itself(*self), PyExc_RuntimeError,
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please clone() the tensor before performing the operation.");
+  warn_of_lost_part(call.tensor(1).dtype, self->dtype);
   const auto done = [&] { call.result = Ref<>::borrow(as_object(self)); };
   if (self->numel == 0 || copy_as_bytes(self, &call.tensor(1))) return done();
   if (call.tensor(1).device() != self->device()) {
@@ -53,6 +62,7 @@ void to_copy(Call& call) {
   TensorObject* self = &call.tensor(0);
   const Dtype dtype = call.dtype_or(1, self->dtype);
   const Device device = call[2].kind == ArgumentKind::Device ? call[2].device : self->device();
+  warn_of_lost_part(self->dtype, dtype);
   const bool convert_first = !device_type(device).has(CB_CAP_HOST_MEMORY) || device == self->device();
   TensorRef result = TensorRef::borrow(self);
   if (convert_first) result = convert_dtype(result.get(), dtype);
