@@ -106,8 +106,8 @@ def test_another_major_is_refused(tmp_path):
     out = run(tmp_path, SHOW + "attempt(lambda: candelabra.device('third'))\nattempt(lambda: candelabra.ones(1).tolist())")
     first, second = out.strip().splitlines()
     assert first.startswith("BackendVersionError")
-    assert "ABI 2.0" in first
-    assert "ABI 1.0" in first
+    assert "ABI 2." in first
+    assert "ABI 1." in first
     assert "pip install --upgrade candelabra-tensor-core" in first
     assert second == "[1.0]"
 

@@ -131,7 +131,7 @@ ERRORS = [
     (2**63, ValueError, "Overflow"),
     ([2**70], ValueError, "Overflow"),
     (np.array(["a"]), TypeError, "can't convert np.ndarray of type numpy.str_"),
-    (np.arange(3, dtype=np.uint32), TypeError, "numpy.uint32"),
+    (np.arange(3, dtype=np.longdouble), TypeError, "numpy.longdouble|numpy.float128"),
 ]
 
 
@@ -139,6 +139,20 @@ ERRORS = [
 def test_bad_data(data: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         candelabra.tensor(data)
+
+
+def test_unsigned_integers() -> None:
+    assert candelabra.tensor(2**64 - 1, dtype=candelabra.uint64).item() == 2**64 - 1
+    assert candelabra.tensor([1, 2**63], dtype=candelabra.uint64).tolist() == [1, 2**63]
+    assert candelabra.tensor(1e19, dtype=candelabra.uint64).item() == 10**19
+    for dtype, top in ((candelabra.uint16, 2**16 - 1), (candelabra.uint32, 2**32 - 1), (candelabra.uint64, 2**64 - 1)):
+        made = candelabra.tensor(np.array([0, top], str(dtype).rpartition(".")[2]))
+        assert made.dtype is dtype and made.tolist() == [0, top]
+        for bad in (-1, top + 1):
+            with pytest.raises((RuntimeError, ValueError), match="overflow|Overflow"):
+                candelabra.tensor(bad, dtype=dtype)
+    with pytest.raises(RuntimeError, match="no dtype holds the values of both"):
+        candelabra.tensor([np.uint64(2**63), -1])
 
 
 def test_data_that_does_not_fit_the_dtype() -> None:

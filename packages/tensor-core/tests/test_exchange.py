@@ -112,8 +112,8 @@ def test_from_numpy_errors() -> None:
         candelabra.from_numpy([1])
     with pytest.raises(ValueError, match="At least one stride in the given numpy array is negative"):
         candelabra.from_numpy(np.arange(3)[::-1])
-    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.uint16. The only supported types are: float64"):
-        candelabra.from_numpy(np.arange(3, dtype=np.uint16))
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.*The only supported types are: float64"):
+        candelabra.from_numpy(np.arange(3, dtype=np.longdouble))
     for array in (np.array(["a"]), np.array([object()]), np.array([1], "M8[s]"), np.zeros(1, [("a", "i4")])):
         with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy"):
             candelabra.from_numpy(array)
@@ -303,6 +303,14 @@ def test_dlpack_copy_and_device() -> None:
         tensor.__dlpack__(dl_device=(2, 0))
 
 
+def test_dlpack_of_unsigned_integers_and_copies() -> None:
+    array = np.array([0, 2**16 - 1], np.uint16)
+    shared = candelabra.from_dlpack(array)
+    assert shared.dtype is candelabra.uint16 and shared.data_ptr() == array.ctypes.data
+    assert candelabra.from_dlpack(array, copy=False, device="cpu").data_ptr() == array.ctypes.data
+    assert candelabra.from_dlpack(array, copy=True).data_ptr() != array.ctypes.data
+
+
 def test_dlpack_errors() -> None:
     with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
         candelabra.ones(2).requires_grad_().__dlpack__()
@@ -310,8 +318,8 @@ def test_dlpack_errors() -> None:
         candelabra.ones(2).__dlpack__(stream=3)
     with pytest.raises(TypeError, match="has no __dlpack__"):
         candelabra.from_dlpack(3)
-    with pytest.raises(BufferError, match="no dtype for DLPack's type code"):
-        candelabra.from_dlpack(np.arange(3, dtype=np.uint16))
+    with pytest.raises(BufferError):
+        candelabra.from_dlpack(np.arange(3, dtype=np.longdouble))
     with pytest.raises(BufferError, match="negative strides"):
         candelabra.from_dlpack(np.arange(3)[::-1])
     with pytest.raises(TypeError):

@@ -170,8 +170,24 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 
 @function(method=False)
-def from_dlpack(ext_tensor: Any) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
     """Make a tensor that shares the memory of any object with ``__dlpack__``, or of a DLPack capsule.
+
+    Parameters
+    ----------
+    ext_tensor
+        The object, or the capsule.
+    device : device, optional
+        Where the tensor is to be; that of the object by default.
+    copy : bool, optional
+        True copies, False never does and raises where it would have to, None copies to another device only.
+
+    Raises
+    ------
+    TypeError
+        If the object does not speak DLPack.
+    BufferError
+        Where ``copy=False`` cannot be kept.
 
     Examples
     --------
@@ -179,7 +195,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     >>> candelabra.from_dlpack(numpy.arange(3))
     tensor([0, 1, 2])
     """
-    return _C.from_dlpack(ext_tensor)
+    return _C.from_dlpack(ext_tensor, device=device, copy=copy)
 
 
 @function(method=False)
