@@ -26,6 +26,9 @@ DTYPES = [
     "int16",
     "int32",
     "int64",
+    "uint16",
+    "uint32",
+    "uint64",
     "float16",
     "bfloat16",
     "float32",
@@ -49,7 +52,7 @@ ANNOTATION = {
 CORE = """\
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 class dtype:
     is_floating_point: builtins.bool

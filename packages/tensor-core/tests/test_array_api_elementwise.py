@@ -170,6 +170,20 @@ def test_in_place_operators(name: str) -> None:
         operator.iadd(xp.ones(2), "a")
 
 
+def test_numbers_are_rounded_to_the_dtype() -> None:
+    tenth = xp.asarray([0.1], dtype=xp.float32)
+    assert bool(xp.equal(tenth, 0.1)[0])
+    assert bool((tenth == 0.1)[0])
+    assert not bool((tenth < 0.1)[0])
+    big = xp.asarray([2**53 + 1, 2**53])
+    assert (big == 2**53 + 1).tolist() == [True, False]
+    assert (big + 1).tolist() == [2**53 + 2, 2**53 + 1]
+    top = xp.asarray([2**64 - 1, 0], dtype=xp.uint64)
+    assert (top == 2**64 - 1).tolist() == [True, False]
+    assert (top > 2**63).tolist() == [True, False]
+    assert (top - 2**63).tolist()[0] == 2**63 - 1
+
+
 def test_both_numbers_are_refused() -> None:
     with pytest.raises(TypeError, match="at least one of the arguments must be an array"):
         xp.add(1, 2)  # type: ignore[arg-type]

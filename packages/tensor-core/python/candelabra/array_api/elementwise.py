@@ -75,12 +75,29 @@ def _same_for_integers(name: str, function: Any, text: str, example: str) -> Una
 
 def _binary(name: str, function: Any, text: str, example: str) -> Binary:
     """Make a function of two arrays of an operator that takes operands of one data type."""
+    takes_numbers = name in _TAKES_NUMBERS
 
     def binary(x1: Array | Number, x2: Array | Number, /) -> Array:
+        # Python's numbers of the array's own kind need no array made of them.
+        if takes_numbers and (kind := type(x2)) in _NUMBERS and isinstance(x1, Tensor) and _holds(x1.dtype, kind):
+            return fresh(function(x1, x2))
         first, second = promoted(name, x1, x2)
         return fresh(function(first, second))
 
     return _documented(binary, name, text, example)
+
+
+_NUMBERS = frozenset((int, float, complex))
+#: Those whose operators take a Python number for the second operand; the others get an array of it.
+_TAKES_NUMBERS = frozenset(
+    ("add", "subtract", "multiply", "divide", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+)
+
+
+def _holds(dtype: candelabra.dtype, kind: type) -> builtins.bool:
+    if kind is int:
+        return dtype is not candelabra.bool
+    return dtype.is_complex or (kind is float and dtype.is_floating_point)
 
 
 def _documented(function: Any, name: str, text: str, example: str) -> Any:

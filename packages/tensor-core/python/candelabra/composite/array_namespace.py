@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 from .._C import Tensor
@@ -11,7 +10,7 @@ from .registration import function
 
 
 @function(name="__array_namespace__", package=False)
-def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     """Return the module of the array API standard's functions, `candelabra.array_api`.
 
     Parameters
