@@ -26,6 +26,8 @@ _ELSEWHERE |= {
 }  # fmt: skip
 #: In test_attention_gradients.py: a decomposition that is checked as the second derivative, and one that holds behind a softmax only.
 _ELSEWHERE |= {"attention_backward", "ctc_loss_forward", "ctc_loss_backward"}
+#: A decomposition that is checked as the second derivative of grid_sampler.
+_ELSEWHERE |= {"grid_sampler_backward"}
 DIFFERENTIABLE = [name for name, operator in OPERATORS.items() if not operator.tags & _NONDIFFERENTIABLE]
 
 

@@ -37,17 +37,16 @@ template <typename C>
   if (outside == Outside::zeros) return {place, 1};
   C slope = 1;
   if (outside == Outside::reflection) {
-    const C low = align_corners ? C(0) : C(-0.5), span = align_corners ? size - 1 : size;
-    if (span <= 0) return {0, 0};
+    const C low = align_corners ? C(0) : C(-0.5), whole = align_corners ? size - 1 : size, span = whole > 0 ? whole : C(1);
     const C distance = std::abs(place - low), turns = std::floor(distance / span), rest = distance - turns * span;
     const bool even = turns - 2 * std::floor(turns / 2) == 0;
     slope = (place < low) == even ? C(-1) : C(1);
     place = even ? rest + low : span - rest + low;
+    place = whole > 0 ? place : C(0);
   }
   // What is no number goes to the beginning.
-  if (!(place > 0)) return {0, 0};
-  if (place >= size - 1) return {size - 1, 0};
-  return {place, slope};
+  const bool below = !(place > 0), beyond = place >= size - 1;
+  return {below ? C(0) : beyond ? size - 1 : place, below | beyond ? C(0) : slope};
 }
 
 // Keys' cubic weights with a = -0.75 of the four neighbours of a place t behind the second, and their derivatives.
@@ -163,47 +162,70 @@ class Block {
 
   void axis(const Sampling<T>& s, const int64_t* strides, int d, int64_t n, int64_t first, int64_t count) {
     read(s, d, n, first, count);
+    const auto padded = [&]<Mode M>() {
+      switch (s.outside) {
+        case Outside::zeros:
+          return axis_of<M, Outside::zeros>(s, strides, d, count);
+        case Outside::border:
+          return axis_of<M, Outside::border>(s, strides, d, count);
+        case Outside::reflection:
+          return axis_of<M, Outside::reflection>(s, strides, d, count);
+      }
+    };
+    switch (s.mode) {
+      case Mode::linear:
+        return padded.template operator()<Mode::linear>();
+      case Mode::nearest:
+        return padded.template operator()<Mode::nearest>();
+      case Mode::cubic:
+        return padded.template operator()<Mode::cubic>();
+    }
+  }
+
+  template <Mode M, Outside O>
+  void axis_of(const Sampling<T>& s, const int64_t* strides, int d, int64_t count) {
     const C size = static_cast<C>(s.sizes[d]);
     const auto stride = static_cast<int32_t>(strides[d]);
-    const C scale = s.align_corners ? (size - 1) / 2 : size / 2;
+    const bool align_corners = s.align_corners;
+    const C scale = align_corners ? (size - 1) / 2 : size / 2;
     int32_t outside_somewhere = 0;
-    const auto position = [&](int k, int64_t i, C place) {
-      const bool there = place >= 0 && place < size;
-      positions_[d][k][i] = there ? static_cast<int32_t>(place) * stride : -1;
-      outside_somewhere |= !there;
-    };
+#pragma omp simd reduction(| : outside_somewhere)
     for (int64_t i = 0; i < count; ++i) {
-      const C number = coordinates_[i];
-      const C place = s.align_corners ? (number + 1) * scale : ((number + 1) * size - 1) / 2;
-      if (s.mode == Mode::cubic) {
+      const C number = coordinates_[i] + 1;
+      const C place = align_corners ? number * scale : (number * size - 1) / 2;
+      const auto position = [&](int k, C at) {
+        const bool there = (at >= 0) & (at < size);
+        positions_[d][k][i] = there ? static_cast<int32_t>(there ? at : C(0)) * stride : -1;
+        outside_somewhere |= !there;
+      };
+      if constexpr (M == Mode::cubic) {
         const C low = std::floor(place), t = place - low;
         C weights[4], slopes[4];
         cubic(t, weights, slopes);
         for (int k = 0; k < 4; ++k) {
-          C at = confined(low + static_cast<C>(k - 1), size, s.outside, s.align_corners).place;
-          if (s.outside == Outside::reflection) at = std::nearbyint(at);
-          position(k, i, at);
+          const C at = confined(low + static_cast<C>(k - 1), size, O, align_corners).place;
+          position(k, O == Outside::reflection ? std::nearbyint(at) : at);
           parts_[d][k][i] = weights[k];
           part_slopes_[d][k][i] = slopes[k];
         }
         steps[d][i] = scale;
-        continue;
+      } else {
+        const Inside<C> at = confined(place, size, O, align_corners);
+        steps[d][i] = scale * at.slope;
+        if constexpr (M == Mode::nearest) {
+          position(0, std::nearbyint(at.place));
+          parts_[d][0][i] = 1;
+          part_slopes_[d][0][i] = 0;
+        } else {
+          const C low = std::floor(at.place), part = at.place - low;
+          position(0, low);
+          position(1, low + 1);
+          parts_[d][0][i] = 1 - part;
+          parts_[d][1][i] = part;
+          part_slopes_[d][0][i] = -1;
+          part_slopes_[d][1][i] = 1;
+        }
       }
-      const Inside<C> at = confined(place, size, s.outside, s.align_corners);
-      steps[d][i] = scale * at.slope;
-      if (s.mode == Mode::nearest) {
-        position(0, i, std::nearbyint(at.place));
-        parts_[d][0][i] = 1;
-        part_slopes_[d][0][i] = 0;
-        continue;
-      }
-      const C low = std::floor(at.place), part = at.place - low;
-      position(0, i, low);
-      position(1, i, low + 1);
-      parts_[d][0][i] = 1 - part;
-      parts_[d][1][i] = part;
-      part_slopes_[d][0][i] = -1;
-      part_slopes_[d][1][i] = 1;
     }
     if (outside_somewhere) inside = false;
   }
@@ -229,36 +251,53 @@ class Block {
   }
 };
 
-// Calls f(tap's values) with an element of a channel for each place.
+// An element of a channel, 0 for what is outside.
 template <typename T, typename C>
 [[gnu::always_inline]] inline C value_at(const T* channel, int32_t offset, bool inside) {
   const C value = static_cast<C>(channel[inside ? offset : std::max(offset, 0)]);
   return inside || offset >= 0 ? value : C(0);
 }
 
+// Eight single precision values at once.
+template <bool All>
+[[gnu::always_inline]] inline __m256 gather(const float* channel, const int32_t* offsets) {
+  const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offsets));
+  if constexpr (All) return _mm256_i32gather_ps(channel, at, sizeof(float));
+  const __m256i seen = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(-1));
+  return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), channel, at, _mm256_castsi256_ps(seen), sizeof(float));
+}
+
+template <int N, bool All, typename T>
+void sum_some(const Block<T>& b, const T* channel, int64_t count, compute_t<T>* sums) {
+  using C = compute_t<T>;
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    for (; i + 8 <= count; i += 8) {
+      __m256 sum = _mm256_mul_ps(_mm256_loadu_ps(b.weights[0] + i), gather<All>(channel, b.offsets[0] + i));
+      for (int t = 1; t < N; ++t)
+        sum = _mm256_fmadd_ps(_mm256_loadu_ps(b.weights[t] + i), gather<All>(channel, b.offsets[t] + i), sum);
+      _mm256_storeu_ps(sums + i, sum);
+    }
+  }
+  for (; i < count; ++i) {
+    C sum = b.weights[0][i] * value_at<T, C>(channel, b.offsets[0][i], All);
+    for (int t = 1; t < N; ++t) sum = std::fma(b.weights[t][i], value_at<T, C>(channel, b.offsets[t][i], All), sum);
+    sums[i] = sum;
+  }
+}
+
 template <typename T>
 void sum_taps(const Block<T>& b, int64_t taps, const T* channel, int64_t count, compute_t<T>* sums) {
-  using C = compute_t<T>;
-  const auto run = [&](auto all_inside) {
-    constexpr bool inside = decltype(all_inside)::value;
-    if (taps == 1) {
-      for (int64_t i = 0; i < count; ++i) sums[i] = b.weights[0][i] * value_at<T, C>(channel, b.offsets[0][i], inside);
-    } else if (taps == 4) {
-      for (int64_t i = 0; i < count; ++i) {
-        C sum = b.weights[0][i] * value_at<T, C>(channel, b.offsets[0][i], inside);
-        for (int t = 1; t < 4; ++t) sum += b.weights[t][i] * value_at<T, C>(channel, b.offsets[t][i], inside);
-        sums[i] = sum;
-      }
-    } else {
-      std::fill_n(sums, count, C(0));
-      for (int64_t t = 0; t < taps; ++t)
-        for (int64_t i = 0; i < count; ++i) sums[i] += b.weights[t][i] * value_at<T, C>(channel, b.offsets[t][i], inside);
-    }
+  const auto run = [&]<int N>() {
+    if (b.inside)
+      sum_some<N, true>(b, channel, count, sums);
+    else
+      sum_some<N, false>(b, channel, count, sums);
   };
-  if (b.inside)
-    run(std::true_type{});
-  else
-    run(std::false_type{});
+  if (taps == 1) return run.template operator()<1>();
+  if (taps == 4) return run.template operator()<4>();
+  if (taps == 8) return run.template operator()<8>();
+  run.template operator()<16>();
 }
 
 template <typename T>

@@ -23,6 +23,14 @@ Mode mode_named(std::string_view name) {
 std::vector<int64_t> number_bags(const cb_tensor& offsets, int64_t bags, int64_t count, int64_t* bag_of) {
   std::vector<int64_t> starts(bags + 1);
   const int64_t* begins = data<int64_t>(offsets);
+  if (offsets.numel != 0 && begins[0] != 0)
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got %lld",
+        static_cast<long long>(begins[0]));
+  if (offsets.numel != 0 && begins[offsets.numel - 1] > count)
+    throw failure(CB_RUNTIME_ERROR, "offsets[-1] can not be greater than input's length(%lld) but got offsets[-1] of %lld",
+                  static_cast<long long>(count), static_cast<long long>(begins[offsets.numel - 1]));
   for (int64_t b = 0; b < bags; ++b) {
     if (begins[b] < 0)
       throw failure(CB_RUNTIME_ERROR, "embedding_bag: offsets must not be negative, but got %lld",

@@ -33,11 +33,11 @@ C neutral(Reduction reduction) {
 // NaN wins over all.
 template <typename C>
 C larger(C a, C b) {
-  return a > b || a != a ? a : b;
+  return (a > b) | (a != a) ? a : b;
 }
 template <typename C>
 C smaller(C a, C b) {
-  return a < b || a != a ? a : b;
+  return (a < b) | (a != a) ? a : b;
 }
 
 // A descriptor without gaps, of the sizes of another.

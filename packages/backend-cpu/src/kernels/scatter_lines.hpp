@@ -60,22 +60,37 @@ void scatter_lines(const cb_tensor& out, const cb_tensor& index, const cb_tensor
   auto g = geometry<3>({&kept_index.tensor, &kept_out.tensor, &kept_source.tensor});
   int64_t index_stride = g.strides[0][0], out_stride = g.strides[1][0], source_stride = g.strides[2][0];
   bool along_dim = g.numel == 1 || std::abs(index_step) < std::abs(index_stride);
+  T* to = mutable_data<T>(out);
+  const S* from = data<S>(source);
+  const int64_t* numbers = data<int64_t>(index);
+  // Position k of n lines that lie side by side.
+  auto across = [&](const int64_t* at, int64_t n, int64_t k) {
+    const int64_t* number = numbers + at[0] + k * index_step;
+    T* line = to + at[1];
+    const S* value = from + at[2] + k * source_step;
+    if (index_stride == 0 && out_stride == 1 && source_stride == 1) {  // one number for all of them
+      line += *number * out_step;
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) write(line[i], value[i]);
+    } else {
+      for (int64_t i = 0; i < n; ++i) write(line[i * out_stride + number[i * index_stride] * out_step], value[i * source_stride]);
+    }
+  };
   parallel_for(g.numel, std::max<int64_t>(16, grain_for(count)), [&](int64_t begin, int64_t end) {
-    auto one = [&](const int64_t* at, int64_t i, int64_t k) {
-      int64_t number = data<int64_t>(index)[at[0] + i * index_stride + k * index_step];
-      write(mutable_data<T>(out)[at[1] + i * out_stride + number * out_step],
-            data<S>(source)[at[2] + i * source_stride + k * source_step]);
-    };
     if (along_dim) {
       for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i)
-          for (int64_t k = 0; k < count; ++k) one(at, i, k);
+        for (int64_t i = 0; i < n; ++i) {
+          T* line = to + at[1] + i * out_stride;
+          const int64_t* number = numbers + at[0] + i * index_stride;
+          const S* value = from + at[2] + i * source_stride;
+          for (int64_t k = 0; k < count; ++k) write(line[number[k * index_step] * out_step], value[k * source_step]);
+        }
       });
+    } else if (g.flat()) {
+      const int64_t at[3] = {begin * index_stride, begin * out_stride, begin * source_stride};
+      for (int64_t k = 0; k < count; ++k) across(at, end - begin, k);
     } else {
-      for (int64_t k = 0; k < count; ++k)
-        for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-          for (int64_t i = 0; i < n; ++i) one(at, i, k);
-        });
+      for (int64_t k = 0; k < count; ++k) for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) { across(at, n, k); });
     }
   });
 }

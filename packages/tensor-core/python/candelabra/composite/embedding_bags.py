@@ -51,6 +51,18 @@ def _arange(count: int, like: Any) -> Any:
     return OPERATORS["arange"](0, count, 1, dtype=_C.int64, device=like.device)
 
 
+def _check_offsets(offsets: Tensor, count: int) -> None:
+    if not offsets.numel():
+        return
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first != 0:
+        raise RuntimeError(
+            f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {first}"
+        )
+    if last > count:
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length({count}) but got offsets[-1] of {last}")
+
+
 def _check_rows(numbers: Tensor, rows: int) -> None:
     if numbers.numel():
         for bound in (int(OPERATORS["amin"](numbers)), int(OPERATORS["amax"](numbers))):
@@ -72,6 +84,7 @@ def embedding_bag_forward(
     padding_idx: int,
 ) -> Any:
     numbers = indices.to(_C.int64)
+    _check_offsets(offsets, indices.shape[0])
     _check_rows(numbers, weight.shape[0])
     device = indices.device
     count = offsets.shape[0] - (1 if include_last_offset else 0)

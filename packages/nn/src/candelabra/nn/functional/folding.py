@@ -127,6 +127,11 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
     return output if input.ndim == 3 else output.squeeze(0)
 
 
+def _contiguous(view: Tensor) -> Tensor:
+    """A copy in row-major order: what is rearranged never shares memory with the input."""
+    return view.clone(memory_format=candelabra.contiguous_format)
+
+
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Spread groups of ``r * r`` channels over blocks of r by r pixels. Shapes: (..., C * r * r, H, W) to (..., C, H * r, W * r).
 
@@ -155,7 +160,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     n = len(batch)
     split = input.reshape((*batch, channels // (r * r), r, r, height, width))
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return split.permute(order).reshape((*batch, channels // (r * r), height * r, width * r)).clone()
+    return _contiguous(split.permute(order)).view((*batch, channels // (r * r), height * r, width * r))
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -185,7 +190,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(batch)
     split = input.reshape((*batch, channels, height // r, r, width // r, r))
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return split.permute(order).reshape((*batch, channels * r * r, height // r, width // r)).clone()
+    return _contiguous(split.permute(order)).view((*batch, channels * r * r, height // r, width // r))
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -206,7 +211,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
     split = input.reshape((input.shape[0], groups, channels // groups, *input.shape[2:]))
-    return split.transpose(1, 2).reshape(input.shape).clone()
+    return _contiguous(split.transpose(1, 2)).view(input.shape)
 
 
 native_channel_shuffle = channel_shuffle

@@ -9,7 +9,7 @@ from candelabra.testing.sampling import Reference
 FAMILIES = (
     "creation", "copying", "elementwise", "reduction", "scan", "sorting", "joining", "indexing", "linalg", "factorization", "spectral",
     "solving", "fft", "special", "softmax", "loss", "attention",
-    "convolution", "pooling", "normalization", "random", "optimizer",
+    "convolution", "pooling", "resampling", "normalization", "random", "optimizer",
 )  # fmt: skip
 
 

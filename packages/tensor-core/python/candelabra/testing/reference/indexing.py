@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from candelabra.testing.sampling import ALL, FLOATS, NUMBERS, Input, Reference, Sample, Samples, layouts, numbers
+from candelabra.testing.sampling import ALL, COMPLEX, FLOATS, NUMBERS, Input, Reference, Sample, Samples, layouts, numbers
 
 Array = np.ndarray
 
@@ -192,6 +192,104 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
     return result
 
 
+def scatter_reduce(a: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True) -> Array:
+    result = a.copy()
+    found: dict[tuple[int, ...], list[Any]] = {}
+    for place in np.ndindex(*index.shape):
+        target = tuple(int(index[place]) if d == dim else i for d, i in enumerate(place))
+        found.setdefault(target, [a[target]] if include_self else []).append(source[place])
+    combine: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min, "mean": np.mean}
+    for target, values in found.items():
+        made = np.floor(np.mean(values)) if reduce == "mean" and a.dtype.kind in "iu" else combine[reduce](np.array(values))
+        result[target] = made
+    return result
+
+
+def _reductions(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for reduce in ("sum", "prod", "mean", "amax", "amin"):
+        if (reduce == "mean" and dtype == "bool") or (reduce[:2] == "am" and dtype in COMPLEX):
+            continue
+        for shape, sources, dim in (((4,), (7,), 0), ((4, 3), (6, 3), 0), ((2, 3, 4), (2, 3, 5), 2), ((3, 4), (2, 5), 1)):
+            for include_self, layout in ((True, "contiguous"), (False, "strided")):
+                a = Input(numbers(rng, dtype, shape, -2, 3), dtype, layout)
+                index = _index(rng, sources, shape[dim])
+                source = Input(numbers(rng, dtype, sources, -2, 3), dtype, layout)
+                yield Sample((a, dim, index, source, reduce), {"include_self": include_self})
+
+
+def _bags_of(indices: Array, offsets: Array, has_end: bool) -> tuple[int, Array]:
+    count = len(offsets) - has_end
+    return count, np.searchsorted(np.sort(offsets[:count]), np.arange(len(indices)), side="right") - 1
+
+
+def embedding_bag_forward(
+    weight: Array, indices: Array, offsets: Array, mode: str, factors: Array | None, by_frequency: bool, has_end: bool, padding: int
+) -> tuple[Array, Array, Array, Array]:
+    count, bag = _bags_of(indices, offsets, has_end)
+    out = np.zeros((count, weight.shape[1]))
+    sizes = np.zeros(count, dtype=np.int64)
+    largest = np.zeros(out.shape, dtype=np.int64)
+    for b in range(count):
+        here = [i for i in range(len(indices)) if bag[i] == b and indices[i] != padding]
+        sizes[b] = len(here)
+        if not here:
+            continue
+        rows = weight[indices[here]] * (1 if factors is None else factors[here][:, None])
+        out[b] = {"sum": rows.sum(0), "mean": rows.mean(0), "max": rows.max(0)}[mode]
+        largest[b] = indices[here][rows.argmax(0)]
+    if mode == "sum":
+        sizes = np.zeros_like(sizes)
+    return out, bag, sizes, largest if mode == "max" else sizes
+
+
+def embedding_bag_backward(
+    grad: Array,
+    indices: Array,
+    bag: Array,
+    sizes: Array,
+    largest: Array,
+    rows: int,
+    mode: str,
+    factors: Any,
+    by_frequency: bool,
+    padding: int,
+) -> Array:
+    out = np.zeros((rows, grad.shape[1]))
+    if mode == "max":
+        for b, c in np.ndindex(*grad.shape):
+            out[largest[b, c], c] += grad[b, c] if sizes[b] else 0
+        return out
+    for i, row in enumerate(indices):
+        if row == padding:
+            continue
+        share = (1 if factors is None else factors[i]) / (sizes[bag[i]] if mode == "mean" else 1)
+        out[row] += grad[bag[i]] * share / ((indices == row).sum() if by_frequency else 1)
+    return out
+
+
+def _bag_calls(rng: np.random.Generator, dtype: str) -> Iterator[tuple[Any, ...]]:
+    for mode, weighted, by_frequency, has_end, padding in (
+        ("sum", False, False, False, -1), ("sum", True, False, True, 2), ("mean", False, True, False, 1), ("max", False, False, True, -1),
+        ("max", False, False, False, 3), ("mean", False, False, False, -1),
+    ):  # fmt: skip
+        for layout in ("contiguous", "transposed"):
+            weight = Input(numbers(rng, dtype, (7, 4)), dtype, layout)
+            indices = _index(rng, (9,), 7)
+            offsets = Input(np.array([0, 3, 3, 5] + ([9] if has_end else [])), "int64")
+            factors = Input(numbers(rng, "float64", (9,)), "float64" if dtype == "float64" else "float32") if weighted else None
+            yield weight, indices, offsets, mode, factors, by_frequency, has_end, padding
+
+
+def _bag_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for call in _bag_calls(rng, dtype):
+        weight, indices, offsets, mode, factors, by_frequency, has_end, padding = call
+        arrays = [None if x is None else x.values for x in (weight, indices, offsets, factors)]
+        made = embedding_bag_forward(arrays[0], arrays[1], arrays[2], mode, arrays[3], by_frequency, has_end, padding)  # type: ignore[arg-type]
+        grad = Input(numbers(rng, dtype, made[0].shape), dtype)
+        kept = [Input(x, "int64") for x in made[1:]]
+        yield Sample((grad, indices, *kept, 7, mode, factors, by_frequency, padding))
+
+
 _ADDED = ("int64", *FLOATS, "complex64")
 REFERENCES: dict[str, Reference] = {
     "gather": Reference(lambda a, dim, index: np.take_along_axis(a, index, dim), _gathers, ALL),
@@ -210,4 +308,9 @@ REFERENCES: dict[str, Reference] = {
     "nonzero": Reference(lambda a: np.argwhere(a), lambda r, d: (Sample((a,)) for a in layouts(r, d, -1, 1)), ("bool", *NUMBERS)),
     "embedding": Reference(lambda weight, indices: weight[indices], _embeddings, FLOATS),
     "embedding_backward": Reference(embedding_backward, _embedding_gradients, ("float32", "float64"), 5),
+    "scatter_reduce": Reference(scatter_reduce, _reductions, ("bool", "int64", "uint8", *FLOATS, "complex64"), 10),
+    "embedding_bag_forward": Reference(
+        embedding_bag_forward, lambda rng, dtype: (Sample(call) for call in _bag_calls(rng, dtype)), FLOATS, 5
+    ),
+    "embedding_bag_backward": Reference(embedding_bag_backward, _bag_gradients, FLOATS, 5),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from candelabra.testing.sampling import NUMBERS, Reference, Sample, layouts
+from candelabra.testing.sampling import COMPLEX, FLOATS, NUMBERS, Reference, Sample, layouts
 
 
 def _along(low: float, high: float):  # type: ignore[no-untyped-def]
@@ -19,9 +19,17 @@ def _along(low: float, high: float):  # type: ignore[no-untyped-def]
     return samples
 
 
+def _running_log(a: np.ndarray, dim: int) -> np.ndarray:
+    largest = np.max(a.real, axis=dim, keepdims=True, initial=-np.inf)
+    with np.errstate(all="ignore"):
+        return np.log(np.cumsum(np.exp(a - largest), axis=dim)) + largest
+
+
 REFERENCES: dict[str, Reference] = {
     "cumsum": Reference(lambda a, dim: np.cumsum(a, axis=dim), _along(-4, 4), ("bool", *NUMBERS), 30),
     "cumprod": Reference(
         lambda a, dim: np.cumprod(a, axis=dim), _along(0.7, 1.3), ("int64", "float32", "float64", "complex64"), 30
     ),
+    # of small numbers, of which no sum is lost; of complex ones, angles that stay on one side
+    "logcumsumexp": Reference(_running_log, _along(0, 1.5), (*FLOATS, *COMPLEX), 30),
 }

@@ -65,7 +65,26 @@ def _nothing(*arguments: Any, **keywords: Any) -> None:
     return None
 
 
+def _searches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, wanted in (((9,), (2, 3)), ((3, 8), (3, 5)), ((0,), (4,)), ((1,), (2, 0))):
+        rows = rng.integers(0, 12, shape)
+        for right, out_int32, layout in ((False, False, "contiguous"), (True, True, "transposed"), (True, False, "strided")):
+            values = Input(rng.integers(0, 13, wanted), dtype, layout if len(wanted) > 1 and 0 not in wanted else "contiguous")
+            yield Sample((Input(np.sort(rows, -1), dtype), values, right, out_int32, None))
+            sorter = Input(np.argsort(rows, -1), "int64")
+            yield Sample((Input(rows, dtype), values, right, out_int32, sorter))
+
+
+def bisect(sequence: Array, values: Array, right: bool, out_int32: bool, sorter: Array | None) -> Array:
+    rows = sequence if sorter is None else np.take_along_axis(sequence, sorter, -1)
+    side: Any = "right" if right else "left"
+    if rows.ndim == 1:
+        return np.searchsorted(rows, values, side)
+    return np.stack([np.searchsorted(row, wanted, side) for row, wanted in zip(rows, values, strict=True)])
+
+
 REFERENCES: dict[str, Reference] = {
     "sort": Reference(sort, _sorts, ("bool", *REAL)),
+    "bisect": Reference(bisect, _searches, REAL),
     "topk": Reference(_nothing, _selections, REAL, compare=check_topk),
 }
