@@ -9,7 +9,7 @@ from candelabra import Tensor
 
 from .engine import backward
 from .function import Function
-from .graph import saved_tensors_hooks
+from .graph import saved_tensors_hooks, transformation_depth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,7 +103,8 @@ def checkpoint(
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of 'default', 'none' but got {determinism_check!r}")
-    if not candelabra.is_grad_enabled():
+    if not candelabra.is_grad_enabled() or transformation_depth():
+        # Inside of a transformation of functions everything is kept: gradients are the same.
         return function(*args, **kwargs)
     if use_reentrant:
         if kwargs:

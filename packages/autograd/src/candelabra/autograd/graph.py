@@ -101,7 +101,7 @@ def _recorder_with_packing(record: Callable[..., Any]) -> Callable[..., Any]:
 
     def packing(result: Any, *arguments: Any) -> Any:
         recorded = record(result, *arguments)
-        if _packing.stack:
+        if _packing.stack and not transformation_depth():
             first = recorded[0] if isinstance(recorded, tuple) else recorded
             if first.grad_fn is not None:
                 _pack_node(first.grad_fn)
@@ -167,6 +167,13 @@ def reconnected(tensor: Tensor, history: Any) -> Tensor:
     return tensor
 
 
+def transformation_depth() -> int:
+    """Tell how many transformations of functions are being applied: what their tapes keep does not go through hooks."""
+    from .transforms.levels import _state
+
+    return _state.depth
+
+
 class saved_tensors_hooks:
     """Within the block, tensors that the tape keeps go through `pack_hook`, and come back through `unpack_hook`.
 
@@ -197,6 +204,8 @@ class saved_tensors_hooks:
 
         if _packing.refusal is not None:
             raise RuntimeError(_packing.refusal)
+        if transformation_depth():
+            raise RuntimeError("candelabra.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks.")
         with _lock:
             _users += 1
             if _users == 1:

@@ -8,6 +8,7 @@ from candelabra.catalogue import OPERATORS
 from .broadcasting import broadcast_shape
 from .registration import decomposes, fallback, function
 from .scan import cummax
+from .transformed import all_values
 from .views import reshape, wrap_dim
 
 TYPE_CHECKING = False
@@ -184,8 +185,9 @@ def _has_negative(indices: Tensor, size: int) -> bool:
     """Tell whether positions count from the end; those that are out of range are left for gather to refuse."""
     if not isinstance(indices, _C.Tensor) or indices.numel() == 0 or indices.dtype.is_floating_point:
         return False
-    least = int(OPERATORS["amin"](indices))
-    return -size <= least < 0 and int(OPERATORS["amax"](indices)) < size
+    values = all_values(indices)
+    least = int(OPERATORS["amin"](values))
+    return -size <= least < 0 and int(OPERATORS["amax"](values)) < size
 
 
 def _reduce_spelling(operator: Any, in_place: bool) -> Any:
@@ -276,7 +278,7 @@ def _reduced_by_rank(input: Tensor, axis: int, index: Tensor, src: Tensor, reduc
     result = input
     sources = _gather(src, axis, order)
     touched = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=_C.bool, device=input.device), include_self)
-    for k in range(int(OPERATORS["amax"](rank)) + 1):
+    for k in range(int(OPERATORS["amax"](all_values(rank))) + 1):
         chosen = OPERATORS["eq"](rank, k)
         here = OPERATORS["fill_"](OPERATORS["empty"](input.shape, dtype=input.dtype, device=input.device), 0)
         hit = OPERATORS["scatter_add"](here, axis, ordered, chosen.to(input.dtype)) > 0
@@ -331,7 +333,7 @@ def index_reduce(
         )
     places = OPERATORS["to_copy"](reshape(index, index.numel()), dtype=_C.int64)
     size = input.shape[axis] if input.ndim else 1
-    if places.numel() and not 0 <= int(OPERATORS["amin"](places)) <= int(OPERATORS["amax"](places)) < size:
+    if places.numel() and not 0 <= int(OPERATORS["amin"](all_values(places))) <= int(OPERATORS["amax"](all_values(places))) < size:
         raise IndexError(f"index_reduce(): index out of range in self, whose dimension {axis} has size {size}")
     shape = [places.shape[0] if d == axis else 1 for d in range(max(source.ndim, 1))]
     whole = source if source.ndim else reshape(source, 1)
@@ -521,7 +523,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     total = 1
     for n in sizes:
         total *= n
-    if indices.numel() and bool(((indices < 0) | (indices >= total)).any()):
+    if indices.numel() and bool(all_values((indices < 0) | (indices >= total)).any()):
         raise ValueError(f"unravel_index(): an index is out of bounds for shape {list(sizes)}")
     positions = []
     left = indices

@@ -14,6 +14,7 @@ from candelabra.catalogue import OPERATORS
 from .elementwise import narrow_to, wide
 from .registration import decomposes
 from .views import reshape
+from .transformed import is_differentiated_outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _square = OPERATORS["square"]
 
 def _attached(x: Tensor, dims: Any, mean: Tensor, rstd: Tensor) -> Any:
     """Return mean and rstd of `x` as functions of it, with the values given, where a tape records them."""
-    if not (x.requires_grad and _C.is_grad_enabled()):
+    if not (x.requires_grad and _C.is_grad_enabled()) and not is_differentiated_outside(x):
         return mean, rstd
     mean, rstd = mean.detach(), rstd.detach()
     variance = _var(x, dims, correction=0, keepdim=True)

@@ -7,6 +7,7 @@ from candelabra.catalogue import OPERATORS
 
 from .registration import function
 from .tape_methods import _Tensor
+from .transformed import all_values
 from .views import reshape, wrap_dim
 
 TYPE_CHECKING = False
@@ -166,7 +167,7 @@ def quantile(
     points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
     if points.ndim > 1:
         raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
-    if bool(((points < 0) | (points > 1)).any()):
+    if bool(all_values((points < 0) | (points > 1)).any()):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     ndim = input.ndim
     x = reshape(input, -1) if dim is None else input

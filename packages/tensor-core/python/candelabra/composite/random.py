@@ -12,6 +12,7 @@ from .creation import check_layout, finish, memory_for, size_argument, sizes_of
 from .elementwise import narrow_to
 from .like import memory_like
 from .registration import FUNCTIONS, decomposes, fallback, function
+from .transformed import all_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -383,7 +384,7 @@ def normal(
         return finish(_normal_(made, mean, std, generator=generator), requires_grad)
     if size is not None:
         raise TypeError("normal() takes 'size' only where mean and std are numbers")
-    if isinstance(std, _C.Tensor) and std.numel() and bool((std < 0).any()):
+    if isinstance(std, _C.Tensor) and std.numel() and bool(all_values(std < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     shape = broadcast_shape(*(t.shape for t in tensors))
     draws = _normal_(_empty(shape, dtype=tensors[0].dtype, device=tensors[0].device), generator=generator)
@@ -452,7 +453,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     >>> candelabra.poisson(candelabra.zeros(2))
     tensor([0., 0.])
     """
-    if input.numel() and bool((input < 0).any()):
+    if input.numel() and bool(all_values(input < 0).any()):
         raise RuntimeError("poisson(): the rates must not be negative")
     rate = input.detach()
     largest = float(OPERATORS["amax"](rate)) if rate.numel() else 0.0
@@ -465,7 +466,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         draws = _empty(rate.shape, dtype=_C.float64, device=rate.device)
         left = left - OPERATORS["exponential_"](draws, generator=generator)
         arrived = left > 0
-        if not bool(OPERATORS["any"](arrived)):
+        if not bool(OPERATORS["any"](all_values(arrived))):
             break
         count = count + arrived
     return narrow_to(count, input.dtype)
@@ -515,13 +516,13 @@ def multinomial(
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     weights = input.detach().to(_C.float64)
-    if bool((OPERATORS["logical_not"](OPERATORS["isfinite"](weights)) | (weights < 0)).any()):
+    if bool(all_values(OPERATORS["logical_not"](OPERATORS["isfinite"](weights)) | (weights < 0)).any()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     possible = OPERATORS["sum"](weights > 0, -1)
-    if bool((possible <= 0).any()):
+    if bool(all_values(possible <= 0).any()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement:
-        if bool((possible < num_samples).any()):
+        if bool(all_values(possible < num_samples).any()):
             raise RuntimeError(
                 "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
             )

@@ -11,6 +11,7 @@ from candelabra.catalogue import OPERATORS
 from .creation import sizes_of
 from .elementwise import narrow_to, wide
 from .registration import FUNCTIONS, decomposes, fallback, function
+from .transformed import all_values
 from .views import reshape, wrap_dim
 
 TYPE_CHECKING = False
@@ -438,14 +439,14 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got {given.numel()} != {count}"
             )
-        if count and given.amin().item() < 0:
+        if count and all_values(given).amin().item() < 0:
             raise RuntimeError(f"cov(): {name} cannot be negative")
         weights = given if weights is None else weights * given
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         x = OPERATORS["to_copy"](x, dtype=_C.get_default_dtype())
     if weights is not None:
         total = _sum(weights)
-        if count and total.item() == 0:
+        if count and bool((all_values(total) == 0).any()):
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = _sum(x * weights, 1, True) / total
         if aweights is None or correction == 0:
@@ -467,29 +468,29 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
     return OPERATORS["squeeze"](products)
 
 
-@function()
-def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
-    """Compute the logarithm of the running sums of exponentials along a dimension.
+@decomposes("logcumsumexp")
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """Double the length of the sums with each step, as Hillis and Steele 1986 do: a sum is added to the one that ends before it."""
+    axis = wrap_dim(dim, input.ndim)
+    if input.numel() == 0 or input.ndim == 0:
+        return OPERATORS["clone"](input)
+    add = _log_of_complex_sum if input.dtype.is_complex else OPERATORS["logaddexp"]
+    result, length, reach = input, input.shape[axis], 1
+    while reach < length:
+        first = OPERATORS["narrow"](result, axis, 0, reach)
+        later, before = (OPERATORS["narrow"](result, axis, start, length - reach) for start in (reach, 0))
+        result = OPERATORS["cat"]([first, add(later, before)], axis)
+        reach *= 2
+    if input.dtype.is_complex:
+        return result + _whole_turns(input.detach(), result.detach(), axis)
+    return OPERATORS["clone"](result) if result is input else result
 
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.logcumsumexp(candelabra.zeros(3), 0)
-    tensor([0.0000, 0.6931, 1.0986])
-    """
-    wrap_dim(dim, input.ndim)
-    if not (input.dtype.is_floating_point or input.dtype.is_complex):
-        raise NotImplementedError(f'"logcumsumexp_out_cpu" not implemented for {input.dtype}')
-    if input.numel() == 0:
-        result = OPERATORS["clone"](input)
-    else:
-        size = input.detach().real if input.dtype.is_complex else input.detach()
-        largest = OPERATORS["amax"](size, dim, True)
-        largest = OPERATORS["masked_fill"](largest, OPERATORS["isinf"](largest), 0)
-        result = OPERATORS["log"](OPERATORS["cumsum"](OPERATORS["exp"](input - largest), dim)) + largest
-        if input.dtype.is_complex and input.ndim:
-            result = result + _whole_turns(input.detach(), result.detach(), wrap_dim(dim, input.ndim))
-    return result if out is None else _C.give_to_out("logcumsumexp", out, result)
+
+def _log_of_complex_sum(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``log(exp(x) + exp(y))``: the number of larger real part, and a logarithm that does not overflow."""
+    larger = OPERATORS["ge"](x.real, y.real)
+    big, small = OPERATORS["where"](larger, x, y), OPERATORS["where"](larger, y, x)
+    return big + OPERATORS["log1p"](OPERATORS["exp"](small - big))
 
 
 def _whole_turns(input: Tensor, sums: Tensor, axis: int) -> Tensor:

@@ -6,6 +6,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .registration import FUNCTIONS, function
+from .transformed import all_values
 from .views import reshape
 
 TYPE_CHECKING = False
@@ -378,7 +379,7 @@ def istft(
     end = start + length if length is not None else full - n_fft // 2 if center else full
     size = min(end, full) - start
     signal, envelope = (OPERATORS["narrow"](part, 1, start, size) for part in (signal, envelope))
-    smallest = OPERATORS["abs"](envelope.detach()).min() if size > 0 else None
+    smallest = OPERATORS["abs"](all_values(envelope.detach())).min() if size > 0 else None
     if smallest is None or not smallest.item() > 1e-11:
         raise RuntimeError(
             f"{shown}: window overlap add min: {smallest if smallest is None else smallest.item()}: the window is zero where pieces do not overlap"

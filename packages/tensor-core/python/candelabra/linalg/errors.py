@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra import _C
+from candelabra.composite.transformed import all_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def check_info(name: str, info: Tensor, kind: str | None = None) -> None:
     kind : str, optional
         Whose meaning the numbers have; that of the last part of `name` by default.
     """
-    flat = info.reshape(-1)
+    flat = all_values(info).reshape(-1)
     failed = flat.nonzero()
     if failed.shape[0] == 0:
         return

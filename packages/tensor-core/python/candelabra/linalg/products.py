@@ -104,6 +104,10 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     if x.ndim == 0:
         x = OPERATORS["unsqueeze"](x, 0)
+    if x.dtype in (_C.bool, _C.float16, _C.bfloat16):
+        raise RuntimeError(
+            f"linalg.vander supports floating point, complex, and integer tensors of full precision, but got {x.dtype}"
+        )
     count = x.shape[-1] if N is None else N
     if count <= 1:
         raise RuntimeError(f"linalg.vander: N must be greater than 1, but got {count}")

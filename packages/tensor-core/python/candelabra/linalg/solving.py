@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
+from candelabra.composite.transformed import all_values, is_differentiated
 from candelabra.composite.views import wrap_dim
 
 from .errors import check_info, give
@@ -250,6 +251,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         raise RuntimeError(
             f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}"
         )
+    if not (A.dtype.is_floating_point or A.dtype.is_complex):
+        raise RuntimeError(f"candelabra.linalg.lstsq: Expected a floating point or complex tensor as input. Got {A.dtype}")
     name = "gelsy" if driver is None else driver.lower() if isinstance(driver, str) else driver
     if name not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}")
@@ -266,8 +269,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     # Empty, but on the tape where the solution is.
     residuals = X.reshape(-1).narrow(0, 0, 0)
     residuals = residuals.real if residuals.dtype.is_complex else residuals
-    if m > n and name != "gelsy" and (rank.numel() == 0 or bool((rank == n).all())):
-        rest = A @ solution - right if A.requires_grad or right.requires_grad else X.narrow(-2, n, m - n)
+    if m > n and name != "gelsy" and (rank.numel() == 0 or bool((all_values(rank) == n).all())):
+        rest = A @ solution - right if is_differentiated(A) or is_differentiated(right) else X.narrow(-2, n, m - n)
         residuals = (rest * rest.conj()).real.sum(-2) if rest.dtype.is_complex else (rest * rest).sum(-2)
     if vector:
         solution = solution.squeeze(-1)
@@ -396,7 +399,7 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
             f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != {rows}"
         )
     inverse, info = _inv_ex(A.reshape(columns, rows))
-    if int(info):
+    if bool(all_values(info).any()):
         from .errors import LinAlgError
 
         raise LinAlgError("Failed to invert the input tensor, because it is singular.")

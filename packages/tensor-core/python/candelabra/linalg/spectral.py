@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra import return_types
 from candelabra.catalogue import OPERATORS
+from candelabra.composite.transformed import is_differentiated
 
 from .errors import check_info, give
 
@@ -55,7 +56,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
     >>> candelabra.linalg.eigvalsh(candelabra.tensor([[2.0, 1.0], [1.0, 2.0]]))
     tensor([1., 3.])
     """
-    values, _, info = _eigh_ex(A, UPLO.upper(), A.requires_grad)
+    values, _, info = _eigh_ex(A, UPLO.upper(), is_differentiated(A))
     check_info("linalg.eigh", info)
     return give("linalg_eigvalsh", out, values)
 
@@ -95,7 +96,7 @@ def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.linalg.eigvals(candelabra.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor([2.+0.j, 1.+0.j])
     """
-    values, _, info = _eig_ex(A, A.requires_grad)
+    values, _, info = _eig_ex(A, is_differentiated(A))
     check_info("linalg.eig", info)
     return give("linalg_eigvals", out, values)
 
@@ -146,6 +147,6 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
     tensor([2., 1.])
     """
     _check_driver("linalg.svdvals", driver)
-    _, S, _, info = _svd_ex(A, False, A.requires_grad)
+    _, S, _, info = _svd_ex(A, False, is_differentiated(A))
     check_info("linalg.svd", info)
     return give("linalg_svdvals", out, S)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import where
+from candelabra.composite.transformed import all_values
 
 from ..table import derivative
 from .parts import conj, count_of, kept_dims, listed, masked, to_dtype, zeros
@@ -44,7 +45,7 @@ def _prod(grad: Tensor, self: Tensor, result: Tensor, dim: int | None, keepdim: 
     x = to_dtype(self, grad.dtype)
     if x.ndim == 0:
         return to_dtype(grad, self_dtype)
-    if (x == 0).any().item():
+    if bool((all_values(x) == 0).any()):
         if dim is None:
             made = grad * conj(_product_of_others(x.reshape(-1), 0)).reshape(x.shape)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import candelabra
+from candelabra.composite.transformed import all_values
 
 from ..table import derivative
 from .parts import conj, to_dtype
@@ -22,7 +23,7 @@ def _cumprod(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
     x = to_dtype(self, grad.dtype)
     if x.ndim == 0 or x.numel() == 0:
         return to_dtype(grad, self.dtype)
-    if (x == 0).any().item():
+    if bool((all_values(x) == 0).any()):
         made = _cumprod_with_zeros(grad, x, dim)
     else:
         made = summed_from_the_end(grad * conj(result), dim) / conj(x)

@@ -10,6 +10,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, linalg, ops
+from candelabra.composite.transformed import all_values
 from candelabra.linalg.factorizations import permutation_of
 
 from ..fitting import sum_to
@@ -100,7 +101,7 @@ def _det(grad: Tensor, A: Tensor, result: Tensor) -> Tensor:
         return candelabra.zeros_like(A)
     factor = grad.unsqueeze(-1).unsqueeze(-1)
     inverse, info = ops.linalg_inv_ex(A)
-    if bool((info == 0).all()):
+    if bool((all_values(info) == 0).all()):
         return factor * conj(result).unsqueeze(-1).unsqueeze(-1) * adjoint(inverse)
     return factor * _cofactors(A)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.composite.transformed import all_values
 from candelabra.linalg import LinAlgError
 
 from ..several import several_derivative
@@ -54,7 +55,8 @@ def _check_phase(matrix: Tensor, name: str, what: str) -> None:
         return
     imaginary = matrix.detach().diagonal(0, -2, -1).imag
     tolerance = 1e-2
-    if not bool((imaginary.abs() <= tolerance * matrix.detach().abs().amax((-2, -1)).clamp(min=1).unsqueeze(-1)).all()):
+    small = imaginary.abs() <= tolerance * matrix.detach().abs().amax((-2, -1)).clamp(min=1).unsqueeze(-1)
+    if not bool(all_values(small).all()):
         raise RuntimeError(
             f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on this quantity, so it is ill-defined."
         )
@@ -76,7 +78,7 @@ def _eig(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tensor]:
             inner = inner + candelabra.diag_embed(gL)
         inner = inner @ Vh
     grad, info = ops.linalg_solve_ex(Vh, inner)
-    if bool((info != 0).any()):
+    if bool((all_values(info) != 0).any()):
         raise LinAlgError(
             "linalg_eig_backward: the eigenvectors are linearly dependent: the matrix cannot be diagonalized, and has no gradient"
         )

@@ -178,9 +178,8 @@ class BatchLevel(Level):
     def _batched(self, operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
         from . import batch_rules
 
-        self._check_scalars(operator, arguments)
         rule = batch_rules.rule_of(operator)
-        if rule is not None:
+        if rule is not None and not self._has_batched_number(operator, arguments):
             with outside():
                 result = rule(self, operator, arguments)
             if result is not NotImplemented:
@@ -197,14 +196,14 @@ class BatchLevel(Level):
             result = self._one_by_one(operator, arguments, generator)
         return self._wrapped(operator, arguments, result)
 
-    def _check_scalars(self, operator: Any, arguments: tuple[Any, ...]) -> None:
-        from ..recording import signature
+    def _has_batched_number(self, operator: Any, arguments: tuple[Any, ...]) -> bool:
+        """Tell whether a number is a tensor with a batch: then there is one for each entry."""
         from .batch_rules import cached_signature
 
-        del signature
-        for parameter, argument in zip(cached_signature(operator).parameters, arguments, strict=True):
-            if isinstance(argument, Tensor) and not parameter.type.startswith("Tensor") and self.is_batched(argument):
-                _refuse_value("item")
+        return any(
+            isinstance(argument, Tensor) and not parameter.type.startswith("Tensor") and self.is_batched(argument)
+            for parameter, argument in zip(cached_signature(operator).parameters, arguments, strict=True)
+        )
 
     def _prepare_target(self, operator: Any, arguments: tuple[Any, ...]) -> None:
         """Have what is about to be changed in place have a batch."""
@@ -245,6 +244,9 @@ class BatchLevel(Level):
                 return self.wrap(part.value, part.bdim, base)
             return self.wrap(part, 0, base) if isinstance(part, Tensor) else part
 
+        if isinstance(result, list):
+            kind = operator.result_type
+            result = tuple(result) if kind is None else kind(result)
         base = arguments[0] if operator.tags & VIEW and self.owns(arguments[0]) else None
         return wrapped(result) if isinstance(result, Batched) else map_results(result, wrapped)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Rule = Callable[[BatchLevel, Any, tuple[Any, ...]], Any]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _signature_of(schema: str) -> Signature:
     return signature(schema)
 
@@ -85,6 +85,21 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
     return operator.again(tuple(made), None, None)
 
 
+def _masked_fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    """Do masked_fill(), which wants a value without dimensions, as where()."""
+    tensor, mask, value = arguments
+    if not level.is_batched(value):
+        return _elementwise(level, operator, arguments)
+    if value.ndim:
+        raise RuntimeError(f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+    ndim = max(tensor.ndim, mask.ndim)
+    target, place = (
+        part.reshape((level.size, *(1,) * (ndim - of.ndim), *of.shape)) for part, of in ((level.front(tensor), tensor), (level.front(mask), mask))
+    )
+    made = candelabra.where(place, level.front(value).reshape((level.size, *(1,) * ndim)).to(tensor.dtype), target)
+    return level.front(tensor).copy_(made) if operator.functional is not None else made
+
+
 # ---- along dimensions
 
 
@@ -124,7 +139,7 @@ _ONE_DIM = frozenset({"prod", "argmax", "argmin"})
 
 def _over_all(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     names = [parameter.name for parameter in cached_signature(operator).parameters]
-    value = level.front(arguments[0]).reshape((level.size, -1))
+    value = level.front(arguments[0]).reshape((level.size, arguments[0].numel()))
     made = [value if at == 0 else (1 if names[at] == "dim" else argument) for at, argument in enumerate(arguments)]
     keep = dict(zip(names, arguments, strict=True)).get("keepdim")
     if "keepdim" in names:
@@ -144,14 +159,16 @@ def _leading(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
     """Do an operator that takes batches in front by itself; all tensors get as many dimensions."""
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
     ndim = max(tensor.ndim for tensor in tensors)
-    if any(tensor.ndim < 2 for tensor in tensors) and len(tensors) > 1 and operator.name != "linalg_lu_solve":
+    # Where one of them has a dimension less: the pivots of a factorization, the factors of reflections.
+    fewer = {"linalg_lu_solve": 1, "linalg_householder_product": 1}.get(operator.name)
+    if any(tensor.ndim < 2 for at, tensor in enumerate(tensors) if at != fewer) and len(tensors) > 1:
         return NotImplemented
     made = []
     for argument in arguments:
         if isinstance(argument, Tensor):
             value = level.front(argument)
             missing = ndim - argument.ndim
-            if missing and operator.name == "linalg_lu_solve" and argument is arguments[1]:
+            if fewer is not None and argument is arguments[fewer]:
                 missing -= 1
             made.append(value.reshape((value.shape[0], *(1,) * missing, *value.shape[1:])) if missing > 0 else value)
         else:
@@ -269,7 +286,9 @@ def _scatter(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
     ]  # fmt: skip
     made[1] = dim
     result = operator.again(tuple(made), None, None)
-    return result.squeeze(-1) if ndim == 0 or (operator.name == "gather" and arguments[2].ndim == 0) else result
+    if operator.name == "gather":
+        return result.reshape((level.size, *arguments[2].shape))
+    return result.squeeze(-1) if ndim == 0 else result
 
 
 def _offset_rows(level: BatchLevel, index: Any, rows: int) -> Tensor:
@@ -409,7 +428,7 @@ def _embedding(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> 
     if not level.is_batched(weight):
         return operator.again((level.unwrap(weight), level.front(indices), padding), None, None)
     value = level.front(weight)
-    flat = value.reshape((-1, *value.shape[2:]))
+    flat = _joined(value, 0)
     return operator.again((flat, _offset_rows(level, indices, weight.shape[0]), -1), None, None)
 
 
@@ -425,10 +444,18 @@ def _embedding_backward(level: BatchLevel, operator: Any, arguments: tuple[Any, 
 # ---- products
 
 
+def _joined(value: Tensor, dim: int) -> Tensor:
+    """Make dimensions `dim` and `dim` + 1 one."""
+    return value.reshape((*value.shape[:dim], value.shape[dim] * value.shape[dim + 1], *value.shape[dim + 2 :]))
+
+
 def _product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     left, left_batched = level.front_or_plain(arguments[0])
     right, right_batched = level.front_or_plain(arguments[1])
     name = operator.name
+    if not left_batched and not right_batched:
+        made = operator.again((left, right), None, None)
+        return made.unsqueeze(0).expand((level.size, *made.shape))
     if name == "dot":
         return (level.front(arguments[0]) * level.front(arguments[1])).sum(-1)
     if name == "mv":
@@ -438,16 +465,16 @@ def _product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
     if name == "bmm":
         if left_batched and right_batched:
             shape = (level.size, arguments[0].shape[0])
-            made = ops.bmm(left.reshape((-1, *left.shape[2:])), right.reshape((-1, *right.shape[2:])))
+            made = ops.bmm(_joined(left, 0), _joined(right, 0))
             return made.reshape((*shape, *made.shape[1:]))
         return candelabra.matmul(left, right)
     if left_batched and right_batched:
         return ops.bmm(left, right)
     if left_batched:
-        return ops.mm(left.reshape((-1, left.shape[-1])), right).reshape((*left.shape[:-1], right.shape[-1]))
+        return ops.mm(_joined(left, 0), right).reshape((*left.shape[:-1], right.shape[-1]))
     # One matrix times many: the columns of all of them in one.
     columns = right.movedim(0, 1)
-    made = ops.mm(left, columns.reshape((columns.shape[0], -1)))
+    made = ops.mm(left, _joined(columns, 1))
     return made.reshape((left.shape[0], level.size, right.shape[-1])).movedim(1, 0)
 
 
@@ -477,7 +504,8 @@ def _linear(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
     value, batched = level.front_or_plain(data)
     matrix, _ = level.front_or_plain(weight)
     matrix = matrix.transpose(-1, -2)
-    flat = value.reshape((level.size, -1, value.shape[-1])) if batched else value.reshape((-1, value.shape[-1]))
+    rows = math.prod(data.shape[:-1])
+    flat = value.reshape((level.size, rows, value.shape[-1])) if batched else value.reshape((rows, value.shape[-1]))
     made = candelabra.matmul(flat, matrix)
     if made.ndim == 2:
         made = made.unsqueeze(0).expand((level.size, *made.shape))
@@ -493,7 +521,7 @@ def _linear(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
 def _fold(value: Tensor, dim: int) -> Tensor:
     """Make the batch, in front, part of dimension `dim` (counted without it)."""
     moved = value if dim == 0 else value.movedim(0, dim)
-    return moved.reshape((*moved.shape[:dim], moved.shape[dim] * moved.shape[dim + 1], *moved.shape[dim + 2 :]))
+    return _joined(moved, dim)
 
 
 def _unfold_batch(level: BatchLevel, value: Tensor, dim: int) -> Tensor:
@@ -628,7 +656,8 @@ def _enter(rule: Rule, *names: str) -> None:
         RULES[name] = rule
 
 
-_enter(_elementwise, "threshold_backward", "sigmoid_backward", "tanh_backward", "gcd", "lcm", "copy_", "frexp", "masked_fill")
+_enter(_elementwise, "threshold_backward", "sigmoid_backward", "tanh_backward", "gcd", "lcm", "copy_", "frexp")
+_enter(_masked_fill, "masked_fill")
 _enter(
     _along, "sum", "mean", "prod", "amax", "amin", "any", "all", "var", "std", "linalg_vector_norm", "logsumexp", "cumsum", "cumprod",
     "sort", "topk", "max_with_indices", "min_with_indices", "argmax", "argmin", "softmax", "log_softmax", "softmax_backward",

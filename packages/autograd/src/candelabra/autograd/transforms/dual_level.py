@@ -60,6 +60,10 @@ class DualTensor(Wrapper):
 
     _tangent: Tensor | None
 
+    @property
+    def _is_differentiated(self) -> bool:
+        return self._tangent is not None or super()._is_differentiated
+
 
 class DualNode(SingleNode):
     """The history of a dual tensor made of a tensor that requires grad: its gradient is the primal's."""

@@ -53,7 +53,7 @@ def goes_by_decomposition(operator: Any) -> bool:
 
 
 #: Composites with a formula of their own, that are as well taken apart.
-_TAKEN_APART = frozenset({"linear", "stack", "softplus", "mish", "native_layer_norm", "native_group_norm"})
+_TAKEN_APART = frozenset({"linear", "stack", "softplus", "mish", "native_layer_norm", "native_group_norm", "native_batch_norm"})
 
 
 def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
@@ -68,7 +68,8 @@ def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], g
         if name == "frac":
             return result, tangents[0]
         if name == "as_strided":
-            return result, _strided_tangent(primals, tangents[0], result)
+            tangent = _strided_tangent(primals, tangents[0], result)
+            return (result, tangent) if tangent is not None else by_transposing(operator, primals, tangents, generator)
         if name == "index_fill":
             return result, operator.again((tangents[0], *primals[1:3], 0), None, None)
         return result, operator.again((tangents[0], *primals[1:]), None, None)
@@ -87,13 +88,23 @@ def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], g
     return by_transposing(operator, primals, tangents, generator)
 
 
-def _strided_tangent(primals: tuple[Any, ...], tangent: Tensor, result: Tensor) -> Tensor:
-    """Look at a tangent as as_strided() looks at its tensor; in memory of the same layout first."""
+def _strided_tangent(primals: tuple[Any, ...], tangent: Tensor, result: Tensor) -> Tensor | None:
+    """Look at a tangent as as_strided() looks at its tensor, in memory of the same layout; None where it looks beyond the tensor."""
     value = primals[0]
+    start, end = _extent(value)
+    first, last = _extent(result)
+    if first < start or last > end:
+        return None
     if tangent.stride() != value.stride():
         tangent = ops.empty_strided(value.shape, value.stride(), dtype=tangent.dtype, device=tangent.device).copy_(tangent)
     offset = result.storage_offset() - value.storage_offset() + tangent.storage_offset()
     return tangent.as_strided(primals[1], primals[2], offset)
+
+
+def _extent(tensor: Tensor) -> tuple[int, int]:
+    """Give the first and the last place in memory that a tensor looks at."""
+    first = tensor.storage_offset()
+    return first, first + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size)
 
 
 def _total(parts: list[Tensor]) -> Tensor | None:

@@ -147,6 +147,15 @@ class Wrapper(Tensor):
         """Give the tensor that a value is read from."""
         return self._value
 
+    @property
+    def _all_values(self) -> Tensor:
+        return innermost_value(self)
+
+    @property
+    def _is_differentiated(self) -> bool:
+        value = self._value
+        return value.requires_grad or getattr(value, "_is_differentiated", False)
+
     def item(self) -> Any:
         return self._readable("item").item()
 

@@ -76,13 +76,12 @@ class TapeLevel(Level):
             and not operator.tags & NONDIFFERENTIABLE
             and any(self.owns(tensor) and tensor.requires_grad for tensor in tensors_in(arguments))
         )
-        if changes_first(operator) and not self.owns(arguments[0]):
-            if any(self.owns(tensor) for tensor in tensors_in(arguments[1:])):
-                raise RuntimeError(
-                    f"During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
-                    f"({operator.name}) that would mutate a captured Tensor. This is not supported; please rewrite the function being "
-                    "transformed to explicitly accept the mutated Tensor(s) as inputs."
-                )
+        if changes_first(operator) and not self.owns(arguments[0]) and any(map(self.owns, tensors_in(arguments[1:]))):
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
+                f"({operator.name}) that would mutate a captured Tensor. This is not supported; please rewrite the function being "
+                "transformed to explicitly accept the mutated Tensor(s) as inputs."
+            )
         if not recording:
             return self._wrapped(operator, arguments, out, self._done_below(operator, arguments, out, generator))
         own = tuple(map(self.lift, arguments))
