@@ -1,10 +1,58 @@
 """Layers, losses, containers and initialization, as in ``torch.nn``."""
 
+from typing import Any
+
 __version__ = "0.1.0"
 
-from . import functional, init, modules, parameter, utils
+from . import functional, grad, init, modules, parallel, parameter, utils
 from .modules import *  # noqa: F403
 from .modules.hooks import RemovableHandle as RemovableHandle
-from .parameter import Buffer, Parameter
+from .parallel import DataParallel
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *modules.__all__]
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Check the arguments that a module hands on to functions that make tensors.
+
+    Parameters
+    ----------
+    kwargs
+        Any of ``device``, ``dtype``, ``memory_format``, and ``factory_kwargs``, a dict of the same.
+
+    Returns
+    -------
+    dict
+        One dict of them all.
+
+    Raises
+    ------
+    TypeError
+        When there is another name, or one twice.
+
+    Examples
+    --------
+    >>> from candelabra import nn
+    >>> nn.factory_kwargs({"factory_kwargs": {"device": "cpu"}})
+    {'device': 'cpu'}
+    """
+    if kwargs is None:
+        return {}
+    names = {"device", "dtype", "memory_format"}
+    unexpected = kwargs.keys() - names - {"factory_kwargs"}
+    if unexpected:
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    for name in names & kwargs.keys():
+        if name in result:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        result[name] = kwargs[name]
+    unexpected = result.keys() - names
+    if unexpected:
+        raise TypeError(f"unexpected factory_kwargs {unexpected}")
+    return result
+
+
+__all__ = [
+    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs", "functional", "grad", "init",
+    "modules", "parallel", "parameter", "utils", *modules.__all__,
+]  # fmt: skip

@@ -5,12 +5,52 @@ Fans: of a weight ``(out, in, *kernel)``, ``fan_in = in * product(kernel)`` and 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+import threading
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec
 
 import candelabra
 from candelabra import Tensor, no_grad
+
+P = ParamSpec("P")
+_state = threading.local()
+
+
+@contextlib.contextmanager
+def skipped() -> Iterator[None]:
+    """Leave tensors as they are: as long as the context lasts, the functions of this module do nothing in this thread.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> with nn.init.skipped():
+    ...     nn.init.ones_(candelabra.zeros(2))
+    tensor([0., 0.])
+    """
+    before = getattr(_state, "skipped", False)
+    _state.skipped = True
+    try:
+        yield
+    finally:
+        _state.skipped = before
+
+
+def _fills(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """A function that fills its first argument, unless that is skipped."""
+
+    @functools.wraps(function)
+    def fill(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        if getattr(_state, "skipped", False):
+            tensor: Any = args[0] if args else kwargs["tensor"]
+            return tensor
+        return function(*args, **kwargs)
+
+    return fill
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -56,6 +96,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
+@_fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the uniform distribution on [a, b).
 
@@ -70,12 +111,14 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_fills
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
+@_fills
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
@@ -83,7 +126,7 @@ def trunc_normal_(
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
-            stacklevel=2,
+            stacklevel=3,
         )
 
     def below(x: float) -> float:
@@ -97,6 +140,7 @@ def trunc_normal_(
         return tensor.clamp_(a, b)
 
 
+@_fills
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
     with no_grad():
@@ -113,6 +157,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
+@_fills
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity.
 
@@ -132,6 +177,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return tensor
 
 
+@_fills
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the weight of a convolution so that it returns its input, as far as there are channels.
 
@@ -173,6 +219,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
+@_fills
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform in +-gain * sqrt(6 / (fan_in + fan_out)). Source: Glorot and Bengio, 2010."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
@@ -180,6 +227,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_fills
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with the standard deviation gain * sqrt(2 / (fan_in + fan_out)). Source: Glorot and Bengio, 2010."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
@@ -190,6 +238,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
+@_fills
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
@@ -214,18 +263,19 @@ def kaiming_uniform_(
     True
     """
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_fills
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Normal with the standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
@@ -260,6 +310,7 @@ def _orthonormal_columns(matrix: Tensor) -> Tensor:
     return q * candelabra.tensor(signs, dtype=matrix.dtype, device=matrix.device)
 
 
+@_fills
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill with a random orthogonal matrix times `gain`: orthonormal rows or columns, whichever are fewer. Source: Saxe et al., 2013.
 
@@ -289,6 +340,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return tensor
 
 
+@_fills
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Fill a matrix with normal numbers, of which the share `sparsity` of each column is zero. Source: Martens, 2010."""
     if tensor.ndim != 2:

@@ -28,7 +28,9 @@ def _batched(input: Tensor, dims: int, function: str) -> tuple[Tensor, bool]:
         return input, True
     if input.ndim == dims + 1:
         return input.unsqueeze(0), False
-    raise RuntimeError(f"{function}(): non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input, but got {list(input.shape)}")
+    raise RuntimeError(
+        f"{function}(): non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input, but got {list(input.shape)}"
+    )
 
 
 def _steps(stride: Any, kernel: tuple[int, ...], dims: int, function: str) -> tuple[int, ...]:
@@ -267,11 +269,23 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return _adaptive_maximum(2, input, output_size, return_indices)
 
 
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool1d` with the positions of the maxima."""
+    return adaptive_max_pool1d(input, output_size, return_indices=True)
+
+
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool2d` with the positions of the maxima."""
+    return adaptive_max_pool2d(input, output_size, return_indices=True)
+
+
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "avg_pool1d",
     "avg_pool2d",
     "lp_pool1d",

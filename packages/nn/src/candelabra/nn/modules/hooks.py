@@ -90,9 +90,29 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
     return _register_global(global_backward_pre, hook)
 
 
+_kinds_of_global_backward_hooks: set[bool] = set()
+
+
+def _note_global_kind(full: bool) -> None:
+    if global_backward and _kinds_of_global_backward_hooks and full not in _kinds_of_global_backward_hooks:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
+        )
+    _kinds_of_global_backward_hooks.clear()
+    _kinds_of_global_backward_hooks.add(full)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Do the same as `register_module_full_backward_hook`, which is the better name."""
+    require_autograd("register_module_backward_hook")
+    _note_global_kind(False)
+    return _register_global(global_backward, hook)
+
+
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` after the gradients of every module were computed."""
     require_autograd("register_module_full_backward_hook")
+    _note_global_kind(True)
     return _register_global(global_backward, hook)
 
 

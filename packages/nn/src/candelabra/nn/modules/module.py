@@ -13,6 +13,14 @@ from ..parameter import Buffer, Parameter
 from . import hooks
 from .conversion import Conversion
 from .hooks import RemovableHandle
+from .hooks import register_module_backward_hook as register_module_backward_hook
+from .hooks import register_module_buffer_registration_hook as register_module_buffer_registration_hook
+from .hooks import register_module_forward_hook as register_module_forward_hook
+from .hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
+from .hooks import register_module_full_backward_hook as register_module_full_backward_hook
+from .hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
+from .hooks import register_module_module_registration_hook as register_module_module_registration_hook
+from .hooks import register_module_parameter_registration_hook as register_module_parameter_registration_hook
 from .registry import Registry
 from .state_dict import StateDict
 from .tree import Tree
@@ -56,11 +64,17 @@ class Module(Tree, StateDict, Conversion):
     training: bool
     forward: Callable[..., Any]
 
+    #: Set in a subclass of a module and another class, `Module.__init__` passes its arguments on to the next class in the order.
+    call_super_init: bool = False
+
+    #: Here for programs that set it; modules know their own version.
+    dump_patches: bool = False
+
     #: Set on an instance, or here for all, when a call has to look for hooks.
     _hooked: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args or kwargs:
+        if (args or kwargs) and not self.call_super_init:
             name = next(iter(kwargs)) if kwargs else None
             got = f"an unexpected keyword argument '{name}'" if name else f"but {len(args) + 1} were given"
             raise TypeError(
@@ -76,6 +90,8 @@ class Module(Tree, StateDict, Conversion):
         for name in _HOOK_TABLES:
             state[name] = OrderedDict()
         state["_modules"] = Registry(self)
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     # ---- calling
 
@@ -157,11 +173,21 @@ class Module(Tree, StateDict, Conversion):
             When candelabra.autograd is not installed.
         """
         hooks.require_autograd("register_full_backward_hook")
+        self._set_kind_of_backward_hooks(True)
         return self._add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Do the same as `register_full_backward_hook`, which is the better name."""
-        return self.register_full_backward_hook(hook)
+        """Do the same as `register_full_backward_hook`, which is the better name; a module has hooks of one name only."""
+        hooks.require_autograd("register_backward_hook")
+        self._set_kind_of_backward_hooks(False)
+        return self._add_hook(self._backward_hooks, hook, False)
+
+    def _set_kind_of_backward_hooks(self, full: bool) -> None:
+        if self._backward_hooks and self.__dict__.get("_is_full_backward_hook", full) is not full:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+            )
+        self.__dict__["_is_full_backward_hook"] = full
 
     # ---- registering
 
@@ -327,6 +353,15 @@ class Module(Tree, StateDict, Conversion):
         for name in _HOOK_TABLES:
             self.__dict__.setdefault(name, OrderedDict())
 
+    def _replicate_for_data_parallel(self) -> Self:
+        """A copy that shares everything with this module, for another device; its parameters are set by `nn.parallel.replicate`."""
+        replica = type(self).__new__(type(self))
+        replica.__dict__.update(self.__dict__)
+        for name in ("_parameters", "_buffers", "_modules"):
+            replica.__dict__[name] = Registry(replica, {} if name == "_parameters" else self.__dict__[name])
+        replica.__dict__["_is_replica"] = True
+        return replica
+
     # ---- modes
 
     def train(self, mode: bool = True) -> Self:
@@ -430,4 +465,8 @@ def indent(text: str, spaces: int = 2) -> str:
     return text.replace("\n", "\n" + " " * spaces)
 
 
-__all__ = ["Module"]
+__all__ = [
+    "Module", "register_module_backward_hook", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
+]  # fmt: skip

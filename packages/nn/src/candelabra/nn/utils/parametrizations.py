@@ -94,7 +94,8 @@ class _Orthogonal(Module):
                 # Signs on the diagonal, so that the diagonal of R counts as positive; LAPACK gives tau exactly 0 for no reflection.
                 diagonal = packed.diagonal(dim1=-2, dim2=-1)
                 signs = candelabra.where(tau == 0.0, -diagonal.sign(), diagonal.sign())
-                packed = packed - candelabra.diag_embed(diagonal - signs)[..., :columns] if rows == columns else _replaced(packed, signs)
+                packed = packed.clone()
+                packed.diagonal(dim1=-2, dim2=-1).copy_(signs)
                 return packed.mT if transposed else packed
             if rows == columns:
                 base = tall.clone() if _is_orthogonal(tall) else _with_positive_diagonal(tall)
@@ -103,18 +104,10 @@ class _Orthogonal(Module):
                 more = tall.new_empty((*tall.shape[:-2], rows, rows - columns)).normal_()
                 base = _with_positive_diagonal(candelabra.cat([tall, more], -1))
             self.base = base
-            # The map takes zero (householder: zero with ones on the diagonal) to the identity.
-            zero = candelabra.zeros_like(Q)
-            if self.orthogonal_map == _OrthMaps.householder:
-                zero.diagonal(dim1=-2, dim2=-1).fill_(1.0)
-            return zero
-
-
-def _replaced(matrix: Tensor, diagonal: Tensor) -> Tensor:
-    """The matrix with another diagonal."""
-    result = matrix.clone()
-    result.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
-    return result
+            # What each map takes to the identity: reflections by the unit vectors give -1, and so do the signs.
+            start = candelabra.zeros_like(Q)
+            start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
+            return start
 
 
 def orthogonal(
@@ -150,9 +143,7 @@ def orthogonal(
         orthogonal_map = "matrix_exp" if square else "householder"
     chosen = getattr(_OrthMaps, orthogonal_map, None)
     if chosen is None:
-        raise ValueError(
-            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
-        )
+        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}')
     orth = _Orthogonal(weight, chosen, use_trivialization=use_trivialization)
     return parametrize.register_parametrization(module, name, orth, unsafe=True)
 
@@ -207,9 +198,7 @@ class _SpectralNorm(Module):
         if not -dims <= dim < dims:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{dims}, {dims - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError(
-                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
-            )
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
         self.dim = dim % dims
         self.eps = eps
         if dims > 1:

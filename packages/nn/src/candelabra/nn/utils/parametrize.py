@@ -232,9 +232,7 @@ def _check_next(module: Module, name: str, parametrization: Any) -> None:
             )
 
 
-def register_parametrization(
-    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
-) -> Module:
+def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
     """Make a parameter or buffer of `module` a function of itself: what is read is ``parametrization(original)``.
 
     Parameters

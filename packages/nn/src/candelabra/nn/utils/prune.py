@@ -187,9 +187,7 @@ class _Amount(BasePruningMethod):
         if not isinstance(amount, numbers.Real):
             raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
         if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
-            raise ValueError(
-                f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
-            )
+            raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
         self.amount = amount
 
     def _count(self, size: int) -> int:
@@ -197,9 +195,7 @@ class _Amount(BasePruningMethod):
         if not isinstance(self.amount, numbers.Integral):
             return round(float(self.amount) * size)
         if self.amount > size:
-            raise ValueError(
-                f"amount={self.amount} should be smaller than the number of parameters to prune={size}"
-            )
+            raise ValueError(f"amount={self.amount} should be smaller than the number of parameters to prune={size}")
         return int(self.amount)
 
 
@@ -353,7 +349,7 @@ def l1_unstructured(module: Module, name: str, amount: Any, importance_scores: T
     >>> layer = nn.Linear(3, 1, bias=False)
     >>> _ = layer.weight.data.copy_(candelabra.tensor([[1.0, -3.0, 2.0]]))
     >>> prune.l1_unstructured(layer, "weight", amount=2).weight.detach()
-    tensor([[0., -3., 0.]])
+    tensor([[ 0., -3.,  0.]])
     """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
@@ -365,9 +361,7 @@ def random_structured(module: Module, name: str, amount: Any, dim: int) -> Modul
     return module
 
 
-def ln_structured(
-    module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
-) -> Module:
+def ln_structured(module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None) -> Module:
     """Prune the `amount` channels along `dim` of the smallest norms of order `n`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
@@ -433,9 +427,7 @@ def remove(module: Module, name: str) -> Module:
 
 def is_pruned(module: Module) -> bool:
     """Whether anything in the module or below it is pruned."""
-    return any(
-        isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values()
-    )
+    return any(isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values())
 
 
 __all__ = [

@@ -43,7 +43,9 @@ def _reparametrize_module(
     if strict:
         missing, unexpected = accessor.check_keys(tensors)
         problems = [
-            f"{what} key(s): {', '.join(map(repr, keys))}." for what, keys in (("Unexpected", unexpected), ("Missing", missing)) if keys
+            f"{what} key(s): {', '.join(map(repr, keys))}."
+            for what, keys in (("Unexpected", unexpected), ("Missing", missing))
+            if keys
         ]
         if problems:
             raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(problems)))

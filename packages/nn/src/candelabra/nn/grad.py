@@ -1,0 +1,108 @@
+"""Gradients of convolutions as functions: what backward computes, without a tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from candelabra import Tensor, ops
+
+from . import functional as F
+from .modules.convolution import to_tuple
+
+
+def _options(dims: int, stride: Any, padding: Any, dilation: Any) -> tuple[Any, Any, Any]:
+    return to_tuple(stride, dims), to_tuple(padding, dims), to_tuple(dilation, dims)
+
+
+def _input_gradient(dims: int) -> Callable[..., Tensor]:
+    def gradient(
+        input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    ) -> Tensor:
+        sizes = [int(size) for size in input_size]
+        options = _options(dims, stride, padding, dilation)
+        if dims == 3:
+            return _input_gradient_3d(grad_output, weight, sizes, options, groups)
+        return ops.convolution_input_gradient(grad_output, weight, sizes, *options, groups)
+
+    gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_input"
+    gradient.__doc__ = f"""The gradient of ``conv{dims}d`` with respect to its input, of the shape `input_size`: a transposed convolution.
+
+    Parameters
+    ----------
+    input_size
+        The shape of the input, with batch and channels.
+    weight
+        The kernels of the convolution.
+    grad_output
+        The gradient of its output.
+    stride, padding, dilation, groups
+        Those of the convolution.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import grad
+    >>> grad.conv{dims}d_input([1, 2{", 5" * dims}], candelabra.ones(3, 2{", 3" * dims}), candelabra.ones(1, 3{", 3" * dims})).shape
+    candelabra.Size([1, 2{", 5" * dims}])
+    """
+    return gradient
+
+
+def _weight_gradient(dims: int) -> Callable[..., Tensor]:
+    def gradient(
+        input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    ) -> Tensor:
+        sizes = [int(size) for size in weight_size]
+        options = _options(dims, stride, padding, dilation)
+        if dims == 3:
+            return _weight_gradient_3d(grad_output, input, sizes, options, groups)
+        return ops.convolution_weight_gradient(grad_output, input, sizes, *options, groups)
+
+    gradient.__name__ = gradient.__qualname__ = f"conv{dims}d_weight"
+    gradient.__doc__ = f"""The gradient of ``conv{dims}d`` with respect to its weight, of the shape `weight_size`.
+
+    Parameters
+    ----------
+    input
+        The input of the convolution.
+    weight_size
+        The shape of the kernels.
+    grad_output
+        The gradient of its output.
+    stride, padding, dilation, groups
+        Those of the convolution.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import grad
+    >>> grad.conv{dims}d_weight(candelabra.ones(1, 2{", 5" * dims}), [3, 2{", 3" * dims}], candelabra.ones(1, 3{", 3" * dims})).shape
+    candelabra.Size([3, 2{", 3" * dims}])
+    """
+    return gradient
+
+
+def _input_gradient_3d(grad: Tensor, weight: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int) -> Tensor:
+    """A transposed convolution with the output padding that gives these sizes."""
+    stride, padding, dilation = options
+    extra = [
+        sizes[2 + i] - ((grad.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1)
+        for i in range(3)
+    ]
+    return F.conv_transpose3d(grad, weight, None, stride, padding, extra, groups, dilation)
+
+
+def _weight_gradient_3d(grad: Tensor, input: Tensor, sizes: list[int], options: tuple[Any, Any, Any], groups: int) -> Tensor:
+    """The convolution of the input with the gradient: samples and channels change places, and so do stride and dilation."""
+    stride, padding, dilation = options
+    channels = input.shape[1]
+    x = input.unflatten(1, (groups, channels // groups)).permute(2, 1, 0, 3, 4, 5).flatten(1, 2)
+    made = F.conv3d(x, grad.transpose(0, 1), None, dilation, padding, stride, groups).transpose(0, 1)
+    return made[:, :, : sizes[2], : sizes[3], : sizes[4]]
+
+
+conv1d_input, conv2d_input, conv3d_input = (_input_gradient(dims) for dims in (1, 2, 3))
+conv1d_weight, conv2d_weight, conv3d_weight = (_weight_gradient(dims) for dims in (1, 2, 3))
+
+__all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]

@@ -1,0 +1,81 @@
+"""Copies of a module on several devices, through which gradients flow back to the one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, no_grad
+
+from ..modules.module import Module
+
+
+def as_device(device: Any) -> candelabra.device:
+    """A number as the CUDA device of this number; devices and their names as they are."""
+    if isinstance(device, int):
+        return candelabra.device(f"cuda:{device}")
+    return candelabra.device(device) if isinstance(device, str) else device
+
+
+def _copy(tensor: Tensor, device: Any, detach: bool) -> Tensor:
+    """The tensor on the device; where it is there already, a view of it: changes of buffers in the first copy stay."""
+    with no_grad() if detach else candelabra.enable_grad():
+        return tensor.view_as(tensor) if tensor.device == device else tensor.to(device)
+
+
+def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
+    """Return copies of a module, one for each device.
+
+    The parameters of a copy are tensors that were computed from those of `network`, not parameters: gradients go to `network`.
+
+    Parameters
+    ----------
+    network
+        The module, all of it on ``devices[0]``.
+    devices
+        Devices, or numbers of CUDA devices.
+    detach
+        Whether no gradients flow.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn
+    >>> layer = nn.Linear(2, 1)
+    >>> copies = nn.parallel.replicate(layer, ["cpu", "cpu"])
+    >>> copies[1](candelabra.ones(2)).sum().backward()
+    >>> layer.weight.grad
+    tensor([[1., 1.]])
+    """
+    targets = [as_device(device) for device in devices]
+    modules = list(network.modules())
+    copies: list[Module] = []
+    for device in targets:
+        made = {id(module): module._replicate_for_data_parallel() for module in modules}
+        tensors: dict[int, Tensor] = {}
+
+        def moved(tensor: Tensor, stop: bool, device: Any = device, tensors: dict[int, Tensor] = tensors) -> Tensor:
+            # Tensors that are shared in the module are shared in the copy.
+            if id(tensor) not in tensors:
+                tensors[id(tensor)] = _copy(tensor, device, stop)
+            return tensors[id(tensor)]
+
+        for module in modules:
+            replica = made[id(module)]
+            former: dict[str, Tensor] = {}
+            for name, parameter in module._parameters.items():
+                if parameter is None:
+                    replica._parameters[name] = None
+                else:
+                    former[name] = replica.__dict__[name] = moved(parameter, detach)
+            replica.__dict__["_former_parameters"] = former
+            for name, buffer in module._buffers.items():
+                replica._buffers[name] = None if buffer is None else moved(buffer, detach or not buffer.requires_grad)
+            for name, child in module._modules.items():
+                replica._modules[name] = None if child is None else made[id(child)]
+        copies.append(made[id(network)])
+    return copies
+
+
+__all__ = ["replicate"]
