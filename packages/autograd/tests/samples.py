@@ -478,7 +478,7 @@ _SAMPLERS: dict[str, Any] = {
     "max_with_indices": _single_dim("distinct"), "min_with_indices": _single_dim("distinct"), "var": _var, "std": _var,
     "linalg_vector_norm": _vector_norm, "logsumexp": lambda d: [call(d(2, 3), [1]), call(d(2, 3), [0, 1], True), call(d(4), 0)],
     # scans, sorting
-    "cumsum": _single_dim(), "cumprod": _cumprod, "sort": _sort, "topk": _topk,
+    "cumsum": _single_dim(), "logcumsumexp": _single_dim(), "cumprod": _cumprod, "sort": _sort, "topk": _topk,
     # views
     **{name: (lambda d, name=name: _views(d)[name]) for name in (
         "view", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "narrow", "diagonal", "unfold", "movedim",
@@ -525,7 +525,7 @@ _SAMPLERS: dict[str, Any] = {
 COMPLEX_OPERATORS = (
     "clone", "to_copy", "neg", "square", "conj_physical", "sgn", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
     "reciprocal", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "abs", "angle", "add",
-    "sub", "rsub", "mul", "div", "pow", "where", "lerp", "addcmul", "addcdiv", "sum", "mean", "prod", "var", "std", "linalg_vector_norm", "cumsum",
+    "sub", "rsub", "mul", "div", "pow", "where", "lerp", "addcmul", "addcdiv", "sum", "mean", "prod", "var", "std", "linalg_vector_norm", "cumsum", "logcumsumexp",
     "cumprod", "view", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "narrow", "diagonal", "unfold", "movedim",
     "unflatten", "alias", "as_strided", "cat", "stack", "flip", "tril", "triu", "gather", "scatter", "scatter_add", "index_select", "index_add",
     "index_copy", "index_fill", "index", "index_put", "take", "masked_fill", "masked_scatter", "masked_select", "mm", "bmm", "mv", "dot", "addmm",

@@ -292,7 +292,7 @@ RECIPES: dict[str, Recipe] = {
     "nan_to_num": _elementwise(1, name="nan_to_num"),
     **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin", "all", "any", "var", "std", "logsumexp")},
     **{name: _along(name, dims=(0, 1, None)) for name in ("prod", "argmax", "argmin")},
-    **{name: _along(name) for name in ("max_with_indices", "min_with_indices", "cumsum", "cumprod", "sort", "softmax", "log_softmax")},
+    **{name: _along(name) for name in ("max_with_indices", "min_with_indices", "cumsum", "cumprod", "logcumsumexp", "sort", "softmax", "log_softmax")},
     "linalg_vector_norm": _calls(
         *(
             lambda make, p=p, dim=dim: lambda x=make.values(*SHAPE): OPERATORS["linalg_vector_norm"](x, p, dim)

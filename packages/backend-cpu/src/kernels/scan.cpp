@@ -1,5 +1,7 @@
-// cumsum, cumprod.
+// cumsum, cumprod, logcumsumexp.
+#include <cmath>
 #include <complex>
+#include <limits>
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
@@ -256,11 +258,94 @@ void scan(Call& call) {
   });
 }
 
+// log(exp(x[0]) + ... + exp(x[i])): the largest number so far is kept apart, so that nothing overflows, and the sum is of what is
+// left.
+template <typename T>
+class RunningLog {
+ public:
+  T next(T x) {
+    const double value = static_cast<double>(x);
+    if (value == largest_) {
+      sum_ += 1;
+    } else if (value < largest_) {
+      sum_ += std::exp(value - largest_);
+    } else {  // or NaN, which stays
+      sum_ = sum_ * std::exp(largest_ - value) + 1;
+      largest_ = value;
+    }
+    return static_cast<T>(largest_ + std::log(sum_));
+  }
+
+ private:
+  double largest_ = -std::numeric_limits<double>::infinity(), sum_ = 0;
+};
+
+// Of complex numbers each step adds to the one of larger real part, whose angle the sum's goes on from.
+template <typename R>
+class RunningLog<std::complex<R>> {
+ public:
+  std::complex<R> next(std::complex<R> value) {
+    const complex128 x(value);
+    if (!begun_) {
+      begun_ = true;
+      total_ = x;
+    } else if (!std::isfinite(x.real()) && x.real() == total_.real()) {
+      if (x.real() > 0) total_ = std::log(std::exp(total_) + std::exp(x));  // infinities, of which none is the larger
+    } else {
+      const bool larger = x.real() >= total_.real();
+      const complex128 big = larger ? x : total_, part = std::exp((larger ? total_ : x) - big);
+      // log(1 + part)
+      total_ = big + complex128(std::log1p(2 * part.real() + std::norm(part)) / 2, std::atan2(part.imag(), 1 + part.real()));
+    }
+    return std::complex<R>(static_cast<R>(total_.real()), static_cast<R>(total_.imag()));
+  }
+
+ private:
+  complex128 total_{};
+  bool begun_ = false;
+};
+
+template <typename T>
+void running_log_of(const cb_tensor& in, cb_tensor& out, int dim) {
+  const int64_t n = out.sizes[dim], in_stride = in.strides[dim], out_stride = out.strides[dim];
+  int64_t sizes[max_dims];
+  std::copy_n(out.sizes, out.ndim, sizes);
+  sizes[dim] = 1;
+  cb_tensor kept_in = in, kept_out = out;
+  kept_in.sizes = kept_out.sizes = sizes;
+  kept_in.numel = kept_out.numel = out.numel / n;
+  const Geometry<2> lines = geometry<2>({&kept_out, &kept_in});
+  parallel_for(kept_out.numel, grain_for(20 * n), [&](int64_t begin, int64_t end) {
+    for_each_run(lines, begin, end, [&](const int64_t* at, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const T* from = data<T>(in) + at[1] + i * lines.strides[1][0];
+        T* to = data<T>(out) + at[0] + i * lines.strides[0][0];
+        RunningLog<T> running;
+        for (int64_t k = 0; k < n; ++k) to[k * out_stride] = running.next(from[k * in_stride]);
+      }
+    });
+  });
+}
+
+void logcumsumexp(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
+    if (out.ndim == 0) {
+      *data<T>(out) = *data<T>(in);
+      return;
+    }
+    running_log_of<T>(in, out, static_cast<int>(call.integer(1)));
+  });
+}
+
 }  // namespace
 
 void register_scan(KernelTable& table) {
   table.add<scan<Adding>>("cumsum");
   table.add<scan<Multiplying>>("cumprod");
+  table.add<logcumsumexp>("logcumsumexp");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

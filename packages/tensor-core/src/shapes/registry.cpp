@@ -44,6 +44,7 @@ ShapeRule find_shape_rule(std::string_view name) {
       {"vector_norm", shapes::vector_norm},
       {"logsumexp", shapes::logsumexp},
       {"scan", shapes::scan},
+      {"running_log", shapes::running_log},
       {"sort", shapes::sort},
       {"topk", shapes::topk},
       {"view", shapes::view},

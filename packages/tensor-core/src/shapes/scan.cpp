@@ -17,4 +17,12 @@ void scan(Call& call) {
   see_dimension(call, 0);
 }
 
+void running_log(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  if (!is_floating(self.dtype) && !is_complex(self.dtype)) not_implemented(call, self.dtype);
+  call.dim(1, self.ndim());
+  call.add_output(self.dtype, self.sizes).inserted = inserted_dimension(self);
+  see_dimension(call, 0);
+}
+
 }  // namespace candelabra::shapes

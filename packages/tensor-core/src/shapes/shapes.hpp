@@ -51,6 +51,7 @@ void logsumexp(Call& call);
 
 // scan.cpp
 void scan(Call& call);
+void running_log(Call& call);
 
 // sorting.cpp
 void sort(Call& call);

@@ -1,6 +1,6 @@
 """Running sums and products along one dimension."""
 
-from .declaration import INPLACE, document, operator
+from .declaration import COMPOSITE, INPLACE, document, operator
 
 for name, sentence, shown in (
     ("cumsum", "Add up the elements so far along a dimension; integers and bools as int64.", "tensor([1, 3, 6])"),
@@ -14,3 +14,12 @@ for name, sentence, shown in (
             returns="Tensor: of the shape of `input`",
         ),
     )  # fmt: skip
+operator(
+    "logcumsumexp(Tensor self, int dim) -> Tensor", shape="running_log", tags=COMPOSITE,
+    doc=document(
+        "Compute the logarithm of the running sums of exponentials along a dimension, without overflow or underflow.",
+        ">>> candelabra.logcumsumexp(candelabra.tensor([0.0, 0.0, 1000.0]), 0)\ntensor([   0.0000,    0.6931, 1000.0000])",
+        input="Tensor: floating point or complex", dim="int: along which is gone",
+        returns="Tensor: of the shape of `input`; of complex numbers, the angle goes on from one sum to the next",
+    ),
+)  # fmt: skip
