@@ -27,10 +27,20 @@ if TYPE_CHECKING:
 _HELD_BY_ENGINE = 3
 
 
+class _Census:
+    """Stands before all waiting nodes once a leaf with hooks was reached: the edges that still lead to such leaves are counted then."""
+
+    _hooks = ()
+
+
+#: Its number: before that of any node.
+_FIRST = -(1 << 62)
+
+
 class Walk:
     """One walk over the tape."""
 
-    __slots__ = ("anomaly", "captures", "create_graph", "free", "heap", "late", "needed", "pending")
+    __slots__ = ("anomaly", "captures", "create_graph", "expected", "free", "heap", "late", "needed", "pending")
 
     def __init__(self, free: bool, create_graph: bool) -> None:
         self.free = free
@@ -40,6 +50,8 @@ class Walk:
         self.pending: dict[int, list[Any]] = {}
         #: Leaves whose hooks have to see the whole gradient, by id: leaf and sum.
         self.late: dict[int, list[Any]] = {}
+        #: By id of the leaf with hooks: how many edges to it are still to be walked over; None before they are counted.
+        self.expected: dict[int, int] | None = None
         #: Where given: gradients to be caught, by id of the leaf or by number of the node and result.
         self.captures: dict[Any, Any] | None = None
         #: Numbers of the nodes on the way to the captured ones.
@@ -82,6 +94,8 @@ class Walk:
             part = gradients.pop()
             if part is not None:
                 self.add(edge, part)
+            elif self.expected is not None and isinstance(edge, Tensor):
+                self.arrived(edge)
 
     def reach_leaf(self, leaf: Tensor, grad: Tensor) -> None:
         """Take a gradient that arrived at a leaf."""
@@ -97,10 +111,48 @@ class Walk:
             late = self.late.get(id(leaf))
             if late is None:
                 self.late[id(leaf)] = [leaf, grad]
+                if self.expected is None and _FIRST not in self.pending:
+                    self.pending[_FIRST] = [_Census, None, False]
+                    heappush(self.heap, _FIRST)
             else:
                 late[1] = late[1] + grad
+            if self.expected is not None:
+                del grad
+                self.arrived(leaf)
         else:
             take_gradient(leaf, grad, self.create_graph, _HELD_BY_ENGINE + 2)
+
+    def arrived(self, leaf: Tensor) -> None:
+        """Count an edge to a leaf as walked over; the last one makes its gradient whole."""
+        assert self.expected is not None
+        left = self.expected.get(id(leaf))
+        if left is None:
+            return
+        self.expected[id(leaf)] = left - 1
+        if left == 1 and id(leaf) in self.late:
+            self._finish_leaf(*self.late.pop(id(leaf)))
+
+    def count_leaves(self) -> None:
+        """Count the edges from all nodes still to be walked over to leaves with hooks; those without any have their whole gradient."""
+        expected: dict[int, int] = {}
+        seen = set()
+        stack = [waiting[0] for waiting in self.pending.values()]
+        while stack:
+            node = stack.pop()
+            if node._sequence in seen:
+                continue
+            seen.add(node._sequence)
+            for edge in node.all_edges():
+                if isinstance(edge, Tensor):
+                    if edge._hooks is not None:
+                        expected[id(edge)] = expected.get(id(edge), 0) + 1
+                else:
+                    following = _node_of(edge)
+                    if following is not None and following._sequence not in seen:
+                        stack.append(following)
+        self.expected = expected
+        for key in [key for key in self.late if not expected.get(key)]:
+            self._finish_leaf(*self.late.pop(key))
 
     def run(self) -> None:
         """Walk until no gradient waits."""
@@ -151,6 +203,9 @@ class Walk:
 
     def _step(self, node: Node, grad: Any) -> None:
         """Walk over one node with all that may be asked: hooks, captured gradients, pruned edges, anomaly detection."""
+        if node is _Census:
+            self.count_leaves()
+            return
         several = node._outputs > 1
         arrived = list(grad) if several else [grad]
         hooks = node._hooks
@@ -218,9 +273,7 @@ class Walk:
             for hook in tuple(accumulate.before.values()):
                 (grad,) = tape_hooks.call_node_hook(hook, (grad,))
         take_gradient(leaf, grad, self.create_graph, _HELD_BY_ENGINE + 1)
-        for hook in tuple(of_leaf.accumulated.values()):
-            if hook(leaf) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        _accumulated(leaf, of_leaf)
         if accumulate is not None:
             for hook in tuple(accumulate.after.values()):
                 tape_hooks.call_node_hook(hook, (), (grad,))
@@ -427,6 +480,16 @@ def backward(
     for target, grad in zip(targets, computed, strict=True):
         if grad is not None:
             take_gradient(target, grad, create_graph, 0)
+            of_leaf = target._hooks
+            if of_leaf is not None and target.grad_fn is None:
+                _accumulated(target, of_leaf)
+
+
+def _accumulated(leaf: Tensor, of_leaf: Any) -> None:
+    """Call the hooks of a leaf that took its gradient."""
+    for hook in tuple(of_leaf.accumulated.values()):
+        if hook(leaf) is not None:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def grad(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from candelabra import ops
+from candelabra import is_grad_enabled, ops
 
 from ..table import derivative
+from .ctc import ctc_gradient
 
 if TYPE_CHECKING:
     from candelabra import Tensor
@@ -38,12 +39,15 @@ def _ctc(
     blank: int,
     zero_infinity: bool,
 ) -> Tensor:
+    if is_grad_enabled():
+        return ctc_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
     return ops.ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result, result1, blank, zero_infinity)
 
 
 def _ctc_twice(grad: Tensor) -> Tensor:
     raise RuntimeError(
-        "derivative for ctc_loss_backward is not implemented: the CTC loss can be differentiated once only, without create_graph=True"
+        "derivative for ctc_loss_backward is not implemented: differentiate ctc_loss_forward with create_graph=True instead, whose "
+        "gradient is then made of operators that can be differentiated"
     )
 
 

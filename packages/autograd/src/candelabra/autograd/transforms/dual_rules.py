@@ -39,7 +39,7 @@ BILINEAR = {
 #: Linear in several arguments together: a sum, a choice, a row of tensors.
 JOINTLY_LINEAR = {"scatter_add": (0, 3), "index_add": (0, 3), "index_copy": (0, 3), "index_put": (0, 2), "masked_scatter": (0, 2), "complex": (0, 1)}
 #: Elementwise operators whose derivative with respect to a complex argument is no complex number.
-NOT_HOLOMORPHIC = frozenset({"abs", "sgn", "angle", "complex", "polar", "conj_physical"})
+NOT_HOLOMORPHIC = frozenset({"abs", "sgn", "angle", "complex", "polar", "conj_physical", "sigmoid_backward", "tanh_backward"})
 #: Elementwise, though their shape rule is another.
 ALSO_ELEMENTWISE = frozenset({"threshold_backward", "sigmoid_backward", "tanh_backward"})
 
