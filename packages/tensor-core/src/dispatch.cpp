@@ -373,7 +373,7 @@ void resize_output(const char* operator_name, TensorObject& out, std::span<const
     std::string message = text("An output with one or more elements was resized since it had shape ", shown(out.sizes),
                                ", which does not match the required output shape ", to_text(sizes), " of ", operator_name,
                                "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
-    if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();
+    warn(message);
   }
   int64_t bytes = product(sizes) * itemsize(out.dtype);
   if (static_cast<size_t>(bytes) > out.storage->bytes || out.offset != 0) {

@@ -196,12 +196,9 @@ TensorRef import_capsule(PyObject* capsule) {
     check(managed->version.major <= dlpack::our_version.major, PyExc_BufferError, "from_dlpack(): the capsule is of DLPack ",
           managed->version.major, ".", managed->version.minor, ", this reads ", dlpack::our_version.major, ".x");
     if (managed->flags & dlpack::flag_read_only) {
-      const int failed =
-          PyErr_WarnEx(PyExc_UserWarning,
-                       "The memory given by DLPack is not writable, and Candelabra does not support non-writable tensors. "
-                       "Writing to this tensor is undefined behavior.",
-                       1);
-      if (failed) throw PythonError();
+      warn(
+          "The memory given by DLPack is not writable, and Candelabra does not support non-writable tensors. "
+          "Writing to this tensor is undefined behavior.");
     }
     return take_over<dlpack::ManagedTensorVersioned>(capsule, versioned_name, versioned_used_name);
   }

@@ -1,6 +1,7 @@
 #include "errors.hpp"
 
 #include <new>
+#include <string_view>
 
 #include "candelabra/backend.h"
 
@@ -10,7 +11,50 @@ PyObject* out_of_memory_error = nullptr;
 PyObject* backend_error = nullptr;
 PyObject* backend_version_error = nullptr;
 
+namespace {
+
+// How many Python frames up the first is that is not of this package.
+Py_ssize_t level_of_program() {
+  Py_ssize_t level = 1;
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  while (frame) {
+    PyObject* globals = PyFrame_GetGlobals(frame);
+    PyObject* name = PyDict_GetItemString(globals, "__name__");
+    const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    const std::string_view module = text ? text : "";
+    const bool ours = module == "candelabra" || module.starts_with("candelabra.");
+    Py_DECREF(globals);
+    PyFrameObject* caller = ours ? PyFrame_GetBack(frame) : nullptr;
+    Py_DECREF(frame);
+    frame = caller;
+    level += ours;
+  }
+  return level;
+}
+
+PyObject* warn_function(PyObject*, PyObject* message) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const char* text = PyUnicode_AsUTF8(message);
+    if (!text) return nullptr;
+    warn(text);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef warning_functions[] = {
+    {"warn", warn_function, METH_O, "warn(message)\n\nA UserWarning at the line of the program that called Candelabra."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void warn(const std::string& message) {
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), level_of_program()) < 0) throw PythonError();
+}
+
 bool init_errors(PyObject* module) {
+  if (PyModule_AddFunctions(module, warning_functions) < 0) return false;
   auto add = [&](const char* name, const char* doc, PyObject* base, PyObject*& slot) {
     slot = PyErr_NewExceptionWithDoc((std::string("candelabra.") + name).c_str(), doc, base, nullptr);
     return slot && PyModule_AddObjectRef(module, name, slot) == 0;

@@ -45,6 +45,10 @@ extern PyObject* backend_error;          // candelabra.BackendError, a RuntimeEr
 extern PyObject* backend_version_error;  // candelabra.BackendVersionError, a BackendError: another ABI major
 bool init_errors(PyObject* module);
 
+// A UserWarning at the line of the program that called Candelabra, so that Python shows it once for each such line. Throws where
+// warnings are errors.
+void warn(const std::string& message);
+
 // The exception type that an enum cb_status stands for.
 PyObject* exception_of_status(int32_t status);
 

@@ -287,13 +287,10 @@ TensorRef tensor_from_numpy(PyObject* array) {
   check(is_numpy_array(array), PyExc_TypeError, "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
   HostBlock block = block_of_array(array);
   if (!block.writable) {
-    const int failed = PyErr_WarnEx(
-        PyExc_UserWarning,
+    warn(
         "The given NumPy array is not writable, and Candelabra does not support non-writable tensors. Writing to this tensor is "
         "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a "
-        "tensor.",
-        1);
-    if (failed) throw PythonError();
+        "tensor.");
   }
   const int size = itemsize(block.dtype);
   int64_t extent = 1;

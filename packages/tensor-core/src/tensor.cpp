@@ -93,7 +93,18 @@ PyObject* set_legacy_constructor(PyObject*, PyObject* function) {
   Py_RETURN_NONE;
 }
 
+// Whether memory that nobody has set is to be filled, which the function does.
+bool fill_unset = false;
+
+PyObject* set_fill_unset(PyObject*, PyObject* value) {
+  const int truth = PyObject_IsTrue(value);
+  if (truth < 0) return nullptr;
+  fill_unset = truth;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef tensor_functions[] = {
+    {"set_fill_unset", set_fill_unset, METH_O, "Set whether Tensor(sizes) leaves its making to the legacy constructor."},
     {"set_legacy_constructor", set_legacy_constructor, METH_O,
      "Set the function that Tensor(...) calls with keywords, storages, and what is neither sizes, a sequence nor a tensor."},
     {nullptr, nullptr, 0, nullptr},
@@ -109,7 +120,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
     Py_ssize_t count = PyTuple_GET_SIZE(arguments);
     TensorRef data;
     PyObject* first = count == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
-    if ((keywords && PyDict_GET_SIZE(keywords) > 0) || (first && !is_usual(first))) {
+    if (fill_unset || (keywords && PyDict_GET_SIZE(keywords) > 0) || (first && !is_usual(first))) {
       check(legacy_constructor, PyExc_TypeError, "Tensor() takes sizes, a sequence or a tensor");
       const Ref<> made = owned(PyObject_Call(legacy_constructor, arguments, keywords));
       check(is_tensor(made.get()), PyExc_TypeError, "the legacy constructor returned no tensor");

@@ -230,13 +230,15 @@ PyObject* get_edge(PyObject* self, void*) {
 PyObject* get_grad(PyObject* self, void*) {
   const TensorObject* tensor = as_tensor(self);
   if (!tensor->grad && tensor->grad_fn && tensor->requires_grad && !tensor->retains_grad) [[unlikely]] {
-    const int failed = PyErr_WarnEx(
-        PyExc_UserWarning,
-        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
-        "during "
-        "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
-        "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.",
-        1);
+    const bool failed = guarded<>(true, [] {
+      warn(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+          "during "
+          "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on "
+          "the "
+          "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.");
+      return false;
+    });
     if (failed) return nullptr;
   }
   return none_or(tensor->grad);

@@ -24,7 +24,11 @@ DTYPE_NAMES = {
 }  # fmt: skip
 
 #: In-place variants that are functions too, besides those of one argument.
-FUNCTIONS_IN_PLACE = ("clamp", "index_put", "nan_to_num", "round", "xlogy")
+FUNCTIONS_IN_PLACE = ("clamp", "gcd", "index_put", "lcm", "nan_to_num", "round", "xlogy")
+#: The same, of methods that are made of operators.
+METHODS_AS_FUNCTIONS = (
+    "addmv_", "clamp_max_", "clamp_min_", "deg2rad_", "is_signed", "ldexp_", "logit_", "rad2deg_", "resize_as_", "sinc_",
+)
 
 #: Subpackages that other distributions bring.
 SUBPACKAGES = {
@@ -37,10 +41,10 @@ LAZY_MODULES = ("cpu", "fft", "random", "special", "signal", "serialization", "t
 LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization", "vmap": "func"}
 #: Functions of candelabra.nn.functional that PyTorch has in the package as well.
 NN_FUNCTIONS = frozenset({
-    "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "channel_shuffle", "constant_pad_nd",
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "celu_", "channel_shuffle", "constant_pad_nd",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "grid_sampler", "grid_sampler_2d",
     "grid_sampler_3d", "hardshrink", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "native_channel_shuffle",
-    "pixel_shuffle", "pixel_unshuffle", "pairwise_distance", "prelu", "rms_norm", "rrelu", "selu", "threshold",
+    "pixel_shuffle", "pixel_unshuffle", "pairwise_distance", "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
 })  # fmt: skip
 #: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other arguments than there.
 NATIVE_FUNCTIONS = frozenset({
@@ -82,6 +86,8 @@ def assemble(tensor: Any) -> dict[str, Any]:
                 functions[alias + suffix] = functions[name + suffix]
             if hasattr(tensor, name + suffix):
                 setattr(tensor, alias + suffix, tensor.__dict__[name + suffix])
+    for name in METHODS_AS_FUNCTIONS:
+        functions[name] = tensor.__dict__[name]
     tensor.__repr__ = printing.tensor_text
     tensor.__array_priority__ = 1000
     tensor.__ilshift__ = OPERATORS["bitwise_left_shift"].inplace

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from candelabra import _C
 
 TYPE_CHECKING = False
@@ -66,6 +64,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             raise TypeError(f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}")
     settings.deterministic = mode
     settings.warn_only = warn_only
+    _C.set_fill_unset(mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -187,9 +186,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in ("highest", "high", "medium"):
-        warnings.warn(
-            f"{precision} is not one of 'highest', 'high', or 'medium'; set_float32_matmul_precision has no effect.", stacklevel=2
-        )
+        _C.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; set_float32_matmul_precision has no effect.")
         return
     settings.matmul_precision = precision
 
@@ -313,6 +310,8 @@ def set_warn_always(b: bool) -> None:
     """
     if not isinstance(b, bool):
         raise RuntimeError(f"set_warn_always expects a bool, but got {type(b).__name__}")
+    import warnings
+
     settings.warn_always = b
     if b:
         warnings.simplefilter("always", UserWarning, append=True)
@@ -371,10 +370,7 @@ def set_default_tensor_type(t: Any) -> None:
         )
     if not dtype.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, but got {t!r}")
-    warnings.warn(
-        "set_default_tensor_type() is deprecated, please use set_default_dtype() and set_default_device() as alternatives.",
-        stacklevel=2,
-    )
+    _C.warn("set_default_tensor_type() is deprecated, please use set_default_dtype() and set_default_device() as alternatives.")
     _C.set_default_dtype(dtype)
     _C.set_default_device(device)
 

@@ -93,10 +93,6 @@ void not_implemented(const Call& call, Dtype dtype) {
   raise(PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name, "'");
 }
 
-void warn(const std::string& message) {
-  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();
-}
-
 void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
   bool fits = number.kind != CB_SCALAR_COMPLEX || is_complex(dtype);
   if (fits && exactly && is_integral(dtype) && dtype != Dtype::Bool) {

@@ -16,8 +16,6 @@ const char* c_name(Dtype dtype);
 // NotImplementedError: "lerp" not implemented for 'Long'.
 [[noreturn]] void not_implemented(const Call& call, Dtype dtype);
 
-void warn(const std::string& message);
-
 // float32 for half precisions: the dtype of statistics.
 inline Dtype statistics_dtype(Dtype dtype) {
   return dtype == Dtype::Float16 || dtype == Dtype::BFloat16 ? Dtype::Float32 : dtype;

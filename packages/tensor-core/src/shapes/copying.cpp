@@ -62,7 +62,6 @@ void to_copy(Call& call) {
   TensorObject* self = &call.tensor(0);
   const Dtype dtype = call.dtype_or(1, self->dtype);
   const Device device = call[2].kind == ArgumentKind::Device ? call[2].device : self->device();
-  warn_of_lost_part(self->dtype, dtype);
   const bool convert_first = !device_type(device).has(CB_CAP_HOST_MEMORY) || device == self->device();
   TensorRef result = TensorRef::borrow(self);
   if (convert_first) result = convert_dtype(result.get(), dtype);

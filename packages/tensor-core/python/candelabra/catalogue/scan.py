@@ -18,7 +18,7 @@ operator(
     "logcumsumexp(Tensor self, int dim) -> Tensor", shape="running_log", tags=COMPOSITE,
     doc=document(
         "Compute the logarithm of the running sums of exponentials along a dimension, without overflow or underflow.",
-        ">>> candelabra.logcumsumexp(candelabra.tensor([0.0, 0.0, 1000.0]), 0)\ntensor([   0.0000,    0.6931, 1000.0000])",
+        ">>> candelabra.logcumsumexp(candelabra.tensor([0.0, 0.0, 1000.0]), 0)\ntensor([0.0000e+00, 6.9315e-01, 1.0000e+03])",
         input="Tensor: floating point or complex", dim="int: along which is gone",
         returns="Tensor: of the shape of `input`; of complex numbers, the angle goes on from one sum to the next",
     ),

@@ -78,7 +78,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 
 @function(method=False)
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Make grids of coordinates out of one-dimensional tensors.
 
     Parameters
@@ -86,7 +86,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     *tensors : Tensor
         One a coordinate, of one dimension or none.
     indexing : str
-        ``"ij"``: the first coordinate varies along dimension 0; ``"xy"``: along dimension 1, as in pictures.
+        ``"ij"``: the first coordinate varies along dimension 0; ``"xy"``: along dimension 1, as in pictures. Left out, it is
+        ``"ij"``, with a warning.
 
     Returns
     -------
@@ -105,6 +106,9 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         tensors = tuple(tensors[0])
     if not tensors:
         raise ValueError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        _C.warn("candelabra.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
+        indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'candelabra.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:

@@ -7,6 +7,7 @@ import operator as python_operator
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
+from candelabra.settings import settings, unset_memory
 
 from .registration import function
 
@@ -107,8 +108,9 @@ def empty(
     """
     size = size_argument(size, names, "empty")
     if out is None and not requires_grad and layout is None and not pin_memory:
-        return _empty(size, dtype=dtype, device=device, memory_format=memory_format)
-    return finish(memory_for(size, "empty", out, dtype, layout, device, pin_memory, memory_format), requires_grad)
+        made = _empty(size, dtype=dtype, device=device, memory_format=memory_format)
+        return unset_memory(made) if settings.deterministic else made
+    return finish(unset_memory(memory_for(size, "empty", out, dtype, layout, device, pin_memory, memory_format)), requires_grad)
 
 
 def size_argument(size: Any, names: dict[str, Any], function_name: str) -> Any:
@@ -190,7 +192,7 @@ def empty_strided(
     (1, 2)
     """
     check_layout(layout, pin_memory, "empty_strided")
-    return finish(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device), requires_grad)
+    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad)
 
 
 @function(method=False)

@@ -181,6 +181,4 @@ def new(self: Tensor, *data: Any, **keywords: Any) -> Tensor:
 
 
 # What Tensor(...) does with arguments other than sizes, data of a sequence and tensors.
-_C.set_legacy_constructor(
-    lambda *data, **keywords: legacy_tensor(_C.get_default_dtype(), _C.get_default_device(), data, keywords)
-)
+_C.set_legacy_constructor(lambda *data, **keywords: legacy_tensor(_C.get_default_dtype(), _C.get_default_device(), data, keywords))

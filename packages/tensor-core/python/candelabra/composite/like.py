@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
+from candelabra.settings import settings, unset_memory
 
 from .creation import check_layout, finish, size_argument
 from .from_data import tensor
@@ -84,7 +85,8 @@ def empty_like(
     >>> candelabra.empty_like(candelabra.ones(2, 3)).shape
     candelabra.Size([2, 3])
     """
-    return finish(memory_like(input, dtype, layout, device, pin_memory, memory_format, "empty_like"), requires_grad)
+    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "empty_like")
+    return finish(unset_memory(made) if settings.deterministic else made, requires_grad)
 
 
 @function(method=False)
@@ -175,7 +177,7 @@ def new_empty(
 ) -> Tensor:
     """Make a tensor of the dtype and device of this one, without setting its elements."""
     check_layout(layout, pin_memory, "new_empty")
-    return finish(_new(self, size_argument(size, names, "new_empty"), dtype, device), requires_grad)
+    return finish(unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad)
 
 
 @function(package=False)
@@ -266,4 +268,4 @@ def new_empty_strided(
     check_layout(layout, pin_memory, "new_empty_strided")
     dtype = self.dtype if dtype is None else dtype
     device = self.device if device is None else device
-    return finish(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device), requires_grad)
+    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad)

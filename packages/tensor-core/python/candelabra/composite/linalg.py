@@ -550,3 +550,73 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
     norm = OPERATORS["linalg_vector_norm"]
     lengths = [OPERATORS["clamp"](norm(x, 2, [dim], True), min=eps) for x in (x1, x2)]
     return OPERATORS["sum"]((x1 / lengths[0]) * (x2 / lengths[1]), dim)
+
+
+@function(method=False)
+def nuclear_norm(input: Tensor, dim: Any = (0, 1), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Compute the sum of the singular values; ``candelabra.linalg.matrix_norm(input, "nuc")`` takes its place.
+
+    Parameters
+    ----------
+    input : Tensor
+        A matrix, or of more dimensions with `dim`.
+    dim : pair of int
+        The dimensions of the matrices.
+    keepdim : bool
+        Whether they stay, of size 1.
+    out : Tensor, optional
+        Where the result is written.
+
+    Raises
+    ------
+    RuntimeError
+        Where `dim` names no two dimensions; where `input` is no matrix and `dim` is left out.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.nuclear_norm(candelabra.tensor([[3.0, 0.0], [0.0, -4.0]]))
+    tensor(7.)
+    """
+    from candelabra import linalg
+
+    _C.warn("nuclear_norm is deprecated. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead")
+    if isinstance(dim, bool):
+        dim, keepdim = (0, 1), dim
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    return linalg.matrix_norm(input, "nuc", dims, keepdim, out=out)
+
+
+@function(method=False)
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Compute the root of the sum of squares over one or two dimensions; ``candelabra.linalg.vector_norm`` takes its place.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point or complex.
+    dim : int or sequence of int
+        At most two dimensions; an empty list stands for all.
+    keepdim : bool
+        Whether they stay, of size 1.
+    out : Tensor, optional
+        Where the result is written.
+
+    Raises
+    ------
+    RuntimeError
+        Where there are more than two dimensions, or the dtype is of whole numbers.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.frobenius_norm(candelabra.tensor([[3.0, 4.0]]), (0, 1))
+    tensor(5.)
+    """
+    from candelabra import linalg
+
+    _C.warn("frobenius_norm is deprecated. Please use `linalg.vector_norm(A, 2., dim, keepdim)` instead")
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) > 2:
+        raise RuntimeError(f"frobenius_norm(): Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
+    return linalg.vector_norm(input, 2, dims or None, keepdim, out=out)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .creation import sizes_of
 from .registration import function, tensor_property
+from .views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
     >>> candelabra.ones(2, 3).resize(3, 2).shape
     candelabra.Size([3, 2])
     """
-    warnings.warn("non-inplace resize is deprecated; use reshape()", stacklevel=2)
+    _C.warn("non-inplace resize is deprecated; use reshape()")
     return _resized(self, sizes_of(sizes), "resize")
 
 
@@ -56,7 +55,7 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     >>> candelabra.ones(2, 3).resize_as(candelabra.ones(6)).shape
     candelabra.Size([6])
     """
-    warnings.warn("non-inplace resize_as is deprecated; use reshape_as()", stacklevel=2)
+    _C.warn("non-inplace resize_as is deprecated; use reshape_as()")
     return _resized(self, tensor.shape, "resize_as")
 
 
@@ -71,7 +70,7 @@ def _resized(self: Tensor, size: Any, name: str) -> Tensor:
             f"({self.numel()} elements). {name} can only change the shape of a given tensor, while preserving the number of elements; "
             f"{name}_() changes the number."
         )
-    return OPERATORS["reshape"](OPERATORS["contiguous"](self), tuple(size))
+    return reshape(OPERATORS["contiguous"](self), tuple(size))
 
 
 @function(package=False)
@@ -189,28 +188,31 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tup
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats: "
             f"its sizes are {list(self.shape)}, its strides {list(self.stride())}."
         )
+    if self.is_contiguous():
+        return tuple(range(self.ndim))
     return _order(tuple(self.shape), self.stride())
 
 
 def _has_several_orders(self: Tensor) -> bool:
     strides = self.stride()
-    return 1 in self.shape or len(set(strides)) < len(strides)
+    return 1 in self.shape or len(set(strides)) < len(strides) or (0 in strides and self.ndim > 1)
 
 
 def _order(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Sort by insertion: a dimension passes those of smaller step, and looks beyond those that do not tell."""
-    order: list[int] = []
-    for dim in range(len(sizes)):
-        place = len(order)
-        for i in reversed(range(len(order))):
-            before = order[i]
-            if strides[dim] == 0 or strides[before] == 0:
+    """Sort by insertion, from the last dimension on: one passes those of larger step, and those that do not tell."""
+    order = list(reversed(range(len(sizes))))
+    for start in range(1, len(order)):
+        place = start
+        for i in reversed(range(start)):
+            other, dim = order[i], order[place]
+            if strides[other] == 0 or strides[dim] == 0:
                 continue
-            if strides[before] > strides[dim] or (strides[before] == strides[dim] and sizes[before] >= sizes[dim]):
+            if (strides[other], sizes[other]) > (strides[dim], sizes[dim]):
+                order[i], order[place] = dim, other
+                place = i
+            elif strides[other] < strides[dim]:
                 break
-            place = i
-        order.insert(place, dim)
-    return tuple(order)
+    return tuple(reversed(order))
 
 
 # ---- modules and removed things
@@ -259,5 +261,5 @@ def name(self: Tensor) -> None:
 @tensor_property
 def volatile(self: Tensor) -> bool:
     """False, with a warning: it was removed; ``candelabra.no_grad()`` is what took its place."""
-    warnings.warn("volatile was removed (Variable.volatile is always False); use candelabra.no_grad()", stacklevel=2)
+    _C.warn("volatile was removed (Variable.volatile is always False); use candelabra.no_grad()")
     return False

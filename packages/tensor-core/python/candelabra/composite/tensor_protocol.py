@@ -9,6 +9,7 @@ from math import prod
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
+from candelabra.settings import unset_memory
 
 from .creation import sizes_of
 from .registration import function, tensor_property
@@ -205,27 +206,72 @@ def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
 
 @function(package=False)
 def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = None) -> Tensor:
-    """Change the sizes; the elements in memory stay, new ones are not set."""
+    """Change the sizes; the elements in memory stay, new ones are not set.
+
+    Parameters
+    ----------
+    *sizes : int or sequence of int
+        The new sizes.
+    memory_format : memory_format, optional
+        How the elements lie in memory afterwards; contiguous by default.
+
+    Raises
+    ------
+    RuntimeError
+        Where the tensor requires grad, or a size is negative.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.tensor([1, 2, 3, 4, 5]).resize_(2, 2)
+    tensor([[1, 2],
+            [3, 4]])
+    """
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     size = tuple(python_operator.index(n) for n in sizes_of(sizes))
-    strides = _contiguous_strides(size)
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"resize_(): sizes must not be negative, but got {list(size)}")
+    strides = _strides_in(size, memory_format)
     needed = prod(size)
     held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
     if needed > held:
         grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)
         if held > 0:
             grown[:held].copy_(_as_strided(self.detach(), (held,), (1,), self.storage_offset()))
-        self.data = grown.view(size)
+        unset_memory(grown[max(held, 0) :])
+        self.data = _as_strided(grown, size, strides, 0)
     else:
         self.data = _as_strided(self.detach(), size, strides, self.storage_offset())
     return self
 
 
 @function(package=False)
-def resize_as_(self: Tensor, other: Tensor) -> Tensor:
-    """Change the sizes to those of another tensor."""
-    return resize_(self, other.shape)
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
+    """Change the sizes to those of another tensor; ``candelabra.preserve_format`` takes its memory format, too.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.arange(6).resize_as_(candelabra.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    if memory_format is _C.preserve_format:
+        in_channels_last = the_template.ndim == 4 and the_template.is_contiguous(memory_format=_C.channels_last)
+        memory_format = _C.channels_last if in_channels_last and not the_template.is_contiguous() else None
+    return resize_(self, the_template.shape, memory_format=memory_format)
+
+
+def _strides_in(size: tuple[int, ...], wanted: memory_format | None) -> list[int]:
+    if wanted is None or wanted is _C.contiguous_format:
+        return _contiguous_strides(size)
+    if wanted is _C.preserve_format:
+        raise RuntimeError("Unsupported memory format preserve_format: resize_() takes contiguous_format or channels_last")
+    if len(size) != 4:
+        raise RuntimeError(f"required rank 4 tensor to use channels_last format, but the sizes are {list(size)}")
+    batch, rows, columns, channels = _contiguous_strides((size[0], size[2], size[3], size[1]))
+    return [batch, channels, rows, columns]
 
 
 @function(package=False)

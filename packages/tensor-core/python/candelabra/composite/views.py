@@ -270,8 +270,18 @@ def moveaxis(input: Tensor, source: Tensor, destination: Any) -> Tensor:
 
 @tensor_property
 def T(self: Tensor) -> Tensor:
-    """The tensor with its dimensions in reverse order."""
-    return _transpose(self, 0, 1) if self.ndim == 2 else _permute(self, range(self.ndim - 1, -1, -1))
+    """The tensor with its dimensions in reverse order; meant for matrices, with a warning for others but vectors."""
+    if self.ndim == 2:
+        return _transpose(self, 0, 1)
+    if self.ndim > 2:
+        _C.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in "
+            "a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse "
+            "the dimensions of a tensor."
+        )
+    elif self.ndim == 0:
+        _C.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    return _permute(self, range(self.ndim - 1, -1, -1))
 
 
 @tensor_property

@@ -157,6 +157,14 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 # ---- samples at any places
 
 
+def _warn_of_corners() -> None:
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+        "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+        stacklevel=3,
+    )
+
+
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """The places, for :func:`grid_sample`, that affine maps take each pixel from.
 
@@ -178,6 +186,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
              [ 1.,  0.]]])
     """
     if align_corners is None:
+        _warn_of_corners()
         align_corners = False
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -240,6 +249,7 @@ def grid_sample(
             f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
         )
     if align_corners is None:
+        _warn_of_corners()
         align_corners = False
     return ops.grid_sampler(input, grid, mode, padding_mode, align_corners)
 
