@@ -42,12 +42,36 @@ def test_ctc_of_no_path():
         assert bool((slope == 0).all()) if zero_infinity else bool(slope.isnan().any())
 
 
-def test_ctc_cannot_be_differentiated_twice():
-    x = leaf(3, 1, 3)
-    losses = ops.ctc_loss_forward(x.log_softmax(2), candelabra.tensor([[1]]), [3], [1], 0, False)[0]
-    (slope,) = grad(losses.sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="derivative for ctc_loss_backward is not implemented"):
-        grad(slope.square().sum(), x)
+@pytest.mark.parametrize("zero_infinity", [False, True])
+@pytest.mark.parametrize(
+    ("targets", "input_lengths", "target_lengths"),
+    [
+        ([[1, 2, 0], [1, 1, 2]], [6, 4], [2, 3]),  # rows, a label twice in a row
+        ([3, 1, 2, 1], [5, 3, 5], [1, 0, 3]),  # one after the other, one of them empty
+        ([[2]], [1], [1]),
+        ([[]], [3], [0]),
+    ],
+)
+def test_second_derivative_of_ctc(targets, input_lengths, target_lengths, zero_infinity):
+    targets = candelabra.tensor(targets, dtype=candelabra.int64)
+
+    def loss(x):
+        return ops.ctc_loss_forward(x.log_softmax(2), targets, input_lengths, target_lengths, 0, zero_infinity)[0]
+
+    x = leaf(max(input_lengths), len(input_lengths), 4)
+    losses = loss(x)
+    (fused,) = grad(losses.sum(), x, retain_graph=True)
+    (recorded,) = grad(losses.sum(), x, create_graph=True)
+    assert candelabra.allclose(fused, recorded, rtol=1e-10, atol=1e-12)
+    assert gradgradcheck(loss, x)
+
+
+def test_recorded_gradient_of_ctc_of_no_path():
+    x = leaf(2, 1, 3)
+    for zero_infinity in (True, False):
+        losses = ops.ctc_loss_forward(x.log_softmax(2), candelabra.tensor([[1, 1, 1]]), [2], [3], 0, zero_infinity)[0]
+        (slope,) = grad(losses.sum(), x, create_graph=True)
+        assert bool((slope == 0).all()) if zero_infinity else bool(slope.isnan().any())
 
 
 def test_second_derivative_of_attention_with_numbers_added():

@@ -13,7 +13,7 @@ from candelabra.catalogue import OPERATORS
 
 _NONDIFFERENTIABLE, _COMPOSITE = 8, 256
 #: What only the in-place tests can check, and what is random.
-_ELSEWHERE = {"copy_", "fill_", "uniform_", "normal_", "bernoulli_", "exponential_", "random_range_", "native_dropout"}
+_ELSEWHERE = {"copy_", "fill_", "uniform_", "normal_", "bernoulli", "bernoulli_", "exponential_", "random_range_", "native_dropout"}
 #: In test_special_gradients.py.
 _ELSEWHERE |= {name for name in OPERATORS if name.startswith("special_")} | {"igamma", "igammac", "frexp"}
 #: In test_fft_gradients.py, by the functions that are called.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import candelabra
 import numpy as np
 import pytest
+
+import candelabra
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import RANDOM
 from candelabra.composite import FUNCTIONS

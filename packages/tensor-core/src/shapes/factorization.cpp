@@ -14,13 +14,22 @@ std::string linalg_title(const Call& call) {
 
 void check_lapack_dtype(const Call& call, int i) {
   const Dtype dtype = call.tensor(i).dtype;
+  const std::string title = linalg_title(call);
+  // PyTorch checks some of these functions' arguments before it looks for a kernel, and finds no kernel for the others.
   if (is_floating(dtype) || is_complex(dtype)) {
-    check(dtype != Dtype::Float16 && dtype != Dtype::BFloat16, PyExc_RuntimeError, linalg_title(call),
+    check(dtype != Dtype::Float16 && dtype != Dtype::BFloat16,
+          title == "linalg.inv" ? PyExc_RuntimeError : PyExc_NotImplementedError, title,
           ": Low precision dtypes not supported. Got ", info(dtype).type_name, "; convert with .to(candelabra.float32)");
     return;
   }
-  raise(PyExc_RuntimeError, linalg_title(call), ": Expected a floating point or complex tensor as input. Got ",
-        info(dtype).type_name, "; convert with .to(candelabra.float32)");
+  bool no_kernel = false;
+  for (const char* name : {"linalg.eigh", "linalg.cholesky", "linalg.lu_factor", "linalg.solve_triangular",
+                           "linalg.householder_product", "geqrf", "ormqr"}) {
+    no_kernel |= title == name;
+  }
+  raise(no_kernel ? PyExc_NotImplementedError : PyExc_RuntimeError, title,
+        ": Expected a floating point or complex tensor as input. Got ", info(dtype).type_name,
+        "; convert with .to(candelabra.float32)");
 }
 
 void check_matrices(const Call& call, int i, const char* argument) {

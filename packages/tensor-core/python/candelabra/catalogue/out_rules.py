@@ -16,7 +16,7 @@ EXACT = (
     "trunc", "where",
     # functions
     "addbmm", "addmv", "alias_copy", "aminmax", "as_strided_copy", "bucketize", "cross", "cummax", "cummin", "diag", "diagonal_copy",
-    "expand_copy", "histc", "histogram", "inner", "isin", "linalg.cross", "linalg.vecdot", "logcumsumexp", "matmul", "max",
+    "expand_copy", "histc", "histogram", "inner", "isin", "linalg_cross", "linalg_vecdot", "logcumsumexp", "matmul", "max",
     "median", "min", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "narrow_copy", "norm", "permute_copy", "quantile",
     "renorm", "scatter_reduce", "index_reduce", "searchsorted", "slice_scatter", "squeeze_copy", "t_copy", "tensordot",
     "transpose_copy", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy",

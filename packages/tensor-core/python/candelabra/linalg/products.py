@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
 from candelabra.composite.linalg import cross as _cross
