@@ -46,6 +46,8 @@ NN_FUNCTIONS = frozenset({
     "grid_sampler_3d", "hardshrink", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "native_channel_shuffle",
     "pixel_shuffle", "pixel_unshuffle", "pairwise_distance", "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
 })  # fmt: skip
+#: Functions of candelabra.autograd that PyTorch has in the package as well.
+TAPE_FUNCTIONS = frozenset({"is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"})
 #: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other arguments than there.
 NATIVE_FUNCTIONS = frozenset({
     "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
@@ -127,7 +129,12 @@ def missing_attribute(name: str) -> Any:
         return getattr(missing_attribute("nn").functional.native, name)
     if name == "default_generator":
         return _C.default_generator(_C.get_default_device())
-    raise AttributeError(f"module 'candelabra' has no attribute '{name}'", name=name, obj=sys.modules["candelabra"])
+    if name in TAPE_FUNCTIONS:
+        return getattr(missing_attribute("autograd"), name)
+    from .absent import REASONS
+
+    why = f": {REASONS[name]}" if name in REASONS else ""
+    raise AttributeError(f"module 'candelabra' has no attribute '{name}'{why}", name=name, obj=sys.modules["candelabra"])
 
 
 class MissingPackageError(ModuleNotFoundError):

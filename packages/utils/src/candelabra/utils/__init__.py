@@ -1,16 +1,20 @@
-"""Data loading, training loops and tools: not in this version yet; every name asked for says so."""
+"""Data loading, training loops and tools: but for `dlpack`, not in this version yet; every name asked for says so."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any
 
 __version__ = "0.1.0"
 __all__: list[str] = []
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "dlpack":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.dlpack")
     raise AttributeError(
         f"candelabra.utils.{name} is not there yet: version {__version__} of candelabra-utils only reserves the place. "
         "pip install --upgrade candelabra-utils brings it once it is released"

@@ -1,0 +1,39 @@
+"""Names that PyTorch has and Candelabra does not: what each is, so that an error can say more than that the name is missing."""
+
+from __future__ import annotations
+
+_SPARSE = "there are no sparse tensors; all are strided"
+_QUANTIZED = "there are no quantized tensors"
+_STORAGES = "storages have no dtype: candelabra.UntypedStorage is the only one, tensor.untyped_storage() gives it"
+_COMPILER = "there is no compiler: programs run as they are written"
+
+#: The names of each kind, and why they are not there.
+_REASONS: tuple[tuple[str, str], ...] = (
+    (
+        "sparse sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor "
+        "sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor hsmm hspmm smm spmm dsmm saddmm sspaddmm resize_as_sparse_",
+        _SPARSE,
+    ),
+    (
+        "quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize qint8 quint8 qint32 quint4x2 quint2x4 "
+        "qscheme per_tensor_affine per_tensor_symmetric per_channel_affine per_channel_symmetric quantization int_repr q_scale "
+        "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points quantized_batch_norm quantized_max_pool1d "
+        "quantized_max_pool2d quantized_lstm_cell quantized_gru_cell fake_quantize_per_tensor_affine fake_quantize_per_channel_affine",
+        _QUANTIZED,
+    ),
+    (
+        "FloatStorage DoubleStorage HalfStorage BFloat16Storage ByteStorage CharStorage ShortStorage IntStorage LongStorage "
+        "BoolStorage ComplexFloatStorage ComplexDoubleStorage TypedStorage",
+        _STORAGES,
+    ),
+    ("nested jagged", "there are no nested tensors"),
+    ("masked", "there are no masked tensors; candelabra.where and Tensor.masked_fill do most of what they do"),
+    ("complex32 chalf", "complex numbers are of float32 or float64: candelabra.complex64, candelabra.complex128"),
+    (
+        "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2",
+        "the smallest floating-point dtypes are candelabra.float16 and candelabra.bfloat16",
+    ),
+    ("jit compile compiler export fx onnx", _COMPILER),
+    ("distributed", "tensors are not spread over machines"),
+)
+REASONS: dict[str, str] = {name: reason for names, reason in _REASONS for name in names.split()}
