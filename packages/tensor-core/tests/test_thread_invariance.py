@@ -266,6 +266,81 @@ def _gridded(name: str, source: bool) -> Recipe:
     return recipe
 
 
+def _bisect(make: Maker) -> Iterator[Call]:
+    edges, values = make.values(ROWS, 50).sort(1).values, make.values(ROWS, COLUMNS)
+    yield lambda: OPERATORS["bisect"](edges, values, False, False, None)
+    line, flat = edges[0].clone(), make.values(120011)
+    yield lambda: OPERATORS["bisect"](line, flat, True, True, None)
+
+
+def _scatter_reduce(make: Maker) -> Iterator[Call]:
+    for reduce in ("sum", "prod", "mean", "amax", "amin"):
+        for dim, shape in ((0, (ROWS, COLUMNS)), (1, (ROWS, COLUMNS)), (0, (20011, 5))):
+            x, index, source = make.values(*shape), make.indices(7, *shape), make.values(*shape)
+            yield lambda x=x, d=dim, i=index, s=source, r=reduce: OPERATORS["scatter_reduce"](x, d, i, s, r, include_self=False)
+
+
+def _bags(name: str) -> Recipe:
+    def recipe(make: Maker) -> Iterator[Call]:
+        weight, indices = make.values(500, 33), make.indices(500, 9001)
+        offsets = candelabra.arange(0, 9001, 7)
+        grad = make.values(offsets.shape[0], 33)
+        for mode in ("sum", "mean", "max"):
+            arguments = (weight, indices, offsets, mode, None, False, False, -1)
+            if name == "embedding_bag_forward":
+                yield lambda a=arguments: OPERATORS[name](*a)
+                continue
+            _, *places = OPERATORS["embedding_bag_forward"](*arguments)
+            yield lambda p=places, m=mode: OPERATORS[name](grad, indices, *p, 500, m, None, False, -1)
+
+    return recipe
+
+
+def _resampling(name: str) -> Recipe:
+    def recipe(make: Maker) -> Iterator[Call]:
+        modes = ("nearest", "linear", "cubic")
+        for x, new in ((make.values(3, 7, 41, 53), [67, 59]), (make.values(2, 3, 97, 83).transpose(2, 3), [31, 40])):
+            old = list(x.shape)
+            grad = make.values(*old[:2], *new)
+            for mode in modes:
+                for antialias in (False, True) if mode != "nearest" else (False,):
+                    if name == "resample":
+                        yield lambda x=x, n=new, m=mode, a=antialias: OPERATORS[name](x, n, [], m, False, a)
+                    else:
+                        yield lambda g=grad, o=old, m=mode, a=antialias: OPERATORS[name](g, o, [], m, False, a)
+
+    return recipe
+
+
+def _grid(name: str) -> Recipe:
+    def recipe(make: Maker) -> Iterator[Call]:
+        x, grid = make.values(3, 5, 41, 53), make.values(3, 67, 59, 2, low=-1.2, high=1.2)
+        grad = make.values(3, 5, 67, 59)
+        for mode in ("bilinear", "nearest", "bicubic"):
+            for padding in ("zeros", "border", "reflection"):
+                if name == "grid_sampler":
+                    yield lambda m=mode, p=padding: OPERATORS[name](x, grid, m, p, False)
+                else:
+                    yield lambda m=mode, p=padding: OPERATORS[name](grad, x, grid, m, p, False, [True, True])
+
+    return recipe
+
+
+def _edges(name: str) -> Recipe:
+    def recipe(make: Maker) -> Iterator[Call]:
+        for shape, padding in (((5, 7, 61, 53), [3, 4, 5, 6]), ((ROWS, COLUMNS), [4, 9])):
+            x = make.values(*shape)
+            for mode in ("reflect", "replicate"):
+                made = OPERATORS["pad_edges"](x, padding, mode)
+                if name == "pad_edges":
+                    yield lambda x=x, p=padding, m=mode: OPERATORS[name](x, p, m)
+                else:
+                    grad = make.values(*made.shape)
+                    yield lambda g=grad, s=shape, p=padding, m=mode: OPERATORS[name](g, list(s), p, m)
+
+    return recipe
+
+
 SHAPE = (ROWS, COLUMNS)
 RECIPES: dict[str, Recipe] = {
     "fill_": _changed("fill_", lambda make: (0.3,)),
@@ -373,6 +448,12 @@ RECIPES: dict[str, Recipe] = {
     "exponential_": _seeded("exponential_"), "random_range_": _seeded("random_range_", 0, 100), "bernoulli": _seeded("bernoulli"),
     "native_dropout": _seeded("native_dropout", 0.4),
     "randperm": _calls(lambda make: lambda: (candelabra.manual_seed(3), OPERATORS["randperm"](100003, dtype=candelabra.int64))[1]),
+    "bisect": _bisect,
+    "scatter_reduce": _scatter_reduce,
+    **{name: _bags(name) for name in ("embedding_bag_forward", "embedding_bag_backward")},
+    **{name: _resampling(name) for name in ("resample", "resample_backward")},
+    **{name: _grid(name) for name in ("grid_sampler", "grid_sampler_backward")},
+    **{name: _edges(name) for name in ("pad_edges", "pad_edges_backward")},
     "fused_sgd_": _optimizer("fused_sgd_", 3, 0.1, 0.01, 0.9, 0.1, True, False, False),
     "fused_adam_": _optimizer("fused_adam_", 5, 0.1, 0.9, 0.99, 1e-8, 0.01, False, True, False, 3),
     "fused_rmsprop_": _optimizer("fused_rmsprop_", 5, 0.1, 0.9, 1e-8, 0.01, 0.9, True, False),

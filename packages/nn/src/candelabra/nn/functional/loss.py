@@ -139,7 +139,7 @@ def cross_entropy(
         else:
             weights = weight.index_select(0, target.reshape(-1).masked_fill(ignored.reshape(-1), 0))
             spread = spread.sum() / weights.masked_fill(ignored.reshape(-1), 0.0).sum()
-    return (1 - label_smoothing) * loss + (label_smoothing / classes) * spread
+    return (1 - label_smoothing) * loss + (label_smoothing / max(classes, 1)) * spread
 
 
 def _along_classes(weight: Tensor, ndim: int, axis: int) -> Tensor:
@@ -159,7 +159,7 @@ def _soft_cross_entropy(
         raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight "
                            f"tensor of shape: {list(weight.shape)}")  # fmt: skip
     if label_smoothing > 0.0:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
     losses = _log_softmax(input, axis) * target
     if weight is not None:
         losses = losses * _along_classes(weight, input.ndim, axis)

@@ -93,6 +93,14 @@ def instance_norm(
         positions *= length
     if positions == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+        if running is not None and tuple(running.shape) != (input.shape[1],):
+            raise RuntimeError(
+                f"instance_norm: {name} should contain {input.shape[1]} elements, one for each channel of the input {list(input.shape)}, "
+                f"but its shape is {list(running.shape)}"
+            )
+    # Each channel is a group of its own.
+    result = _group_norm(input, weight, bias, input.shape[1], eps)[0]
     if running_mean is not None or running_var is not None:
         with no_grad():
             flat = input.detach().flatten(2)
@@ -100,8 +108,7 @@ def instance_norm(
                 running_mean.mul_(1 - momentum).add_(flat.mean((0, 2)).to(running_mean.dtype), alpha=momentum)
             if running_var is not None:
                 running_var.mul_(1 - momentum).add_(flat.var(2).mean(0).to(running_var.dtype), alpha=momentum)
-    # Each channel is a group of its own.
-    return _group_norm(input, weight, bias, input.shape[1], eps)[0]
+    return result
 
 
 def layer_norm(
