@@ -1,7 +1,8 @@
 """Every function of candelabra.nn.functional with arguments that nobody means, in a process of its own."""
 
-import candelabra
 import pytest
+
+import candelabra
 from candelabra.nn import functional as F
 from candelabra.testing import hostile
 
