@@ -108,6 +108,22 @@ _SHAPELESS = frozenset({
 })  # fmt: skip
 
 
+def _refused(name: str) -> Any:
+    def operator(self: Any, *_: Any) -> Any:
+        raise ValueError(_attempt(self, name))
+
+    operator.__name__ = name
+    return operator
+
+
+def _attempt(tensor: Any, what: str) -> str:
+    return (
+        f"Attempted to use an uninitialized parameter in {what}. This error happens when you are using a `LazyModule` or explicitly "
+        f"manipulating `candelabra.nn.parameter.{type(tensor).__name__}` objects. When using LazyModules Call `forward` with a dummy batch "
+        "to initialize the parameters before calling candelabra functions"
+    )
+
+
 class UninitializedTensorMixin:
     """What tensors share whose shape is not known yet: they hold nothing, have a dtype and a device, and take part in no computation."""
 
@@ -123,11 +139,7 @@ class UninitializedTensorMixin:
     def __getattribute__(self, name: str) -> Any:
         # Operators are methods of Tensor: none of them means anything here.
         if not name.startswith("_") and name not in _SHAPELESS and callable(getattr(Tensor, name, None)):
-            raise ValueError(
-                f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a `LazyModule` or explicitly "
-                f"manipulating `candelabra.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call `forward` with a dummy "
-                "batch to initialize the parameters before calling candelabra functions"
-            )
+            raise ValueError(_attempt(self, name))
         return super().__getattribute__(name)
 
     @property
@@ -146,7 +158,7 @@ class UninitializedTensorMixin:
             "`module.share_memory()`."
         )
 
-    def __repr__(self) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<{type(self).__name__}>"
 
     def __reduce_ex__(self: Any, protocol: Any) -> tuple[Any, ...]:
@@ -157,7 +169,19 @@ def _rebuild_uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: An
     return cls(requires_grad, device, dtype)
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+# The interpreter looks for operators in the type, past __getattribute__.
+for _name in (
+    "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt",
+    "ge", "neg", "abs", "invert", "bool", "int", "float", "len", "getitem", "setitem",
+):  # fmt: skip
+    for _prefix in ("", "r", "i"):
+        if hasattr(Tensor, f"__{_prefix}{_name}__"):
+            setattr(UninitializedTensorMixin, f"__{_prefix}{_name}__", _refused(f"__{_prefix}{_name}__"))
+# A class that defines equality says how it is hashed: by identity, as tensors are.
+UninitializedTensorMixin.__hash__ = Tensor.__hash__  # type: ignore[assignment,method-assign]
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc,override]
     """A parameter whose shape is found with the first input of a lazy module; see `LazyModuleMixin`.
 
     Examples
@@ -182,7 +206,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return memo[id(self)]
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[override]
     """A buffer whose shape is found with the first input of a lazy module; see `LazyModuleMixin`."""
 
     cls_to_become = Tensor

@@ -32,6 +32,14 @@ class RemovableHandle:
             if table is not None:
                 table.pop(self.id, None)
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.id, tuple(reference() for reference in self._hooks)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.id, tables = state
+        # A table that is gone is replaced by one that is as empty and as short-lived.
+        self._hooks = tuple(weakref.ref(OrderedDict() if table is None else table) for table in tables)
+
     def __enter__(self) -> RemovableHandle:
         return self
 

@@ -482,7 +482,8 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(Module):
     """`LocalResponseNorm` of (N, C, H, W) inputs, with the windows at the edge divided by `size` as well.
 
-    An older spelling; the window starts ``(size - 1) // 2`` channels before its own.
+    An older spelling; the window reaches ``(size - 1) // 2`` channels to both sides. (PyTorch's forgets to take the first channel out of
+    its running sum, so that later windows hold it as well.)
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from candelabra import Tensor, no_grad
 
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 from .hooks import RemovableHandle
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXTRA_STATE = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What `load_state_dict` did not find, and what it found no place for."""
 
     __slots__ = ()
@@ -28,6 +28,10 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
         return super().__repr__()
 
     __str__ = __repr__
+
+
+#: PyTorch prints it with this name.
+IncompatibleKeys = _IncompatibleKeys
 
 
 class StateDict:
@@ -174,6 +178,8 @@ class StateDict:
                     f"received {type(given)}"
                 )
                 continue
+            if is_lazy(mine):
+                continue  # what has a shape was given to it by the hook of lazy modules
             if mine.ndim == 0 and given.ndim == 1 and given.shape[0] == 1:
                 given = given[0]  # scalars were kept as vectors of one element in old checkpoints
             if given.shape != mine.shape:

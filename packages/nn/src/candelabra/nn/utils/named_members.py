@@ -9,7 +9,7 @@ from candelabra import Tensor
 
 from ..modules.module import Module
 
-_MISSING = object()
+_MISSING: Any = object()
 
 
 def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
@@ -23,15 +23,16 @@ def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = Fa
         raise KeyError('tensor name can\'t be empty string ""')
     if tensor is not _MISSING and tensor is not None and not isinstance(tensor, Tensor):
         raise TypeError(f"{tensor} is not an instance of candelabra.Tensor")
-    for table in (module._parameters, module._buffers):
+    tables: tuple[Any, Any] = (module._parameters, module._buffers)
+    for table in tables:
         if name in table:
-            before = table[name]
+            old = table[name]
             if tensor is _MISSING:
                 del table[name]
             else:
                 table[name] = tensor
-            return before
-    before = getattr(module, name, _MISSING)
+            return old
+    before: Any = getattr(module, name, _MISSING)
     if before is _MISSING and not allow_missing:
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     if before is not _MISSING and not isinstance(before, Tensor):
@@ -76,7 +77,7 @@ class NamedMemberAccessor:
         prefix, _, name = path.rpartition(".")
         return self.get_submodule(prefix), name
 
-    def get_tensor(self, name: str) -> Tensor:
+    def get_tensor(self, name: str) -> Any:
         """Return the tensor with this path."""
         module, attribute = self._place(name)
         if not hasattr(module, attribute):

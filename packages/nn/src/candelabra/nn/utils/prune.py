@@ -184,7 +184,7 @@ class _Amount(BasePruningMethod):
     """What methods share that prune a number or a share of elements or channels."""
 
     def __init__(self, amount: Any) -> None:
-        if not isinstance(amount, numbers.Real):
+        if not isinstance(amount, int | float | numbers.Real):
             raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
         if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
             raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
@@ -194,7 +194,7 @@ class _Amount(BasePruningMethod):
         """How many of `size`."""
         if not isinstance(self.amount, numbers.Integral):
             return round(float(self.amount) * size)
-        if self.amount > size:
+        if int(self.amount) > size:
             raise ValueError(f"amount={self.amount} should be smaller than the number of parameters to prune={size}")
         return int(self.amount)
 
@@ -288,7 +288,8 @@ class LnStructured(_Structured):
 
     def _scores(self, t: Tensor) -> Tensor:
         dim = self.dim % t.ndim
-        return candelabra.norm(t, p=self.n, dim=[other for other in range(t.ndim) if other != dim])
+        others: Any = [other for other in range(t.ndim) if other != dim]
+        return candelabra.norm(t, p=self.n, dim=others)
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: Any, n: Any, dim: int,  # type: ignore[override]

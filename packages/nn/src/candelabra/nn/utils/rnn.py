@@ -10,7 +10,7 @@ from typing import Any, Self
 import candelabra
 from candelabra import Tensor
 
-_Fields = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+_Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
 
 
 class PackedSequence(_Fields):
@@ -176,22 +176,22 @@ def pack_padded_sequence(
             [3, 4, 5]]), tensor([2, 3]))
     """
     if not isinstance(lengths, Tensor):
-        lengths = candelabra.tensor([int(length) for length in lengths], dtype=candelabra.int64)
+        sizes = candelabra.tensor([int(length) for length in lengths], dtype=candelabra.int64)
     elif lengths.device.type != "cpu":
         raise RuntimeError(
             f"'lengths' argument should be a 1D CPU int64 tensor, but got 1D {lengths.device} {lengths.dtype} tensor"
         )
     else:
-        lengths = lengths.to(candelabra.int64)
+        sizes = lengths.to(candelabra.int64)
     sorted_indices = None
     if not enforce_sorted:
-        lengths, sorted_indices = lengths.sort(descending=True)
+        sizes, sorted_indices = sizes.sort(descending=True)
         sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
     if batch_first:
         input = input.transpose(0, 1)
-    numbers = lengths.tolist()
-    if input.ndim < 2 or lengths.ndim != 1 or len(numbers) != input.shape[1]:
+    numbers = sizes.tolist()
+    if input.ndim < 2 or sizes.ndim != 1 or len(numbers) != input.shape[1]:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(numbers)} (batch_size={input.shape[1] if input.ndim > 1 else 0})"
         )
@@ -208,7 +208,7 @@ def pack_padded_sequence(
         raise RuntimeError(f"Expected the longest length to be at most {input.shape[0]}, but got {numbers[0]}")
     # All entries that are there, in the order of time.
     times = candelabra.arange(numbers[0])
-    there = times.unsqueeze(1) < lengths.unsqueeze(0)
+    there = times.unsqueeze(1) < sizes.unsqueeze(0)
     batch_sizes = there.sum(1)
     flat = input[: numbers[0]].flatten(0, 1)
     data = flat.index_select(0, there.flatten().nonzero().squeeze(1).to(input.device))
@@ -289,7 +289,7 @@ def pad_sequence(
     if not rows:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}")
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     longest = max(row.shape[0] for row in rows)
     out = []
     for row in rows:
