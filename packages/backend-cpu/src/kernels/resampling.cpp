@@ -159,8 +159,6 @@ template <typename T, typename C>
 void write_row(const C* from, T* to, int64_t n) {
   if constexpr (is_half_v<T>) {
     from_float(from, to, n);
-  } else if constexpr (std::is_same_v<T, uint8_t>) {
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(from[i]), C(0), C(255)));
   } else {
     std::copy_n(from, n, to);
   }
@@ -173,11 +171,8 @@ struct Tables {
 };
 
 template <typename T>
-using compute_of = std::conditional_t<std::is_same_v<T, uint8_t>, float, compute_t<T>>;
-
-template <typename T>
-void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_of<T>>& tables) {
-  using C = compute_of<T>;
+void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>& tables) {
+  using C = compute_t<T>;
   const Layout layout = layout_of(in, out);
   const Taps<C>&depth = tables.z, &height = tables.y;
   const RowFilter<C> filter(tables.x, layout.pixel);
@@ -257,6 +252,113 @@ Tables<C> tables_of(Call& call, const cb_tensor& small, const cb_tensor& large) 
   return {table(0), table(1), table(2)};
 }
 
+// ---- bytes
+//
+// Weights are whole numbers of 15 bits, and each dimension gives bytes again, rounded and cut to their range: as image libraries
+// resample (and PyTorch), so that pictures become the same to the last bit.
+
+struct WholeTaps {
+  Taps<int32_t> taps;
+  int precision = 0;  // weights are multiples of 2^-precision
+};
+
+WholeTaps whole_taps(const Taps<double>& exact) {
+  // A pixel at the edge that stands for several has one weight.
+  Taps<double> joined;
+  joined.begin(exact.from, exact.to, exact.most());
+  double largest = 0;
+  for (int64_t i = 0; i < exact.to; ++i) {
+    for (int32_t e = exact.start[i]; e < exact.start[i + 1]; ++e) {
+      if (e > exact.start[i] && exact.index[e] == joined.index.back())
+        joined.weight.back() += exact.weight[e];
+      else
+        joined.take(exact.index[e], exact.weight[e]);
+    }
+    joined.end_row();
+  }
+  for (double weight : joined.weight) largest = std::max(largest, weight);
+  WholeTaps result;
+  while (result.precision < 22 && largest * (1 << (result.precision + 1)) + 0.5 < (1 << 15)) ++result.precision;
+  result.taps.from = joined.from;
+  result.taps.to = joined.to;
+  result.taps.start = std::move(joined.start);
+  result.taps.index = std::move(joined.index);
+  for (double weight : joined.weight) {
+    const double scaled = weight * (1 << result.precision);
+    result.taps.weight.push_back(static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5));
+  }
+  return result;
+}
+
+void write_bytes(const int32_t* sums, int precision, uint8_t* to, int64_t n) {
+  const int32_t half = precision > 0 ? 1 << (precision - 1) : 0;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t value = (sums[i] + half) >> precision;
+    to[i] = static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+  }
+}
+
+// Rows drawn to another width.
+void draw_rows(const WholeTaps& width, int64_t rows, int64_t pixel, const uint8_t* from, uint8_t* to) {
+  const RowFilter<int32_t> filter(width.taps, pixel);
+  const int64_t wide = filter.from(), row = filter.to();
+  parallel_for(rows, grain_for(filter.work()), [&](int64_t begin, int64_t end) {
+    Scratch<int32_t> values(wide), sums(row);
+    for (int64_t r = begin; r < end; ++r) {
+      std::copy_n(from + r * wide, wide, values.data());
+      filter.run(values.data(), sums.data());
+      write_bytes(sums.data(), width.precision, to + r * row, row);
+    }
+  });
+}
+
+// Weighted sums of rows of n bytes: `outer` stacks of them become stacks of another height.
+void draw_stacks(const WholeTaps& height, int64_t outer, int64_t n, const uint8_t* from, uint8_t* to) {
+  const Taps<int32_t>& taps = height.taps;
+  parallel_for(outer * taps.to, grain_for(n * std::max(taps.most(), 1)), [&](int64_t begin, int64_t end) {
+    Scratch<int32_t> sums(n);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t stack = item / taps.to, y = item % taps.to;
+      std::fill_n(sums.data(), n, 0);
+      for (int32_t e = taps.start[y]; e < taps.start[y + 1]; ++e) {
+        const uint8_t* row = from + (stack * taps.from + taps.index[e]) * n;
+        const int32_t weight = taps.weight[e];
+        int32_t* sum = sums.data();
+#pragma omp simd
+        for (int64_t x = 0; x < n; ++x) sum[x] += weight * row[x];
+      }
+      write_bytes(sums.data(), height.precision, to + item * n, n);
+    }
+  });
+}
+
+void draw_bytes(const cb_tensor& in, const cb_tensor& out, const Tables<double>& tables) {
+  const Layout layout = layout_of(in, out);
+  const Taps<double>&z = tables.z, &y = tables.y, &x = tables.x;
+  const int64_t row = x.to * layout.pixel, planes = layout.planes;
+  const uint8_t* from = data<uint8_t>(in);
+  uint8_t* target = mutable_data<uint8_t>(out);
+  const bool wider = !x.identity(), higher = !y.identity(), deeper = !z.identity();
+  if (!wider && !higher && !deeper) {
+    std::copy_n(from, out.numel, target);
+    return;
+  }
+  Scratch<uint8_t> drawn(wider && (higher || deeper) ? planes * z.from * y.from * row : 0);
+  if (wider) {
+    uint8_t* to = higher || deeper ? drawn.data() : target;
+    draw_rows(whole_taps(x), planes * z.from * y.from, layout.pixel, from, to);
+    from = to;
+  }
+  Scratch<uint8_t> stacked(higher && deeper ? planes * z.from * y.to * row : 0);
+  if (higher) {
+    uint8_t* to = deeper ? stacked.data() : target;
+    draw_stacks(whole_taps(y), planes * z.from, row, from, to);
+    from = to;
+  }
+  if (deeper) draw_stacks(whole_taps(z), planes, y.to * row, from, target);
+}
+
 // The nearest elements are moved as they are.
 void take_nearest(Call& call) {
   const cb_tensor &in = call.tensor(0), &out = call.output();
@@ -294,8 +396,8 @@ void resample(Call& call) {
   if (out.numel == 0) return;
   const Filter filter = filter_named(call.string(3));
   if (filter == Filter::nearest || filter == Filter::nearest_exact) return take_nearest(call);
-  dispatch_among(out.dtype, FloatTypes{} + Types<uint8_t>{},
-                 [&]<typename T>() { draw<T>(in, out, tables_of<compute_of<T>>(call, in, out)); });
+  if (out.dtype == CB_UINT8) return draw_bytes(in, out, tables_of<double>(call, in, out));
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { draw<T>(in, out, tables_of<compute_t<T>>(call, in, out)); });
 }
 
 void resample_backward(Call& call) {
