@@ -47,7 +47,7 @@ TEST_PACKAGES = {
     "nn": ["tensor-core", "backend-cpu", "nn"],
     "optim": ["tensor-core", "backend-cpu", "optim"],
     "multiprocessing": ["tensor-core", "multiprocessing"],
-    "utils": ["tensor-core", "multiprocessing", "utils"],
+    "utils": ["tensor-core", "backend-cpu", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "distributions"],
     "torch-compat": ["tensor-core", "torch-compat"],
 }
