@@ -15,8 +15,12 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t query_block = 64;
-constexpr int64_t key_block = 128;
+// Queries times keys whose scores are made at a time: large enough that products run at full speed, small enough that the scores
+// stay in the second cache level. Half precisions, whose products are several times faster, need larger tiles.
+template <typename T>
+struct Tile {
+  static constexpr int64_t queries = is_half_v<T> ? 256 : 64, keys = is_half_v<T> ? 512 : 256;
+};
 
 // Rows of a matrix as BLAS takes them.
 template <typename C>
@@ -54,6 +58,24 @@ void store_row(const compute_t<T>* from, T* to, int64_t n) {
     from_float(from, to, n);
   else
     std::copy_n(from, n, to);
+}
+
+// The same in half precision, for products that the processor makes of them.
+template <typename T>
+Rows<T> half_rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first, int64_t count, T* buffer) {
+  const int64_t columns = tensor.sizes[3], step = tensor.strides[3], pitch = tensor.strides[2];
+  const T* from = data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * pitch;
+  if (step == 1 && pitch >= std::max<int64_t>(columns, 1) && pitch <= largest_leading_dimension()) return {from, pitch};
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j < columns; ++j) buffer[i * columns + j] = from[i * pitch + j * step];
+  return {buffer, std::max<int64_t>(columns, 1)};
+}
+
+// c = op(a) @ op(b) in float32; false where the processor cannot.
+template <typename T>
+bool half_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Rows<T> a, Rows<T> b, float* c,
+                  int64_t pitch) {
+  return half_gemm({dtype_v<T>, transpose_a, transpose_b, m, n, k, a.data, a.pitch, b.data, b.pitch, nullptr, c, pitch, true});
 }
 
 // A product so small that calling a library costs more than computing it.
@@ -105,7 +127,7 @@ class Mask {
       const int64_t* strides = tensor_->strides;
       const int64_t start = n * strides[0] + h * strides[1] + q0 * strides[2] + k0 * strides[3], step = strides[3];
       for (int64_t i = 0; i < queries; ++i) {
-        C* row = scores + i * key_block;
+        C* row = scores + i * Tile<T>::keys;
         if (tensor_->dtype == CB_BOOL) {
           const uint8_t* seen = data<uint8_t>(*tensor_) + start + i * strides[2];
           for (int64_t j = 0; j < keys; ++j) row[j] = seen[j * step] ? row[j] : none;
@@ -117,7 +139,7 @@ class Mask {
     }
     if (causal_)
       for (int64_t i = 0; i < queries; ++i)
-        for (int64_t j = std::max<int64_t>(q0 + i + 1 - k0, 0); j < keys; ++j) scores[i * key_block + j] = none;
+        for (int64_t j = std::max<int64_t>(q0 + i + 1 - k0, 0); j < keys; ++j) scores[i * Tile<T>::keys + j] = none;
   }
 
  private:
@@ -153,6 +175,7 @@ C weigh_row(C* row, int64_t keys, C& largest, C& sum) {
 template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
+  constexpr int64_t query_block = Tile<T>::queries, key_block = Tile<T>::keys;
   const cb_tensor &query = call.tensor(0), &key = call.tensor(1), &value = call.tensor(2);
   const cb_tensor &out = call.output(0), &logarithms = call.output(1);
   const Mask<T> mask(call.optional_tensor(3), call.boolean(4));
@@ -161,27 +184,57 @@ void forward(Call& call) {
   const int64_t keys = key.sizes[2], columns = value.sizes[3], share = key.sizes[1] ? heads / key.sizes[1] : 1;
   const int64_t blocks = (queries + query_block - 1) / query_block;
   const int64_t tasks = query.sizes[0] * heads * blocks;
+  // Making a product of half precisions ready costs as much as millions of multiplications.
+  constexpr int64_t worthwhile = int64_t{1} << 24;
+  const bool large = is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
   parallel_for(tasks, grain_for(query_block * keys * (width + columns) / 8), [&](int64_t begin, int64_t end) {
     Scratch<C> scores(query_block * key_block), sums(query_block * std::max<int64_t>(columns, 1));
     Scratch<C> queries_packed(query_block * width), keys_packed(key_block * width), values_packed(key_block * columns);
+    Scratch<T> weights(large ? query_block * key_block : 0);
+    Scratch<T> half_queries(large ? query_block * width : 0), half_keys(large ? key_block * std::max(width, columns) : 0);
+    Scratch<C> part(large ? query_block * columns : 0);
     C largest[query_block], total[query_block];
+    bool native = large;
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / blocks / heads, h = task / blocks % heads, q0 = task % blocks * query_block;
       const int64_t count = std::min(query_block, queries - q0);
-      const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
       std::fill_n(largest, count, -std::numeric_limits<C>::infinity());
       std::fill_n(total, count, C(0));
       std::fill_n(sums.data(), count * columns, C(0));
       const int64_t last = mask.last_key(q0 + count, keys);
       for (int64_t k0 = 0; k0 < last; k0 += key_block) {
         const int64_t seen = std::min(key_block, last - k0);
-        const Rows<C> k = rows_of<T>(key, n, h / share, k0, seen, keys_packed.data());
-        product<C>(false, true, count, seen, width, scale, q, k, 0, scores.data(), key_block);
+        if constexpr (is_half_v<T>) {
+          if (native) {
+            const Rows<T> q = half_rows_of<T>(query, n, h, q0, count, half_queries.data());
+            const Rows<T> k = half_rows_of<T>(key, n, h / share, k0, seen, half_keys.data());
+            native = half_product<T>(false, true, count, seen, width, q, k, scores.data(), key_block);
+            if (native)
+              for (int64_t i = 0; i < count; ++i)
+                for (int64_t j = 0; j < seen; ++j) scores[i * key_block + j] *= scale;
+          }
+        }
+        if (!native) {
+          const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
+          const Rows<C> k = rows_of<T>(key, n, h / share, k0, seen, keys_packed.data());
+          product<C>(false, true, count, seen, width, scale, q, k, 0, scores.data(), key_block);
+        }
         mask.apply(scores.data(), n, h, q0, count, k0, seen);
         for (int64_t i = 0; i < count; ++i) {
           const C factor = weigh_row(scores.data() + i * key_block, seen, largest[i], total[i]);
           if (factor != 1)
             for (int64_t j = 0; j < columns; ++j) sums[i * columns + j] *= factor;
+        }
+        if constexpr (is_half_v<T>) {
+          if (native) {
+            for (int64_t i = 0; i < count; ++i) from_float(scores.data() + i * key_block, weights.data() + i * key_block, seen);
+            const Rows<T> v = half_rows_of<T>(value, n, h / share, k0, seen, half_keys.data());
+            native = half_product<T>(false, false, count, columns, seen, {weights.data(), key_block}, v, part.data(), columns);
+            if (native) {
+              for (int64_t j = 0; j < count * columns; ++j) sums[j] += part[j];
+              continue;
+            }
+          }
         }
         const Rows<C> v = rows_of<T>(value, n, h / share, k0, seen, values_packed.data());
         product<C>(false, false, count, columns, seen, 1, {scores.data(), key_block}, v, 1, sums.data(), columns);
@@ -205,6 +258,7 @@ void forward(Call& call) {
 template <typename T>
 void backward(Call& call) {
   using C = compute_t<T>;
+  constexpr int64_t query_block = Tile<T>::queries, key_block = Tile<T>::keys;
   const cb_tensor &grad = call.tensor(0), &query = call.tensor(1), &key = call.tensor(2), &value = call.tensor(3);
   const cb_tensor &result = call.tensor(5), &logarithms = call.tensor(6);
   const Mask<T> mask(call.optional_tensor(4), call.boolean(7));

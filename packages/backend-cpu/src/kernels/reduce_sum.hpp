@@ -24,29 +24,32 @@ struct Twofold {
   }
 };
 
+// Reads in order, as the processor fetches ahead; 32 sums at once, so that none waits for another.
 template <typename Acc, typename T>
 [[gnu::always_inline]] inline Acc sum_of(const T* values, int64_t n) {
-  Acc a{}, b{}, c{}, d{};
-  int64_t quarter = n / 4;
-  const T *second = values + quarter, *third = second + quarter, *fourth = third + quarter;
-  if (quarter >= 8) {
-#pragma omp simd reduction(+ : a, b, c, d)
-    for (int64_t i = 0; i < quarter; ++i) {
-      a += static_cast<Acc>(values[i]);
-      b += static_cast<Acc>(second[i]);
-      c += static_cast<Acc>(third[i]);
-      d += static_cast<Acc>(fourth[i]);
+  constexpr int64_t lanes = 32;
+  Acc sum{};
+  int64_t i = 0;
+  if (n >= 2 * lanes) {
+    alignas(64) Acc sums[lanes] = {};
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<Acc, double>) {
+      __m256d parts[lanes / 4];
+      for (auto& part : parts) part = _mm256_setzero_pd();
+      for (; i + lanes <= n; i += lanes)
+        for (int64_t k = 0; k < lanes / 4; ++k)
+          parts[k] = _mm256_add_pd(parts[k], _mm256_cvtps_pd(_mm_loadu_ps(values + i + 4 * k)));
+      for (int64_t k = 0; k < lanes / 4; ++k) _mm256_store_pd(sums + 4 * k, parts[k]);
+    } else {
+      for (; i + lanes <= n; i += lanes)
+#pragma omp simd
+        for (int64_t k = 0; k < lanes; ++k) sums[k] += static_cast<Acc>(values[i + k]);
     }
-  } else {
-    for (int64_t i = 0; i < quarter; ++i) {
-      a += static_cast<Acc>(values[i]);
-      b += static_cast<Acc>(second[i]);
-      c += static_cast<Acc>(third[i]);
-      d += static_cast<Acc>(fourth[i]);
-    }
+    for (int64_t half = lanes / 2; half > 0; half /= 2)
+      for (int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
+    sum = sums[0];
   }
-  for (int64_t i = 4 * quarter; i < n; ++i) a += static_cast<Acc>(values[i]);
-  return (a + b) + (c + d);
+  for (; i < n; ++i) sum += static_cast<Acc>(values[i]);
+  return sum;
 }
 
 template <typename T>
