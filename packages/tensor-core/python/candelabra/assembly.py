@@ -27,7 +27,16 @@ DTYPE_NAMES = {
 FUNCTIONS_IN_PLACE = ("clamp", "gcd", "index_put", "lcm", "nan_to_num", "round", "xlogy")
 #: The same, of methods that are made of operators.
 METHODS_AS_FUNCTIONS = (
-    "addmv_", "clamp_max_", "clamp_min_", "deg2rad_", "is_signed", "ldexp_", "logit_", "rad2deg_", "resize_as_", "sinc_",
+    "addmv_",
+    "clamp_max_",
+    "clamp_min_",
+    "deg2rad_",
+    "is_signed",
+    "ldexp_",
+    "logit_",
+    "rad2deg_",
+    "resize_as_",
+    "sinc_",
 )
 
 #: Subpackages that other distributions bring.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .broadcasting import broadcast_tensors
 from .registration import function
 
 TYPE_CHECKING = False
@@ -66,7 +67,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype}")
     if count.dtype is not prob.dtype:
         raise RuntimeError(f"binomial(): Found dtype {prob.dtype} but expected {count.dtype}: count and prob must be of one dtype")
-    n, p = OPERATORS["broadcast_tensors"]([count.detach(), prob.detach()]) if count.shape != prob.shape else (count, prob)
+    n, p = broadcast_tensors(count, prob)
     shape = n.shape
     n, p = n.detach().to(_C.float64).reshape(-1), p.detach().to(_C.float64).reshape(-1)
     drawn = _where((n != n) | (p != p), float("nan"), _where(p >= 1, OPERATORS["clamp"](n, min=0), 0.0))

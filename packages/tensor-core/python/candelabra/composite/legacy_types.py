@@ -89,11 +89,12 @@ def dtype_and_device(kind: Any) -> tuple[dtype | None, str]:
     if isinstance(kind, TensorType):
         return kind.dtype, kind.device_type
     if isinstance(kind, str):
-        package, *place, name = kind.split(".")
-        if package in ("candelabra", "torch") and len(place) <= 1:
+        package, _, rest = kind.partition(".")
+        place, _, name = rest.rpartition(".")
+        if package in ("candelabra", "torch") and "." not in place:
             for of, short in TYPE_NAMES.items():
                 if name == f"{short}Tensor":
-                    return of, place[0] if place else "cpu"
+                    return of, place or "cpu"
     return None, "cpu"
 
 

@@ -263,3 +263,22 @@ def volatile(self: Tensor) -> bool:
     """False, with a warning: it was removed; ``candelabra.no_grad()`` is what took its place."""
     _C.warn("volatile was removed (Variable.volatile is always False); use candelabra.no_grad()")
     return False
+
+
+# ---- functions of candelabra.nn that PyTorch has as methods
+
+
+@function(package=False)
+def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
+    """Compute ``candelabra.nn.functional.hardshrink`` of this tensor: 0 where the absolute value is at most `lambd`."""
+    from candelabra.nn import functional
+
+    return functional.hardshrink(self, lambd)
+
+
+@function(package=False)
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    """Compute ``candelabra.nn.functional.prelu`` of this tensor: `weight` times itself where it is negative."""
+    from candelabra.nn import functional
+
+    return functional.prelu(self, weight)
