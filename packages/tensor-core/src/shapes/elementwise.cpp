@@ -13,6 +13,15 @@ int category(Dtype dtype) {
   return is_floating(dtype) ? CB_SCALAR_FLOAT : CB_SCALAR_INT;
 }
 
+// Beside half precisions, which are computed in single precision, a number of these operators keeps that precision, too: x * 0.1 is
+// rounded once, as PyTorch's is.
+Dtype number_dtype(const Call& call, Dtype compute) {
+  if (compute != Dtype::Float16 && compute != Dtype::BFloat16) [[likely]]
+    return compute;
+  const std::string_view name = base_name(call);
+  return name == "add" || name == "sub" || name == "mul" || name == "div" || name == "lerp" ? Dtype::Float32 : compute;
+}
+
 // The common cases of two operands, which need neither promotion nor broadcasting: two row-major tensors of one shape and dtype,
 // or one and a number of no higher category. Returns the tensor whose sizes and dtype the result has, else null.
 TensorObject* quick_pair(Call& call) {
@@ -24,15 +33,14 @@ TensorObject* quick_pair(Call& call) {
   const int number = a.is_tensor() ? 1 : 0;
   TensorObject* tensor = a.is_tensor() ? a.tensor : b.is_tensor() ? b.tensor : nullptr;
   if (!tensor || !tensor->contiguous || category(tensor->dtype) < call[number].scalar.kind) return nullptr;
-  call.convert(number, tensor->dtype);
+  call.convert(number, number_dtype(call, tensor->dtype));
   call.broadcast(number, tensor->sizes);
   return tensor;
 }
 
 // Converts the two operands to one dtype, broadcasts them, and adds an output of the dtype `result`.
 void pair(Call& call, Dtype compute, Dtype result) {
-  call.convert(0, compute);
-  call.convert(1, compute);
+  for (int i : {0, 1}) call.convert(i, call[i].is_tensor() ? compute : number_dtype(call, compute));
   combine(call, {0, 1}, result);
 }
 
@@ -302,7 +310,7 @@ void ternary_float(Call& call) {
     }
   }
   if (is_integral(dtype)) not_implemented(call, dtype);
-  for (int i : {0, 1, 2}) call.convert(i, dtype);
+  for (int i : {0, 1, 2}) call.convert(i, call[i].is_tensor() ? dtype : number_dtype(call, dtype));
   combine(call, {0, 1, 2}, dtype);
 }
 

@@ -419,10 +419,10 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.sinc(candelabra.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """
-    scaled = input * math.pi
+    scaled = wide(input) * math.pi  # of numbers beside zeros of the sine half precisions would leave little
     zero = scaled == 0
     safe = OPERATORS["masked_fill"](scaled, zero, 1.0)
-    result = OPERATORS["masked_fill"](OPERATORS["sin"](safe) / safe, zero, 1.0)
+    result = narrow_to(OPERATORS["masked_fill"](OPERATORS["sin"](safe) / safe, zero, 1.0), input.dtype)
     return result if out is None else _C.give_to_out("sinc", out, result)
 
 
