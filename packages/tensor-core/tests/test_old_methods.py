@@ -22,7 +22,7 @@ def test_resize_keeps_the_elements():
     with pytest.warns(UserWarning, match="non-inplace resize_as is deprecated"):
         assert x.t().resize_as(candelabra.ones(6)).tolist() == [0, 3, 1, 4, 2, 5]
     with (
-        pytest.warns(UserWarning),
+        pytest.warns(UserWarning, match="non-inplace"),
         pytest.raises(RuntimeError, match=r"requested resize to 7 \(7 elements.*size of 2x3 \(6 elements"),
     ):
         x.resize(7)

@@ -71,4 +71,4 @@ def test_missing_names_say_why(name):
 
 def test_other_names_have_no_reason():
     with pytest.raises(AttributeError, match="has no attribute 'no_such_thing'$"):
-        candelabra.no_such_thing  # noqa: B018
+        candelabra.no_such_thing

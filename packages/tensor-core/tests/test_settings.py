@@ -145,7 +145,7 @@ def _count_warnings(always):
         warnings.resetwarnings()
         candelabra.set_warn_always(always)
         for _ in range(3):
-            x.T  # noqa: B018
+            x.T
     return len(seen)
 
 
@@ -194,9 +194,9 @@ def test_fork_rng_may_be_left_out_and_ends_with_an_error():
         assert candelabra.equal(candelabra.rand(2), first)
     assert candelabra.equal(candelabra.rand(2), second)
     candelabra.manual_seed(3)
-    with pytest.raises(KeyError), candelabra.random.fork_rng():
-        candelabra.rand(2)
-        raise KeyError
+    drawn = [lambda: candelabra.rand(2), lambda: candelabra.rand(-1)]
+    with pytest.raises(RuntimeError, match="negative"), candelabra.random.fork_rng():
+        [draw() for draw in drawn]
     assert candelabra.equal(candelabra.rand(2), first)
 
 
@@ -208,7 +208,7 @@ def test_the_module_random_has_pytorchs_names():
     candelabra.random.set_rng_state(state)
     assert candelabra.equal(candelabra.rand(3), drawn)
     with pytest.raises(AttributeError, match="no attribute 'shuffle'"):
-        candelabra.random.shuffle  # noqa: B018
+        candelabra.random.shuffle
 
 
 def test_settings_are_seen_by_other_threads():
