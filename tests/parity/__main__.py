@@ -24,7 +24,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python tests/parity", description=__doc__)
     parser.add_argument("--only", default=".*", help="a regular expression that whole operator names must match")
     parser.add_argument(
-        "--dtype", action="append", help="only this dtype (float64, float32, bfloat16, complex64, int64, bool); repeatable"
+        "--dtype", action="append", help="this dtype, any of PyTorch's, instead of the six of the table; repeatable"
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--timeout", type=float, default=120, help="seconds an entry may take before its process is ended")
@@ -47,7 +47,7 @@ def work(options: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)
     candelabra.set_num_threads(1)
-    dtypes = tuple(dtype for dtype in DTYPES if not options.dtype or str(dtype).removeprefix("torch.") in options.dtype)
+    dtypes = tuple(getattr(torch, name) for name in options.dtype) if options.dtype else DTYPES
     for line in sys.stdin:
         entry = op_db[int(line)]
         try:

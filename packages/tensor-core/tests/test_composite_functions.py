@@ -426,3 +426,25 @@ def test_default_device_as_a_context():
     with c.device("cpu"):
         assert c.zeros(1).device == c.device("cpu")
     assert c.get_default_device() == c.device("cpu")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_small_integers_in_functions_made_of_operators(dtype: str) -> None:
+    kind = getattr(c, dtype)
+    ones = c.ones(2, 300, dtype=kind)
+    # Sums of whole numbers are int64, but where the operator that they are part of has a dtype of its own.
+    assert c.einsum("ij->i", ones).tolist() == [300, 300]
+    assert c.einsum("ij,k->k", ones, ones[0]).dtype is c.int64
+    assert c.einsum("ij,j->i", ones, ones[0]).dtype is kind
+    assert c.tensordot(ones[:, :1], c.ones(2, 3, 3, dtype=kind), dims=([0, 1], [0, 1])).dtype is kind
+    matrices = c.ones(2, 3, 3, dtype=kind)
+    assert c.addbmm(matrices[0], matrices, matrices).tolist() == [[7] * 3] * 3
+    assert c.addbmm(matrices[0], matrices, matrices).dtype is kind
+    assert [p.tolist() for p in c.unravel_index(c.tensor([7], dtype=kind), (4, 1000))] == [[0], [7]]
+    assert c.unravel_index(c.tensor(7, dtype=kind), (4, 5))[0].dtype is c.int64
+    assert c.nansum(ones, out=c.empty(0, dtype=c.int64)).item() == 600
+    assert c.trapezoid(c.tensor([1, 3, 4], dtype=kind)).item() == 5.5
+    # Counted before they are cut down to whole numbers, in all but int64.
+    assert c.arange(0, 1, 0.25, dtype=kind).tolist() == [0, 0, 0, 0]
+    assert c.arange(1.0, 5.1, 2.0, dtype=kind).tolist() == [1, 3, 5]
+    assert c.arange(1.0, 5.1, 2.0, dtype=c.int64).tolist() == [1, 3]

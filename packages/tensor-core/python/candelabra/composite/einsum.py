@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .registration import function
@@ -221,9 +222,11 @@ _plan = lru_cache(maxsize=512)(_Plan)
 def _product(a: Tensor, labels_a: Labels, b: Tensor, labels_b: Labels, needed: Labels) -> tuple[Tensor, Labels]:
     plan = _plan(labels_a, labels_b, needed)
     if plan.gone_a:
-        a = _sum(a, plan.gone_a, dtype=a.dtype)
+        a = _sum(a, plan.gone_a)
     if plan.gone_b:
-        b = _sum(b, plan.gone_b, dtype=b.dtype)
+        b = _sum(b, plan.gone_b)
+    if a.dtype is not b.dtype:  # sums of whole numbers are int64
+        a, b = a.to(_C.int64), b.to(_C.int64)
     if plan.order_a is not None:
         a = _permute(a, plan.order_a)
     if plan.order_b is not None:
@@ -253,6 +256,6 @@ def _finished(t: Tensor, labels: Labels, output: Labels) -> Tensor:
         return t
     gone = [d for d, x in enumerate(labels) if x not in output]
     if gone:
-        t = _sum(t, gone, dtype=t.dtype)
+        t = _sum(t, gone)
         labels = tuple([x for x in labels if x in output])
     return t if labels == output else _permute(t, [labels.index(x) for x in output])

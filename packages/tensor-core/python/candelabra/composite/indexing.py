@@ -523,10 +523,11 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     total = 1
     for n in sizes:
         total *= n
-    if indices.numel() and bool(all_values((indices < 0) | (indices >= total)).any()):
+    whole = indices.to(_C.int64)
+    if indices.numel() and bool(all_values((whole < 0) | (whole >= total)).any()):
         raise ValueError(f"unravel_index(): an index is out of bounds for shape {list(sizes)}")
     positions = []
-    left = indices
+    left = whole
     for n in reversed(sizes):
         positions.append(OPERATORS["remainder"](left, n))
         left = OPERATORS["div"](left, n, rounding_mode="floor")

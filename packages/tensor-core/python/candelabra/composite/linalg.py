@@ -246,9 +246,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     wider_a = [d for d, e in zip(dims_a, dims_b) if a.shape[d] != b.shape[e] and b.shape[e] == 1]
     wider_b = [e for d, e in zip(dims_a, dims_b) if a.shape[d] != b.shape[e] and a.shape[d] == 1]
     if wider_a:
-        a = OPERATORS["sum"](a, wider_a, True)
+        a = OPERATORS["sum"](a, wider_a, True, dtype=a.dtype)
     if wider_b:
-        b = OPERATORS["sum"](b, wider_b, True)
+        b = OPERATORS["sum"](b, wider_b, True, dtype=b.dtype)
     free_a = [d for d in range(a.ndim) if d not in dims_a]
     free_b = [d for d in range(b.ndim) if d not in dims_b]
     rows, columns, common = 1, 1, 1
@@ -329,7 +329,8 @@ def addbmm(
     >>> candelabra.addbmm(candelabra.zeros(1, 1), candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1))
     tensor([[6.]])
     """
-    result = _weighted(OPERATORS["sum"](_bmm(batch1, batch2), 0), input, beta, alpha)
+    products = _bmm(batch1, batch2)
+    result = _weighted(OPERATORS["sum"](products, 0, dtype=products.dtype), input, beta, alpha)
     return result if out is None else _C.give_to_out("addbmm", out, result)
 
 

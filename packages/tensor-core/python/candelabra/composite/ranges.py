@@ -75,12 +75,26 @@ def arange(
         whole = all(isinstance(x, int) or hasattr(x, "__index__") for x in (start, end, step))
         dtype = _C.int64 if whole else _C.get_default_dtype()
     given = step
-    start, end, step = _whole(dtype if out is None else out.dtype, start, end, step)
+    kind = dtype if out is None else out.dtype
+    count = _counted(kind, start, end, step)
+    start, end, step = _whole(kind, start, end, step)
+    if count is not None:
+        made = _arange(0, count, 1, dtype=kind, device=device if out is None else out.device).mul_(step).add_(start)
+        return finish(made, requires_grad) if out is None else _C.give_to_out("arange", out, made)
     if step == 0 and given != 0:
         raise ValueError(f"arange(): step must be nonzero, but {given} is 0 as a whole number")
     if out is not None:
         return _arange(start, end, step, dtype=out.dtype, device=out.device, out=out)
     return finish(_arange(start, end, step, dtype=dtype, device=device), requires_grad)
+
+
+def _counted(dtype: Any, start: Any, end: Any, step: Any) -> int | None:
+    """How many numbers there are, where PyTorch counts before it cuts them down to whole ones: in all integer dtypes but int64."""
+    if dtype is _C.int64 or dtype.is_floating_point or dtype.is_complex:
+        return None
+    if not any(isinstance(number, float) for number in (start, end, step)) or not all(map(math.isfinite, (start, end, step))):
+        return None
+    return math.ceil((end - start) / step) if step != 0 and (end - start) / step >= 0 else None
 
 
 def _whole(dtype: Any, *numbers: Any) -> tuple[Any, ...]:

@@ -197,7 +197,7 @@ def nansum(
     """
     if input.dtype.is_complex:
         raise RuntimeError("nansum does not support complex inputs; sum the real and the imaginary parts instead")
-    if out is not None and not out.dtype.is_floating_point:
+    if out is not None and input.dtype.is_floating_point and not out.dtype.is_floating_point:
         raise NotImplementedError(f'"nansum_cpu" not implemented for {out.dtype}')
     clean = OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0)
     return _sum(clean, dim, keepdim, dtype=dtype) if out is None else _sum(clean, dim, keepdim, dtype=dtype, out=out)

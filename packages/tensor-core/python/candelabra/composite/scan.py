@@ -156,13 +156,14 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
     axis = wrap_dim(dim, y.ndim)
     length = y.shape[axis]
     after, before = (OPERATORS["narrow"](y, axis, start, length - 1) for start in (1, 0))
-    heights = (after + before) * 0.5
+    heights = after + before
     if x is None:
-        return OPERATORS["sum"](heights, axis) * dx
+        return OPERATORS["sum"](heights, axis) * (dx * 0.5)
     widths = diff(x, dim=axis if x.ndim == y.ndim else -1)
     if x.ndim == 1 and y.ndim > 1:
         widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
-    return OPERATORS["sum"](heights * widths, axis)
+    # Halved at the end, so that whole numbers stay whole in between, as in PyTorch.
+    return OPERATORS["sum"](heights * widths, axis) * 0.5
 
 
 @function(method=False)
@@ -177,10 +178,10 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0,
     """
     axis = wrap_dim(dim, y.ndim)
     after, before = (OPERATORS["narrow"](y, axis, start, y.shape[axis] - 1) for start in (1, 0))
-    heights = (after + before) * 0.5
+    heights = after + before
     if x is None:
-        return OPERATORS["cumsum"](heights, axis) * dx
+        return OPERATORS["cumsum"](heights * (dx * 0.5), axis)
     widths = diff(x, dim=axis if x.ndim == y.ndim else -1)
     if x.ndim == 1 and y.ndim > 1:
         widths = widths.view([-1] + [1] * (y.ndim - 1 - axis))
-    return OPERATORS["cumsum"](heights * widths, axis)
+    return OPERATORS["cumsum"](heights * widths, axis) * 0.5
