@@ -132,3 +132,13 @@ def test_in_place_results_are_truths():
         for pair in zip(foreign((3, 4)), (part.flip(1) for part in foreign((3, 4)))):
             results.append(change(*pair).tolist())
         assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [False, True])
+def test_scatter_reduce(reduce, include_self):
+    results = []
+    for x in foreign((12,)):
+        index = candelabra.tensor([0, 0, 1, 2, 3, 5, 5, 5, 5, 6, 7, 11])
+        results.append(x.scatter_reduce(0, index, x.flip(0), reduce, include_self=include_self).tolist())
+    assert results[0] == results[1]

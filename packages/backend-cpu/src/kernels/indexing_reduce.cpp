@@ -61,7 +61,7 @@ struct Dense {
 template <typename C, typename T>
 void combine(Reduction reduction, const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim) {
   const auto with = [&](auto f) {
-    scatter_lines<C, T>(out, index, source, dim, [f](C& to, const T& value) { to = f(to, static_cast<C>(load(&value))); });
+    scatter_lines<C, T>(out, index, source, dim, [f](C& to, const T& value) { to = f(load(&to), static_cast<C>(load(&value))); });
   };
   constexpr bool truth = std::is_same_v<C, bool>;
   switch (reduction) {
