@@ -1,0 +1,89 @@
+"""The Dirichlet distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Size, Tensor
+
+from . import constraints
+from .exp_family import ExponentialFamily
+from .gamma_draws import log_gamma_draw
+
+
+class Dirichlet(ExponentialFamily):
+    """The Dirichlet distribution, of rows of K numbers that sum up to 1.
+
+    Parameters
+    ----------
+    concentration : Tensor
+        (..., K) positive.
+
+    Notes
+    -----
+    A draw is a row of gamma variables divided by their sum; gradients go back through it as through `Gamma`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.distributions import Dirichlet
+    >>> Dirichlet(candelabra.tensor([1.0, 3.0])).mean
+    tensor([0.2500, 0.7500])
+    """
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+    _mean_carrier_measure = 0
+    _expandable = {"concentration": 1}
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        return candelabra.softmax(log_gamma_draw(self.concentration.expand(self._extended_shape(sample_shape))), -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        a = self.concentration
+        return candelabra.xlogy(a - 1.0, value).sum(-1) + candelabra.lgamma(a.sum(-1)) - candelabra.lgamma(a).sum(-1)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.concentration.sum(-1, True)
+
+    @property
+    def mode(self) -> Tensor:
+        above = (self.concentration - 1).clamp(min=0.0)
+        inside = above / above.sum(-1, True)
+        # Where all are below 1 the density has its poles in the corners.
+        places = candelabra.arange(self.concentration.shape[-1], device=self.concentration.device)
+        corner = (self.concentration.argmax(-1, keepdim=True) == places).to(inside.dtype)
+        return candelabra.where((self.concentration < 1).all(-1, keepdim=True), corner, inside)
+
+    @property
+    def variance(self) -> Tensor:
+        total = self.concentration.sum(-1, True)
+        return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
+
+    def entropy(self) -> Tensor:
+        a = self.concentration
+        count, total = a.shape[-1], a.sum(-1)
+        return (
+            candelabra.lgamma(a).sum(-1)
+            - candelabra.lgamma(total)
+            - (count - total) * candelabra.digamma(total)
+            - ((a - 1.0) * candelabra.digamma(a)).sum(-1)
+        )
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (self.concentration,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return x.lgamma().sum(-1) - candelabra.lgamma(x.sum(-1))

@@ -1,0 +1,258 @@
+"""`Distribution`, what every distribution is: two shapes, checked parameters, draws and densities."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import candelabra
+from candelabra import Size, Tensor, no_grad
+
+from . import constraints
+from .utils import is_lazy
+
+
+class Distribution:
+    """Base of all distributions.
+
+    Parameters
+    ----------
+    batch_shape
+        How many distributions this is: draws from different places of it have parameters of their own.
+    event_shape
+        The shape of one draw from one of them.
+    validate_args
+        Whether parameters and values are checked; the default is that of `set_default_validate_args`.
+
+    Raises
+    ------
+    ValueError
+        When a parameter breaks its constraint.
+    """
+
+    has_rsample: bool = False
+    has_enumerate_support: bool = False
+    _validate_args: bool = __debug__
+    #: Attributes that an expanded copy has expanded, with the number of dimensions on the right that stay.
+    _expandable: ClassVar[dict[str, int]]
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Say whether distributions made from now on check their parameters and values.
+
+        Examples
+        --------
+        >>> from candelabra.distributions import Distribution
+        >>> Distribution.set_default_validate_args(True)
+        """
+        if value not in [True, False]:
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape: Any = Size(), event_shape: Any = Size(), validate_args: bool | None = None) -> None:
+        self._batch_shape = Size(batch_shape)
+        self._event_shape = Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+        super().__init__()
+
+    def _check_parameters(self) -> None:
+        try:
+            arg_constraints = self.arg_constraints
+        except NotImplementedError:
+            arg_constraints = {}
+            warnings.warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the distribution with "
+                "`validate_args=False` to turn off validation."
+            )
+        for name, constraint in arg_constraints.items():
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in self.__dict__ and is_lazy(type(self), name):
+                continue  # computed from what is checked
+            value = getattr(self, name)
+            if not bool(constraint.check(value).all()):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to satisfy "
+                    f"the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    # ---- shapes
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the batch of distributions."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one draw."""
+        return self._event_shape
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """Return a distribution of this kind whose batch has a larger shape; no memory is copied.
+
+        Examples
+        --------
+        >>> import candelabra
+        >>> from candelabra.distributions import Normal
+        >>> Normal(0.0, 1.0).expand((2, 3)).batch_shape
+        candelabra.Size([2, 3])
+        """
+        owner = next((base for base in type(self).__mro__ if "_expandable" in base.__dict__), None)
+        if owner is None:
+            raise NotImplementedError(f"{type(self).__name__} defines no expand()")
+        new = self._get_checked_instance(owner, _instance)
+        batch_shape = Size(batch_shape)
+        for name, dims in owner._expandable.items():
+            value = self.__dict__.get(name)
+            if isinstance(value, Tensor):
+                new.__dict__[name] = value.expand(batch_shape + value.shape[value.ndim - dims :])
+        self._expand_rest(new, batch_shape)
+        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def _expand_rest(self, new: Any, batch_shape: Size) -> None:
+        """Give an expanded copy what is no tensor of parameters."""
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a custom "
+                ".expand() method."
+            )
+        return type(self).__new__(type(self)) if _instance is None else _instance
+
+    def _extended_shape(self, sample_shape: Any = Size()) -> Size:
+        """The shape of draws: `sample_shape`, then the batch, then the event."""
+        return Size(sample_shape) + self._batch_shape + self._event_shape
+
+    # ---- what it is
+
+    @property
+    def arg_constraints(self) -> dict[str, Any]:
+        """The constraint of each parameter."""
+        raise NotImplementedError(f"{type(self).__name__} defines no arg_constraints")
+
+    @property
+    def support(self) -> Any:
+        """The constraint of what is drawn."""
+        raise NotImplementedError(f"{type(self).__name__} defines no support")
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError(f"{type(self).__name__} defines no mean")
+
+    @property
+    def mode(self) -> Tensor:
+        """Where the density is largest."""
+        raise NotImplementedError(f"{self.__class__} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise NotImplementedError(f"{type(self).__name__} defines no variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        """The root of the variance."""
+        return self.variance.sqrt()
+
+    # ---- draws
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        """Draw; gradients stop here.
+
+        Examples
+        --------
+        >>> import candelabra
+        >>> from candelabra.distributions import Normal
+        >>> Normal(candelabra.zeros(3), 1.0).sample((2,)).shape
+        candelabra.Size([2, 3])
+        """
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        """Draw so that gradients go back to the parameters."""
+        raise NotImplementedError(f"{type(self).__name__} has no reparameterized draws: has_rsample is False")
+
+    def sample_n(self, n: int) -> Tensor:
+        """Draw `n` times; deprecated, use ``sample((n,))``."""
+        warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
+        return self.sample(Size((n,)))
+
+    # ---- densities
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the density, or of the probability, at `value`."""
+        raise NotImplementedError(f"{type(self).__name__} defines no log_prob()")
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of up to `value`."""
+        raise NotImplementedError(f"{type(self).__name__} defines no cdf()")
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The value up to which there is this probability."""
+        raise NotImplementedError(f"{type(self).__name__} defines no icdf()")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Return all values of a discrete distribution along the first dimension."""
+        raise NotImplementedError(f"{type(self).__name__} defines no enumerate_support()")
+
+    def entropy(self) -> Tensor:
+        """The entropy in nats."""
+        raise NotImplementedError(f"{type(self).__name__} defines no entropy()")
+
+    def perplexity(self) -> Tensor:
+        """The exponential of the entropy."""
+        return candelabra.exp(self.entropy())
+
+    def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raise ValueError when `value` is no tensor, has another shape or is outside of the support."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        event_start = value.ndim - len(self._event_shape)
+        if tuple(value.shape[max(event_start, 0) :]) != tuple(self._event_shape):
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {tuple(value.shape)} vs {tuple(self._event_shape)}."
+            )
+        expected = self._batch_shape + self._event_shape
+        for given, wanted in zip(reversed(value.shape), reversed(expected), strict=False):
+            if given != 1 and wanted != 1 and given != wanted:
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {tuple(value.shape)} vs {tuple(expected)}."
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution with "
+                "`validate_args=False` to turn off validation."
+            )
+            return
+        if not bool(support.check(value).all()):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r}) of "
+                f"the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        names = [name for name in self.arg_constraints if name in self.__dict__]
+        parts = [
+            f"{name}: {value if value.numel() == 1 else value.size()}"
+            for name in names
+            if isinstance(value := self.__dict__[name], Tensor)
+        ]
+        return type(self).__name__ + "(" + ", ".join(parts) + ")"
+
+
+__all__ = ["Distribution"]

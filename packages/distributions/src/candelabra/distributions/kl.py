@@ -1,0 +1,119 @@
+"""Kullback–Leibler divergences: the table of pairs, and the look-up."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from candelabra import Tensor
+
+from .distribution import Distribution
+
+#: Functions by pairs of kinds of distributions.
+_KL_REGISTRY: dict[tuple[type, type], Callable[..., Any]] = {}
+#: What was found for pairs that were looked up.
+_KL_MEMOIZE: dict[tuple[type, type], Callable[..., Any] | None] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function of two distributions for a pair of kinds, as a decorator.
+
+    The function of the most special pair of base classes is taken; where that is not one pair but two, a warning says so.
+
+    Parameters
+    ----------
+    type_p, type_q : type
+        Kinds of distributions.
+
+    Raises
+    ------
+    TypeError
+        When one is no kind of distribution.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.distributions import Normal, kl_divergence, register_kl
+    >>> class Own(Normal):
+    ...     pass
+    >>> @register_kl(Own, Own)
+    ... def kl_own_own(p, q):
+    ...     return candelabra.tensor(42.0)
+    >>> kl_divergence(Own(0.0, 1.0), Own(0.0, 1.0))
+    tensor(42.)
+    """
+    if not isinstance(type_p, type) or not issubclass(type_p, Distribution):
+        raise TypeError(f"Expected type_p to be a Distribution subclass but got {type_p}")
+    if not isinstance(type_q, type) or not issubclass(type_q, Distribution):
+        raise TypeError(f"Expected type_q to be a Distribution subclass but got {type_q}")
+
+    def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
+        _KL_REGISTRY[type_p, type_q] = function
+        _KL_MEMOIZE.clear()
+        return function
+
+    return decorator
+
+
+def _closer(one: tuple[type, type], two: tuple[type, type], which: int) -> bool:
+    """Whether pair `one` is at least as special as pair `two`, the kind number `which` compared first."""
+    first, second = (one[which], two[which]), (one[1 - which], two[1 - which])
+    return issubclass(*second) if first[0] is first[1] else issubclass(*first)
+
+
+def _look_up(type_p: type, type_q: type) -> Callable[..., Any] | None:
+    matches = [pair for pair in _KL_REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
+    if not matches:
+        return None
+    best = []
+    for which in (0, 1):
+        found = matches[0]
+        for pair in matches[1:]:
+            if _closer(pair, found, which):
+                found = pair
+        best.append(_KL_REGISTRY[found])
+        if which == 0:
+            left = found
+        else:
+            right = found
+    if best[0] is not best[1]:
+        warnings.warn(
+            f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({left[0].__name__}, {right[1].__name__})",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return best[0]
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """The divergence ``KL(p | q)``: the mean under p of ``log p - log q``, one for each of the batch.
+
+    Parameters
+    ----------
+    p, q : Distribution
+
+    Raises
+    ------
+    NotImplementedError
+        When there is no function for the two kinds.
+
+    Examples
+    --------
+    >>> from candelabra.distributions import Normal, kl_divergence
+    >>> kl_divergence(Normal(1.0, 1.0), Normal(0.0, 1.0))
+    tensor(0.5000)
+    """
+    pair = (type(p), type(q))
+    if pair not in _KL_MEMOIZE:
+        _KL_MEMOIZE[pair] = _look_up(*pair)
+    function = _KL_MEMOIZE[pair]
+    if function is None:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"
+        )
+    result: Tensor = function(p, q)
+    return result
+
+
+__all__ = ["kl_divergence", "register_kl"]

@@ -1,0 +1,104 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Size, Tensor, no_grad
+
+from . import constraints
+from .bernoulli import either
+from .distribution import Distribution
+from .gamma import Gamma
+from .utils import broadcast_all, lazy_property, log_sigmoid, logits_to_probs, probs_to_logits
+
+
+class NegativeBinomial(Distribution):
+    """The number of successes before `total_count` failures.
+
+    Parameters
+    ----------
+    total_count : Tensor or float
+        The number of failures to stop at; need not be whole.
+    probs : Tensor or float
+        The probability of success, below 1.
+    logits : Tensor or float
+        Its log odds; one of the two is given.
+
+    Examples
+    --------
+    >>> from candelabra.distributions import NegativeBinomial
+    >>> NegativeBinomial(3, 0.5).mean
+    tensor(3.)
+    """
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+    _expandable = {"total_count": 0, "probs": 0, "logits": 0}
+
+    def __init__(
+        self,
+        total_count: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if either(probs, logits):
+            self.total_count, self.probs = broadcast_all(total_count, probs)
+        else:
+            self.total_count, self.logits = broadcast_all(total_count, logits)
+        self.total_count = self.total_count.type_as(self._param)
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * candelabra.exp(self.logits)
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / candelabra.sigmoid(-self.logits)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Log odds of success."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability of success."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return self._param.size()
+
+    @lazy_property
+    def _gamma(self) -> Gamma:
+        # The count is Poisson with a rate that is a gamma variable.
+        return Gamma(concentration=self.total_count, rate=candelabra.exp(-self.logits), validate_args=False)
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        with no_grad():
+            return candelabra.poisson(self._gamma.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        weights = n * log_sigmoid(-self.logits) + value * log_sigmoid(self.logits)
+        ways = candelabra.lgamma(n + value) - candelabra.lgamma(1.0 + value) - candelabra.lgamma(n)
+        return weights + ways.masked_fill(n + value == 0.0, 0.0)

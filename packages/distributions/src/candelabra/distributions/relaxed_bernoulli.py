@@ -1,0 +1,143 @@
+"""The Bernoulli distribution relaxed to numbers between 0 and 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import candelabra
+from candelabra import Size, Tensor
+
+from . import constraints
+from .bernoulli import either
+from .distribution import Distribution
+from .transformed_distribution import TransformedDistribution
+from .transforms import SigmoidTransform
+from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, open_uniform, probs_to_logits
+
+
+class LogitRelaxedBernoulli(Distribution):
+    """The log odds of a relaxed Bernoulli variable: a logistic variable around the logits, over the temperature.
+
+    Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016; Jang, Gu and Poole, "Categorical reparameterization with
+    Gumbel-softmax", 2016.
+
+    Parameters
+    ----------
+    temperature : Tensor or float
+        The lower, the nearer to 0 and 1.
+    probs : Tensor or float
+        The probability of 1.
+    logits : Tensor or float
+        Its log odds; one of the two is given.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
+    >>> LogitRelaxedBernoulli(1.0, 0.5).log_prob(candelabra.tensor(0.0))
+    tensor(-1.3863)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    _expandable = {"probs": 0, "logits": 0}
+
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.temperature = temperature
+        if either(probs, logits):
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    def _expand_rest(self, new: Any, batch_shape: Size) -> None:
+        new.temperature = self.temperature
+
+    @property
+    def _param(self) -> Tensor:
+        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Log odds of 1."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probability of 1."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return self._param.size()
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        u = clamp_probs(open_uniform(shape, probs.dtype, probs.device))
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        difference = logits - value.mul(self.temperature)
+        temperature = candelabra.as_tensor(self.temperature, dtype=logits.dtype, device=logits.device)
+        return temperature.log() + difference - 2 * difference.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """The Bernoulli distribution relaxed to numbers between 0 and 1, so that draws are differentiable.
+
+    Parameters
+    ----------
+    temperature : Tensor or float
+        The lower, the nearer to 0 and 1.
+    probs : Tensor or float
+        The probability of 1.
+    logits : Tensor or float
+        Its log odds; one of the two is given.
+
+    Examples
+    --------
+    >>> from candelabra.distributions import RelaxedBernoulli
+    >>> bool(0 < RelaxedBernoulli(1.0, 0.5).sample() < 1)
+    True
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+    base_dist: LogitRelaxedBernoulli
+    _expandable: dict[str, int] = {}
+
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """Log odds of 1."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probability of 1."""
+        return self.base_dist.probs

@@ -1,0 +1,142 @@
+"""The categorical distribution relaxed to rows that sum up to 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import candelabra
+from candelabra import Size, Tensor
+
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+from .transformed_distribution import TransformedDistribution
+from .transforms import ExpTransform
+from .utils import broadcast_all, clamp_probs, open_uniform
+
+
+class ExpRelaxedCategorical(Distribution):
+    """The logarithms of a relaxed one-hot row: Gumbel draws added to the logits, over the temperature, normalized.
+
+    Sources: Maddison, Mnih and Teh, "The Concrete distribution", 2016, appendix C.3; Jang, Gu and Poole, 2016.
+
+    Parameters
+    ----------
+    temperature : Tensor or float
+        The lower, the nearer to one-hot.
+    probs : Tensor
+        (..., K) weights of the classes.
+    logits : Tensor
+        Their logarithms, up to a constant; one of the two is given.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.distributions.relaxed_categorical import ExpRelaxedCategorical
+    >>> ExpRelaxedCategorical(1.0, candelabra.ones(3)).event_shape
+    candelabra.Size([3])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.real_vector
+    has_rsample = True
+    _expandable: dict[str, int] = {}
+
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._categorical = Categorical(probs, logits)
+        self.temperature = temperature
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
+
+    def _expand_rest(self, new: Any, batch_shape: Size) -> None:
+        new.temperature = self.temperature
+        new._categorical = self._categorical.expand(batch_shape)
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return self._categorical.param_shape
+
+    @property
+    def logits(self) -> Tensor:
+        """Logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        u = clamp_probs(open_uniform(shape, self.logits.dtype, self.logits.device))
+        scores = (self.logits - (-u.log()).log()) / self.temperature
+        return scores - scores.logsumexp(-1, keepdim=True)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        count = self._event_shape[0]
+        logits, value = broadcast_all(self.logits, value)
+        temperature = candelabra.as_tensor(self.temperature, dtype=logits.dtype, device=logits.device)
+        score = logits - value.mul(temperature)
+        score = (score - score.logsumexp(-1, keepdim=True)).sum(-1)
+        return score + (math.lgamma(count) + (count - 1) * temperature.log())
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """The one-hot categorical distribution relaxed to rows of positive numbers that sum up to 1: draws are differentiable.
+
+    Parameters
+    ----------
+    temperature : Tensor or float
+        The lower, the nearer to one-hot.
+    probs : Tensor
+        (..., K) weights of the classes.
+    logits : Tensor
+        Their logarithms, up to a constant; one of the two is given.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.distributions import RelaxedOneHotCategorical
+    >>> row = RelaxedOneHotCategorical(0.5, candelabra.ones(3)).sample()
+    >>> bool(abs(row.sum() - 1) < 1e-5)
+    True
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    base_dist: ExpRelaxedCategorical
+    _expandable: dict[str, int] = {}
+
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """Logarithms of the probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs
