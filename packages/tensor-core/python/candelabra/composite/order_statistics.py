@@ -60,6 +60,10 @@ def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type
 
 def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -> Any:
     def median_function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
+        if dim is not None and not isinstance(dim, int):
+            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+        if dim is not None:
+            _one_dimension(input, dim, name)
         if input.dtype is _C.bool and (input.numel() or dim is not None):
             raise NotImplementedError(f'"{name}" not implemented for candelabra.bool; convert with .to(candelabra.uint8)')
         if dim is None:

@@ -163,6 +163,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
         raise TypeError(f"aminmax(): argument 'dim' must be int, not {type(dim).__name__}")
     if input.numel() == 0 and dim is None:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    _check_dims(dim, input.ndim)
     dims = () if dim is None else dim
     low, high = OPERATORS["amin"](input, dims, keepdim), OPERATORS["amax"](input, dims, keepdim)
     if out is not None:
@@ -171,6 +172,12 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
 
 
 # ---- sums and moments
+
+
+def _check_dims(dim: Any, ndim: int) -> None:
+    """Refuse dimensions that are not there, before anything else is refused."""
+    for one in () if dim is None else (dim,) if isinstance(dim, int) else dim:
+        wrap_dim(one, ndim)
 
 
 @function()
@@ -195,6 +202,7 @@ def nansum(
     >>> candelabra.nansum(candelabra.tensor([1.0, float("nan")]))
     tensor(1.)
     """
+    _check_dims(dim, input.ndim)
     if input.dtype.is_complex:
         raise RuntimeError("nansum does not support complex inputs; sum the real and the imaginary parts instead")
     if out is not None and input.dtype.is_floating_point and not out.dtype.is_floating_point:
@@ -219,6 +227,7 @@ def nanmean(
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}; convert with .to(candelabra.float32)"
         )
+    _check_dims(dim, input.ndim)
     if input.dtype.is_complex:
         raise RuntimeError("nanmean does not support complex inputs; average the real and the imaginary parts instead")
     missing = OPERATORS["isnan"](input)
