@@ -27,7 +27,7 @@ bool seen_by_interposer(const TensorObject* tensor) {
 }
 
 bool by_operators(TensorObject* tensor) {
-  return (grad_mode.enabled && requires_grad(tensor)) || seen_by_interposer(tensor);
+  return (grad_mode.enabled && requires_grad(tensor)) || interposer();
 }
 
 // ---- the view that the basic parts make

@@ -46,7 +46,7 @@ SUBPACKAGES = {
     "torch": "candelabra-torch-compat",
 }  # fmt: skip
 #: Modules of this distribution that are imported when they are asked for.
-LAZY_MODULES = ("cpu", "fft", "random", "special", "signal", "serialization", "testing", "types")
+LAZY_MODULES = ("cpu", "fft", "func", "random", "special", "signal", "serialization", "testing", "types")
 LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization", "vmap": "func"}
 #: Functions of candelabra.nn.functional that PyTorch has in the package as well.
 NN_FUNCTIONS = frozenset({

@@ -19,15 +19,15 @@ from .node import Node
 __version__ = "0.1.0"
 
 __all__ = [
-    "Function", "GradcheckError", "Node", "backward", "checkpoint", "derivatives", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
+    "Function", "GradcheckError", "Node", "backward", "checkpoint", "derivatives", "detect_anomaly", "enable_grad", "forward_ad", "func", "functional", "grad", "gradcheck",
     "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
-    "is_inference_mode_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+    "is_inference_mode_enabled", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     """Import what few programs need when it is asked for."""
-    if name in ("checkpoint", "functional"):
+    if name in ("checkpoint", "forward_ad", "func", "functional", "profiler"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

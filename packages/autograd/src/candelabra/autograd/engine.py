@@ -17,10 +17,12 @@ from candelabra import _C, Tensor
 from . import hooks as tape_hooks
 from .anomaly import check_gradients, is_anomaly_enabled, report_failure
 from .fitting import fit, like
-from .node import Edge, Node
+from .node import AccumulateGrad, Edge, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .graph import GradientEdge
 
 # References that a gradient has inside take_gradient when nobody outside of the engine holds it: the caller's variable, the
 # parameter, and getrefcount's own argument.
@@ -345,32 +347,53 @@ def _is_dense(tensor: Tensor) -> bool:
 
 
 def walk_back(
-    roots: Sequence[tuple[Tensor, Tensor]],
+    roots: Sequence[tuple[Edge, Tensor]],
     retain_graph: bool,
     create_graph: bool,
-    inputs: Sequence[Tensor] | None = None,
+    inputs: Sequence[Any] | None = None,
 ) -> list[Tensor | None] | None:
-    """Walk back from `roots`, pairs of a tensor and its gradient.
+    """Walk back from `roots`, pairs of an edge and the gradient that arrives there.
 
     Returns
     -------
     list of Tensor, or None
-        The gradients of `inputs`; without them leaves have been given their gradients.
+        The gradients of `inputs` (tensors or gradient edges); without them leaves have been given their gradients.
     """
     walk = Walk(not retain_graph, create_graph)
     if inputs is None:
-        for tensor, grad in roots:
-            walk.add(tensor._edge, grad)
-        del tensor, grad, roots
+        for edge, grad in roots:
+            walk.add(edge, grad)
+        del edge, grad, roots
         walk.run()
         return None
-    keys = [id(tensor) if tensor.grad_fn is None else (tensor.grad_fn._sequence, tensor.output_nr) for tensor in inputs]
+    keys = [_key_of(edge_of(one)) for one in inputs]
     walk.captures = dict.fromkeys(keys)
-    walk.find_needed([tensor._edge for tensor, _ in roots], {key[0] for key in keys if isinstance(key, tuple)})
-    for tensor, grad in roots:
-        walk.add(tensor._edge, grad)
+    walk.find_needed([edge for edge, _ in roots], {key[0] for key in keys if isinstance(key, tuple)})
+    for edge, grad in roots:
+        walk.add(edge, grad)
     walk.run()
     return [walk.captures[key] for key in keys]
+
+
+def edge_of(place: Any) -> Edge:
+    """Give the edge that a tensor or a :class:`~.graph.GradientEdge` means."""
+    if isinstance(place, Tensor):
+        return place._edge
+    node, number = place
+    if isinstance(node, AccumulateGrad):
+        return node.variable
+    return node if number == 0 else (node, number)
+
+
+def _key_of(edge: Edge) -> Any:
+    """Say under which name a gradient that arrives at an edge is caught."""
+    if isinstance(edge, Tensor):
+        return id(edge)
+    return (edge[0]._sequence, edge[1]) if edge.__class__ is tuple else (edge._sequence, 0)
+
+
+def _is_gradient_edge(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "output_nr")
 
 
 def first_gradient(number: int, tensor: Tensor, grad: Any, batched: bool = False) -> Tensor:
@@ -398,30 +421,35 @@ def first_gradient(number: int, tensor: Tensor, grad: Any, batched: bool = False
 
 
 def _sequence(values: Any) -> tuple[Any, ...]:
-    return (values,) if isinstance(values, Tensor) or values is None else tuple(values)
+    return (values,) if isinstance(values, Tensor) or values is None or _is_gradient_edge(values) else tuple(values)
 
 
-def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...]) -> list[tuple[Tensor, Tensor]]:
+def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...]) -> list[tuple[Edge, Tensor]]:
     if len(tensors) != len(gradients):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
     pairs = []
     for number, (tensor, grad) in enumerate(zip(tensors, gradients, strict=True)):
+        if _is_gradient_edge(tensor):
+            if grad is None:
+                raise RuntimeError(f"grad_outputs[{number}] has to be given: a gradient edge has no sizes that ones could be made of")
+            pairs.append((edge_of(tensor), grad))
+            continue
         if not isinstance(tensor, Tensor):
             raise TypeError(f"element {number} of tensors has to be a Tensor, but got {type(tensor).__name__}")
         if grad is not None or tensor.requires_grad:
-            pairs.append((tensor, first_gradient(number, tensor, grad)))
+            pairs.append((tensor._edge, first_gradient(number, tensor, grad)))
         if not tensor.requires_grad:
             raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
     return pairs
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Any = None,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
     """Compute the sum of gradients of `tensors` with respect to the leaves they were made from, and add it to their ``grad``.
 
@@ -472,17 +500,30 @@ def backward(
     if targets is None:
         walk_back(roots, retain, create_graph)
         return
-    for target in targets:
-        if not target.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    _check_targets(targets)
     computed = walk_back(roots, retain, create_graph, targets)
     assert computed is not None
-    for target, grad in zip(targets, computed, strict=True):
+    for target, grad in zip(map(_target_of, targets), computed, strict=True):
         if grad is not None:
             take_gradient(target, grad, create_graph, 0)
             of_leaf = target._hooks
             if of_leaf is not None and target.grad_fn is None:
                 _accumulated(target, of_leaf)
+
+
+def _check_targets(targets: tuple[Any, ...]) -> None:
+    for target in targets:
+        if isinstance(target, Tensor) and not target.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+
+
+def _target_of(target: Any) -> Tensor:
+    """Give the tensor that a gradient is added to."""
+    if isinstance(target, Tensor):
+        return target
+    if isinstance(target.node, AccumulateGrad):
+        return target.node.variable
+    raise RuntimeError("backward(inputs=...): a gradient edge has to be that of a leaf, for only a tensor has a grad to add to")
 
 
 def _accumulated(leaf: Tensor, of_leaf: Any) -> None:
@@ -493,8 +534,8 @@ def _accumulated(leaf: Tensor, of_leaf: Any) -> None:
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -508,9 +549,9 @@ def grad(
     Parameters
     ----------
     outputs
-        What is differentiated.
+        What is differentiated: tensors, or places on the tape.
     inputs
-        Tensors, leaves or not, that `outputs` were made from.
+        Tensors (or places on the tape), leaves or not, that `outputs` were made from.
     grad_outputs
         One gradient for each of `outputs`; None stands for ones where an output has one element.
     retain_graph
@@ -522,7 +563,8 @@ def grad(
     allow_unused
         Whether inputs that `outputs` do not depend on get None instead of an error; as `materialize_grads` by default.
     is_grads_batched
-        Whether `grad_outputs` have one more dimension in front; the walk is done once for each entry of it.
+        Whether `grad_outputs` have one more dimension in front: the walk is done for all its entries at once, by
+        :func:`candelabra.vmap`.
     materialize_grads
         Whether such inputs get zeros.
 
@@ -554,16 +596,14 @@ def grad(
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     for number, target in enumerate(targets):
-        if not isinstance(target, Tensor):
+        if not isinstance(target, Tensor) and not _is_gradient_edge(target):
             raise TypeError(f"element {number} of inputs has to be a Tensor, but got {type(target).__name__}")
     gradients = (None,) * len(roots) if grad_outputs is None else _sequence(grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return _batched(roots, targets, gradients, retain, create_graph, allow_unused, materialize_grads)
     pairs = _roots(roots, gradients)
-    for target in targets:
-        if not target.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    _check_targets(targets)
     computed = walk_back(pairs, retain, create_graph, targets)
     assert computed is not None
     for number, part in enumerate(computed):
@@ -574,6 +614,8 @@ def grad(
                     "Tensors appears to not have been used in the graph). Set allow_unused=True if this is the desired behavior."
                 )
             if materialize_grads:
+                if not isinstance(targets[number], Tensor):
+                    raise RuntimeError("materialize_grads cannot be used with a GradientEdge input, whose sizes are not known")
                 computed[number] = candelabra.zeros_like(targets[number].detach())
     return tuple(computed)
 
@@ -582,7 +624,7 @@ def _batched(
     roots: tuple[Any, ...], targets: tuple[Any, ...], gradients: tuple[Any, ...], retain: bool, create_graph: bool, allow_unused: bool,
     materialize: bool,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Do what :func:`grad` does for each entry of the first dimension of `gradients`, and stack the results."""
+    """Do what :func:`grad` does for all entries of the first dimension of `gradients` at once, by vmap."""
     size = None
     for number, (root, batch) in enumerate(zip(roots, gradients, strict=True)):
         if batch is None:
@@ -598,14 +640,21 @@ def _batched(
         size = batch.shape[0]
     if size is None:
         raise RuntimeError("is_grads_batched=True needs grad_outputs")
-    rows = [
-        grad(
-            roots, targets, tuple(None if batch is None else batch[row] for batch in gradients), retain or row + 1 < size, create_graph,
-            True, allow_unused, False, materialize,
-        )
-        for row in range(size)
-    ]  # fmt: skip
-    return tuple(None if column[0] is None else candelabra.stack(column) for column in zip(*rows, strict=True))
+    from .func.batching import vmap
+
+    places = [number for number, batch in enumerate(gradients) if batch is not None]
+    used: list[bool] = []
+
+    def one(*vectors: Tensor) -> tuple[Tensor, ...]:
+        given = list(gradients)
+        for place, vector in zip(places, vectors, strict=True):
+            given[place] = vector
+        made = grad(roots, targets, given, retain, create_graph, True, allow_unused, False, materialize)
+        used[:] = [part is not None for part in made]
+        return tuple(part for part in made if part is not None)
+
+    columns = iter(vmap(one)(*(gradients[place] for place in places)))
+    return tuple(next(columns) if part else None for part in used)
 
 
 def backward_of_tensor(

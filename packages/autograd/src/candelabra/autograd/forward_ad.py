@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import candelabra
-
 from .transforms import levels
-from .transforms.dual_level import DualLevel, DualTensor, forward_enabled, is_forward_enabled
+from .transforms.dual_level import DualLevel, forward_enabled, is_forward_enabled
 
 if TYPE_CHECKING:
     from candelabra import Tensor
@@ -56,7 +54,7 @@ def enter_dual_level() -> int:
     """
     if _state.entered is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    level = DualLevel()
+    level = DualLevel(lifting=False)
     context = levels.entered(level)
     context.__enter__()
     _state.entered = _Entered(level, context)
@@ -170,10 +168,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     ...     forward_ad.unpack_dual(candelabra.ones(1)).tangent is None
     True
     """
-    if _state.entered is None or not _state.entered.level.owns(tensor):
+    if _state.entered is None:
         return UnpackedDualTensor(tensor, None)
     own = _state.entered.level
-    assert isinstance(tensor, DualTensor)
     return UnpackedDualTensor(own.unwrap(tensor), own.tangent_of(tensor))
 
 
@@ -182,5 +179,3 @@ def _is_fwd_grad_enabled() -> bool:
 
 
 _set_fwd_grad_enabled = forward_enabled
-
-del candelabra

@@ -10,7 +10,7 @@ from candelabra import Tensor
 
 from .anomaly import annotate, is_anomaly_enabled
 from .fitting import fit, like
-from .graph import history_of, pack, reconnected, unpack
+from .graph import history_of, pack, reconnected, transformation_depth, unpack
 from .inplace import rebase
 from .node import FREED, MultiNode, next_sequence, own_result, raise_modified
 
@@ -25,7 +25,7 @@ class FunctionNode(MultiNode):
     """
 
     __slots__ = (
-        "__dict__", "_layout", "_outputs", "_outputs_like", "dirty", "materialize_grads", "needs_input_grad", "non_differentiable", "to_save",
+        "__dict__", "_layout", "_outputs", "_outputs_like", "dirty", "for_forward", "materialize_grads", "needs_input_grad", "non_differentiable", "to_save",
     )  # fmt: skip
 
     _function: type[Function]
@@ -35,6 +35,7 @@ class FunctionNode(MultiNode):
     _outputs: int
     needs_input_grad: tuple[bool, ...]
     to_save: tuple[Any, ...]
+    for_forward: tuple[Tensor | None, ...] | None
     dirty: tuple[Tensor, ...]
     non_differentiable: tuple[Tensor, ...]
 
@@ -42,6 +43,7 @@ class FunctionNode(MultiNode):
         self._hooks = None
         self._saved = ()
         self.to_save = self.dirty = self.non_differentiable = ()
+        self.for_forward = None
         self.materialize_grads = True
         self._outputs = 1
         self._edges = ()
@@ -58,10 +60,18 @@ class FunctionNode(MultiNode):
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Accepted for compatibility; forward-mode differentiation does not exist here."""
+        """Keep tensors for ``jvp``; they come back as :attr:`saved_tensors` there."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(f"save_for_forward expected all arguments to be tensors or None, but got {type(tensor).__name__}")
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx. Got "
+                    f"{type(tensor).__name__}"
+                )
+        self.for_forward = tensors
+
+    def restore(self, tensors: Any) -> None:
+        """Have :attr:`saved_tensors` give these tensors."""
+        self._saved = tuple(("input", tensor, None if tensor is None else tensor._version) for tensor in tensors)
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs were changed in place; they have to be among the results."""
@@ -183,7 +193,7 @@ class Function(metaclass=_Meta):
     """
 
     _backward_cls: type[FunctionNode]
-    #: Whether ``backward`` may be differentiated; cleared by :func:`once_differentiable`.
+    #: Whether ``vmap`` may be made of the other methods, each of them within a vmap of its own.
     generate_vmap_rule = False
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -213,9 +223,31 @@ class Function(metaclass=_Meta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Forward-mode differentiation does not exist here."""
+        """Compute the tangents of the results from those of the inputs; to be overridden for forward-mode differentiation."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> Any:
+        """Compute the results of a batch; to be overridden for :func:`candelabra.vmap`.
+
+        Parameters
+        ----------
+        info
+            Has ``batch_size`` and ``randomness``.
+        in_dims
+            Where the batch is in each argument, None where it has none.
+        arguments
+            The arguments of ``forward``, with batches.
+
+        Returns
+        -------
+        tuple
+            The results, and where the batch is in each.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
         )
 
     @classmethod
@@ -242,12 +274,21 @@ def _backward_of(function: type[Function]) -> Callable[..., Any]:
 
 
 def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    if transformation_depth():
+        from .transforms.custom import apply_within, level_of
+
+        level = level_of(arguments)
+        if level is not None:
+            return apply_within(function, arguments, keywords, level)
+    return run_forward(function, arguments, keywords, keep=False)[0]
+
+
+def run_forward(
+    function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any], keep: bool = True
+) -> tuple[Any, FunctionNode]:
+    """Apply a function, and give what it returns and its context; with `keep`, :attr:`saved_tensors` of that is ready for ``jvp``."""
     node = function._backward_cls()
-    node.needs_input_grad = tuple(isinstance(argument, Tensor) and argument.requires_grad for argument in arguments)
-    recording = candelabra.is_grad_enabled() and any(node.needs_input_grad)
-    if recording:
-        node._layout = tuple(like(argument) if isinstance(argument, Tensor) else None for argument in arguments)
-        node._edges = tuple(argument._edge for argument in arguments if isinstance(argument, Tensor))
+    recording = _prepare(node, arguments)
     before = candelabra._C.set_grad_enabled(False)
     try:
         if function.setup_context is Function.setup_context:
@@ -259,12 +300,52 @@ def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
         candelabra._C.set_grad_enabled(before)
     several = isinstance(output, (tuple, list))
     results = list(output) if several else [output]
-    for position, result in enumerate(results):
+    for result in results:
         if not isinstance(result, Tensor) and result is not None and not several:
             raise TypeError(
                 f"{function.__name__}.forward: expected Tensor or tuple of Tensor (got {type(result).__name__}) for return value"
             )
-        results[position] = result
+    for_jvp = (node.to_save if node.for_forward is None else node.for_forward) if keep else ()
+    _finish(node, arguments, results, recording)
+    if keep:
+        context = node
+        if recording:
+            # The node on the tape keeps what backward needs; jvp gets a context with the same attributes.
+            context = function._backward_cls()
+            context.__dict__.update(node.__dict__)
+            context.needs_input_grad, context.materialize_grads = node.needs_input_grad, node.materialize_grads
+        context.restore(for_jvp)
+        node = context
+    return (
+        type(output)(results) if several and not hasattr(output, "_fields") else (type(output)(*results) if several else results[0])
+    ), node
+
+
+def record_application(function: type[Function], arguments: tuple[Any, ...], results: list[Any], several: bool) -> list[Any]:
+    """Put a function on the tape whose results have been computed already."""
+    node = function._backward_cls()
+    recording = _prepare(node, arguments)
+    before = candelabra._C.set_grad_enabled(False)
+    try:
+        function.setup_context(node, arguments, tuple(results) if several else results[0])
+    finally:
+        candelabra._C.set_grad_enabled(before)
+    _finish(node, arguments, results, recording)
+    return results
+
+
+def _prepare(node: FunctionNode, arguments: tuple[Any, ...]) -> bool:
+    """Note what the arguments are, and tell whether the function is to be recorded."""
+    node.needs_input_grad = tuple(isinstance(argument, Tensor) and argument.requires_grad for argument in arguments)
+    recording = candelabra.is_grad_enabled() and any(node.needs_input_grad)
+    if recording:
+        node._layout = tuple(like(argument) if isinstance(argument, Tensor) else None for argument in arguments)
+        node._edges = tuple(argument._edge for argument in arguments if isinstance(argument, Tensor))
+    return recording
+
+
+def _finish(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any], recording: bool) -> None:
+    """Check what was marked, and put the function on the tape; `results` may be changed to other tensors on the same memory."""
     for changed in node.dirty:
         if not any(changed is result for result in results):
             raise RuntimeError(
@@ -275,10 +356,7 @@ def _apply(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
         _record(node, arguments, results)
     else:
         # A tensor that is handed through is another tensor outside, as it is with recording.
-        results = [_handed_through(result, arguments, node) for result in results]
-    return (
-        type(output)(results) if several and not hasattr(output, "_fields") else (type(output)(*results) if several else results[0])
-    )
+        results[:] = [_handed_through(result, arguments, node) for result in results]
 
 
 def _handed_through(result: Any, arguments: tuple[Any, ...], node: FunctionNode) -> Any:

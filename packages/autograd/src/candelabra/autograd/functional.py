@@ -178,9 +178,10 @@ def jacobian(
     func, inputs, create_graph, strict
         As in :func:`vjp`.
     vectorize
-        Accepted for compatibility; rows are computed one after the other.
+        Whether all rows (or columns) are computed at once, by :func:`candelabra.vmap`.
     strategy
-        Has to be ``"reverse-mode"``.
+        ``"reverse-mode"``: row by row; ``"forward-mode"``, with `vectorize`: column by column, which is faster where there are more outputs
+        than inputs.
 
     Returns
     -------
@@ -190,8 +191,12 @@ def jacobian(
 
     Raises
     ------
-    NotImplementedError
+    ValueError
         For another strategy.
+    NotImplementedError
+        In forward mode, where `vectorize` is not set or `create_graph` is.
+    RuntimeError
+        Where both `strict` and `vectorize` are set.
 
     Examples
     --------
@@ -200,16 +205,17 @@ def jacobian(
     tensor([[2., 0.],
             [0., 4.]])
     """
-    if strategy != "reverse-mode":
-        raise NotImplementedError(
-            f"jacobian: the strategy {strategy!r} needs forward-mode differentiation, which does not exist here"
-        )
+    _check_strategy("jacobian", strategy, create_graph, strict, vectorize)
+    if strategy == "forward-mode":
+        several, given = _tuple(inputs, "inputs", "jacobian")
+        return _forward_jacobian(func, tuple(value.detach() for value in given), several)
     with candelabra.enable_grad():
         several, given = _tuple(inputs, "inputs", "jacobian")
         given = _prepared(given, create_graph)
         several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "jacobian")
         _check_depends(outputs, strict)
-        blocks = [_jacobian_of(output, given, create_graph, strict) for output in outputs]
+        rows = _rows_at_once if vectorize else _jacobian_of
+        blocks = [rows(output, given, create_graph, strict) for output in outputs]
     made = tuple(_finished(block, create_graph, several) for block in blocks)
     return made if several_outputs else made[0]
 
@@ -226,6 +232,50 @@ def _jacobian_of(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool,
         candelabra.stack(column).reshape((*output.shape, *value.shape))
         for column, value in zip(zip(*rows, strict=True), inputs, strict=True)
     )
+
+
+def _rows_at_once(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
+    """Compute all rows in one batched walk."""
+    count = output.numel()
+    if not count or not output.requires_grad:
+        return tuple(value.new_zeros((*output.shape, *value.shape)) for value in inputs)
+    basis = candelabra.eye(count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
+    made = grad(output, inputs, basis, retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True)
+    return tuple(
+        value.new_zeros((*output.shape, *value.shape)) if part is None else part.reshape((*output.shape, *value.shape))
+        for part, value in zip(made, inputs, strict=True)
+    )
+
+
+def _forward_jacobian(func: Callable[..., Any], inputs: tuple[Tensor, ...], several: bool) -> Any:
+    from .func.forward import jacfwd
+
+    made = jacfwd(func, argnums=tuple(range(len(inputs))))(*inputs)
+    if several:
+        return made
+    nested = bool(made) and isinstance(made[0], tuple)
+    return tuple(row[0] for row in made) if nested else made[0]
+
+
+def _check_strategy(function: str, strategy: str, create_graph: bool, strict: bool, vectorize: bool) -> None:
+    name = "strategy" if function == "jacobian" else "outer_jacobian_strategy"
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise ValueError(f'{function}: expected {name} to be either "forward-mode" or "reverse-mode", but got {strategy!r}')
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                f"candelabra.autograd.functional.{function}: `create_graph=True` and `{name}=\"forward-mode\"` are not supported together "
+                f"(yet). Please either set `create_graph=False` or `{name}=\"reverse-mode\"`."
+            )
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`."
+            )
+    if strict and vectorize:
+        raise RuntimeError(
+            f"candelabra.autograd.functional.{function}: `strict=True` and `vectorized=True` are not supported together. Please either set "
+            "`strict=False` or `vectorize=False`."
+        )
 
 
 def _scalar(func: Callable[..., Any], function: str) -> Callable[..., Tensor]:
@@ -259,7 +309,7 @@ def hessian(
     func, inputs, create_graph, strict, vectorize
         As in :func:`jacobian`.
     outer_jacobian_strategy
-        Has to be ``"reverse-mode"``.
+        The `strategy` of the Jacobian of the gradient.
 
     Returns
     -------
@@ -280,6 +330,15 @@ def hessian(
     """
     several = not isinstance(inputs, Tensor)
     checked = _scalar(func, "hessian")
+    _check_strategy("hessian", outer_jacobian_strategy, create_graph, strict, vectorize)
+    if outer_jacobian_strategy == "forward-mode":
+        from .func.reverse import jacrev
+
+        _, given = _tuple(inputs, "inputs", "hessian")
+        numbers = tuple(range(len(given)))
+        inner = jacrev(checked, argnums=numbers)
+        made = _forward_jacobian(inner, tuple(value.detach() for value in given), True)
+        return made if several else made[0][0]
 
     def gradient(*arguments: Tensor) -> Any:
         made = jacobian(checked, arguments, create_graph=True, strict=strict)

@@ -165,6 +165,8 @@ def gradcheck(
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
     check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
     check_backward_ad: bool = True,
     fast_mode: bool = False,
     masked: bool | None = None,
@@ -192,8 +194,12 @@ def gradcheck(
         Whether gradients must be of the dtype of the inputs; they always are here.
     check_batched_grad
         Whether to check ``is_grads_batched`` as well.
+    check_batched_forward_grad
+        Whether to check tangents that are computed at once, by vmap.
+    check_forward_ad
+        Whether to compare what forward mode gives with the differences, too.
     check_backward_ad
-        Has to be True: there is no other way.
+        Whether to compare gradients; False where only forward mode is to be checked.
     fast_mode
         Whether to compare one random direction instead of all of them.
     masked
@@ -218,12 +224,23 @@ def gradcheck(
     >>> candelabra.autograd.gradcheck(candelabra.sin, (x,))
     True
     """
-    if not check_backward_ad:
-        raise ValueError("gradcheck has only backward-mode differentiation to check: check_backward_ad=False leaves nothing")
+    if not (check_forward_ad or check_backward_ad):
+        raise ValueError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_undefined_grad and not check_backward_ad:
+        check_undefined_grad = False
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     given = _inputs(inputs)
     _check_inputs(given)
     try:
-        _gradcheck(func, given, eps, atol, rtol, nondet_tol, fast_mode)
+        if check_backward_ad:
+            _gradcheck(func, given, eps, atol, rtol, nondet_tol, fast_mode)
+        if check_forward_ad:
+            _check_forward(func, given, eps, atol, rtol)
+        if check_batched_forward_grad:
+            _check_batched_forward(func, given, atol, rtol)
         if check_undefined_grad:
             _check_undefined(func, given)
         if check_batched_grad:
@@ -311,6 +328,54 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: floa
                     raise GradcheckError("Batched gradients differ from gradients computed one by one")
 
 
+def _tangents_of(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, tangent: Tensor) -> list[Tensor]:
+    """Compute the tangents of all outputs in forward mode, where the input `at` moves along `tangent`."""
+    from .func.forward import jvp
+
+    def alone(value: Tensor) -> tuple[Tensor, ...]:
+        return _all_outputs(func(*inputs[:at], value, *inputs[at + 1 :]))
+
+    return list(jvp(alone, (inputs[at].detach(),), (tangent,))[1])
+
+
+def _check_forward(func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: float, rtol: float) -> None:
+    """Compare tangents with central differences, for each element of each input (and each direction of a complex one)."""
+    for at, target in enumerate(inputs):
+        if not (isinstance(target, Tensor) and target.requires_grad and target.numel()):
+            continue
+        numerical = numerical_jacobian(func, inputs, target, eps)
+        for row, index in enumerate(_positions(target.shape)):
+            for direction, factor in enumerate((1, 1j) if target.is_complex() else (1,)):
+                tangent = candelabra.zeros_like(target.detach())
+                tangent[index] = factor
+                for number, moved in enumerate(_tangents_of(func, inputs, at, tangent)):
+                    expected = numerical[number][row]
+                    expected = (expected[direction] if target.is_complex() else expected).to(moved.dtype)
+                    if not candelabra.allclose(moved.reshape(-1), expected, rtol, atol, equal_nan=True):
+                        raise GradcheckError(
+                            f"Jacobian computed with forward mode mismatch for output {number} with respect to input {at},\n"
+                            f"numerical:{expected}\nanalytical:{moved.reshape(-1)}\n"
+                        )
+
+
+def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], atol: float, rtol: float) -> None:
+    from .func.batching import vmap
+
+    for at, target in enumerate(inputs):
+        if not (isinstance(target, Tensor) and target.requires_grad):
+            continue
+        batch = candelabra.stack([candelabra.full_like(target.detach(), factor) for factor in (0.5, 1.5)])
+
+        def tangents(tangent: Tensor, at: int = at) -> tuple[Tensor, ...]:
+            return tuple(_tangents_of(func, inputs, at, tangent))
+
+        together = vmap(tangents)(batch)
+        for row in range(2):
+            for a, b in zip(together, tangents(batch[row]), strict=True):
+                if not candelabra.allclose(a[row], b, rtol, atol, equal_nan=True):
+                    raise GradcheckError("Batched tangents differ from tangents computed one by one")
+
+
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -325,6 +390,8 @@ def gradgradcheck(
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
     check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
@@ -358,6 +425,8 @@ def gradgradcheck(
     >>> candelabra.autograd.gradgradcheck(candelabra.sin, (x,))
     True
     """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise ValueError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     given = _inputs(inputs)
     outputs = _outputs(func(*given))
     if grad_outputs is None:
@@ -377,11 +446,64 @@ def gradgradcheck(
 
     if not count:
         return True
+    if check_fwd_over_rev:
+        try:
+            _check_forward_over_reverse(func, given, gradients, gradient_function, eps, atol, rtol)
+        except GradcheckError:
+            if raise_exception:
+                raise
+            return False
+    if not check_rev_over_rev:
+        return True
     return gradcheck(
         gradient_function, given + gradients, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
         fast_mode=fast_mode, masked=masked,
     )  # fmt: skip
+
+
+def _check_forward_over_reverse(
+    func: Callable[..., Any], inputs: tuple[Any, ...], gradients: tuple[Tensor, ...], gradient_function: Callable[..., Any], eps: float,
+    atol: float, rtol: float,
+) -> None:  # fmt: skip
+    """Compare the tangents of gradients with central differences of gradients."""
+    from .func.forward import jvp
+    from .func.reverse import vjp
+
+    wanted = [at for at, value in enumerate(inputs) if isinstance(value, Tensor) and value.requires_grad]
+
+    def chosen(*values: Tensor) -> tuple[Tensor, ...]:
+        given = list(inputs)
+        for at, value in zip(wanted, values, strict=True):
+            given[at] = value
+        return tuple(part for part in _all_outputs(func(*given)))
+
+    recorded = [number for number, part in enumerate(_all_outputs(func(*inputs))) if part.requires_grad]
+
+    def pulled(*values: Tensor) -> tuple[Tensor, ...]:
+        return vjp(lambda *own: tuple(part for number, part in enumerate(chosen(*own)) if number in recorded), *values)[1](gradients)
+
+    everything = inputs + gradients
+    used = [number for number, part in enumerate(gradient_function(*everything)) if part is not None]
+    for place, at in enumerate(wanted):
+        target = inputs[at]
+        if not target.numel() or len(used) != len(wanted):
+            continue
+        numerical = numerical_jacobian(gradient_function, everything, target, eps)
+        for row, index in enumerate(_positions(target.shape)):
+            tangent = candelabra.zeros_like(target.detach())
+            tangent[index] = 1
+            tangents = [candelabra.zeros_like(inputs[one].detach()) for one in wanted]
+            tangents[place] = tangent
+            moved = jvp(pulled, tuple(inputs[one].detach() for one in wanted), tuple(tangents))[1]
+            for number, part in enumerate(moved):
+                expected = numerical[number][row]
+                expected = (expected[0] if target.is_complex() else expected).to(part.dtype)
+                if not candelabra.allclose(part.reshape(-1), expected, rtol, atol, equal_nan=True):
+                    raise GradcheckError(
+                        f"Jacobian of gradient {number} computed with forward mode over reverse mode mismatch with respect to input {at},\n"
+                        f"numerical:{expected}\nanalytical:{part.reshape(-1)}\n"
+                    )
 
 
 def _random_like(output: Tensor, gaps: bool, generator: Any) -> Tensor:

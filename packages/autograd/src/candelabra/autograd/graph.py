@@ -279,6 +279,109 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _packing.refusal = before
 
 
+class _AllowMutationContext:
+    """What :class:`allow_mutation_on_saved_tensors` gives: the copies that were made."""
+
+    def __init__(self) -> None:
+        #: By id of the storage: the handles of what is kept of it.
+        self.kept: dict[int, list[_SavedHandle]] = {}
+
+    def clear(self) -> None:
+        """Forget all copies, and what could be copied."""
+        for handles in self.kept.values():
+            for handle in handles:
+                handle.tensor = None
+        self.kept.clear()
+
+    def protect(self, tensor: Tensor) -> None:
+        """Copy what is kept of a tensor's memory, which is about to be changed."""
+        for handle in self.kept.pop(tensor.untyped_storage().data_ptr(), ()):
+            if handle.tensor is not None:
+                with candelabra.no_grad():
+                    handle.tensor = handle.tensor.clone()
+
+
+class _SavedHandle:
+    __slots__ = ("context", "tensor")
+
+    def __init__(self, tensor: Tensor, context: _AllowMutationContext) -> None:
+        self.tensor: Tensor | None = tensor
+        self.context: _AllowMutationContext | None = context
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
+    """Within the block, what the tape keeps may be changed in place: it is copied before, where it is.
+
+    Both passes have to be in the block.
+
+    Returns
+    -------
+    context manager
+        Gives a context whose ``clear()`` forgets what was copied.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([2.0], requires_grad=True)
+    >>> with candelabra.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = (y**2).sum()
+    ...     _ = y.sin_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([4.])
+    """
+    from .transforms import levels
+
+    context = _AllowMutationContext()
+
+    def pack(tensor: Tensor) -> _SavedHandle:
+        handle = _SavedHandle(tensor, context)
+        context.kept.setdefault(tensor.untyped_storage().data_ptr(), []).append(handle)
+        return handle
+
+    def unpack(handle: _SavedHandle) -> Tensor:
+        if handle.context is None:
+            raise RuntimeError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded."
+            )
+        if handle.tensor is None:
+            raise RuntimeError("what the tape kept was forgotten: clear() was called")
+        return handle.tensor
+
+    before = levels._state.observer
+
+    def watch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+        if out is not None:
+            for tensor in levels.tensors_in((out,)):
+                context.protect(tensor)
+        if levels.changes_arguments(operator):
+            changed = arguments if "!)[]" in operator.schema else arguments[:1]
+            for tensor in levels.tensors_in(changed):
+                context.protect(tensor)
+        if before is not None:
+            return before(operator, arguments, out, generator, record)
+        return levels.pass_on(operator, arguments, out, generator, record)
+
+    every: list[_SavedHandle] = []
+
+    def pack_and_note(tensor: Tensor) -> _SavedHandle:
+        handle = pack(tensor)
+        every.append(handle)
+        return handle
+
+    with saved_tensors_hooks(pack_and_note, unpack):
+        levels.set_observer(watch)
+        try:
+            yield context
+        finally:
+            levels.set_observer(before)
+            for handle in every:
+                handle.tensor = handle.context = None
+            context.kept.clear()
+
+
 class _Handles(RemovableHandle):
     """Removes several hooks at once."""
 

@@ -52,6 +52,31 @@ class Node:
 
     _outputs = 1
     _single = False
+    #: The names of what `_saved` holds: tensor and version in turn.
+    _saved_names: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Give what the node keeps, under PyTorch's names: ``_saved_self``, ``_saved_dim``."""
+        if name.startswith("_saved_"):
+            kept = name.removeprefix("_saved_")
+            if kept in self._saved_names:
+                return self._saved_value(kept)
+            if f"value_{kept}" in type(self).__slots__:
+                return getattr(self, f"value_{kept}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+
+    def _saved_value(self, name: str) -> Any:
+        """Give a tensor that the node keeps, checked for changes since."""
+        hooks = self._hooks
+        if hooks is not None and hooks.prepare is not None:
+            hooks.prepare()
+        if self._saved is None:
+            raise_freed(self)
+        position = 2 * self._saved_names.index(name)
+        tensor, version = self._saved[position : position + 2]
+        if isinstance(tensor, Tensor) and version is not None and tensor._version != version:
+            raise_modified(self, tensor, version, name == "result")
+        return own_result(tensor, self) if name == "result" else tensor
 
     def backward(self, *arguments: Any) -> Any:
         """Turn gradients of the results into gradients of the inputs."""
@@ -92,6 +117,11 @@ class Node:
 
     def _sequence_nr(self) -> int:
         return -self._sequence
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        """As many entries as the operation has results."""
+        return (None,) * self._outputs
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have ``hook(grad_inputs, grad_outputs)`` called after this node's gradients are computed.

@@ -158,6 +158,7 @@ class _Writer:
         write = self.lines.append
         write(f"class {class_name}({'SingleNode' if single else 'MultiNode'}):")
         write(f"    __slots__ = {tuple(slots)!r}")
+        write(f"    _saved_names = {tuple(entry.name for entry in tensors)!r}")
         write("    def backward(node, incoming):" if single else "    def backward(node, incoming, edges):")
         if not single:
             write(f"        {', '.join(f'edge_{name}' for name in inputs)}, = edges")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import candelabra
@@ -90,6 +91,12 @@ class DualLevel(Level):
 
     transformation = "jvp or jacfwd"
 
+    def __init__(self, lifting: bool = True) -> None:
+        #: Whether what the function makes itself becomes a tensor of this level, so that tensors with tangents may be written to it.
+        #: Otherwise it stays as it is, and what tangent it gets is noted in `adopted`, by its id.
+        self.lifting = lifting
+        self.adopted: dict[int, tuple[Any, Tensor]] = {}
+
     def wrap(self, value: Tensor, tangent: Tensor | None = None, base: Any = None) -> DualTensor:
         """Make a tensor of this level."""
         made: DualTensor = _C.make_wrapper(DualTensor, value, -1, base)
@@ -117,13 +124,21 @@ class DualLevel(Level):
             parts = [self.tangent_of(entry) for entry in value]
             return parts if any(part is not None for part in parts) else None
         if not self.owns(value):
-            return None
+            return self._adopted_tangent(value) if self.adopted and differentiable(value) else None
         root = value._base
         if value._tangent is None and root is not None and self.owns(root) and root._tangent is not None and differentiable(value):
             # The base got a tangent after the view was made: by writing to it, or to another view.
             with outside():
                 value._tangent = look_like(root._tangent, root._value, value._value)
         return value._tangent
+
+    def _adopted_tangent(self, value: Tensor) -> Tensor | None:
+        root = value if value._base is None else value._base
+        noted = self.adopted.get(id(root))
+        if noted is None or noted[0]() is not root:
+            return None
+        with outside():
+            return noted[1] if root is value else look_like(noted[1], root, value)
 
     def lift(self, value: Any) -> Any:
         """Make tensors of other levels ones of this level."""
@@ -160,7 +175,7 @@ class DualLevel(Level):
         return self._done(operator, arguments, out, generator)
 
     def _done(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
-        tangents = [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
+        tangents: list[Any] = [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
         if changes_first(operator):
             return self._done_in_place(operator, arguments, tangents, generator)
         primals = tuple(map(self.unwrap, arguments))
@@ -179,9 +194,11 @@ class DualLevel(Level):
         given = {id(self.unwrap(argument)): argument for argument in arguments if isinstance(argument, Tensor)}
         tangents = iter(tangent) if isinstance(tangent, (tuple, list)) else None
 
+        plain = not self.lifting and not any(map(self.owns, tensors_in(arguments)))
+
         def wrapped(part: Any) -> Any:
             own = next(tangents) if tangents is not None else tangent
-            if not isinstance(part, Tensor):
+            if not isinstance(part, Tensor) or (plain and own is None):
                 return part
             same = given.get(id(part))
             if same is not None:
@@ -202,7 +219,7 @@ class DualLevel(Level):
         if all(tangent is None for tangent in tangents):
             self.below(operator, primals, None, generator)
             return target
-        if not self.owns(target):
+        if self.lifting and not self.owns(target):
             raise RuntimeError(
                 "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
                 f"({operator.name}) that would mutate a captured Tensor. This is not supported; please rewrite the function being "
@@ -227,36 +244,41 @@ class DualLevel(Level):
         """Write the tangent of a tensor that was changed in place; views and their base share it."""
         if not differentiable(target):
             return
-        root = target._base if target._base is not None and self.owns(target._base) else target
+        root = target._base if target._base is not None and self.owns(target._base) == self.owns(target) else target
         with outside():
-            if root._tangent is None:
-                if tangent is None:
-                    return
-                value = root._value
-                root._tangent = candelabra.empty_strided(
-                    value.shape, value.stride(), dtype=value.dtype, device=value.device
-                ).zero_() if not _overlaps(value) else candelabra.zeros_like(value)  # fmt: skip
-            elif root._tangent.stride() != root._value.stride() or _overlaps(root._tangent):
-                value = root._value
-                root._tangent = candelabra.empty_strided(
-                    value.shape, value.stride(), dtype=value.dtype, device=value.device
-                ).copy_(root._tangent)  # fmt: skip
-            elif not getattr(root, "_owns_tangent", False):
-                # What the caller gave, or another tensor shares, is not written to.
-                root._tangent = root._tangent.clone()
-            root._owns_tangent = True
-            if target is root:
-                if tangent is None:
-                    root._tangent = candelabra.zeros_like(root._tangent)
-                else:
-                    root._tangent = root._tangent.copy_(tangent) if root._tangent.requires_grad is False else tangent.clone()
+            whole = self._own_tangent(root, tangent is not None)
+            if whole is None:
                 return
-            place = look_like(root._tangent, root._value, target._value)
-            target._tangent = place
-            if tangent is None:
-                place.zero_()
+            value, place = self.unwrap(root), self.unwrap(target)
+            if target is root:
+                whole = candelabra.zeros_like(whole) if tangent is None else whole.copy_(tangent)
             else:
-                place.copy_(tangent)
+                part = look_like(whole, value, place)
+                part = part.zero_() if tangent is None else part.copy_(tangent)
+                if self.owns(target):
+                    target._tangent = part
+        if self.owns(root):
+            root._tangent = whole
+        else:
+            self.adopted[id(root)] = (weakref.ref(root), whole)
+
+    def _own_tangent(self, root: Any, wanted: bool) -> Tensor | None:
+        """Give the tangent of a tensor that is to be written to, in memory of its own and laid out as the tensor is."""
+        value = self.unwrap(root)
+        if self.owns(root):
+            tangent, own = root._tangent, getattr(root, "_owns_tangent", False)
+            root._owns_tangent = True
+        else:
+            noted = self.adopted.get(id(root))
+            tangent, own = (noted[1], True) if noted is not None and noted[0]() is root else (None, False)
+        if tangent is None and not wanted:
+            return None
+        if own and tangent is not None and tangent.stride() == value.stride():
+            return tangent
+        if _overlaps(value):
+            return candelabra.zeros_like(value) if tangent is None else tangent.clone()
+        made = candelabra.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        return made.zero_() if tangent is None else made.copy_(tangent)
 
 
 def _tangent_by_decomposition(level: DualLevel, operator: Any, primals: tuple[Any, ...], tangents: list[Any], generator: Any) -> Any:

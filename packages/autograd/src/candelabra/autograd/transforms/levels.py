@@ -40,11 +40,12 @@ def interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: An
     """Take a call from the core: see :func:`candelabra._C.set_interposer`."""
     observer = _state.observer
     if observer is not None:
-        _state.observer = None
-        try:
-            return observer(operator, arguments, out, generator, record)
-        finally:
-            _state.observer = observer
+        return observer(operator, arguments, out, generator, record)
+    return pass_on(operator, arguments, out, generator, record)
+
+
+def pass_on(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+    """Hand a call to the innermost level; NotImplemented where there is none, and the core is to do it."""
     depth = _state.depth
     if depth == 0:
         return NotImplemented
