@@ -138,7 +138,7 @@ def test_out():
     made = linalg.svd(a, out=parts)
     assert all(given is returned for given, returned in zip(parts, made, strict=True))
     assert type(made).__name__ == "linalg_svd"
-    with pytest.raises(TypeError, match="expected a tuple of 3 tensors"):
+    with pytest.raises(TypeError, match="must hold 3 tensors, not 2"):
         linalg.svd(a, out=parts[:2])
 
 
@@ -168,6 +168,12 @@ ERRORS = [
     (lambda: linalg.lu_solve(candelabra.eye(2), candelabra.tensor([1, 2]), candelabra.ones(2, 1)), RuntimeError, "pivots to be of dtype int32"),
     (lambda: linalg.ldl_solve(candelabra.eye(2), candelabra.tensor([7, 0], dtype=candelabra.int32), candelabra.ones(2, 1)), RuntimeError, "pivots must be numbers of rows"),
     (lambda: linalg.tensorinv(candelabra.ones(2, 3), ind=1), RuntimeError, "to satisfy the requirement prod"),
+    (lambda: linalg.det(candelabra.ones(3, 2)), RuntimeError, r"linalg\.det: A must be batches of square matrices, but they are 3 by 2"),
+    (lambda: linalg.slogdet(candelabra.ones(2, 3)), RuntimeError, r"linalg\.slogdet: A must be batches of square matrices, but they are 2 by 3"),
+    (lambda: candelabra.slogdet(candelabra.ones(2)), RuntimeError, "at least 2 dimensions"),
+    (lambda: candelabra.logdet(candelabra.ones(3, 2)), RuntimeError, "logdet: A must be batches of square matrices"),
+    (lambda: linalg.vecdot(candelabra.ones(2, dtype=candelabra.int64), candelabra.ones(2)), RuntimeError, "Expected a floating point or complex tensor"),
+    (lambda: candelabra.cross(candelabra.ones(2, 3), candelabra.ones(3)), RuntimeError, "must have the same number of dimensions"),
     (lambda: candelabra.symeig(candelabra.eye(2)), RuntimeError, "linalg.eigh"),
     (lambda: candelabra.eye(2).lstsq(candelabra.eye(2)), RuntimeError, "linalg.lstsq"),
 ]  # fmt: skip

@@ -18,7 +18,11 @@ EXACT = (
     "addbmm", "addmv", "alias_copy", "aminmax", "as_strided_copy", "bucketize", "cross", "cummax", "cummin", "diag", "diagonal_copy",
     "expand_copy", "histc", "histogram", "inner", "isin", "linalg_cross", "linalg_vecdot", "logcumsumexp", "matmul", "max",
     "median", "min", "mode", "msort", "multinomial", "nanmedian", "nanquantile", "narrow_copy", "norm", "permute_copy", "quantile",
-    "renorm", "scatter_reduce", "index_reduce", "searchsorted", "slice_scatter", "squeeze_copy", "t_copy", "tensordot",
+    "linalg_cholesky", "linalg_cholesky_ex", "linalg_det", "linalg_eigh", "linalg_eigvalsh", "linalg_inv", "linalg_inv_ex",
+    "linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex",
+    "linalg_lu_solve", "linalg_matrix_norm", "linalg_multi_dot", "linalg_norm", "linalg_qr", "linalg_slogdet", "linalg_solve",
+    "linalg_solve_ex", "linalg_solve_triangular", "linalg_svd", "linalg_svdvals", "lu_solve", "lu_unpack", "ormqr", "qr", "svd",
+    "triangular_solve", "renorm", "scatter_reduce", "index_reduce", "searchsorted", "slice_scatter", "squeeze_copy", "t_copy", "tensordot",
     "transpose_copy", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy",
 )  # fmt: skip
 
