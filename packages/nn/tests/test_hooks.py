@@ -1,6 +1,8 @@
 """Forward hooks. Backward hooks need gradients: tests/integration."""
 
+import copy
 import importlib.util
+import pickle
 
 import pytest
 
@@ -121,3 +123,33 @@ def test_backward_hooks_say_what_to_install(monkeypatch):
         with pytest.raises(RuntimeError, match="pip install candelabra-autograd"):
             act()
     assert not hooks.any_global()
+
+
+def test_handles_are_copied_with_their_module():
+    layer = nn.ReLU()
+    layer.handle = layer.register_forward_hook(add_one)
+    for copied in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert copied(candelabra.zeros(1)).tolist() == [1.0]
+        copied.handle.remove()
+        assert copied(candelabra.zeros(1)).tolist() == [0.0] and layer(candelabra.zeros(1)).tolist() == [1.0]
+
+
+def add_one(module, args, output):
+    return output + 1
+
+
+def test_call_super_init():
+    class First(nn.Module):
+        call_super_init = True
+
+        def __init__(self):
+            super().__init__(size=3)
+
+    class Second:
+        def __init__(self, size):
+            self.size = size
+
+    class Both(First, Second):
+        pass
+
+    assert Both().size == 3 and Both().training

@@ -249,7 +249,11 @@ ones = candelabra.ones
             "expected to have the same number of dimensions",
         ),
         (lambda: F.triplet_margin_loss(ones(3), ones(3), ones(3), margin=0.0), ValueError, "margin must be greater than 0"),
-        (lambda: F.multi_margin_loss(ones(2, 3), tensor([1])), RuntimeError, "target tensor should be 1-D with size equal to the number of input samples"),
+        (
+            lambda: F.multi_margin_loss(ones(2, 3), tensor([1])),
+            RuntimeError,
+            "target tensor should be 1-D with size equal to the number of input samples",
+        ),
     ],
 )
 def test_errors(act, error, text):

@@ -2,6 +2,7 @@
 
 import pytest
 
+import candelabra
 from candelabra import nn
 
 TEXTS = {
@@ -57,6 +58,35 @@ TEXTS = {
     "PReLU(num_parameters=3)": lambda: nn.PReLU(3),
     "LogSoftmax(dim=1)": lambda: nn.LogSoftmax(1),
     "GLU(dim=-1)": lambda: nn.GLU(),
+    "Conv3d(2, 2, kernel_size=(3, 3, 3), stride=(1, 1, 1))": lambda: nn.Conv3d(2, 2, 3),
+    "ConvTranspose3d(2, 2, kernel_size=(3, 3, 3), stride=(1, 1, 1))": lambda: nn.ConvTranspose3d(2, 2, 3),
+    "LazyConv1d(0, 2, kernel_size=(3,), stride=(1,))": lambda: nn.LazyConv1d(2, 3),
+    "LazyLinear(in_features=0, out_features=2, bias=False)": lambda: nn.LazyLinear(2, False),
+    "MaxPool3d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)": lambda: nn.MaxPool3d(2),
+    "AvgPool3d(kernel_size=2, stride=2, padding=0)": lambda: nn.AvgPool3d(2),
+    "MaxUnpool2d(kernel_size=(2, 2), stride=(3, 3), padding=(1, 1))": lambda: nn.MaxUnpool2d(2, 3, 1),
+    "FractionalMaxPool2d()": lambda: nn.FractionalMaxPool2d(2, 3),
+    "SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)": lambda: nn.SyncBatchNorm(2),
+    "CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=1)": lambda: nn.CrossMapLRN2d(3),
+    "EmbeddingBag(4, 3, mode='max', padding_idx=1)": lambda: nn.EmbeddingBag(4, 3, mode="max", padding_idx=1),
+    "Fold(output_size=4, kernel_size=2, dilation=1, padding=0, stride=1)": lambda: nn.Fold(4, 2),
+    "Unfold(kernel_size=2, dilation=1, padding=0, stride=1)": lambda: nn.Unfold(2),
+    "Upsample(scale_factor=2.0, mode='nearest')": lambda: nn.Upsample(scale_factor=2),
+    "UpsamplingBilinear2d(size=3, mode='bilinear')": lambda: nn.UpsamplingBilinear2d(3),
+    "PixelShuffle(upscale_factor=2)": lambda: nn.PixelShuffle(2),
+    "PixelUnshuffle(downscale_factor=2)": lambda: nn.PixelUnshuffle(2),
+    "ChannelShuffle(groups=2)": lambda: nn.ChannelShuffle(2),
+    "CTCLoss()": lambda: nn.CTCLoss(),
+    "LSTM(3, 4, proj_size=2, num_layers=2, bias=False, batch_first=True, dropout=0.5)": lambda: nn.LSTM(
+        3, 4, 2, bias=False, batch_first=True, dropout=0.5, proj_size=2
+    ),
+    "RNN(3, 4)": lambda: nn.RNN(3, 4, 1, "relu"),
+    "GRU(3, 4, bidirectional=True)": lambda: nn.GRU(3, 4, bidirectional=True),
+    "RNNCell(3, 4, bias=False, nonlinearity=relu)": lambda: nn.RNNCell(3, 4, False, "relu"),
+    "MultiheadAttention(\n  (out_proj): NonDynamicallyQuantizableLinear(in_features=4, out_features=4, bias=True)\n)": lambda: (
+        nn.MultiheadAttention(4, 2)
+    ),
+    "DataParallel(\n  (module): ReLU()\n)": lambda: nn.DataParallel(nn.ReLU()),
     "CrossEntropyLoss()": lambda: nn.CrossEntropyLoss(label_smoothing=0.1),
     "TripletMarginWithDistanceLoss(\n  (distance_function): PairwiseDistance()\n)": lambda: nn.TripletMarginWithDistanceLoss(),
 }
@@ -91,6 +121,25 @@ def test_repr(text):
         (lambda: nn.Bilinear(0, 1, 1), ValueError, "in1_features must be > 0"),
         (lambda: nn.MultiMarginLoss(3), ValueError, "only p == 1 and p == 2 supported"),
         (lambda: nn.TripletMarginLoss(-1.0), ValueError, "expected margin to be greater than 0"),
+        (lambda: nn.EmbeddingBag(3, 4, padding_idx=3), AssertionError, "padding_idx must be within num_embeddings"),
+        (lambda: nn.FractionalMaxPool2d(2), ValueError, "requires specifying either an output size, or a pooling ratio"),
+        (lambda: nn.FractionalMaxPool2d(2, 2, 0.5), ValueError, "only one of output_size and output_ratio may be specified"),
+        (lambda: nn.FractionalMaxPool3d(2, output_ratio=1.5), ValueError, "output_ratio must be between 0 and 1 (got 1.5)"),
+        (lambda: nn.FractionalMaxPool2d(0, 2), ValueError, "kernel_size must be an integer greater than zero"),
+        (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, []), ValueError, "cutoffs should be a sequence of length larger than 0"),
+        (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 3]), ValueError, "sequence of unique, positive integers sorted"),
+        (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 9]), ValueError, "each value is between 1 and n_classes-1"),
+        (lambda: nn.HuberLoss(delta=1j), TypeError, "delta must be a float or int, got: <class 'complex'>"),
+        (
+            lambda: nn.LinearCrossEntropyLoss(2, 3, label_smoothing=2),
+            RuntimeError,
+            "expected label_smoothing to be in range [0, 1]",
+        ),
+        (
+            lambda: nn.LinearCrossEntropyLoss(2, 3, weight=candelabra.ones(2)),
+            RuntimeError,
+            "expected weight shape to be (3,), got (2,)",
+        ),
         (lambda: nn.ZeroPad1d((1, 2, 3)), ValueError, "must be one number or 2"),
     ],
 )
