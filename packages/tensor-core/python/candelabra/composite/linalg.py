@@ -515,6 +515,10 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     >>> candelabra.cross(candelabra.tensor([1, 0, 0]), candelabra.tensor([0, 1, 0]), dim=0)
     tensor([0, 0, 1])
     """
+    if input.ndim != other.ndim:
+        raise RuntimeError(
+            f"linalg.cross: inputs must have the same number of dimensions, but the shapes are {list(input.shape)} and {list(other.shape)}"
+        )
     if dim is None:
         threes = [d for d, n in enumerate(input.shape) if n == 3]
         if not threes:

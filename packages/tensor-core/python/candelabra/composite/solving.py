@@ -30,14 +30,23 @@ def _exchanges_sign(pivots: Tensor) -> Tensor:
     return 1 - 2 * odd
 
 
+def _check_square(name: str, A: Tensor) -> None:
+    if A.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions, but its shape is {list(A.shape)}")
+    if A.shape[-2] != A.shape[-1]:
+        raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+
+
 @decomposes("linalg_det")
 def linalg_det(A: Tensor) -> Tensor:
+    _check_square("linalg.det", A)
     LU, pivots, _ = _lu_factor_ex(A)
     return OPERATORS["prod"](OPERATORS["diagonal"](LU, 0, -2, -1), -1) * _exchanges_sign(pivots)
 
 
 @decomposes("linalg_slogdet")
 def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor]:
+    _check_square("linalg.slogdet", A)
     LU, pivots, _ = _lu_factor_ex(A)
     diagonal = OPERATORS["diagonal"](LU, 0, -2, -1)
     sign = OPERATORS["prod"](OPERATORS["sgn"](diagonal), -1) * _exchanges_sign(pivots)
@@ -144,6 +153,7 @@ def logdet(input: Tensor) -> Tensor:
     >>> candelabra.logdet(candelabra.eye(2))
     tensor(0.)
     """
+    _check_square("logdet", input)
     sign, logarithm = OPERATORS["linalg_slogdet"](input)
     if input.dtype.is_complex:
         return OPERATORS["log"](sign) + logarithm

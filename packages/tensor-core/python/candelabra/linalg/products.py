@@ -27,10 +27,6 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
     >>> candelabra.linalg.cross(candelabra.tensor([1, 0, 0]), candelabra.tensor([0, 1, 0]))
     tensor([0, 0, 1])
     """
-    if input.ndim != other.ndim:
-        raise RuntimeError(
-            f"linalg.cross: inputs must have the same number of dimensions, but the shapes are {list(input.shape)} and {list(other.shape)}"
-        )
     return _cross(input, other, dim, out=out)
 
 
@@ -43,6 +39,11 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     >>> candelabra.linalg.vecdot(candelabra.tensor([1.0, 2.0]), candelabra.tensor([3.0, 4.0]))
     tensor(11.)
     """
+    for argument in (x, y):
+        if not (argument.dtype.is_floating_point or argument.dtype.is_complex):
+            raise RuntimeError(
+                f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {argument.dtype}; convert with .to(candelabra.float32)"
+            )
     result = OPERATORS["sum"](x.conj() * y, dim)
     return give("linalg_vecdot", out, result)
 
