@@ -248,13 +248,16 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """PyTorch's operator database through both libraries: a table, also written to docs/parity.md."""
+    """PyTorch's operator database, then its module database, through both libraries: tables, also written to docs/parity*.md."""
     install(session, DEMO_PACKAGES, "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm")
     table = (
         [] if any(argument.startswith("--only") for argument in session.posargs) else ["--write", str(ROOT / "docs" / "parity.md")]
     )
     session.chdir(session.create_tmp())
     session.run("python", str(ROOT / "tests" / "parity"), "--jobs", "2", "--require", "97", *table, *session.posargs)
+    if not session.posargs:
+        modules = ROOT / "docs" / "parity_modules.md"
+        session.run("python", str(ROOT / "tests" / "parity_modules"), "--require", "97", "--write", str(modules))
 
 
 @nox.session

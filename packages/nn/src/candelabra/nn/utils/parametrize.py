@@ -322,7 +322,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
                 _set(original, getattr(module, tensor_name))
     elif leave_parametrized:
         value = getattr(module, tensor_name)
-        original = Parameter(value) if value.requires_grad else value
+        first = parametrizations.original0
+        original = Parameter(value, first.requires_grad) if isinstance(first, Parameter) else value
     else:
         raise ValueError(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
