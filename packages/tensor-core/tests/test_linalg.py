@@ -101,6 +101,12 @@ def test_least_squares(driver, shape):
     close(one[:, 0], expected[0][:, 0])
 
 
+def test_one_right_hand_side_for_a_batch():
+    a, b = values(4, 3, 2), values(3, 5)
+    made = linalg.lstsq(candelabra.tensor(a), candelabra.tensor(b)).solution
+    close(made, numpy.linalg.pinv(a) @ b)
+
+
 def test_vectors_on_the_right():
     a, b = values(2, 3, 3), values(2, 3)
     close(
@@ -162,6 +168,9 @@ ERRORS = [
     (lambda: linalg.solve(candelabra.eye(2), candelabra.ones(3, 1)), RuntimeError, "Incompatible shapes of A and B for the equation AX = B"),
     (lambda: linalg.solve(candelabra.eye(2), candelabra.ones(2, 1, dtype=candelabra.float64)), RuntimeError, "Expected A and B to have the same dtype"),
     (lambda: linalg.lstsq(candelabra.eye(2), candelabra.ones(2), driver="qr"), RuntimeError, "parameter `driver` should be one of"),
+    (lambda: linalg.lstsq(candelabra.full((2, 2), float("nan")), candelabra.ones(2)), RuntimeError, "elements that are not finite"),
+    (lambda: linalg.lstsq(candelabra.ones(3, 2), candelabra.ones(2)), RuntimeError, r"input.size\(-2\) should match other.size\(-1\)"),
+    (lambda: linalg.lstsq(candelabra.ones(3, 2), candelabra.ones(2, 2)), RuntimeError, r"input.size\(-2\) should match other.size\(-2\)"),
     (lambda: linalg.svdvals(candelabra.eye(2), driver="gesvd"), RuntimeError, "only supported on CUDA"),
     (lambda: linalg.matrix_norm(candelabra.eye(2), 3), RuntimeError, "Order 3 not supported"),
     (lambda: linalg.lu_solve(candelabra.eye(2), candelabra.tensor([9, 9], dtype=candelabra.int32), candelabra.ones(2, 1)), RuntimeError, "pivots must be between 1 and 2"),

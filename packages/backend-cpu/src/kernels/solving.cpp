@@ -120,6 +120,11 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
   const int k = std::min(a.rows, a.columns);
   int info = 0, rank = k;
   R cutoff = static_cast<R>(rcond);
+  // LAPACK would refuse them as bad arguments, or not at all.
+  if (!all_finite(a.values) || !all_finite(x.values))
+    throw failure(CB_RUNTIME_ERROR,
+                  "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that "
+                  "are not finite.");
   if (driver == "gels") {
     with_work<T>([&](T* work, int* size) {
       Lapack<T>::gels("N", &a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, work, size, &info);

@@ -60,6 +60,10 @@ def lstsq(a: Array, b: Array, rcond: float, driver: str) -> tuple[Array, int, Ar
     x = np.zeros((max(m, n), columns), a.dtype)  # as many rows as LAPACK wants for the solution
     if a.size == 0 or b.size == 0:
         return x, 0, singular
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise RuntimeError(
+            "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that are not finite."
+        )
     x[:m] = b
     if driver == "gels":
         _factors, x, info = routine("gels", a)(a, x)

@@ -256,8 +256,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     name = "gelsy" if driver is None else driver.lower() if isinstance(driver, str) else driver
     if name not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}")
-    vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
-    if A.ndim - 1 == B.ndim and not vector:
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
+    if B.ndim == 1 and A.shape[-2] != B.shape[0]:
         raise RuntimeError(
             f"torch.linalg.lstsq: input.size(-2) should match other.size(-1), but the shapes are {list(A.shape)} and {list(B.shape)}"
         )
