@@ -1,5 +1,9 @@
 // bisect: where values belong in sorted rows. Each search halves what is left without branching on the outcome, so that the
 // processor does not guess.
+#include <bit>
+#include <limits>
+
+#include "../allocator.hpp"
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
@@ -21,6 +25,32 @@ int64_t place_of(T value, int64_t length, At&& at) {
   return low;
 }
 
+// The same for several values in one sequence, step by step together: each step waits for memory, and the waits overlap.
+template <bool Right, typename C, typename T, typename R>
+void places_of(const T* wanted, int64_t n, const C* sequence, int32_t length, R* to) {
+  constexpr int64_t together = 16;
+  const int steps = std::bit_width(static_cast<uint32_t>(length));
+  C value[together] = {};
+  int32_t low[together], left[together];
+  for (int64_t begin = 0; begin < n; begin += together) {
+    const int64_t count = std::min(together, n - begin);
+    for (int64_t j = 0; j < count; ++j) value[j] = static_cast<C>(wanted[begin + j]);
+    for (int64_t j = 0; j < together; ++j) low[j] = 0, left[j] = length;
+    for (int step = 0; step < steps; ++step) {
+#pragma omp simd
+      for (int64_t j = 0; j < together; ++j) {
+        const int32_t half = left[j] >> 1;
+        const C probe = sequence[std::min(low[j] + half, length - 1)];
+        const bool before = Right ? probe > value[j] : probe >= value[j];
+        const bool after = !before & (left[j] > 0);  // a search that has ended stays where it is
+        low[j] = after ? low[j] + half + 1 : low[j];
+        left[j] = after ? left[j] - half - 1 : half;
+      }
+    }
+    for (int64_t j = 0; j < count; ++j) to[begin + j] = static_cast<R>(low[j]);
+  }
+}
+
 template <typename T, typename R>
 void search(Call& call) {
   using C = compute_t<T>;
@@ -39,6 +69,23 @@ void search(Call& call) {
   }
   const T* wanted = data<T>(values);
   R* to = mutable_data<R>(out);
+  if (shared && !sorter && length > 0 && length <= std::numeric_limits<int32_t>::max() && values.numel >= 64) {
+    Scratch<C> converted(is_half_v<T> ? length : 0);
+    const C* from;
+    if constexpr (std::is_same_v<T, C>) {
+      from = data<T>(sequence);
+    } else {
+      to_float(data<T>(sequence), converted.data(), length);
+      from = converted.data();
+    }
+    parallel_for(values.numel, grain_for(32), [&](int64_t begin, int64_t end) {
+      if (right)
+        places_of<true>(wanted + begin, end - begin, from, static_cast<int32_t>(length), to + begin);
+      else
+        places_of<false>(wanted + begin, end - begin, from, static_cast<int32_t>(length), to + begin);
+    });
+    return;
+  }
   parallel_for(values.numel, grain_for(64), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i / each * length;

@@ -259,7 +259,7 @@ def histogramdd(
             raise TypeError("histogramdd(): range= goes with numbers of bins, not with their edges")
         for axis, edge in enumerate(given):
             _check_edges(edge, points, axis)
-        edges, places = [OPERATORS["clone"](edge.detach()) for edge in given], _between
+        edges, places = [edge.detach() for edge in given], _between
     else:
         counts = [_check_count(count, axis) for axis, count in enumerate(given)]
         edges, places = _equal_edges(points, counts, range), _even
