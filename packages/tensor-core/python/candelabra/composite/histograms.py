@@ -86,16 +86,15 @@ def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tens
 
 
 def _between(coordinates: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each coordinate, by a search among the edges; the last bin holds its right edge."""
-    found = _Tensor.searchsorted(edges, coordinates, right=True) - 1
-    return OPERATORS["clamp"](found, max=max(edges.shape[0] - 2, 0))
+    """Return the bin of each coordinate, by a search among the edges; of the last right edge one too many."""
+    return _Tensor.searchsorted(edges, coordinates, right=True) - 1
 
 
 def _even(coordinates: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each coordinate among bins of equal width, by its distance to the first edge."""
+    """Return the bin of each coordinate among bins of equal width, by its distance to the first edge; as above."""
     count = edges.shape[0] - 1
     low, high = OPERATORS["select"](edges, 0, 0), OPERATORS["select"](edges, 0, count)
-    return OPERATORS["clamp"](((coordinates - low) * count / (high - low)).to(_C.int64), max=count - 1)
+    return ((coordinates - low) * count / (high - low)).to(_C.int64)
 
 
 def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tensor | None, density: bool) -> Tensor:
@@ -103,25 +102,35 @@ def _counted(points: Tensor, edges: Sequence[Tensor], places: Any, weight: Tenso
     sizes = [max(edge.shape[0] - 1, 0) for edge in edges]
     total = math.prod(sizes)
     flat = reshape(points, (math.prod(points.shape[:-1]), len(edges)))
-    inside: Any = OPERATORS["fill_"](OPERATORS["empty"]((flat.shape[0],), dtype=_C.bool, device=points.device), total > 0)
-    where: Any = OPERATORS["fill_"](OPERATORS["empty"]((flat.shape[0],), dtype=_C.int64, device=points.device), 0)
+    inside: Any = None
+    where: Any = None
     for axis, edge in enumerate(edges):
         if not total:
             break
-        coordinates = OPERATORS["clone"](OPERATORS["select"](flat, 1, axis))
+        coordinates = OPERATORS["contiguous"](OPERATORS["select"](flat, 1, axis))
         first, last = OPERATORS["select"](edge, 0, 0), OPERATORS["select"](edge, 0, edge.shape[0] - 1)
-        inside = inside & (coordinates >= first) & (coordinates <= last)  # NaN is in no bin
-        where = where * sizes[axis] + OPERATORS["clamp"](places(coordinates, edge), min=0)
-    where = OPERATORS["masked_select"](where, inside)
+        within = (coordinates >= first) & (coordinates <= last)  # NaN is in no bin
+        inside = within if inside is None else inside & within
+        place = OPERATORS["clamp"](places(coordinates, edge), 0, sizes[axis] - 1)
+        where = place if where is None else where * sizes[axis] + place
+    if where is None:  # no bins, or no coordinates: then every point is in the one bin that there is
+        inside = OPERATORS["fill_"](OPERATORS["empty"]((flat.shape[0],), dtype=_C.bool, device=points.device), total > 0)
+        where = OPERATORS["fill_"](OPERATORS["empty"]((flat.shape[0],), dtype=_C.int64, device=points.device), 0)
+    all_inside = bool(OPERATORS["all"](inside))
+    if not all_inside:
+        where = OPERATORS["masked_select"](where, inside)
     if weight is None:
         # Counted in whole numbers: float32 would stop at 2^24.
-        ones = OPERATORS["fill_"](OPERATORS["empty"](where.shape, dtype=_C.int64, device=points.device), 1)
+        one = OPERATORS["fill_"](OPERATORS["empty"]((1,), dtype=_C.int64, device=points.device), 1)
         empty = OPERATORS["fill_"](OPERATORS["empty"]((total,), dtype=_C.int64, device=points.device), 0)
-        hist = OPERATORS["to_copy"](OPERATORS["index_add"](empty, 0, where, ones), dtype=points.dtype)
+        counted = OPERATORS["scatter_add"](empty, 0, where, OPERATORS["expand"](one, where.shape))
+        hist = OPERATORS["to_copy"](counted, dtype=points.dtype)
     else:
-        chosen = OPERATORS["masked_select"](reshape(weight.detach(), flat.shape[0]), inside)
+        chosen = reshape(weight.detach(), flat.shape[0])
+        if not all_inside:
+            chosen = OPERATORS["masked_select"](chosen, inside)
         empty = OPERATORS["fill_"](OPERATORS["empty"]((total,), dtype=points.dtype, device=points.device), 0)
-        hist = OPERATORS["index_add"](empty, 0, where, chosen)
+        hist = OPERATORS["scatter_add"](empty, 0, where, chosen)
     hist = reshape(hist, sizes)
     if density:
         hist = hist / OPERATORS["sum"](hist)
