@@ -128,3 +128,10 @@ def test_all_and_any_of_much():
                 assert c.all(ones).item() is False
                 assert c.any(zeros.view(1, -1).expand(2, count).t()).item() is True
                 zeros[place], ones[place] = 0, 1
+
+
+def test_sinc_of_whole_numbers():
+    for dtype in (c.int64, c.bool):
+        found = c.sinc(c.tensor([0, 1], dtype=dtype))
+        assert found.dtype is c.float32
+        assert found.tolist() == pytest.approx([1, 0], abs=1e-6)

@@ -422,7 +422,9 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     scaled = wide(input) * math.pi  # of numbers beside zeros of the sine half precisions would leave little
     zero = scaled == 0
     safe = OPERATORS["masked_fill"](scaled, zero, 1.0)
-    result = narrow_to(OPERATORS["masked_fill"](OPERATORS["sin"](safe) / safe, zero, 1.0), input.dtype)
+    result = OPERATORS["masked_fill"](OPERATORS["sin"](safe) / safe, zero, 1.0)
+    if input.dtype.is_floating_point:
+        result = narrow_to(result, input.dtype)
     return result if out is None else _C.give_to_out("sinc", out, result)
 
 
