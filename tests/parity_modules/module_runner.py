@@ -38,6 +38,17 @@ class Record:
         if len(self.differences) < 40:
             self.differences.append(f"{kind}: {text}")
 
+    def joined(self, other: Record) -> Record:
+        """Both records as one."""
+        return Record(
+            self.name,
+            self.samples + other.samples,
+            self.errors + other.errors,
+            self.checks + other.checks,
+            [*self.differences, *other.differences],
+            self.kinds + other.kinds,
+        )
+
 
 def run_module(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES) -> Record:
     """Compare everything about one entry."""

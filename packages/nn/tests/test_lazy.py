@@ -62,6 +62,8 @@ def test_copies_and_conversion():
     assert layer.has_uninitialized_params() and layer.double().weight.dtype is candelabra.float64
     assert layer(ones(2, 5, dtype=candelabra.float64)).dtype is candelabra.float64
     assert type(layer) is nn.Linear and not layer._forward_pre_hooks
+    norm = nn.LazyBatchNorm1d().double()
+    assert norm(ones(3, 2, dtype=candelabra.float64)).dtype is candelabra.float64 and norm.running_mean.dtype is candelabra.float64
     net = nn.Sequential(nn.LazyConv2d(2, 1), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2, bias=False))
     copied = copy.deepcopy(net)
     net(ones(2, 3, 4, 4))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import candelabra
 from candelabra import Tensor, no_grad
 
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from .module import Module
@@ -45,7 +45,10 @@ class Conversion:
             if grad is not None:
                 parameter.grad = grad if new_grad is grad else new_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if is_lazy(buffer):
+                # It stays what it is: a buffer whose shape is not known.
+                buffer.data = fn(buffer.data)  # type: ignore[union-attr]
+            elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 
