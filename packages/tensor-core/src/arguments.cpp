@@ -1,6 +1,7 @@
 #include "arguments.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "tensor_type.hpp"
 
@@ -60,9 +61,20 @@ void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObj
   }
 }
 
+// What documentation calls a parameter.
+const char* documented(const Parameter& parameter) {
+  return parameter.name == "self" ? "input" : parameter.name.c_str();
+}
+
 [[noreturn]] void wrong_type(const Operator& op, int i, const char* expected, PyObject* got) {
-  mismatch(op.schema.name, "(): argument '", op.schema.parameters[i].name, "' (position ", i + 1, ") must be ", expected, ", not ",
-           Py_TYPE(got)->tp_name);
+  std::string advice;
+  if (PyUnicode_Check(got) && std::string_view(expected) == "candelabra.dtype") {
+    const char* written = PyUnicode_AsUTF8(got);
+    if (!written) throw PythonError();
+    advice = text("; dtypes are attributes: candelabra.float32, not '", written, "'");
+  }
+  mismatch(op.schema.name, "(): argument '", documented(op.schema.parameters[i]), "' (position ", i + 1, ") must be ", expected,
+           ", not ", Py_TYPE(got)->tp_name, advice);
 }
 
 int64_t parse_integer(const Operator& op, int i, PyObject* value) {
@@ -237,8 +249,8 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
     int list = positional - 1;
     // Among several, a tensor without dimensions is a size as well.
     if (!schema.variadic_first_list || !(is_integer(arguments[list]) || (count > positional && is_tensor(arguments[list])))) {
-      mismatch(schema.name, "() takes ", positional, " positional argument(s) but ", count,
-               " were given; its schema: ", schema.text);
+      mismatch(schema.name, "() takes ", positional, positional == 1 ? " positional argument but " : " positional arguments but ",
+               count, " were given; its schema: ", schema.text);
     }
     given.spread = owned(PyTuple_New(count - list));
     for (Py_ssize_t i = list; i < count; ++i) PyTuple_SET_ITEM(given.spread.get(), i - list, Py_NewRef(arguments[i]));
@@ -255,7 +267,7 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
       given.values[i] = given.spread.get();
       continue;
     }
-    mismatch(schema.name, "() missing required argument '", schema.parameters[i].name, "'; its schema: ", schema.text);
+    mismatch(schema.name, "() missing required argument '", documented(schema.parameters[i]), "'; its schema: ", schema.text);
   }
 }
 

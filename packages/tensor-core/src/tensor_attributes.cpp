@@ -160,9 +160,11 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* arguments, Py_ssize_t 
     check(total <= 1, PyExc_TypeError, "requires_grad_() takes at most one argument, requires_grad");
     bool value = true;
     if (total == 1) {
-      int truth = PyObject_IsTrue(arguments[0]);
-      if (truth < 0) return nullptr;
-      value = truth != 0;
+      check(count == 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "requires_grad") == 0, PyExc_TypeError,
+            "requires_grad_() got an unexpected keyword argument: it takes requires_grad");
+      check(PyBool_Check(arguments[0]), PyExc_TypeError,
+            "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ", Py_TYPE(arguments[0])->tp_name);
+      value = arguments[0] == Py_True;
     }
     set_requires_grad(as_tensor(self), value);
     return Py_NewRef(self);

@@ -68,8 +68,8 @@ def test_data_emptied_while_it_is_read():
         (lambda: candelabra.ones(3).masked_fill_(1, candelabra.ones(())), "argument 'mask' .* must be Tensor, not int"),
         (lambda: candelabra.scatter(1.0, 0, candelabra.tensor([0]), candelabra.ones(1)), "must be Tensor, not float"),
         (lambda: candelabra.heaviside(candelabra.ones(3), 5), "argument 'values' .* must be Tensor, not int"),
-        (lambda: candelabra.nonzero(5), "argument 'self' .* must be Tensor, not int"),
-        (lambda: candelabra.argwhere([1, 2]), "argument 'self' .* must be Tensor, not list"),
+        (lambda: candelabra.nonzero(5), "argument 'input' .* must be Tensor, not int"),
+        (lambda: candelabra.argwhere([1, 2]), "argument 'input' .* must be Tensor, not list"),
     ],
 )
 def test_numbers_in_the_place_of_tensors(call, message):

@@ -10,6 +10,7 @@ from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY
 
 from . import composite
+from .composite.registration import with_checked_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,9 +87,12 @@ def assemble(tensor: Any) -> dict[str, Any]:
             setattr(tensor, inplace.name, inplace)
             if len(operator.parameters) == 1 or operator.name in FUNCTIONS_IN_PLACE:
                 functions[inplace.name] = inplace
-    functions.update(composite.FUNCTIONS)
+    # What pickle looks up when it meets a function or an operator.
+    for made in composite.FUNCTIONS.values():
+        made.__module__ = "candelabra"
+    functions.update((name, with_checked_tensors(name, made)) for name, made in composite.FUNCTIONS.items())
     for name, method in composite.METHODS.items():
-        setattr(tensor, name, method)
+        setattr(tensor, name, with_checked_tensors(name, method, method=True))
     for name, attribute in composite.PROPERTIES.items():
         setattr(tensor, name, attribute)
     for alias, name in composite.ALIASES.items():
@@ -103,9 +107,6 @@ def assemble(tensor: Any) -> dict[str, Any]:
     tensor.__array_priority__ = 1000
     tensor.__ilshift__ = OPERATORS["bitwise_left_shift"].inplace
     tensor.__irshift__ = OPERATORS["bitwise_right_shift"].inplace
-    # What pickle looks up when it meets a function or an operator.
-    for made in composite.FUNCTIONS.values():
-        made.__module__ = "candelabra"
     functions.update(DTYPE_NAMES)
     return functions
 

@@ -149,7 +149,9 @@ class set_grad_enabled(_Switch):
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
+        self.mode = mode
         self._before: bool | None = _C.set_grad_enabled(self.mode)
 
     def _enter(self) -> bool:

@@ -126,6 +126,8 @@ def save(obj: Any, f: Target, *, pickle_protocol: int | None = None) -> None:
     ------
     TypeError
         Where something else is in there.
+    AttributeError
+        Where `f` is neither a path nor a file.
 
     Examples
     --------
@@ -136,6 +138,10 @@ def save(obj: Any, f: Target, *, pickle_protocol: int | None = None) -> None:
     >>> candelabra.load(file)
     {'weight': tensor([1., 2.])}
     """
+    if not hasattr(f, "write") and not isinstance(f, (str, bytes, os.PathLike)):
+        raise AttributeError(
+            f"save(): expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got {type(f).__name__}"
+        )
     writer = _Writer()
     content = writer.describe(obj)
     storages = [{"bytes": storage.nbytes(), "device": str(storage.device)} for storage in writer.storages]

@@ -113,6 +113,8 @@ def _only_entry(device_type: str) -> EntryPoint:
 
 def _missing(device_type: str, others: list[str]) -> str:
     known = KNOWN_DISTRIBUTIONS.get(device_type)
+    if known is None and isinstance(getattr(_C, device_type, None), _C.dtype):
+        return f"'{device_type}' is no device but the name of a dtype: write candelabra.{device_type}, without quotes"
     installed_text = f"installed device types: {', '.join(others)}" if others else "no backend is installed"
     if known is not None:
         return f"no backend for device '{device_type}' is installed: pip install {known} ({installed_text})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from .registration import function
+from .registration import fallback, function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,6 +213,15 @@ def detach_(self: Tensor) -> Tensor:
     self._clear_history()
     self.requires_grad = False
     return self
+
+
+@fallback("fill_")
+def _fill_of_tensor(self: Tensor, value: Any) -> Any:
+    if isinstance(value, _C.Tensor) and value.ndim > 0:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions; copy_() takes others"
+        )
+    return NotImplemented
 
 
 @function(package=False)

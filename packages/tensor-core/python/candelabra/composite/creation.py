@@ -47,6 +47,13 @@ def check_layout(layout: Any, pin_memory: bool, name: str) -> None:
         raise NotImplementedError(f"{name}(): pin_memory=True is not supported; allocate without it")
 
 
+def _memory(name: str, size: Any, dtype: dtype | None, device: Device) -> Tensor:
+    try:
+        return _empty(size, dtype=dtype, device=device)
+    except TypeError as error:
+        raise TypeError(str(error).replace("empty()", f"{name}()", 1)) from None
+
+
 def memory_for(
     size: Any,
     name: str,
@@ -228,7 +235,7 @@ def zeros(
     """
     size = size_argument(size, names, "zeros") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
-        return _fill_(_empty(size, dtype=dtype, device=device), 0)
+        return _fill_(_memory("zeros", size, dtype, device), 0)
     return finish(_fill_(memory_for(size, "zeros", out, dtype, layout, device, pin_memory), 0), requires_grad)
 
 
@@ -253,7 +260,7 @@ def ones(
     """
     size = size_argument(size, names, "ones") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
-        return _fill_(_empty(size, dtype=dtype, device=device), 1)
+        return _fill_(_memory("ones", size, dtype, device), 1)
     return finish(_fill_(memory_for(size, "ones", out, dtype, layout, device, pin_memory), 1), requires_grad)
 
 
@@ -286,6 +293,8 @@ def full(
     >>> candelabra.full((2,), 7)
     tensor([7, 7])
     """
+    if isinstance(fill_value, (str, bytes)):
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
     if isinstance(fill_value, _C.Tensor):
         dtype = fill_value.dtype if dtype is None and out is None else dtype
         device = fill_value.device if device is None else device

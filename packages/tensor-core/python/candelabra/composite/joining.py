@@ -374,6 +374,9 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     tensor([[1, 3],
             [2, 3]])
     """
+    for tensor in tensors:
+        if tensor.ndim != 1:
+            raise RuntimeError(f"cartesian_prod(): Expect a 1D vector, but got shape {list(tensor.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return OPERATORS["stack"]([reshape(grid, -1) for grid in meshgrid(*tensors, indexing="ij")], 1)

@@ -271,7 +271,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"histc" not implemented for {input.dtype}; convert with .to(candelabra.float32)')
     if bins <= 0:
-        raise RuntimeError("bins must be > 0")
+        raise RuntimeError(f"histc(): bins must be > 0, but got {bins}")
     flat = reshape(input.detach(), -1)
     low, high = float(min), float(max)
     if low == high and flat.numel():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 TYPE_CHECKING = False
@@ -73,6 +76,53 @@ def function(
         return implementation
 
     return register
+
+
+def with_checked_tensors(name: str, implementation: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
+    """Return the function such that it says which argument is no tensor, where it fails as a tensor's attribute is missing.
+
+    Only what fails is looked at: a call that succeeds is not made slower by a check of each argument. A method whose only tensor is
+    the tensor itself is returned as it is.
+    """
+    code = getattr(implementation, "__code__", None)
+    if code is None:
+        return implementation
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    annotations = implementation.__annotations__
+    tensors = {p: i for i, p in enumerate(parameters) if annotations.get(p) == "Tensor"}
+    positional = code.co_argcount
+    # Those that take several are called with them one by one, or with one sequence of them.
+    several = bool({"tensors", "matrices"} & set(code.co_varnames[: len(parameters) + 1]))
+    if len(tensors) < (2 if method else 1) and not several:
+        return implementation
+
+    @functools.wraps(implementation)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return implementation(*arguments, **keywords)
+        except AttributeError:
+            if several:
+                _check_elements(name, arguments[0] if len(arguments) == 1 and _is_sequence(arguments[0]) else arguments)
+            for parameter, position in tensors.items():
+                given = arguments[position] if position < min(positional, len(arguments)) else keywords.get(parameter)
+                if given is not None and not isinstance(given, _C.Tensor):
+                    raise TypeError(
+                        f"{name}(): argument '{parameter}' (position {position + (not method)}) must be Tensor, "
+                        f"not {type(given).__name__}"
+                    ) from None
+            raise
+
+    return call
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _check_elements(name: str, tensors: Any) -> None:
+    for i, given in enumerate(tensors):
+        if not isinstance(given, _C.Tensor):
+            raise TypeError(f"{name}(): expected Tensor as element {i} in argument 0, but got {type(given).__name__}") from None
 
 
 def tensor_property(implementation: Callable[[Any], Any]) -> property:

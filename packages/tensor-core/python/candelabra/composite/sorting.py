@@ -342,8 +342,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     >>> candelabra.bincount(candelabra.tensor([0, 2, 2]))
     tensor([1, 0, 2])
     """
-    if input.ndim != 1 or input.dtype.is_floating_point or input.dtype.is_complex:
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if input.dtype.is_floating_point or input.dtype.is_complex:
+        raise NotImplementedError(f'"bincount" not implemented for {input.dtype}: it counts whole numbers; convert with .to()')
+    if input.ndim != 1:
+        raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, but got shape {list(input.shape)}.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is not None and weights.shape != input.shape:
@@ -351,7 +353,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     length = minlength
     if input.numel():
         if int(OPERATORS["amin"](input)) < 0:
-            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+            raise RuntimeError("bincount only supports 1-d non-negative integral inputs, but there are negative ones.")
         length = max(minlength, int(OPERATORS["amax"](input)) + 1)
     positions = input.to(_C.int64)
     if weights is None:

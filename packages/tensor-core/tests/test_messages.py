@@ -1,0 +1,123 @@
+"""Messages of common mistakes: the type of PyTorch's exception, and operator, shapes, dtypes and a way out in the text."""
+
+import pytest
+
+pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
+
+import candelabra as c
+
+
+def ones(*size, **options):
+    return c.ones(*size, **options)
+
+
+MISTAKES = {
+    "matrix product": (lambda: ones(2, 3) @ ones(2, 3), RuntimeError, r"mm\(\): mat1 and mat2 shapes .* \(2x3 and 2x3\)"),
+    "matrix product of dtypes": (lambda: c.mm(ones(2, 2), ones(2, 2).double()), RuntimeError, r"float != double; .*\.to\("),
+    "batches of matrices": (lambda: c.bmm(ones(2, 3), ones(2, 3)), RuntimeError, r"bmm\(\): .* must be a 3D tensor, .*\[2, 3\]"),
+    "dot": (lambda: c.dot(ones(2), ones(3)), RuntimeError, r"dot\(\): .*\[2\].*\[3\]"),
+    "sizes in cat": (lambda: c.cat([ones(2, 3), ones(2, 4)]), RuntimeError, r"cat\(\): .*Expected size 3 but got size 4"),
+    "dimensions in cat": (lambda: c.cat([ones(2, 3), ones(2)]), RuntimeError, r"cat\(\): .*\[2, 3\] and \[2\]"),
+    "nothing in cat": (lambda: c.cat([]), (RuntimeError, ValueError), "non-empty list"),
+    "a number in cat": (lambda: c.cat([ones(2), 3]), TypeError, "element 1 is a int"),
+    "sizes in stack": (lambda: c.stack([ones(2), ones(3)]), RuntimeError, "stack expects each tensor to be equal size"),
+    "view of a transposed tensor": (lambda: ones(2, 3).t().view(6), RuntimeError, r"\.reshape\("),
+    "view of another size": (lambda: ones(2, 3).view(4), RuntimeError, r"shape '\[4\]' is invalid for input of size 6"),
+    "index": (lambda: ones(2, 3)[2], IndexError, "index 2 is out of bounds for dimension 0 with size 2"),
+    "too many indices": (lambda: ones(2, 3)[0, 0, 0], IndexError, "too many indices for tensor of dimension 2"),
+    "index of a number": (lambda: ones(())[0], IndexError, r"0-dim tensor. Use `tensor.item\(\)`"),
+    "index in a tensor": (lambda: ones(2, 3)[c.tensor([5])], IndexError, "5.*dimension 0 with size 2"),
+    "index of text": (lambda: ones(2)["a"], IndexError, r"integers, slices .* \(got str\)"),
+    "negative step": (lambda: ones(2)[::-1], ValueError, "step must be greater than zero"),
+    "mask": (lambda: ones(2, 3)[c.tensor([True, False, True])], IndexError, r"\[3\].*\[2, 3\]"),
+    "broadcasting": (lambda: ones(2, 3) + ones(4), RuntimeError, r"add\(\): shapes \[2, 3\] and \[4\] cannot be broadcast"),
+    "broadcasting in place": (lambda: ones(2).add_(ones(3, 2)), RuntimeError, r"add_\(\): .*\[2\].*\[3, 2\]"),
+    "promotion in place": (lambda: ones(2).long().add_(1.5), RuntimeError, "Float can't be cast to the desired output type Long"),
+    "item of several": (lambda: ones(2, 3).item(), RuntimeError, "with 6 elements cannot be converted to Scalar"),
+    "bool of several": (lambda: bool(ones(2)), RuntimeError, "Boolean value of Tensor with more than one value is ambiguous"),
+    "int of several": (lambda: int(ones(2)), ValueError, r"only one element.*\[2\]"),
+    "negative size": (lambda: c.zeros(-1), RuntimeError, "negative dimension -1"),
+    "float as size": (lambda: c.zeros(2.5), TypeError, r"zeros\(\): argument 'size' .* must be .* ints?, not float"),
+    "text as dtype": (lambda: c.ones(2, dtype="float32"), TypeError, r"ones\(\): .*candelabra\.float32, not 'float32'"),
+    "dtype as device": (lambda: ones(2).to("float32"), RuntimeError, r"'float32' is no device .*candelabra\.float32"),
+    "device": (lambda: ones(2).to("nowhere"), RuntimeError, "no backend for device 'nowhere' is installed"),
+    "dimension": (lambda: ones(2).sum(5), IndexError, r"expected to be in range of \[-1, 0\], but got 5"),
+    "keyword": (lambda: ones(2).sum(foo=1), TypeError, r"sum\(\) got an unexpected keyword argument 'foo'; its schema: sum\("),
+    "missing argument": (lambda: c.add(ones(2)), TypeError, r"add\(\) missing required argument 'other'; its schema: add\("),
+    "missing tensor": (lambda: c.relu(), TypeError, r"relu\(\) missing required argument 'input'"),
+    "too many arguments": (lambda: c.relu(ones(2), 1), TypeError, "takes 1 positional argument but 2 were given"),
+    "number for a tensor": (lambda: c.exp(2.0), TypeError, r"exp\(\): argument 'input' \(position 1\) must be Tensor, not float"),
+    "number for a tensor of a composite": (
+        lambda: c.unique(3),
+        TypeError,
+        r"unique\(\): argument 'input' \(position 1\) .*not int",
+    ),
+    "number for another tensor": (lambda: c.cross(ones(3), 3), TypeError, r"cross\(\): argument 'other' \(position 2\) .*not int"),
+    "number for the argument of a method": (lambda: ones(2).view_as(3), TypeError, r"view_as\(\): argument 'other' \(position 1\)"),
+    "number among tensors": (
+        lambda: c.block_diag(ones(2), 3),
+        TypeError,
+        "expected Tensor as element 1 in argument 0, but got int",
+    ),
+    "number in a list of tensors": (
+        lambda: c.meshgrid([3], indexing="ij"),
+        TypeError,
+        "expected Tensor as element 0 in argument 0, but got int",
+    ),
+    "number in a product": (lambda: c.cartesian_prod(3), TypeError, "expected Tensor as element 0 in argument 0, but got int"),
+    "operand": (lambda: ones(2) + "a", TypeError, r"unsupported operand type\(s\) for \+"),
+    "mean of integers": (lambda: ones(2).long().mean(), RuntimeError, "could not infer output dtype.*Long"),
+    "softmax of integers": (lambda: ones(2).long().softmax(0), NotImplementedError, "\"softmax\" not implemented for 'Long'"),
+    "argmax of nothing": (lambda: c.argmax(c.empty(0)), (IndexError, RuntimeError), "argmax"),
+    "transpose": (lambda: ones(2, 3).transpose(0, 2), IndexError, r"range of \[-2, 1\], but got 2"),
+    "permute": (lambda: ones(2, 3).permute(0), RuntimeError, r"permute\(\): .*input.dim\(\) = 2 .* len\(dims\) = 1"),
+    "expand": (lambda: ones(2, 3).expand(3, 3), RuntimeError, r"expanded size of the tensor \(3\).*Tensor sizes: \[2, 3\]"),
+    "split": (lambda: ones(2, 3).split([1, 2]), RuntimeError, "split_sizes"),
+    "narrow": (lambda: ones(2, 3).narrow(0, 1, 5), RuntimeError, "exceeds dimension size"),
+    "gather of floats": (lambda: ones(2, 3).gather(0, ones(2, 3)), RuntimeError, r"gather\(\): .*got Float; .*int64"),
+    "gather": (lambda: ones(2, 3).gather(0, c.tensor([[5]])), RuntimeError, r"gather\(\): index 5 .* dimension 0 with size 2"),
+    "mask of floats": (lambda: ones(2).masked_select(ones(2)), RuntimeError, "expected BoolTensor for mask, but got Float"),
+    "ragged data": (lambda: c.tensor([[1, 2], [3]]), ValueError, "expected sequence of length 2 at dim 1"),
+    "text as data": (lambda: c.tensor(["a"]), ValueError, "too many dimensions 'str'"),
+    "None as data": (lambda: c.tensor(None), RuntimeError, "Could not infer dtype of NoneType"),
+    "data that does not fit": (lambda: c.tensor([300], dtype=c.uint8), RuntimeError, "uint8 without overflow: 300"),
+    "text to fill with": (lambda: c.full((2,), "a"), TypeError, r"full\(\): argument 'fill_value' \(position 2\) must be Number"),
+    "fill_ with several": (lambda: ones(2).fill_(ones(2)), RuntimeError, r"fill_ only supports 0-dimension .* copy_\(\)"),
+    "topk": (lambda: c.topk(ones(3), 5), RuntimeError, r"topk\(\): .*k is 5.*\[3\]"),
+    "bincount of floats": (lambda: c.bincount(ones(2)), NotImplementedError, r"bincount.*candelabra\.float32"),
+    "bincount of negative ones": (lambda: c.bincount(c.tensor([-1])), RuntimeError, "non-negative"),
+    "histc": (lambda: c.histc(ones(2), bins=0), RuntimeError, r"histc\(\): bins must be > 0, but got 0"),
+    "expanded in place": (lambda: ones(3).expand(2, 3).add_(1), RuntimeError, r"single memory location. Please clone\(\)"),
+    "attribute": (lambda: ones(2).foo, AttributeError, "has no attribute 'foo'"),
+    "bool subtraction": (lambda: c.tensor([True]) - c.tensor([True]), RuntimeError, r"logical_xor|\^"),
+    "bool negation": (lambda: -c.tensor([True]), RuntimeError, r"logical_not|~"),
+    "rounding mode": (lambda: c.div(ones(2), 2, rounding_mode="foo"), RuntimeError, "foo"),
+    "negative power": (lambda: c.tensor([1]).pow(-1), RuntimeError, "Integers to negative integer powers are not allowed"),
+    "length of a number": (lambda: len(ones(())), TypeError, r"len\(\) of a 0-d tensor"),
+    "iteration over a number": (lambda: iter(ones(())), TypeError, "iteration over a 0-d tensor"),
+    "integers that require grad": (lambda: ones(2, dtype=c.int64, requires_grad=True), RuntimeError, "int64"),
+    "requires_grad_": (lambda: ones(2).requires_grad_("a"), TypeError, "argument 'requires_grad' .* must be bool, not str"),
+    "requires_grad_ by another name": (lambda: ones(2).requires_grad_(foo=True), TypeError, "unexpected keyword"),
+    "set_grad_enabled": (lambda: c.set_grad_enabled("a"), TypeError, "must be bool, not str"),
+    "a place to save": (lambda: c.save(ones(2), 3), AttributeError, "path, or a file-like object .*got int"),
+    "limits of integers": (lambda: c.finfo(c.int64), TypeError, r"Use candelabra\.iinfo"),
+    "singular matrix": (lambda: c.linalg.inv(ones(2, 2)), RuntimeError, "singular"),
+    "no square": (lambda: c.linalg.inv(ones(2, 3)), RuntimeError, "square"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_message(name):
+    call, error, message = MISTAKES[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_failure_inside_is_not_taken_for_a_wrong_argument():
+    class Strange(c.Tensor):
+        @property
+        def shape(self):
+            raise AttributeError("no shape today")
+
+    with pytest.raises(AttributeError, match="no shape today"):
+        c.is_same_size(c.ones(2).as_subclass(Strange), c.ones(2))
