@@ -48,7 +48,7 @@ TEST_PACKAGES = {
     "optim": ["tensor-core", "backend-cpu", "optim"],
     "multiprocessing": ["tensor-core", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "multiprocessing", "utils"],
-    "distributions": ["tensor-core", "distributions"],
+    "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
     "torch-compat": ["tensor-core", "torch-compat"],
 }
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]

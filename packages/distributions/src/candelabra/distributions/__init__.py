@@ -4,7 +4,7 @@ Draws of distributions that have ``has_rsample`` are differentiable functions of
 does not.
 """
 
-from . import constraints, kl_crossed, kl_same, transforms
+from . import constraints, kl_crossed, kl_same, transforms  # noqa: F401 (the pairs enter themselves)
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -45,7 +45,7 @@ from .relaxed_bernoulli import RelaxedBernoulli
 from .relaxed_categorical import RelaxedOneHotCategorical
 from .studentT import StudentT
 from .transformed_distribution import TransformedDistribution
-from .transforms import *
+from .transforms import *  # noqa: F403 (its __all__)
 from .uniform import Uniform
 from .von_mises import VonMises
 from .weibull import Weibull

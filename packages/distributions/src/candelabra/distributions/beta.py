@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import candelabra
-from candelabra import Size, Tensor
+from candelabra import Size, Tensor, special
 
 from . import constraints
 from .dirichlet import Dirichlet
@@ -34,7 +34,7 @@ class Beta(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None) -> None:
         both = candelabra.stack(broadcast_all(concentration1, concentration0), -1)
@@ -76,7 +76,7 @@ class Beta(ExponentialFamily):
         a, b = self.concentration1, self.concentration0
         return (
             candelabra.xlogy(a - 1, value)
-            + candelabra.special.xlog1py(b - 1, -value)
+            + special.xlog1py(b - 1, -value)
             + candelabra.lgamma(a + b)
             - candelabra.lgamma(a)
             - candelabra.lgamma(b)

@@ -92,6 +92,11 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
+def _all_of_last(result: Tensor, dims: int) -> Tensor:
+    """True where all of the last `dims` dimensions are."""
+    return result.all(tuple(range(-dims, 0))) if dims else result
+
+
 class _IndependentConstraint(Constraint):
     """Another constraint with more dimensions on the right as one event: all of them have to be in the set."""
 
@@ -116,7 +121,7 @@ class _IndependentConstraint(Constraint):
         if result.ndim < self.reinterpreted_batch_ndims:
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        return result.reshape(result.shape[: result.ndim - self.reinterpreted_batch_ndims] + (-1,)).all(-1)
+        return _all_of_last(result, self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__[1:]}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -143,7 +148,7 @@ class MixtureSameFamilyConstraint(Constraint):
         if kept < 0:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
         result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return result.reshape(result.shape[:kept] + (-1,)).all(-1)
+        return _all_of_last(result, result.ndim - kept)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_constraint!r})"
@@ -314,7 +319,7 @@ class _LowerTriangular(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        return (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1)
+        return _all_of_last(value.tril() == value, 2)
 
 
 class _LowerCholesky(Constraint):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import candelabra
 from candelabra import Size, Tensor, no_grad
@@ -34,7 +34,7 @@ class Distribution:
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
     #: Attributes that an expanded copy has expanded, with the number of dimensions on the right that stay.
-    _expandable: ClassVar[dict[str, int]]
+    _expandable: dict[str, int]
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -101,7 +101,7 @@ class Distribution:
         >>> Normal(0.0, 1.0).expand((2, 3)).batch_shape
         candelabra.Size([2, 3])
         """
-        owner = next((base for base in type(self).__mro__ if "_expandable" in base.__dict__), None)
+        owner: Any = next((base for base in type(self).__mro__ if "_expandable" in base.__dict__), None)
         if owner is None:
             raise NotImplementedError(f"{type(self).__name__} defines no expand()")
         new = self._get_checked_instance(owner, _instance)
@@ -119,7 +119,7 @@ class Distribution:
         """Give an expanded copy what is no tensor of parameters."""
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        if _instance is None and type(self).__init__ != cls.__init__:
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a custom "
                 ".expand() method."
@@ -128,7 +128,7 @@ class Distribution:
 
     def _extended_shape(self, sample_shape: Any = Size()) -> Size:
         """The shape of draws: `sample_shape`, then the batch, then the event."""
-        return Size(sample_shape) + self._batch_shape + self._event_shape
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     # ---- what it is
 

@@ -42,7 +42,7 @@ class ExponentialFamily(Distribution):
 
         natural = [parameter.detach().requires_grad_() for parameter in self._natural_params]
         normalizer = self._log_normalizer(*natural)
-        means = autograd.grad(normalizer.sum(), natural, create_graph=True)
+        means: Any = autograd.grad(normalizer.sum(), natural, create_graph=True)
         return natural, normalizer, tuple(means)
 
 

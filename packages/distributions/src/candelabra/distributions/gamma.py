@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import candelabra
-from candelabra import Size, Tensor
+from candelabra import Size, Tensor, special
 
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -76,7 +76,7 @@ class Gamma(ExponentialFamily):
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return candelabra.special.gammainc(*broadcast_all(self.concentration, self.rate * value))
+        return special.gammainc(*broadcast_all(self.concentration, self.rate * value))
 
     def entropy(self) -> Tensor:
         a = self.concentration

@@ -33,7 +33,7 @@ class HalfCauchy(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
     base_dist: Cauchy
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)

@@ -32,7 +32,7 @@ class HalfNormal(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
     base_dist: Normal
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)

@@ -31,7 +31,7 @@ class InverseGamma(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
     base_dist: Gamma
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None) -> None:
         concentration, rate = broadcast_all(concentration, rate)

@@ -60,7 +60,7 @@ class LKJCholesky(Distribution):
             dtype, device = self.concentration.dtype, self.concentration.device
             before = candelabra.arange(self.dim - 1, dtype=dtype, device=device)
             marginal = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2)
-            squares = Beta((before + 0.5) + candelabra.zeros_like(marginal), marginal - 0.5 * before, validate_args=False)
+            squares = Beta(0.5 * (before + 1) + candelabra.zeros_like(marginal), marginal - 0.5 * before, validate_args=False)
             square = squares.sample(sample_shape)
             square = candelabra.cat([square.new_zeros((*square.shape[:-1], 1)), square], -1)
             direction = standard_normal(self._extended_shape(sample_shape), dtype, device).tril(-1)

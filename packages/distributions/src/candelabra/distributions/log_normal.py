@@ -29,7 +29,7 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
     base_dist: Normal
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)

@@ -97,7 +97,7 @@ class LowRankMultivariateNormal(Distribution):
             setattr(new, name, getattr(self, name))
 
     def _matrix_shape(self) -> Size:
-        return self._batch_shape + self._event_shape + self._event_shape
+        return Size((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @property
     def mean(self) -> Tensor:

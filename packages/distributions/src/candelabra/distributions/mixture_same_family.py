@@ -39,7 +39,7 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: dict[str, Any] = {}
     has_rsample = False
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None

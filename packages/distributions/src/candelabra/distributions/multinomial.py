@@ -36,7 +36,7 @@ class Multinomial(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from .utils import lazy_property, standard_normal
 def batch_mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
     """``|L^-1 x|^2`` for factors L (..., n, n) and differences x (..., n) of batches that broadcast."""
     shape = candelabra.broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
-    if factor.shape[:-2].numel() == 1:
+    if math.prod(factor.shape[:-2]) == 1:
         # One factor for all: one solve with all differences as columns.
         columns = difference.reshape(-1, difference.shape[-1]).mT
         solved = candelabra.linalg.solve_triangular(factor.reshape(factor.shape[-2:]), columns, upper=False)
@@ -100,7 +100,7 @@ class MultivariateNormal(Distribution):
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
 
     def _matrix_shape(self) -> Size:
-        return self._batch_shape + self._event_shape + self._event_shape
+        return Size((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @lazy_property
     def scale_tril(self) -> Tensor:

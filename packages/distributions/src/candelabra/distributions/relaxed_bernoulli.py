@@ -116,7 +116,7 @@ class RelaxedBernoulli(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
     base_dist: LogitRelaxedBernoulli
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class ExpRelaxedCategorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     base_dist: ExpRelaxedCategorical
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
-    _expandable: dict[str, int] = {}
+    _expandable = {}
 
     def __init__(
         self, base_distribution: Distribution, transforms: Transform | list[Transform], validate_args: bool | None = None

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import candelabra
-from candelabra import Size, Tensor, no_grad
+from candelabra import Size, Tensor, no_grad, special
 
 from . import constraints
 from .distribution import Distribution
@@ -44,7 +44,7 @@ class VonMises(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         k = self.concentration
-        log_i0 = candelabra.special.i0e(k).log() + k
+        log_i0 = special.i0e(k).log() + k
         return k * candelabra.cos(value - self.loc) - math.log(2 * math.pi) - log_i0
 
     @property
@@ -58,7 +58,7 @@ class VonMises(Distribution):
     @lazy_property
     def variance(self) -> Tensor:
         """1 minus the length of the mean of unit vectors."""
-        return 1 - candelabra.special.i1e(self.concentration) / candelabra.special.i0e(self.concentration)
+        return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         """Draw by rejection from a wrapped Cauchy distribution. Source: Best and Fisher, 1979."""

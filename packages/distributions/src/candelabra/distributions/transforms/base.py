@@ -247,7 +247,7 @@ class ComposeTransform(Transform):
         if inverse is None:
             inverse = ComposeTransform([part.inv for part in reversed(self.parts)])  # type: ignore[assignment]
             self._inv = weakref.ref(inverse)  # type: ignore[arg-type]
-            inverse._inv = weakref.ref(self)  # type: ignore[union-attr, assignment]
+            inverse._inv = weakref.ref(self)  # type: ignore[attr-defined]
         return inverse
 
     def with_cache(self, cache_size: int = 1) -> Any:

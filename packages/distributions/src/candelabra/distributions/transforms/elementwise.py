@@ -240,7 +240,7 @@ class AffineTransform(Transform):
             result = self.scale.abs().log()
         else:
             result = candelabra.full_like(x, math.log(abs(self.scale)) if self.scale else -math.inf)
-        shape = x.shape
+        shape: Any = x.shape
         if self.event_dim:
             result = sum_rightmost(result.expand(candelabra.broadcast_shapes(result.shape, shape)), self.event_dim)
             shape = shape[: -self.event_dim]
