@@ -11,7 +11,7 @@ it, it gets one: it, and all views of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import candelabra
 from candelabra import _C, Tensor, ops
@@ -29,12 +29,8 @@ from .levels import (
     tensors_in,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
 class BatchedValueError(RuntimeError):
-    """Raised where the value of a tensor with a batch is asked for."""
+    """Raised where the value of a tensor with a batch is asked for, or where a shape depends on one."""
 
 
 class BatchedTensor(Wrapper):
@@ -167,7 +163,7 @@ class BatchLevel(Level):
         if operator.tags & RANDOM:
             return self._random(operator, arguments, out, generator)
         if operator.tags & DATA_DEPENDENT:
-            raise RuntimeError(
+            raise BatchedValueError(
                 f"vmap: It looks like you're calling {operator.name}, the size of whose result depends on values. We do not support batching "
                 "operators that can support dynamic shape. Attempting to batch over indexing with a boolean mask."
             )
@@ -356,7 +352,3 @@ def out_of(level: BatchLevel, value: Any, out_dim: int) -> Tensor:
         return made if out_dim == 0 else made.movedim(0, out_dim)
     return tensor if bdim == out_dim % tensor.ndim else tensor.movedim(bdim, out_dim)
 
-
-def shapes(tensors: Sequence[Tensor]) -> list[tuple[int, ...]]:
-    """Give the sizes of tensors."""
-    return [tuple(tensor.shape) for tensor in tensors]

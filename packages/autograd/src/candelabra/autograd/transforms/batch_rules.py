@@ -15,7 +15,6 @@ from candelabra import Tensor, ops
 
 from ..recording import signature
 from .batch_level import Batched
-from .levels import NONDIFFERENTIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -592,7 +591,15 @@ def _folded(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
     return [_unfold_batch(level, part, 0) for part in result]
 
 
-def _pool(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+def _attention(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    """Fold the batch as :func:`_folded` does; the mask may have fewer dimensions than the others."""
+    place = 3 if operator.name == "attention_forward" else 4
+    mask, query = arguments[place], arguments[place - 3]
+    if mask is not None:
+        value = level.front(mask)
+        value = value.reshape((level.size, *(1,) * (4 - mask.ndim), *mask.shape))
+        value = value.expand((level.size, query.shape[0], *value.shape[2:]))
+        arguments = (*arguments[:place], level.wrap(value, 0), *arguments[place + 1 :])
     return _folded(level, operator, arguments)
 
 
@@ -692,14 +699,12 @@ _enter(_convolution_input_gradient, "convolution_input_gradient")
 _enter(_convolution_weight_gradient, "convolution_weight_gradient")
 _enter(
     _folded, "max_pool", "adaptive_max_pool", "max_pool_backward", "avg_pool", "avg_pool_backward", "adaptive_avg_pool",
-    "adaptive_avg_pool_backward", "attention_forward", "attention_backward",
+    "adaptive_avg_pool_backward",
 )  # fmt: skip
+_enter(_attention, "attention_forward", "attention_backward")
 _enter(_nll_loss_forward, "nll_loss_forward")
 _enter(_nll_loss_backward, "nll_loss_backward")
 _enter(_layer_norm, "native_layer_norm")
-
-del NONDIFFERENTIABLE
-
 
 def rule_of(operator: Any) -> Rule | None:
     """Give the rule of an operator, or of the one it is the in-place variant of."""

@@ -206,7 +206,7 @@ class DualLevel(Level):
             if own is not None and own.dtype is not part.dtype:
                 with outside():
                     own = own.to(part.dtype)
-            if operator.tags & VIEW:
+            if operator.tags & VIEW and not operator.tags & NONDIFFERENTIABLE:
                 viewed = arguments[0]
                 return self.wrap(part, own, viewed) if self.owns(viewed) else part
             return self.wrap(part, own)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Linear in the first argument, whatever the others are.
 LINEAR = frozenset({
     "adaptive_avg_pool", "adaptive_avg_pool_backward", "alias", "as_strided", "avg_pool", "avg_pool_backward", "clone",
-    "conj_physical", "contiguous", "cumsum", "detach", "diagonal", "embedding", "embedding_backward", "expand", "fft_c2c", "fft_c2r", "fft_r2c",
+    "conj_physical", "contiguous", "cumsum", "diagonal", "embedding", "embedding_backward", "expand", "fft_c2c", "fft_c2r", "fft_r2c",
     "flip", "gather", "index", "index_fill", "index_select", "masked_select", "max_pool_backward", "mean", "movedim", "narrow", "neg", "permute",
     "select", "slice", "squeeze", "sum", "t", "take", "to_copy", "transpose", "tril", "triu", "unflatten", "unfold", "unsqueeze", "view",
     "view_as_complex", "view_as_real", "frac",
@@ -59,7 +59,7 @@ _TAKEN_APART = frozenset({"linear", "stack", "softplus", "mish", "native_layer_n
 def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
     """Compute results and their tangents (None where there is none)."""
     name = operator.name
-    if operator.tags & NONDIFFERENTIABLE and name != "detach":
+    if operator.tags & NONDIFFERENTIABLE:
         return operator.again(primals, None, generator), None
     if name in LINEAR:
         result = operator.again(primals, None, generator)

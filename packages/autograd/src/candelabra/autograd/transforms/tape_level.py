@@ -118,7 +118,7 @@ class TapeLevel(Level):
             same = given.get(id(part))
             if same is not None:
                 return same
-            if operator.tags & VIEW:
+            if operator.tags & VIEW and not operator.tags & NONDIFFERENTIABLE:
                 viewed = arguments[0]
                 return self.wrap(part, viewed) if self.owns(viewed) else part
             return self.wrap(part)

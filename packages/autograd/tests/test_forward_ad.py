@@ -1,0 +1,234 @@
+"""Forward mode: the tangents of every operator against central differences, dual tensors, and both modes together."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from checking import as_function
+from samples import COMPLEX_OPERATORS, has_samples, samples
+
+import candelabra
+from candelabra import Tensor
+from candelabra.autograd import forward_ad, gradcheck, gradgradcheck
+from candelabra.autograd.table import ROWS, WRITTEN
+from candelabra.catalogue import OPERATORS
+from candelabra.func import jvp
+
+_NONDIFFERENTIABLE = 8
+#: What draws random numbers, and sums over what no sample can be made of.
+_ELSEWHERE = {"native_dropout", "bernoulli"}
+OPERATORS_WITH_SAMPLES = [
+    name
+    for name, operator in OPERATORS.items()
+    if not operator.tags & _NONDIFFERENTIABLE and (name in ROWS or name in WRITTEN) and has_samples(name) and name not in _ELSEWHERE
+]
+
+
+def _direction(tensors):
+    return tuple(candelabra.randn(tensor.shape, dtype=tensor.dtype) for tensor in tensors)
+
+
+def _as_tuple(value):
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def check_tangents(function, tensors, step=1e-6, **tolerance):
+    """Compare tangents in a random direction with the central difference along it."""
+    values = tuple(tensor.detach() for tensor in tensors)
+    direction = _direction(values)
+
+    def at(scale):
+        moved = tuple((value + scale * part).requires_grad_() for value, part in zip(values, direction, strict=True))
+        return [part.detach() for part in _as_tuple(function(*moved))]
+
+    expected = [(above - below) / (2 * step) for above, below in zip(at(step), at(-step), strict=True)]
+    outputs, tangents = jvp(lambda *given: _as_tuple(function(*given)), values, direction)
+    tangents = [tangent for output, tangent in zip(outputs, tangents, strict=True) if output.is_floating_point() or output.is_complex()]
+    assert len(tangents) >= len(expected)
+    for tangent, difference in zip(tangents, expected, strict=False):
+        assert tangent.shape == difference.shape
+        assert candelabra.allclose(tangent, difference, **{"rtol": 1e-4, "atol": 1e-5, "equal_nan": True, **tolerance})
+
+
+def _whole_function(name, arguments, keywords):
+    """Make a function of the tensors that require grad, that gives all floating results that depend on them."""
+    function, tensors = as_function(OPERATORS[name], arguments, keywords)
+    recorded = function(*tensors)
+    if isinstance(recorded, Tensor):
+        return function, tensors
+    every = _as_tuple(OPERATORS[name](*arguments, **keywords))
+    places = [at for at, part in enumerate(every) if part.requires_grad]
+
+    def chosen(*given):
+        replacements = iter(given)
+
+        def replace(value):
+            if isinstance(value, Tensor) and value.requires_grad:
+                return next(replacements)
+            if isinstance(value, (list, tuple)):
+                return type(value)([replace(entry) for entry in value])
+            return value
+
+        made = OPERATORS[name](*[replace(value) for value in arguments], **{key: replace(value) for key, value in keywords.items()})
+        return tuple(made[at] for at in places)
+
+    return chosen, tensors
+
+
+@pytest.mark.parametrize("name", OPERATORS_WITH_SAMPLES)
+def test_real(name):
+    for arguments, keywords in samples(name, candelabra.float64):
+        function, tensors = _whole_function(name, arguments, keywords)
+        check_tangents(function, tensors)
+
+
+@pytest.mark.parametrize("name", [name for name in COMPLEX_OPERATORS if name in OPERATORS_WITH_SAMPLES])
+def test_complex(name):
+    for arguments, keywords in samples(name, candelabra.complex128):
+        function, tensors = _whole_function(name, arguments, keywords)
+        check_tangents(function, tensors)
+
+
+_LINALG = {
+    "cholesky": lambda x: candelabra.linalg.cholesky(x @ x.mT + 3 * candelabra.eye(3, dtype=x.dtype)),
+    "inv": lambda x: candelabra.linalg.inv(x + 4 * candelabra.eye(3, dtype=x.dtype)),
+    "det": lambda x: candelabra.linalg.det(x),
+    "slogdet": lambda x: candelabra.linalg.slogdet(x)[1],
+    "solve": lambda x: candelabra.linalg.solve(x + 4 * candelabra.eye(3, dtype=x.dtype), x),
+    "eigvalsh": lambda x: candelabra.linalg.eigvalsh(x + x.mT),
+    "eigvals": lambda x: candelabra.linalg.eigvals(x).abs().sum(),
+    "svdvals": lambda x: candelabra.linalg.svdvals(x),
+    "svd": lambda x: (candelabra.linalg.svd(x)[0].abs(), candelabra.linalg.svd(x)[1]),
+    "qr": lambda x: candelabra.linalg.qr(x)[1].abs(),
+    "lstsq": lambda x: candelabra.linalg.lstsq(x, x.exp())[0],
+    "matrix_exp": lambda x: candelabra.linalg.matrix_exp(x),
+    "pinv": lambda x: candelabra.linalg.pinv(x),
+    "fft": lambda x: candelabra.fft.fft2(x).abs(),
+    "rfft": lambda x: candelabra.fft.irfft(candelabra.fft.rfft(x) ** 2, n=3),
+    "lgamma": lambda x: candelabra.lgamma(x.abs() + 1) + candelabra.special.i0(x) + candelabra.special.erfcx(x),
+}
+
+
+@pytest.mark.parametrize("name", _LINALG)
+def test_functions(name):
+    x = candelabra.randn(3, 3, dtype=candelabra.float64)
+    check_tangents(_LINALG[name], (x,))
+
+
+def test_dual_tensors_carry_tangents():
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(candelabra.tensor([1.0, 2.0]), candelabra.tensor([1.0, 0.0]))
+        primal, tangent = forward_ad.unpack_dual(x * x.sin())
+    expected = [math.sin(1) + math.cos(1), 0.0]
+    assert candelabra.allclose(tangent, candelabra.tensor(expected))
+    assert candelabra.allclose(primal, candelabra.tensor([math.sin(1), 2 * math.sin(2)]))
+    assert type(primal) is Tensor and type(tangent) is Tensor
+
+
+def test_tensors_without_tangents_have_none():
+    with forward_ad.dual_level():
+        assert forward_ad.unpack_dual(candelabra.ones(2) * 2).tangent is None
+        x = forward_ad.make_dual(candelabra.ones(2), candelabra.ones(2))
+        assert forward_ad.unpack_dual(x.detach()).tangent is None
+        assert forward_ad.unpack_dual(x > 0).tangent is None
+
+
+def test_in_place_operations_and_views_share_tangents():
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(candelabra.tensor(2.0), candelabra.tensor(1.0))
+        y = candelabra.zeros(3)
+        view = y[1:]
+        y[0] = x
+        view.add_(x * x)
+        view[0].mul_(x)
+        y.mul_(2)
+        primal, tangent = forward_ad.unpack_dual(y)
+        assert primal.tolist() == [4.0, 16.0, 8.0]
+        assert tangent.tolist() == [2.0, 24.0, 8.0]
+        y.zero_()
+        assert forward_ad.unpack_dual(view).tangent.tolist() == [0.0, 0.0]
+
+
+def test_the_caller_s_tangent_is_not_written_to():
+    direction = candelabra.ones(2)
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(candelabra.ones(2), direction)
+        x.mul_(3)
+        assert forward_ad.unpack_dual(x).tangent.tolist() == [3.0, 3.0]
+    assert direction.tolist() == [1.0, 1.0]
+
+
+def test_reverse_over_forward():
+    x = candelabra.tensor([1.0, 2.0], dtype=candelabra.float64, requires_grad=True)
+    direction = candelabra.tensor([3.0, -1.0], dtype=candelabra.float64)
+    with forward_ad.dual_level():
+        tangent = forward_ad.unpack_dual((forward_ad.make_dual(x, direction) ** 3).sum()).tangent
+    (gradient,) = candelabra.autograd.grad(tangent, x)
+    assert candelabra.allclose(gradient, 6 * x.detach() * direction)
+
+
+def test_forward_over_reverse():
+    x = candelabra.tensor([1.0, 2.0], dtype=candelabra.float64, requires_grad=True)
+    direction = candelabra.tensor([3.0, -1.0], dtype=candelabra.float64)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, direction)
+        (gradient,) = candelabra.autograd.grad((dual**3).sum(), dual)
+        primal, tangent = forward_ad.unpack_dual(gradient)
+    assert candelabra.allclose(primal, 3 * x.detach() ** 2)
+    assert candelabra.allclose(tangent, 6 * x.detach() * direction)
+
+
+def test_gradcheck_in_forward_mode():
+    x = candelabra.randn(3, dtype=candelabra.float64, requires_grad=True)
+    z = candelabra.randn(3, dtype=candelabra.complex128, requires_grad=True)
+    options = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
+    assert gradcheck(lambda x: (x.sin(), x.exp().sum()), (x,), **options)
+    assert gradcheck(lambda z: (z.sin() * z.conj(), z.abs()), (z,), **options)
+    assert gradgradcheck(lambda x: (x.sin(), x.exp().sum()), (x,), check_fwd_over_rev=True)
+
+
+class _WrongTangent(candelabra.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent * 3
+
+
+def test_gradcheck_finds_a_wrong_tangent():
+    x = candelabra.randn(3, dtype=candelabra.float64, requires_grad=True)
+    assert gradcheck(_WrongTangent.apply, (x,))
+    with pytest.raises(candelabra.autograd.GradcheckError, match="forward mode mismatch"):
+        gradcheck(_WrongTangent.apply, (x,), check_forward_ad=True)
+
+
+def test_errors():
+    with pytest.raises(RuntimeError, match="no level exists"):
+        forward_ad.make_dual(candelabra.ones(1), candelabra.ones(1))
+    with pytest.raises(RuntimeError, match="Trying to exit"):
+        forward_ad.exit_dual_level()
+    with forward_ad.dual_level():
+        with pytest.raises(RuntimeError, match="Nested forward mode"):
+            forward_ad.enter_dual_level()
+        with pytest.raises(RuntimeError, match="different size"):
+            forward_ad.make_dual(candelabra.ones(1), candelabra.ones(2))
+        with pytest.raises(ValueError, match="floating point"):
+            forward_ad.make_dual(candelabra.ones(1, dtype=candelabra.int64), candelabra.ones(1))
+        with pytest.raises(RuntimeError, match="dtype"):
+            forward_ad.make_dual(candelabra.ones(1), candelabra.ones(1, dtype=candelabra.float64))
+        x = forward_ad.make_dual(candelabra.ones(1), candelabra.ones(1))
+        with pytest.raises(RuntimeError, match="out="):
+            candelabra.add(x, 1, out=candelabra.empty(1))
+    assert forward_ad.unpack_dual(x).tangent is None
+    assert (x + 1).tolist() == [2.0]
