@@ -7,6 +7,8 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
 
+from .dtypes import floating_only, number_of
+
 _relu = ops.relu
 _gelu = ops.gelu
 _silu = ops.silu
@@ -45,6 +47,11 @@ def relu_(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``x`` where it is greater than `threshold`, else `value`."""
+    dtype = input.dtype
+    if not dtype.is_floating_point:
+        if dtype.is_complex or dtype is candelabra.bool:
+            floating_only("threshold_cpu", input)
+        threshold, value = number_of(dtype, threshold), number_of(dtype, value)
     return _into(input, candelabra.where(input <= threshold, value, input), inplace)
 
 
@@ -60,7 +67,11 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    if not input.is_floating_point() and input.dtype is not candelabra.bool:
+    if not input.is_floating_point():
+        if input.dtype is candelabra.bool:
+            raise RuntimeError("Bool inputs not supported for hardtanh; convert with .to(candelabra.float32)")
+        if input.dtype is candelabra.uint8 and (min_val < 0 or max_val < 0):
+            raise RuntimeError(f"cannot do hardtanh on an unsigned type with negative limits: {min_val} and {max_val}")
         min_val, max_val = int(min_val), int(max_val)
     if input.requires_grad and is_grad_enabled():
         # clamp passes the gradient on at its ends; this does not.
@@ -79,11 +90,13 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    floating_only("hardswish_cpu", input)
     return _into(input, input * relu6(input + 3) / 6, inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``relu6(x + 3) / 6``. Source: Howard et al., 2019."""
+    floating_only("hardsigmoid_cpu", input)
     return _into(input, relu6(input + 3) / 6, inplace)
 
 
@@ -174,6 +187,7 @@ def tanh(input: Tensor) -> Tensor:
 
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """``x`` where its absolute value is greater than `lambd`, else 0."""
+    floating_only("hardshrink_cpu", input)
     return _given("hardshrink", out, candelabra.where((input >= -lambd) & (input <= lambd), 0.0, input))
 
 
@@ -187,6 +201,7 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     >>> F.softshrink(candelabra.tensor([-2.0, 0.25, 1.0]))
     tensor([-1.5000,  0.0000,  0.5000])
     """
+    floating_only("softshrink_cpu", input)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     # input * 0 and not 0, so that NaN stays NaN.
@@ -214,6 +229,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> F.glu(candelabra.tensor([3.0, 0.0]))
     tensor([1.5000])
     """
+    floating_only("glu_cpu", input)
     if input.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if not -input.ndim <= dim < input.ndim:
@@ -235,6 +251,11 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> F.prelu(candelabra.tensor([[-4.0, -4.0]]), candelabra.tensor([0.25, 0.5]))
     tensor([[-1., -2.]])
     """
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}; convert one with .to(dtype)"
+        )
+    floating_only("prelu_cpu", input)
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     if weight.numel() != 1:

@@ -9,6 +9,7 @@ import candelabra
 from candelabra import Tensor, ops
 
 from .distance import pairwise_distance
+from .dtypes import floating_only
 from .reduction import legacy, number, reduced
 
 _log_sigmoid = ops.log_sigmoid
@@ -54,6 +55,7 @@ def mse_loss(
         _same_size(input, target)
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
+    floating_only("mse_cpu", input, target)
     return _weighted((input - target).square(), weight, input, reduction)
 
 
@@ -96,6 +98,7 @@ def smooth_l1_loss(
         reduction = legacy(size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    floating_only("smooth_l1_cpu", input, target)
     if beta == 0:
         return reduced((input - target).abs(), reduction)
     difference = (input - target).abs()
@@ -111,6 +114,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if target.shape != input.shape:
         _same_size(input, target)
+    floating_only("huber_cpu", input, target)
     difference = (input - target).abs()
     losses = candelabra.where(difference <= delta, difference.square() * 0.5, (difference - 0.5 * delta) * delta)
     if weight is not None:
@@ -153,7 +157,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+    return reduced((-target * (input1 - input2) + float(margin)).clamp(min=0), reduction)
 
 
 def cosine_embedding_loss(
@@ -286,6 +290,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
+    floating_only("multi_margin_loss_cpu_kernel", input)
     single = input.ndim <= 1
     rows = input.reshape(1, -1) if single else input
     if rows.ndim != 2 or target.numel() != rows.shape[0]:

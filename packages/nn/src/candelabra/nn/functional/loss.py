@@ -287,6 +287,11 @@ def kl_div(
 
 def divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
     """The Kullback-Leibler divergence without a warning about its mean."""
+    for given in (input, target):
+        if not (given.dtype.is_floating_point or given.dtype.is_complex):
+            raise RuntimeError(
+                f"kl_div: Integral inputs not supported, but got {given.dtype}; convert with .to(candelabra.float32)"
+            )
     losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     return reduced(losses, reduction)
 

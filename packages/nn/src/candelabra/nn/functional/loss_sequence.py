@@ -11,6 +11,7 @@ import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
 
 from .loss import cross_entropy
+from .dtypes import floating_only
 from .reduction import legacy, number, reduced
 
 _ctc = ops.ctc_loss_forward
@@ -121,6 +122,7 @@ def multilabel_margin_loss(
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for an input of size {list(input.shape)}")
     if target.dtype != candelabra.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype} for the target")
+    floating_only("multilabel_margin_loss_forward_out_frame", input)
     classes = input.shape[-1] if input.ndim else 1
     rows, labels = input.reshape(-1, classes), target.reshape(-1, classes)
     if target.numel() and (int(target.amin()) < -1 or int(target.amax()) >= classes):

@@ -7,6 +7,8 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, no_grad, ops
 
+from .dtypes import floating_only
+
 _batch_norm = ops.native_batch_norm
 _layer_norm = ops.native_layer_norm
 _group_norm = ops.native_group_norm
@@ -176,6 +178,8 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
             f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} and normalized_shape = "
             f"{list(shape)}"
         )
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        floating_only("rms_norm", input)
     wide = input.to(candelabra.float32) if input.dtype in (candelabra.float16, candelabra.bfloat16) else input
     if eps is None:
         eps = candelabra.finfo(wide.dtype).eps
