@@ -10,8 +10,8 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
 
-from .loss import cross_entropy
 from .dtypes import floating_only
+from .loss import cross_entropy
 from .reduction import legacy, number, reduced
 
 _ctc = ops.ctc_loss_forward
