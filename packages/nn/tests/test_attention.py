@@ -167,3 +167,29 @@ def test_causal_heads_and_errors(rng):
         F.multi_head_attention_forward(*common, attn_mask=mask[:2])
     with pytest.raises(AssertionError, match="bias_k and bias_v"):
         F.multi_head_attention_forward(*common[:7], x[:1, :1], *common[8:])
+
+
+def test_ways_of_attention(rng):
+    from candelabra.nn.attention import SDPBackend, causal_lower_right, causal_upper_left, sdpa_kernel
+
+    q, k, v = (tensor(rng.standard_normal(shape)) for shape in ((2, 3, 4), (2, 5, 4), (2, 5, 6)))
+    plain = F.scaled_dot_product_attention(q, k, v, causal_lower_right(3, 5))
+    for ways in (SDPBackend.MATH, [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], SDPBackend.EFFICIENT_ATTENTION):
+        with sdpa_kernel(ways, set_priority=True):
+            assert_close(F.scaled_dot_product_attention(q, k, v, causal_lower_right(3, 5)), array(plain))
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), sdpa_kernel(SDPBackend.MATH):
+        assert F.scaled_dot_product_attention(q, k, v, dropout_p=0.5).shape == (2, 3, 6)
+    for ways, options in ((SDPBackend.FLASH_ATTENTION, {"dropout_p": 0.5}), ([], {}), (SDPBackend.ERROR, {})):
+        with sdpa_kernel(ways), pytest.raises(RuntimeError, match="No viable backend for scaled_dot_product_attention"):
+            F.scaled_dot_product_attention(q, k, v, **options)
+    assert F.scaled_dot_product_attention(q, k, v, dropout_p=0.5).shape == (2, 3, 6)
+    assert_close(
+        F.scaled_dot_product_attention(q, k, v, causal_upper_left(3, 5)),
+        array(F.scaled_dot_product_attention(q, k, v, is_causal=True)),
+    )
+    for ways in (3, [3]):
+        with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend"), sdpa_kernel(ways):
+            pass
+    with pytest.raises(AssertionError, match="causal_lower_right only supports 2D tensors"):
+        causal_lower_right(1, 2, 3)
+    assert repr(SDPBackend.MATH) == "<SDPBackend.MATH: 0>"

@@ -4,7 +4,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-from . import functional, grad, init, modules, parallel, parameter, utils
+from . import attention, functional, grad, init, modules, parallel, parameter, utils
 from .modules import *  # noqa: F403
 from .modules.hooks import RemovableHandle as RemovableHandle
 from .parallel import DataParallel
@@ -53,6 +53,6 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 __all__ = [
-    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs", "functional", "grad", "init",
+    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "factory_kwargs", "functional", "grad", "init",
     "modules", "parallel", "parameter", "utils", *modules.__all__,
 ]  # fmt: skip

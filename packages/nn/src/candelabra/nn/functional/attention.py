@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
@@ -10,6 +11,19 @@ from candelabra import Tensor, is_grad_enabled, ops
 from .dropout import dropout
 
 _attention = ops.attention_forward
+
+#: What nn.attention.sdpa_kernel allows in each thread: the matrix of scores, the fused way, and whether the first is preferred.
+_ways = threading.local()
+
+
+def allowed() -> tuple[bool, bool, bool]:
+    """What is allowed in this thread: (the whole matrix of scores, the fused way, the first one before the other)."""
+    return getattr(_ways, "allowed", (True, True, False))
+
+
+def allow(math: bool, fused: bool, math_first: bool = False) -> None:
+    """Set what is allowed in this thread."""
+    _ways.allowed = (math, fused, math_first)
 
 
 def scaled_dot_product_attention(
@@ -67,6 +81,14 @@ def scaled_dot_product_attention(
     mask_needs_gradient = attn_mask is not None and attn_mask.requires_grad and is_grad_enabled()
     sizes = (*query.shape, *key.shape, *value.shape)
     fused = dropout_p == 0.0 and not mask_needs_gradient and 0 not in sizes and query.is_floating_point()
+    if hasattr(_ways, "allowed"):
+        by_scores, by_fusion, scores_first = _ways.allowed
+        if not by_scores and not (fused and by_fusion):
+            raise RuntimeError(
+                "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the math kernel and "
+                "the fused kernels."
+            )
+        fused = fused and by_fusion and not scores_first
     if enable_gqa:
         _check_heads(query, key, value)
         if fused and query.ndim == 4 and query.shape[:1] == key.shape[:1] == value.shape[:1] and key.shape[-3] == value.shape[-3]:
