@@ -146,3 +146,29 @@ def test_sequential():
         assert x.grad.tolist() == pytest.approx(expected.tolist())
     with pytest.raises(ValueError, match="segments has to be between 1 and 5"):
         checkpoint_sequential(chain, 6, x)
+
+
+def test_the_second_computation_stops_when_it_has_what_is_needed():
+    from candelabra.autograd.checkpoint import set_checkpoint_early_stop
+
+    reached = []
+
+    def function(x):
+        made = x.exp()
+        reached.append("end")
+        return made
+
+    for early, times in ((True, 1), (False, 2)):
+        reached.clear()
+        x = candelabra.ones(2, requires_grad=True)
+        with set_checkpoint_early_stop(early):
+            made = checkpoint(function, x, use_reentrant=False)
+        made.sum().backward()
+        assert len(reached) == times
+        assert candelabra.allclose(x.grad, x.detach().exp())
+
+
+def test_within_a_transformation_it_is_the_function():
+    x = candelabra.ones(2)
+    gradient = candelabra.func.grad(lambda x: checkpoint(lambda x: x**3, x, use_reentrant=False).sum())(x)
+    assert gradient.tolist() == [3.0, 3.0]

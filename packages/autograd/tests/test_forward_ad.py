@@ -44,7 +44,9 @@ def check_tangents(function, tensors, step=1e-6, **tolerance):
 
     expected = [(above - below) / (2 * step) for above, below in zip(at(step), at(-step), strict=True)]
     outputs, tangents = jvp(lambda *given: _as_tuple(function(*given)), values, direction)
-    tangents = [tangent for output, tangent in zip(outputs, tangents, strict=True) if output.is_floating_point() or output.is_complex()]
+    tangents = [
+        tangent for output, tangent in zip(outputs, tangents, strict=True) if output.is_floating_point() or output.is_complex()
+    ]
     assert len(tangents) >= len(expected)
     for tangent, difference in zip(tangents, expected, strict=False):
         assert tangent.shape == difference.shape

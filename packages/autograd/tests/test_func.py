@@ -36,7 +36,9 @@ def test_levels_do_not_see_each_other():
     # The inner derivative is 1, whatever x is.
     made = grad(lambda x: x * grad(lambda y: x + y)(candelabra.tensor(1.0)))(candelabra.tensor(5.0))
     assert made.item() == 1.0
-    made = jvp(lambda x: x * jvp(lambda y: x + y, (x,), (candelabra.tensor(1.0),))[1], (candelabra.tensor(5.0),), (candelabra.tensor(1.0),))
+    made = jvp(
+        lambda x: x * jvp(lambda y: x + y, (x,), (candelabra.tensor(1.0),))[1], (candelabra.tensor(5.0),), (candelabra.tensor(1.0),)
+    )
     assert made[1].item() == 1.0
 
 
@@ -128,7 +130,9 @@ def test_jacobians_and_hessians(name):
     close(jacrev(function)(x), expected)
     close(jacfwd(function)(x), expected)
     close(jacrev(function, chunk_size=2)(x), expected)
-    total = lambda x: (function(x) * candelabra.cos(candelabra.arange(function(x).numel(), dtype=D)).reshape(function(x).shape)).sum()  # noqa: E731
+    total = lambda x: (
+        function(x) * candelabra.cos(candelabra.arange(function(x).numel(), dtype=D)).reshape(function(x).shape)
+    ).sum()  # noqa: E731
     second = candelabra.autograd.functional.hessian(total, x)
     for made in (hessian(total)(x), jacrev(jacrev(total))(x), jacfwd(jacfwd(total))(x), jacrev(jacfwd(total))(x)):
         assert candelabra.allclose(made, second, rtol=1e-7, atol=1e-7)

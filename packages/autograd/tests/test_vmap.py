@@ -53,7 +53,7 @@ def test_operators(name, dtype):
     for arguments, keywords in samples(name, dtype):
         if name == "as_strided" and arguments[3:]:
             continue  # the place in memory is not that of an entry: see test_places_in_memory
-        function, tensors = as_function(OPERATORS[name], arguments, keywords)
+        _, tensors = as_function(OPERATORS[name], arguments, keywords)
         recorded = _as_tuple(OPERATORS[name](*arguments, **keywords))
         places = [at for at, part in enumerate(recorded) if part.requires_grad]
 
@@ -67,7 +67,9 @@ def test_operators(name, dtype):
                     return type(value)([replace(entry) for entry in value])
                 return value
 
-            made = OPERATORS[name](*[replace(value) for value in arguments], **{key: replace(value) for key, value in keywords.items()})
+            made = OPERATORS[name](
+                *[replace(value) for value in arguments], **{key: replace(value) for key, value in keywords.items()}
+            )
             return tuple(_as_tuple(made)[at] for at in places)
 
         values = [tensor.detach() for tensor in tensors]
@@ -256,7 +258,13 @@ def test_an_empty_batch():
 
 def test_values_are_refused():
     x = candelabra.ones(2)
-    for function in (lambda v: v.item(), lambda v: v if v > 0 else -v, lambda v: v + float(v), lambda v: v.tolist(), lambda v: v.numpy()):
+    for function in (
+        lambda v: v.item(),
+        lambda v: v if v > 0 else -v,
+        lambda v: v + float(v),
+        lambda v: v.tolist(),
+        lambda v: v.numpy(),
+    ):
         with pytest.raises(RuntimeError, match="vmap|data pointer"):
             vmap(function)(x)
     with pytest.raises(RuntimeError, match="dynamic shape"):

@@ -12,16 +12,25 @@ from . import derivatives, graph, hooks, inplace, recording
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .engine import backward, backward_of_tensor, grad
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .node import Node
+from .variable import Variable
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Function", "GradcheckError", "Node", "backward", "checkpoint", "derivatives", "detect_anomaly", "enable_grad", "forward_ad", "func", "functional", "grad", "gradcheck",
+    "Function", "GradcheckError", "Node", "Variable", "backward", "checkpoint", "derivatives", "detect_anomaly", "enable_grad", "forward_ad", "func", "functional", "grad", "gradcheck",
     "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
-    "is_inference_mode_enabled", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled",
+    "is_inference_mode_enabled", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 import candelabra
@@ -28,6 +30,41 @@ class CheckpointError(RuntimeError):
 
 class _StopComputing(Exception):
     """Everything that was asked for has been computed again."""
+
+
+class _EarlyStop(threading.local):
+    enabled = True
+
+
+_early_stop = _EarlyStop()
+
+
+class set_checkpoint_early_stop:
+    """Say whether the second computation stops as soon as everything has been computed that the gradient needs.
+
+    Parameters
+    ----------
+    enable
+        Whether it stops; it does by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> x = candelabra.ones(1, requires_grad=True)
+    >>> with set_checkpoint_early_stop(False):
+    ...     y = checkpoint(candelabra.exp, x, use_reentrant=False)
+    >>> y.backward()
+    """
+
+    def __init__(self, enable: bool) -> None:
+        self.enable = enable
+
+    def __enter__(self) -> None:
+        self.before, _early_stop.enabled = _early_stop.enabled, self.enable
+
+    def __exit__(self, *error: object) -> None:
+        _early_stop.enabled = self.before
 
 
 class _RandomState:
@@ -154,6 +191,7 @@ class _Frame:
     def __init__(self, recompute: Callable[[], Any], check: bool) -> None:
         self.recompute = recompute
         self.check = check
+        self.stops_early = _early_stop.enabled
         self.described: list[tuple[Any, Any, Any]] = []
         self.computed: list[Tensor | None] = []
 
@@ -189,12 +227,14 @@ class _Frame:
                     f"at position {number}: saved metadata: {self.described[number]}, recomputed metadata: {found}"
                 )
             self.computed.append(tensor)
+            if self.stops_early and len(self.computed) == len(self.described):
+                raise _StopComputing
             return number
 
         def refuse(number: int) -> Tensor:
             raise CheckpointError("checkpoint: the second computation was walked back by itself; this is not supported")
 
-        with candelabra.enable_grad(), saved_tensors_hooks(keep, refuse):
+        with contextlib.suppress(_StopComputing), candelabra.enable_grad(), saved_tensors_hooks(keep, refuse):
             self.recompute()
         if len(self.computed) != len(self.described):
             raise CheckpointError(

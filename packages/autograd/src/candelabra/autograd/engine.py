@@ -431,7 +431,9 @@ def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...]) -> list[tuple[E
     for number, (tensor, grad) in enumerate(zip(tensors, gradients, strict=True)):
         if _is_gradient_edge(tensor):
             if grad is None:
-                raise RuntimeError(f"grad_outputs[{number}] has to be given: a gradient edge has no sizes that ones could be made of")
+                raise RuntimeError(
+                    f"grad_outputs[{number}] has to be given: a gradient edge has no sizes that ones could be made of"
+                )
             pairs.append((edge_of(tensor), grad))
             continue
         if not isinstance(tensor, Tensor):

@@ -502,3 +502,8 @@ class InplaceFunction(Function):
     >>> issubclass(candelabra.autograd.function.InplaceFunction, candelabra.autograd.Function)
     True
     """
+
+
+#: PyTorch's names of what is one class here: the context of a function's methods is its place on the tape.
+FunctionCtx = BackwardCFunction = FunctionNode
+FunctionMeta = _Meta

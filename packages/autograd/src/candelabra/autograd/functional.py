@@ -264,8 +264,8 @@ def _check_strategy(function: str, strategy: str, create_graph: bool, strict: bo
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
-                f"candelabra.autograd.functional.{function}: `create_graph=True` and `{name}=\"forward-mode\"` are not supported together "
-                f"(yet). Please either set `create_graph=False` or `{name}=\"reverse-mode\"`."
+                f'candelabra.autograd.functional.{function}: `create_graph=True` and `{name}="forward-mode"` are not supported together '
+                f'(yet). Please either set `create_graph=False` or `{name}="reverse-mode"`.'
             )
         if not vectorize:
             raise NotImplementedError(

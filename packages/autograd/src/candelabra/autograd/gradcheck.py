@@ -481,7 +481,9 @@ def _check_forward_over_reverse(
     recorded = [number for number, part in enumerate(_all_outputs(func(*inputs))) if part.requires_grad]
 
     def pulled(*values: Tensor) -> tuple[Tensor, ...]:
-        return vjp(lambda *own: tuple(part for number, part in enumerate(chosen(*own)) if number in recorded), *values)[1](gradients)
+        return vjp(lambda *own: tuple(part for number, part in enumerate(chosen(*own)) if number in recorded), *values)[1](
+            gradients
+        )
 
     everything = inputs + gradients
     used = [number for number, part in enumerate(gradient_function(*everything)) if part is not None]

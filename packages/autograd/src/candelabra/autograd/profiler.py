@@ -75,7 +75,17 @@ class FunctionEvent:
 class FunctionEventAvg:
     """All events of one name together."""
 
-    __slots__ = ("count", "cpu_memory_usage", "cpu_time_total", "input_shapes", "is_user_annotation", "key", "self_cpu_memory_usage", "self_cpu_time_total", "stack")
+    __slots__ = (
+        "count",
+        "cpu_memory_usage",
+        "cpu_time_total",
+        "input_shapes",
+        "is_user_annotation",
+        "key",
+        "self_cpu_memory_usage",
+        "self_cpu_time_total",
+        "stack",
+    )
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -513,4 +523,3 @@ class emit_itt:
         raise NotImplementedError(
             "emit_itt: ITT ranges are not emitted; use candelabra.autograd.profiler.profile and its export_chrome_trace"
         )
-

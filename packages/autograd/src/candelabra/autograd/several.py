@@ -42,7 +42,7 @@ class SeveralNode(MultiNode):
         return type(self)._formula(grads, results, arguments, tuple(edge is not None for edge in edges))
 
 
-def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[..., Any]) -> None:
+def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[..., Any], unsaved: tuple[str, ...] = ()) -> None:
     """Enter the formula of operator `name`, more than one of whose results have gradients.
 
     Parameters
@@ -54,11 +54,14 @@ def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[...
     formula
         ``formula(grads, results, arguments, needs)``: the gradients of the results (None where there is none), the results, the
         arguments by name, and which of the inputs need a gradient. It returns a tuple, an entry an input.
+    unsaved
+        Tensor arguments that the formula does not read: they are not kept for it.
     """
     parameters = signature(OPERATORS[name].schema).parameters
     names = [parameter.name for parameter in parameters]
     tensor_positions = [position for position, parameter in enumerate(parameters) if parameter.type == "Tensor"]
     value_positions = [position for position in range(len(names)) if position not in tensor_positions]
+    tensor_positions = [position for position in tensor_positions if names[position] not in unsaved]
     input_positions = [names.index(one) for one in inputs]
     count = OPERATORS[name].result_count
     title = f"{title_of(name)}Backward0"

@@ -1,4 +1,4 @@
-"""Data loading, training loops and tools: but for `dlpack`, not in this version yet; every name asked for says so."""
+"""Data loading, training loops and tools: but for `checkpoint` and `dlpack`, not in this version yet; every name asked for says so."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__: list[str] = []
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "dlpack":
+    if name in ("checkpoint", "dlpack"):
         import importlib
 
-        return importlib.import_module(f"{__name__}.dlpack")
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(
         f"candelabra.utils.{name} is not there yet: version {__version__} of candelabra-utils only reserves the place. "
         "pip install --upgrade candelabra-utils brings it once it is released"

@@ -14,6 +14,7 @@ from . import (
     normalization,
     pooling,
     random,
+    recurrent,
     reduction,
     resampling,
     scan,
@@ -26,6 +27,6 @@ from . import (
 )
 
 __all__ = [
-    "attention", "convolution", "copying", "elementwise", "factorization", "fft", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "reduction", "resampling",
-    "scan", "softmax", "solving", "sorting", "special", "spectral", "views",
+    "attention", "convolution", "copying", "elementwise", "factorization", "fft", "indexing", "joining", "linalg", "loss", "normalization", "pooling", "random", "recurrent",
+    "reduction", "resampling", "scan", "softmax", "solving", "sorting", "special", "spectral", "views",
 ]  # fmt: skip

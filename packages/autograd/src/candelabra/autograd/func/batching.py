@@ -86,7 +86,9 @@ def vmap(
     return batched
 
 
-def _taken_apart(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[int | None], list[Any], Structure]:
+def _taken_apart(
+    func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]
+) -> tuple[int, list[int | None], list[Any], Structure]:
     """Check the arguments of a mapped function: size of the batch, dimensions, leaves and structure."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):

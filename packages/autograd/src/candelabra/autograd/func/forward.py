@@ -67,7 +67,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to have at least one Tensor")
         for value in values:
             if not isinstance(value, Tensor):
-                raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type {type(value)}")
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected {what} to contain only Tensors, got unsupported type {type(value)}"
+                )
     for value, direction in zip(flat, directions, strict=True):
         if value.shape != direction.shape:
             raise RuntimeError(
@@ -84,13 +86,17 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         aux = None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError("jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux is True")
+                raise RuntimeError(
+                    "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux is True"
+                )
             output, aux = output
         outputs, output_structure = flatten(output)
         values, moved = [], []
         for part in outputs:
             if not isinstance(part, Tensor):
-                raise RuntimeError(f"jvp(f, primals, tangents): Expected f to return only Tensors, got unsupported type {type(part)}")
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected f to return only Tensors, got unsupported type {type(part)}"
+                )
             value, tangent = level.unwrap(part), level.tangent_of(part)
             if tangent is None:
                 if strict:

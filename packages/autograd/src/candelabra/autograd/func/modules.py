@@ -169,3 +169,30 @@ def _stacked_leaf(name: str, tensors: list[Tensor]) -> Tensor:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     made = candelabra.stack(tensors).detach()
     return made.requires_grad_() if required == {True} else made
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Have all batch normalizations in a module keep no running statistics: vmap could not update them for each entry of a batch.
+
+    Parameters
+    ----------
+    root
+        A module; it is changed.
+
+    Returns
+    -------
+    Module
+        The module.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> net = candelabra.nn.Sequential(candelabra.nn.BatchNorm1d(3))
+    >>> candelabra.func.replace_all_batch_norm_modules_(net)[0].running_mean is None
+    True
+    """
+    for module in root.modules():
+        if hasattr(module, "track_running_stats") and "BatchNorm" in type(module).__name__:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -222,7 +222,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             raise RuntimeError(f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {output!r})")
         for part in outputs:
             if not isinstance(part, Tensor):
-                raise RuntimeError(f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(part)}")
+                raise RuntimeError(
+                    f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(part)}"
+                )
         value = unflatten([level.unwrap(part) for part in outputs], output_structure)
         aux = map_leaves(level.unwrap, aux)
     outputs = [part if level.owns(part) else level.wrap(part) for part in outputs]
@@ -234,7 +236,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
 
 
 def _pulled_back(
-    level: TapeLevel, inputs: list[Tensor], structure: Structure, outputs: list[Tensor], output_structure: Structure, cotangents: Any,
+    level: TapeLevel, inputs: Sequence[Tensor], structure: Structure, outputs: Sequence[Tensor], output_structure: Structure, cotangents: Any,
     retain: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     vectors, given = flatten(cotangents)

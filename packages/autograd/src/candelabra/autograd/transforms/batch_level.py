@@ -29,6 +29,7 @@ from .levels import (
     tensors_in,
 )
 
+
 class BatchedValueError(RuntimeError):
     """Raised where the value of a tensor with a batch is asked for, or where a shape depends on one."""
 
@@ -251,7 +252,9 @@ class BatchLevel(Level):
     def _one_by_one(self, operator: Any, arguments: tuple[Any, ...], generator: Any) -> Any:
         """Do the call for each entry of the batch."""
         if self.size == 0:
-            raise RuntimeError(f"vmap: {operator.name} has no rule for batches, and there is no entry of an empty one to see what it gives")
+            raise RuntimeError(
+                f"vmap: {operator.name} has no rule for batches, and there is no entry of an empty one to see what it gives"
+            )
 
         def entry(value: Any, number: int) -> Any:
             if isinstance(value, Tensor):
@@ -288,7 +291,7 @@ class BatchLevel(Level):
                     value = candelabra.empty(target.shape, dtype=target.dtype, device=target.device)
                     operator.again((value, *arguments[1:]), None, generator)
                     tensor, bdim = self.value_of(target)
-                    tensor.copy_(value.unsqueeze(bdim))
+                    tensor.copy_(value.unsqueeze(bdim or 0))
                 target._bump_version()
                 return target
             if batched:
@@ -351,4 +354,3 @@ def out_of(level: BatchLevel, value: Any, out_dim: int) -> Tensor:
         made = tensor.unsqueeze(0).expand((level.size, *tensor.shape))
         return made if out_dim == 0 else made.movedim(0, out_dim)
     return tensor if bdim == out_dim % tensor.ndim else tensor.movedim(bdim, out_dim)
-

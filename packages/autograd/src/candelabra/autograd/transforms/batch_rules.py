@@ -61,7 +61,11 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
     ndim = max(tensor.ndim for tensor in tensors)
     dtypes = {tensor.dtype for tensor in tensors}
     common = None
-    if len(dtypes) > 1 and operator.name != "copy_" and not (operator.functional or operator).name.startswith(("where", "masked_fill")):
+    if (
+        len(dtypes) > 1
+        and operator.name != "copy_"
+        and not (operator.functional or operator).name.startswith(("where", "masked_fill"))
+    ):
         # A tensor without dimensions counts for less in promotion than one with: with its batch it would not.
         common = candelabra.result_type(tensors[0], tensors[1])
         for tensor in tensors[2:]:
@@ -90,10 +94,13 @@ def _masked_fill(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
     if not level.is_batched(value):
         return _elementwise(level, operator, arguments)
     if value.ndim:
-        raise RuntimeError(f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+        raise RuntimeError(
+            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
     ndim = max(tensor.ndim, mask.ndim)
     target, place = (
-        part.reshape((level.size, *(1,) * (ndim - of.ndim), *of.shape)) for part, of in ((level.front(tensor), tensor), (level.front(mask), mask))
+        part.reshape((level.size, *(1,) * (ndim - of.ndim), *of.shape))
+        for part, of in ((level.front(tensor), tensor), (level.front(mask), mask))
     )
     made = candelabra.where(place, level.front(value).reshape((level.size, *(1,) * ndim)).to(tensor.dtype), target)
     return level.front(tensor).copy_(made) if operator.functional is not None else made
@@ -204,8 +211,8 @@ def _view(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     if name == "t":
         return value if ndim < 2 else value.transpose(1, 2)
     if name == "squeeze":
-        dims = range(ndim) if arguments[1] is None else {wrapped_dim(dim, ndim) for dim in _int_dims(arguments[1])} if ndim else ()
-        dims = [dim + 1 for dim in dims if tensor.shape[dim] == 1]
+        asked = range(ndim) if arguments[1] is None else {wrapped_dim(dim, ndim) for dim in _int_dims(arguments[1])}
+        dims = [dim + 1 for dim in asked if dim < ndim and tensor.shape[dim] == 1]
         return operator.again((value, dims), None, None) if dims else ops.alias(value)
     if name == "unsqueeze":
         return operator.again((value, wrapped_dim(arguments[1], ndim + 1) + 1), None, None)
@@ -337,7 +344,7 @@ def _positions(level: BatchLevel, indices: Any) -> tuple[list[Any], int, int, bo
         indices = expanded
     places = [at for at, index in enumerate(indices) if index is not None]
     ndim = max(indices[at].ndim for at in places)
-    made = []
+    made: list[Any] = []
     for index in indices:
         if index is None:
             made.append(None)
@@ -705,6 +712,7 @@ _enter(_attention, "attention_forward", "attention_backward")
 _enter(_nll_loss_forward, "nll_loss_forward")
 _enter(_nll_loss_backward, "nll_loss_backward")
 _enter(_layer_norm, "native_layer_norm")
+
 
 def rule_of(operator: Any) -> Rule | None:
     """Give the rule of an operator, or of the one it is the in-place variant of."""

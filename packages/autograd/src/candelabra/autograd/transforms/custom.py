@@ -83,9 +83,7 @@ def _taped(function: type[Function], arguments: tuple[Any, ...], keywords: dict[
         _C.set_grad_enabled(before)
     results, several = _several(output)
     given = {id(value): argument for value, argument in zip(inner, arguments, strict=True) if isinstance(argument, Tensor)}
-    results = [
-        given[id(part)] if id(part) in given else level.wrap(part) if isinstance(part, Tensor) else part for part in results
-    ]
+    results = [given[id(part)] if id(part) in given else level.wrap(part) if isinstance(part, Tensor) else part for part in results]
     made = record_application(function, tuple(map(level.lift, arguments)), results, several)
     return tuple(made) if several else made[0]
 
@@ -162,7 +160,9 @@ def _batched(function: type[Function], arguments: tuple[Any, ...], level: BatchL
     return tuple(made) if shape["several"] else made[0]
 
 
-def _generated(function: type[Function], size: int, randomness: str, dims: Sequence[int | None]) -> tuple[type[Function], dict[str, Any]]:
+def _generated(
+    function: type[Function], size: int, randomness: str, dims: Sequence[int | None]
+) -> tuple[type[Function], dict[str, Any]]:
     """Make the function of batches that does `function` for each entry: its methods are those of `function`, each within vmap."""
     from ..function import Function
 
@@ -197,7 +197,11 @@ def _generated(function: type[Function], size: int, randomness: str, dims: Seque
                 function.setup_context(inner, own, tuple(results) if shape["several"] else results[0])
                 kept = [(None, None) if part is None else level.value_of(part) for part in inner.to_save]
                 ctx.mark_non_differentiable(
-                    *(part for part, own_part in zip(output, results, strict=True) if any(own_part is one for one in inner.non_differentiable))
+                    *(
+                        part
+                        for part, own_part in zip(output, results, strict=True)
+                        if any(own_part is one for one in inner.non_differentiable)
+                    )
                 )
             ctx.set_materialize_grads(inner.materialize_grads)
             ctx.dims_of_saved = [bdim for _, bdim in kept]
@@ -208,7 +212,9 @@ def _generated(function: type[Function], size: int, randomness: str, dims: Seque
         def backward(ctx: Any, *gradients: Any) -> Any:
             level = BatchLevel(size, randomness)
             with entered(level):
-                ctx.inner.restore([wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)])
+                ctx.inner.restore(
+                    [wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                )
                 made = function.backward(ctx.inner, *(wrapped(level, part, 0) for part in gradients))
                 parts = list(made) if isinstance(made, (tuple, list)) else [made]
                 results = []
@@ -225,7 +231,9 @@ def _generated(function: type[Function], size: int, randomness: str, dims: Seque
         def jvp(ctx: Any, *tangents: Any) -> Any:
             level = BatchLevel(size, randomness)
             with entered(level):
-                ctx.inner.restore([wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)])
+                ctx.inner.restore(
+                    [wrapped(level, part, dim) for part, dim in zip(ctx.saved_tensors, ctx.dims_of_saved, strict=True)]
+                )
                 moved, _ = _several(
                     function.jvp(ctx.inner, *(wrapped(level, part, dim) for part, dim in zip(tangents, dims, strict=True)))
                 )

@@ -281,7 +281,9 @@ class DualLevel(Level):
         return made.zero_() if tangent is None else made.copy_(tangent)
 
 
-def _tangent_by_decomposition(level: DualLevel, operator: Any, primals: tuple[Any, ...], tangents: list[Any], generator: Any) -> Any:
+def _tangent_by_decomposition(
+    level: DualLevel, operator: Any, primals: tuple[Any, ...], tangents: list[Any], generator: Any
+) -> Any:
     from .levels import entered
 
     with entered(level):

@@ -37,7 +37,14 @@ BILINEAR = {
     "convolution_weight_gradient": (0, 1),
 }  # fmt: skip
 #: Linear in several arguments together: a sum, a choice, a row of tensors.
-JOINTLY_LINEAR = {"scatter_add": (0, 3), "index_add": (0, 3), "index_copy": (0, 3), "index_put": (0, 2), "masked_scatter": (0, 2), "complex": (0, 1)}
+JOINTLY_LINEAR = {
+    "scatter_add": (0, 3),
+    "index_add": (0, 3),
+    "index_copy": (0, 3),
+    "index_put": (0, 2),
+    "masked_scatter": (0, 2),
+    "complex": (0, 1),
+}
 #: Elementwise operators whose derivative with respect to a complex argument is no complex number.
 NOT_HOLOMORPHIC = frozenset({"abs", "sgn", "angle", "complex", "polar", "conj_physical", "sigmoid_backward", "tanh_backward"})
 #: Elementwise, though their shape rule is another.
@@ -156,7 +163,7 @@ def _by_formulas(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any
     if operator.name in NOT_HOLOMORPHIC and result.is_complex():
         return None
     values = dict(zip(parameters, primals, strict=True))
-    parts = []
+    parts: list[Any] = []
     for position in moving:
         tangent = tangents[position]
         if tangent.dtype is not result.dtype:
@@ -221,7 +228,9 @@ def _transposed(output: Tensor, inputs: list[Tensor], directions: list[Tensor]) 
     shadow = shadow._detached()
     shadow.requires_grad = True
     first = walk_back(output, inputs, shadow, retain_graph=True, create_graph=True, allow_unused=True)
-    pairs = [(part, direction) for part, direction in zip(first, directions, strict=True) if part is not None and part.requires_grad]
+    pairs = [
+        (part, direction) for part, direction in zip(first, directions, strict=True) if part is not None and part.requires_grad
+    ]
     if not pairs:
         return candelabra.zeros_like(output._detached())
     (made,) = walk_back([part for part, _ in pairs], shadow, [direction for _, direction in pairs], allow_unused=True)
@@ -234,7 +243,8 @@ def _transposed(output: Tensor, inputs: list[Tensor], directions: list[Tensor]) 
 def _cat(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
     result = operator.again(primals, None, None)
     parts = [
-        candelabra.zeros_like(primal) if tangent is None else tangent for primal, tangent in zip(primals[0], tangents[0], strict=True)
+        candelabra.zeros_like(primal) if tangent is None else tangent
+        for primal, tangent in zip(primals[0], tangents[0], strict=True)
     ]
     return result, operator.again((parts, *primals[1:]), None, None)
 

@@ -195,6 +195,12 @@ class Wrapper(Tensor):
     def data(self) -> Tensor:
         return self._detached()
 
+    @data.setter
+    def data(self, value: Tensor) -> NoReturn:
+        raise RuntimeError(
+            f"the data of a tensor cannot be set inside of a function being transformed by {self._level.transformation}"
+        )
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(level={self._level.number}, value={self._value!r})"
 
@@ -219,7 +225,9 @@ def split_arguments(operator: Any, arguments: tuple[Any, ...]) -> tuple[tuple[An
     """Part the arguments of a call into positional and keyword-only ones."""
     names = _keyword_only.get(operator.name)
     if names is None:
-        names = _keyword_only[operator.name] = tuple("from" if name == "from_" else name for name in signature(operator.schema).keyword_only)
+        names = _keyword_only[operator.name] = tuple(
+            "from" if name == "from_" else name for name in signature(operator.schema).keyword_only
+        )
     if not names:
         return arguments, {}
     return arguments[: -len(names)], dict(zip(names, arguments[-len(names) :], strict=True))
