@@ -183,6 +183,8 @@ def _formatter(dtype: _C.dtype, values: list[Any]) -> _Whole | _Real | _Complex:
 
 
 def _vector_text(values: list[Any], indent: int, formatter: Any) -> str:
+    if values == [Ellipsis]:  # edgeitems=0
+        return "[...]"
     each_line = max(1, (options.linewidth - indent) // (formatter.width + 2))
     texts = [" ..." if value is Ellipsis else formatter.format(value) for value in values]
     lines = [", ".join(texts[i : i + each_line]) for i in range(0, len(texts), each_line)]

@@ -139,7 +139,7 @@ for _name, _kind in {
 
 
 @function(name="type", package=False)
-def type_(self: Tensor, dtype: dtype | None = None, non_blocking: bool = False) -> Any:
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return the name of the tensor's type, or convert to a dtype.
 
     Parameters

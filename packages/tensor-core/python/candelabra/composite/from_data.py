@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from candelabra._C import Tensor, dtype
+    from candelabra._C import Tensor, device, dtype
     from candelabra.types import Device
 
 
@@ -324,5 +324,5 @@ def from_file(
         os.close(descriptor)
 
 
-def _shares_host_memory(device: Device) -> bool:
+def _shares_host_memory(device: device | str | int) -> bool:
     return bool(_C.backend_info(_C.device(device))["capabilities"] & 1)
