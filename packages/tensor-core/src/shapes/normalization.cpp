@@ -24,7 +24,7 @@ void channel_vector(Call& call, int i, const char* vector_name, int64_t channels
   call.make_contiguous(i);
 }
 
-// Running statistics are changed, so they are taken as they are.
+// Running statistics are changed in training, so they are taken as they are.
 void check_running(const Call& call, int i, const char* vector_name, int64_t channels, Dtype dtype) {
   const Argument& argument = call.arguments[i];
   if (!argument.given()) return;
@@ -34,7 +34,9 @@ void check_running(const Call& call, int i, const char* vector_name, int64_t cha
   check(tensor.dtype == dtype || tensor.dtype == statistics_dtype(dtype), PyExc_RuntimeError, base_name(call),
         "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(statistics_dtype(dtype)).type_name, ", but got ",
         info(tensor.dtype).type_name);
-  check(tensor.contiguous, PyExc_RuntimeError, base_name(call), "(): ", vector_name, " must be contiguous");
+  check(!call.boolean(5) || !may_overlap_itself(tensor), PyExc_RuntimeError, base_name(call),
+        "(): unsupported operation: several elements of ", vector_name,
+        " refer to a single memory location. Please clone() it before performing the operation.");
 }
 
 void statistics(Call& call, int i, const char* vector_name, std::span<const int64_t> sizes, Dtype dtype) {

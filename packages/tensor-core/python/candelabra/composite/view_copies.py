@@ -5,7 +5,9 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .creation import sizes_of
 from .registration import FUNCTIONS, METHODS, function
+from .views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +150,9 @@ def view_copy(input: Tensor, *shape: Any, dtype: Any = None, out: Tensor | None 
     tensor([[0, 1],
             [2, 3]])
     """
-    made = input.view(*shape) if dtype is None else input.view(dtype)
+    # Into memory of its own, so that it need not be a view.
+    of_dtype = dtype is not None or (len(shape) == 1 and isinstance(shape[0], _C.dtype))
+    made = (input.view(*shape) if dtype is None else input.view(dtype)) if of_dtype else reshape(input, sizes_of(shape))
     return _clone(made, memory_format=_C.contiguous_format) if out is None else _C.give_to_out("view_copy", out, made)
 
 
