@@ -1,7 +1,7 @@
 """Calls with arguments that nobody means: every function of a namespace, with sizes of 2**62, indices far outside, NaN, the wrong types,
 ``out=`` of another shape or on top of an input. None may end the process, and none that raises may have written anything.
 
-``python -m candelabra.testing.hostile NAMESPACE... [--calls N] [--seed N]`` makes the calls in processes of their own and lists what went
+``python -m candelabra.testing.hostile NAMESPACE... [--calls N] [--seed N] [--device D]`` makes the calls in processes of their own and lists what went
 wrong. The calls follow from the seed alone.
 """
 
@@ -143,7 +143,7 @@ def of_kind(random_: random.Random, kind: str, name: str) -> Any:
     if "int" in kind or name in ("dim", "n", "k", "size", "kernel_size", "stride", "padding", "dilation", "output_size", "norm"):
         return random_.choice(INTEGERS if random_.random() < 0.4 else (0, 1, 2, -1))
     if "device" in kind:
-        return "cpu"
+        return candelabra.get_default_device()
     return anything(random_)
 
 
@@ -263,7 +263,7 @@ def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[st
     return None
 
 
-def _child(namespaces: list[str], calls: int, seed: int, start: int, log_path: str) -> None:
+def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int, log_path: str) -> None:
     """Make the calls from number `start` on; the log says which one is being made."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     if "CANDELABRA_SANITIZED" not in os.environ:  # there, memory is reserved that is never used
@@ -271,6 +271,7 @@ def _child(namespaces: list[str], calls: int, seed: int, start: int, log_path: s
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**31, used + 2**31))
     warnings.simplefilter("ignore")
     candelabra.set_num_threads(1)
+    candelabra.set_default_device(device)
     number = 0
     with open(log_path, "ab", buffering=0) as log:
         for namespace in namespaces:
@@ -299,7 +300,7 @@ class Report:
     calls: int
 
 
-def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0) -> Report:
+def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0, device: str = "cpu") -> Report:
     """Make `calls` calls of every function of the namespaces, in a process that is started again after each crash.
 
     Parameters
@@ -310,6 +311,8 @@ def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0) -> Report:
         How many calls of each function.
     seed
         The first seed; each call has the next one.
+    device
+        Where the tensors are.
 
     Returns
     -------
@@ -323,7 +326,7 @@ def run(namespaces: Sequence[str], calls: int = 20, seed: int = 0) -> Report:
         while True:
             log.write_bytes(b"")
             command = [sys.executable, "-m", "candelabra.testing.hostile", "--child", *namespaces]
-            command += ["--calls", str(calls), "--seed", str(seed), "--start", str(start), "--log", str(log)]
+            command += ["--calls", str(calls), "--seed", str(seed), "--device", device, "--start", str(start), "--log", str(log)]
             done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
             lines = log.read_text(errors="replace").splitlines()
             report.wrong += done.stdout.splitlines()
@@ -343,14 +346,15 @@ def main() -> int:
     parser.add_argument("namespaces", nargs="+")
     parser.add_argument("--calls", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--log", help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        _child(options.namespaces, options.calls, options.seed, options.start, options.log)
+        _child(options.namespaces, options.calls, options.seed, options.device, options.start, options.log)
         return 0
-    report = run(options.namespaces, options.calls, options.seed)
+    report = run(options.namespaces, options.calls, options.seed, options.device)
     print(*report.wrong, *report.crashes, sep="\n")
     print(f"{report.calls} calls: {len(report.crashes)} ended the process, {len(report.wrong)} ended in an unclear way")
     return int(bool(report.crashes or report.wrong))
