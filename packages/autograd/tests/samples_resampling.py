@@ -1,4 +1,4 @@
-"""Sample arguments for resampling, values at places, padded edges, bags of embeddings and reductions to positions."""
+"""Sample arguments for resampling, values at places, padded edges, bags of embeddings, reductions to positions and distances."""
 
 from __future__ import annotations
 
@@ -109,4 +109,5 @@ SAMPLERS = {
     "embedding_bag_forward": _bags,
     "embedding_bag_backward": _bags_backward,
     "scatter_reduce": _scatter_reduce,
+    "distances": lambda d: [((d(2, 3), d(4, 3), p), {}) for p in (1.0, 2.0, 3.0)],
 }

@@ -130,9 +130,11 @@ def test_jacobians_and_hessians(name):
     close(jacrev(function)(x), expected)
     close(jacfwd(function)(x), expected)
     close(jacrev(function, chunk_size=2)(x), expected)
-    total = lambda x: (
-        function(x) * candelabra.cos(candelabra.arange(function(x).numel(), dtype=D)).reshape(function(x).shape)
-    ).sum()  # noqa: E731
+    weights = candelabra.cos(candelabra.arange(function(x).numel(), dtype=D)).reshape(function(x).shape)
+
+    def total(x):
+        return (function(x) * weights).sum()
+
     second = candelabra.autograd.functional.hessian(total, x)
     for made in (hessian(total)(x), jacrev(jacrev(total))(x), jacfwd(jacfwd(total))(x), jacrev(jacfwd(total))(x)):
         assert candelabra.allclose(made, second, rtol=1e-7, atol=1e-7)

@@ -55,16 +55,6 @@ class Node:
     #: The names of what `_saved` holds: tensor and version in turn.
     _saved_names: tuple[str, ...] = ()
 
-    def __getattr__(self, name: str) -> Any:
-        """Give what the node keeps, under PyTorch's names: ``_saved_self``, ``_saved_dim``."""
-        if name.startswith("_saved_"):
-            kept = name.removeprefix("_saved_")
-            if kept in self._saved_names:
-                return self._saved_value(kept)
-            if f"value_{kept}" in type(self).__slots__:
-                return getattr(self, f"value_{kept}")
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
-
     def _saved_value(self, name: str) -> Any:
         """Give a tensor that the node keeps, checked for changes since."""
         hooks = self._hooks

@@ -296,7 +296,27 @@ class _Writer:
             if made is not None:
                 made.__name__ = made.__qualname__ = f"{self.row.title}Backward0"
                 made.__module__ = "candelabra.autograd"
+                _show_saved(made)
         return self.namespace["record"]
+
+
+def _show_saved(node_class: Any) -> None:
+    """Give a node class what it keeps under PyTorch's names: ``_saved_self``, ``_saved_dim``.
+
+    As properties: a ``__getattr__`` would make all attributes of nodes slower.
+    """
+
+    def tensor(name: str) -> property:
+        return property(lambda node: node._saved_value(name))
+
+    def value(slot: str) -> property:
+        return property(lambda node: getattr(node, slot))
+
+    for name in node_class._saved_names:
+        setattr(node_class, f"_saved_{name}", tensor(name))
+    for slot in node_class.__slots__:
+        if slot.startswith("value_"):
+            setattr(node_class, f"_saved_{slot.removeprefix('value_')}", value(slot))
 
 
 def write_recorder(name: str) -> _Writer:

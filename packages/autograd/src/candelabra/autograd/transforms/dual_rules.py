@@ -179,7 +179,7 @@ def _by_formulas(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any
 
 def _named_values(formula: Callable[..., Any], values: dict[str, Any], result: Tensor) -> list[Any]:
     code = formula.__code__
-    made = []
+    made: list[Any] = []
     for name in code.co_varnames[1 : code.co_argcount]:
         if name == "result":
             made.append(result)
