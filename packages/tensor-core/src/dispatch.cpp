@@ -169,7 +169,8 @@ void check_memory(const Call& call, const TensorObject& out) {
   }
 }
 
-// Where the caller's tensor is of another dtype than the result, or is read by the kernel as well: a tensor of the call's own.
+// Where the caller's tensor is of another dtype than the result, is read by the kernel as well, or has gaps that only kernels that
+// go element by element need to know of: a tensor of the call's own.
 bool needs_temporary(Call& call, const Output& output) {
   TensorObject& given = *output.given;
   if (given.dtype != output.dtype) {
@@ -177,7 +178,8 @@ bool needs_temporary(Call& call, const Output& output) {
           " can't be cast to the desired output type ", info(given.dtype).type_name);
     return true;
   }
-  return !call.op.returns_self && shares_memory_with_arguments(call, &given, 0);
+  if (call.op.returns_self) return false;
+  return (!call.op.elementwise && !given.contiguous) || shares_memory_with_arguments(call, &given, 0);
 }
 
 void prepare_output(Call& call, Output& output) {

@@ -40,3 +40,54 @@ def test_view_copy_of_what_has_no_view():
     made[0] = 9
     assert x[0].tolist() == [0, 3]
     assert c.view_copy(c.tensor([1.0]), c.int32).tolist() == [0x3F800000]
+
+
+OUTPUTS = {
+    "masked_select": (lambda x, out: c.masked_select(x, x > 2, out=out), (9,)),
+    "linear": (lambda x, out: c.ops.linear(x, x, out=out), (3, 3)),
+    "mm": (lambda x, out: c.mm(x.t(), x, out=out), (4, 4)),
+    "cat": (lambda x, out: c.cat([x, x], out=out), (6, 4)),
+    "sum": (lambda x, out: c.sum(x, 0, out=out), (4,)),
+    "cumsum": (lambda x, out: c.cumsum(x, 1, out=out), (3, 4)),
+    "index_select": (lambda x, out: c.index_select(x, 1, c.tensor([3, 0]), out=out), (3, 2)),
+    "softmax": (lambda x, out: c.ops.softmax(x, 0, out=out), (3, 4)),
+    "add": (lambda x, out: c.add(x, 1, out=out), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("layout", ["gaps", "transposed", "offset"])
+def test_out_with_gaps(name, layout):
+    call, shape = OUTPUTS[name]
+    x = c.arange(12.0).view(3, 4)
+    expected = call(x, c.empty(0)).tolist()
+    if layout == "gaps":
+        memory = c.full((*shape[:-1], 2 * shape[-1] + 1), -7.0)
+        out = memory[..., 1::2]
+    elif layout == "transposed":
+        memory = c.full(shape[::-1], -7.0)
+        out = memory.permute(*range(len(shape) - 1, -1, -1))
+    else:
+        memory = c.full((shape[0] + 2, *shape[1:]), -7.0)
+        out = memory[1:-1]
+    assert call(x, out) is out
+    assert out.tolist() == expected
+    outside = memory.numel() - out.numel()
+    assert int((memory == -7).sum()) == outside
+
+
+@pytest.mark.parametrize("of_two", ["sort", "topk", "max"])
+def test_two_outs_with_gaps(of_two):
+    x = c.tensor([[3.0, 1.0, 2.0], [5.0, 4.0, 6.0]])
+    call = {
+        "sort": lambda out: c.sort(x, 1, out=out),
+        "topk": lambda out: c.topk(x, 3, 1, out=out),
+        "max": lambda out: c.max(x, 0, out=out),
+    }[of_two]
+    expected = [part.tolist() for part in call((c.empty(0), c.empty(0, dtype=c.int64)))]
+    shape = np.shape(expected[0])
+    values = c.full((*shape[:-1], 2 * shape[-1]), -7.0)
+    indices = c.full((*shape[:-1], 2 * shape[-1]), -7)
+    call((values[..., ::2], indices[..., 1::2]))
+    assert [values[..., ::2].tolist(), indices[..., 1::2].tolist()] == expected
+    assert bool((values[..., 1::2] == -7).all() & (indices[..., ::2] == -7).all())
