@@ -69,3 +69,14 @@ def test_triangles_in_place(name: str) -> None:
 
 def test_triangle_clears_nan() -> None:
     assert ops.tril(tensor(np.full((2, 2), np.nan)), -2).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("rows", [2, 3, 4, 5])
+def test_short_rows_are_interleaved(dtype: str, rows: int) -> None:
+    x = random_tensor((3, rows, 2, 19), dtype, "contiguous", rows)
+    expected = np.ascontiguousarray(np.moveaxis(wide(x), 1, -1))
+    assert np.array_equal(wide(x.movedim(1, -1).clone(memory_format=candelabra.contiguous_format)), expected)
+    row = x[:, 0]
+    repeated = row.unsqueeze(-1).expand(3, 2, 19, rows).clone(memory_format=candelabra.contiguous_format)
+    assert np.array_equal(wide(repeated), np.repeat(wide(row)[..., None], rows, -1))

@@ -1,4 +1,4 @@
-"""Resampling, values at places, padded edges, bags of embeddings, bisection and scatter_reduce: what the conformance suite does not try:
+"""Resampling, values at places, padded edges, bags of embeddings, bisection, scatter_reduce, distances, running extrema: what the conformance suite does not try:
 threads, empty tensors, extreme values, refused arguments."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def threads() -> Iterator[Callable[[int], None]]:
 
 OPERATORS = (
     "resample", "resample_backward", "grid_sampler", "grid_sampler_backward", "pad_edges", "pad_edges_backward", "bisect", "scatter_reduce",
-    "embedding_bag_forward", "embedding_bag_backward",
+    "embedding_bag_forward", "embedding_bag_backward", "running_extremum", "distances",
 )  # fmt: skip
 
 
@@ -72,6 +72,8 @@ def large_calls(dtype: str) -> dict[str, Callable[[], Any]]:
         )
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         calls[f"reduce {reduce}"] = lambda reduce=reduce: ops.scatter_reduce(table, 0, places, rows, reduce)
+    calls["distances"] = lambda: ops.distances(table, rows, 2.0)
+    calls["running extremum"] = lambda: ops.running_extremum(table, 0, True)
     calls["bisect"] = lambda: ops.bisect(table.flatten().sort()[0], rows, True, False, None)
     return calls
 

@@ -58,11 +58,57 @@ void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
   });
 }
 
-// The ways of memory without gaps and of transposed memory; false where it is neither.
+// Whether the output's innermost dimension is short (the source may repeat one element along it, or be far apart), and the source is
+// contiguous along the next one: rows of the source are interleaved, as by stack(dim=-1), repeat_interleave and pixel_shuffle.
+inline bool interleaves(const Geometry<2>& g) {
+  constexpr int64_t longest = 4;
+  return g.ndim >= 2 && g.sizes[0] >= 2 && g.sizes[0] <= longest && g.strides[0][0] == 1 && g.strides[0][1] == g.sizes[0] &&
+         g.strides[1][1] == 1 && g.sizes[1] >= 8;
+}
+
+template <int64_t Rows, typename U>
+void interleave_rows(U* out, const U* in, int64_t stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t k = 0; k < Rows; ++k) out[i * Rows + k] = in[k * stride + i];
+}
+
+template <typename U>
+void copy_interleaved(const Geometry<2>& g, U* out, const U* in) {
+  const int64_t rows = g.sizes[0], n = g.sizes[1], stride = g.strides[1][0];
+  Geometry<2> outer;
+  outer.ndim = g.ndim > 2 ? g.ndim - 2 : 1;
+  outer.numel = g.numel / (rows * n);
+  outer.sizes[0] = 1;
+  outer.strides[0][0] = outer.strides[1][0] = 0;
+  for (int d = 2; d < g.ndim; ++d) {
+    outer.sizes[d - 2] = g.sizes[d];
+    for (int k = 0; k < 2; ++k) outer.strides[k][d - 2] = g.strides[k][d];
+  }
+  parallel_for(outer.numel, grain_for(rows * n), [&](int64_t begin, int64_t end) {
+    for_each_run(outer, begin, end, [&](const int64_t* at, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        U* to = out + at[0] + i * outer.strides[0][0];
+        const U* from = in + at[1] + i * outer.strides[1][0];
+        if (rows == 2)
+          interleave_rows<2>(to, from, stride, n);
+        else if (rows == 3)
+          interleave_rows<3>(to, from, stride, n);
+        else
+          interleave_rows<4>(to, from, stride, n);
+      }
+    });
+  });
+}
+
+// The ways of memory without gaps, of interleaved and of transposed memory; false where it is neither.
 inline bool move_blocks(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
   int64_t size = itemsize(out.dtype);
   if (g.contiguous()) {
     copy_contiguous(static_cast<std::byte*>(out.data), static_cast<const std::byte*>(in.data), g.numel * size);
+    return true;
+  }
+  if (interleaves(g)) {
+    dispatch_size(size, [&]<typename U>() { copy_interleaved(g, mutable_data<U>(out), data<U>(in)); });
     return true;
   }
   int across = transposed_dimension(g);

@@ -25,4 +25,13 @@ void running_log(Call& call) {
   see_dimension(call, 0);
 }
 
+// running_extremum(self, dim, larger): the positions
+void running_extremum(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  if (is_complex(self.dtype)) not_implemented(call, self.dtype);
+  call.dim(1, self.ndim());
+  call.add_output(Dtype::Int64, self.sizes).inserted = inserted_dimension(self);
+  see_dimension(call, 0);
+}
+
 }  // namespace candelabra::shapes

@@ -51,6 +51,7 @@ void logsumexp(Call& call);
 
 // scan.cpp
 void scan(Call& call);
+void running_extremum(Call& call);
 void running_log(Call& call);
 
 // sorting.cpp
@@ -115,6 +116,7 @@ void dot(Call& call);
 void addmm(Call& call);
 void baddbmm(Call& call);
 void linear(Call& call);
+void distances(Call& call);
 
 // factorization.cpp
 void cholesky(Call& call);
@@ -162,6 +164,10 @@ void ctc_loss_backward(Call& call);
 // attention.cpp
 void attention_forward(Call& call);
 void attention_backward(Call& call);
+
+// recurrent.cpp
+void lstm_sequence(Call& call);
+void lstm_sequence_backward(Call& call);
 
 // convolution.cpp
 void convolution(Call& call);

@@ -1,6 +1,6 @@
 """Products of matrices and vectors."""
 
-from .declaration import COMPOSITE, HIDDEN, INPLACE, document, operator
+from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, document, operator
 
 _RAISES = "RuntimeError: where the inner sizes differ"
 operator(
@@ -63,5 +63,14 @@ operator(
         ">>> candelabra.ops.linear(candelabra.ones(2), candelabra.tensor([[1.0, 2.0]]), candelabra.tensor([10.0]))\ntensor([13.])",
         input="Tensor: of shape (..., k)", weight="Tensor: of shape (m, k)", bias="Tensor, optional: of shape (m,)",
         returns="Tensor: of shape (..., m)", raises=_RAISES,
+    ),
+)  # fmt: skip
+operator(
+    "distances(Tensor x1, Tensor x2, float p) -> Tensor", shape="distances", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the p-norms of the differences of all pairs of rows.",
+        ">>> candelabra.ops.distances(candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]]), 2.0)\ntensor([[5.]])",
+        x1="Tensor: of shape (..., P, M)", x2="Tensor: of shape (..., R, M), the leading sizes those of `x1`",
+        p="float: the order of the norm, not negative", returns="Tensor: of shape (..., P, R)", out="",
     ),
 )  # fmt: skip

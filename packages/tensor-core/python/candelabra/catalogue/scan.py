@@ -1,6 +1,6 @@
 """Running sums and products along one dimension."""
 
-from .declaration import COMPOSITE, INPLACE, document, operator
+from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 for name, sentence, shown in (
     ("cumsum", "Add up the elements so far along a dimension; integers and bools as int64.", "tensor([1, 3, 6])"),
@@ -21,5 +21,15 @@ operator(
         ">>> candelabra.logcumsumexp(candelabra.tensor([0.0, 0.0, 1000.0]), 0)\ntensor([0.0000e+00, 6.9315e-01, 1.0000e+03])",
         input="Tensor: floating point or complex", dim="int: along which is gone",
         returns="Tensor: of the shape of `input`; of complex numbers, the angle goes on from one sum to the next",
+    ),
+)  # fmt: skip
+operator(
+    "running_extremum(Tensor self, int dim, bool larger) -> Tensor", shape="running_extremum",
+    tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Return where the largest (or else the smallest) element so far is along a dimension, the last among equals.",
+        ">>> candelabra.ops.running_extremum(candelabra.tensor([1, 3, 2]), 0, True)\ntensor([0, 1, 1])",
+        input="Tensor: of any shape, not complex", dim="int: along which is gone", larger="bool: the largest, or else the smallest",
+        returns="Tensor: positions of dtype int64, of the shape of `input`", out="", notes="NaN counts as an extremum.",
     ),
 )  # fmt: skip

@@ -502,6 +502,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
     if x1.shape[-1] == 0:  # distances of vectors without elements, for which some norms have no identity
         p = 2.0
+    batch = broadcast_shape(x1.shape[:-2], x2.shape[:-2])
+    first, second = (OPERATORS["expand"](x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    return OPERATORS["distances"](first, second, float(p))
+
+
+@decomposes("distances")
+def distances(x1: Tensor, x2: Tensor, p: float) -> Any:
     return OPERATORS["linalg_vector_norm"](_unsqueeze(x1, -2) - _unsqueeze(x2, -3), p, [-1])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
-from .registration import function
+from .registration import decomposes, function
 from .views import wrap_dim
 
 TYPE_CHECKING = False
@@ -16,39 +16,40 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor
 
 
-def _running(name: str, larger: bool, result_type: Any) -> Any:
+@decomposes("running_extremum")
+def running_extremum(self: Tensor, dim: int, larger: bool) -> Any:
+    # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements that end at it.
     compare = OPERATORS["ge" if larger else "le"]
+    if self.ndim == 0:
+        return self.new_zeros((), dtype=_C.int64)
+    axis = wrap_dim(dim, self.ndim)
+    length = self.shape[axis]
+    shape = [1] * self.ndim
+    shape[axis] = length
+    positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=self.device)
+    indices = OPERATORS["expand"](positions.view(shape), self.shape)
+    values = self.detach()
+    is_nan = OPERATORS["isnan"]
+    step = 1
+    while step < length:
+        now, before = (OPERATORS["narrow"](values, axis, start, length - step) for start in (step, 0))
+        now_at, before_at = (OPERATORS["narrow"](indices, axis, start, length - step) for start in (step, 0))
+        keep = (compare(now, before) & OPERATORS["logical_not"](is_nan(before))) | is_nan(now)
+        head, head_at = OPERATORS["narrow"](values, axis, 0, step), OPERATORS["narrow"](indices, axis, 0, step)
+        values = OPERATORS["cat"]([head, OPERATORS["where"](keep, now, before)], axis)
+        indices = OPERATORS["cat"]([head_at, OPERATORS["where"](keep, now_at, before_at)], axis)
+        step *= 2
+    return OPERATORS["clone"](indices)
 
+
+def _running(name: str, larger: bool, result_type: Any) -> Any:
     def running(input: Tensor, dim: int, *, out: Sequence[Tensor] | None = None) -> Any:
         axis = wrap_dim(dim, input.ndim)
-        if input.ndim == 0:
-            values, indices = OPERATORS["clone"](input), input.new_zeros((), dtype=_C.int64)
-        else:
-            values, indices = _scan(input, axis)
+        indices = OPERATORS["running_extremum"](input, axis, larger)
+        values = OPERATORS["gather"](input, axis, indices) if input.ndim else OPERATORS["clone"](input)
         if out is not None:
             values, indices = _C.give_to_outs(name, out, (values, indices))
         return result_type(values, indices)
-
-    def _scan(input: Tensor, axis: int) -> Any:
-        # Doubling steps: after the step of size s each element knows the extremum of the 2 s elements that end at it.
-        length = input.shape[axis]
-        shape = [1] * input.ndim
-        shape[axis] = length
-        positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=input.device)
-        indices = OPERATORS["expand"](positions.view(shape), input.shape)
-        values = input.detach()
-        is_nan = OPERATORS["isnan"]
-        step = 1
-        while step < length:
-            now, before = (OPERATORS["narrow"](values, axis, start, length - step) for start in (step, 0))
-            now_at, before_at = (OPERATORS["narrow"](indices, axis, start, length - step) for start in (step, 0))
-            keep = (compare(now, before) & OPERATORS["logical_not"](is_nan(before))) | is_nan(now)
-            head, head_at = OPERATORS["narrow"](values, axis, 0, step), OPERATORS["narrow"](indices, axis, 0, step)
-            values = OPERATORS["cat"]([head, OPERATORS["where"](keep, now, before)], axis)
-            indices = OPERATORS["cat"]([head_at, OPERATORS["where"](keep, now_at, before_at)], axis)
-            step *= 2
-        indices = OPERATORS["clone"](indices)
-        return OPERATORS["gather"](input, axis, indices), indices
 
     running.__name__ = running.__qualname__ = name
     word = "largest" if larger else "smallest"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from candelabra.testing.sampling import COMPLEX, FLOATS, NUMBERS, Reference, Sample, layouts
+from candelabra.testing.sampling import COMPLEX, FLOATS, NUMBERS, REAL, Input, Reference, Sample, layouts
 
 
 def _along(low: float, high: float):  # type: ignore[no-untyped-def]
@@ -25,11 +25,32 @@ def _running_log(a: np.ndarray, dim: int) -> np.ndarray:
         return np.log(np.cumsum(np.exp(a - largest), axis=dim)) + largest
 
 
+def _running_extremum(a: np.ndarray, dim: int, larger: bool) -> np.ndarray:
+    accumulate = np.maximum.accumulate if larger else np.minimum.accumulate
+    extremum = accumulate(a, axis=dim)
+    here = (a == extremum) | ((a != a) & (extremum != extremum))
+    shape = [1] * a.ndim
+    shape[dim] = -1
+    return np.maximum.accumulate(np.where(here, np.arange(a.shape[dim]).reshape(shape), 0), axis=dim)
+
+
+def _extrema(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    inputs = [*layouts(rng, dtype, -2, 2), Input(rng.integers(0, 9, (130, 70)), dtype)]
+    if dtype in FLOATS:
+        inputs.append(Input(np.array([1.0, np.inf, 0.0, np.nan, 2.0, np.nan, -np.inf]), dtype))
+    for a in inputs:
+        for dim in range(-1, min(a.values.ndim, 2)):
+            if a.values.ndim:
+                for larger in (True, False):
+                    yield Sample((a, dim, larger))
+
+
 REFERENCES: dict[str, Reference] = {
     "cumsum": Reference(lambda a, dim: np.cumsum(a, axis=dim), _along(-4, 4), ("bool", *NUMBERS), 30),
     "cumprod": Reference(
         lambda a, dim: np.cumprod(a, axis=dim), _along(0.7, 1.3), ("int64", "float32", "float64", "complex64"), 30
     ),
+    "running_extremum": Reference(_running_extremum, _extrema, ("bool", *REAL)),
     # of small numbers, of which no sum is lost; of complex ones, angles that stay on one side
     "logcumsumexp": Reference(_running_log, _along(0, 1.5), (*FLOATS, *COMPLEX), 30),
 }
