@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 import samples_attention
+import samples_recurrent
 import samples_resampling
 
 import candelabra
@@ -518,6 +519,7 @@ _SAMPLERS: dict[str, Any] = {
     "native_layer_norm_backward": lambda d: [],
     "native_group_norm_backward": lambda d: [],
     **samples_attention.SAMPLERS,
+    **samples_recurrent.SAMPLERS,
     **samples_resampling.SAMPLERS,
 }  # fmt: skip
 

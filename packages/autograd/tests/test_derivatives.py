@@ -28,6 +28,8 @@ _ELSEWHERE |= {
 _ELSEWHERE |= {"attention_backward", "ctc_loss_forward", "ctc_loss_backward"}
 #: A decomposition that is checked as the second derivative of grid_sampler.
 _ELSEWHERE |= {"grid_sampler_backward"}
+#: The same of lstm_sequence.
+_ELSEWHERE |= {"lstm_sequence_backward"}
 DIFFERENTIABLE = [name for name, operator in OPERATORS.items() if not operator.tags & _NONDIFFERENTIABLE]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -97,3 +98,41 @@ def test_errors():
         with pytest.raises(NotImplementedError, match="export_chrome_trace"):
             refused()
     assert candelabra._C.set_interposer(None) is None
+
+
+def test_a_schedule_of_steps(tmp_path):
+    from candelabra.autograd.profiling import ProfilerAction, profile, schedule, tensorboard_trace_handler
+
+    plan = schedule(skip_first=1, wait=1, warmup=1, active=2, repeat=1)
+    none, warm, record, save = ProfilerAction
+    assert [plan(step) for step in range(7)] == [none, none, warm, record, save, none, none]
+    ready = []
+
+    def handle(taken):
+        ready.append([event.name for event in taken.events() if event.is_user_annotation])
+        tensorboard_trace_handler(str(tmp_path), "worker", use_gzip=True)(taken)
+
+    with profile(schedule=plan, on_trace_ready=handle, with_stack=True) as taken:
+        taken.add_metadata("who", "test")
+        for _ in range(7):
+            candelabra.ones(2).sin()
+            taken.step()
+    assert ready == [["ProfilerStep#3", "ProfilerStep#4"]]
+    assert sum(event.name == "sin" for event in taken.events()) == 2
+    (path,) = tmp_path.iterdir()
+    trace = json.loads(gzip.decompress(path.read_bytes()))
+    assert trace["who"] == "test" and len(trace["traceEvents"]) == len(taken.events())
+    taken.export_stacks(tmp_path / "stacks")
+    assert ";sin " in (tmp_path / "stacks").read_text()
+    with pytest.raises(ValueError, match="schedule arguments"):
+        schedule(wait=-1, warmup=0, active=1)
+    with pytest.raises(RuntimeError, match="no cycle"):
+        profile().events()
+
+
+def test_everything_without_a_schedule():
+    from candelabra.autograd.profiling import profile
+
+    with profile(activities=[candelabra.profiler.ProfilerActivity.CPU]) as taken:
+        candelabra.ones(2).sin()
+    assert [average.count for average in taken.key_averages() if average.key == "sin"] == [1]

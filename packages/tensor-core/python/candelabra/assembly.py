@@ -47,8 +47,12 @@ SUBPACKAGES = {
     "torch": "candelabra-torch-compat",
 }  # fmt: skip
 #: Modules of this distribution that are imported when they are asked for.
-LAZY_MODULES = ("cpu", "fft", "func", "random", "special", "signal", "serialization", "testing", "types")
-LAZY_FUNCTIONS = {"save": "serialization", "load": "serialization", "vmap": "func"}
+LAZY_MODULES = ("amp", "cpu", "fft", "func", "profiler", "random", "special", "signal", "serialization", "testing", "types")
+LAZY_FUNCTIONS = {
+    "save": "serialization", "load": "serialization", "vmap": "func",
+    "autocast": "amp", "clear_autocast_cache": "amp", "get_autocast_dtype": "amp", "is_autocast_cache_enabled": "amp",
+    "is_autocast_enabled": "amp", "set_autocast_cache_enabled": "amp", "set_autocast_dtype": "amp", "set_autocast_enabled": "amp",
+}  # fmt: skip
 #: Functions of candelabra.nn.functional that PyTorch has in the package as well.
 NN_FUNCTIONS = frozenset({
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "celu_", "channel_shuffle", "constant_pad_nd",

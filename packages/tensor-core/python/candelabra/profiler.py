@@ -1,0 +1,7 @@
+"""Profiles of programs, as ``torch.profiler`` has them: they are candelabra.autograd's.
+
+Raises an ImportError that says what to install where that is missing.
+"""
+
+from candelabra.autograd.profiling import *  # noqa: F403
+from candelabra.autograd.profiling import __all__  # noqa: F401
