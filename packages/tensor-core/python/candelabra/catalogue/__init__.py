@@ -8,7 +8,7 @@ from .declaration import FAMILIES, OPERATORS, declare_family, operator
 for _family in (
     "creation", "copying", "elementwise", "reduction", "scan", "sorting", "views", "joining", "indexing", "linalg", "factorization", "spectral",
     "solving", "fft", "special", "softmax",
-    "loss", "attention", "convolution", "pooling", "resampling", "normalization", "random", "optimizer",
+    "loss", "attention", "recurrent", "convolution", "pooling", "resampling", "normalization", "random", "optimizer",
 ):  # fmt: skip
     _first = len(OPERATORS)
     importlib.import_module(f"{__name__}.{_family}")

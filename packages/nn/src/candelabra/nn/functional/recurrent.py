@@ -35,6 +35,12 @@ class _Weights:
         self.b_hh: Tensor | None = params[3] if has_biases else None
         self.w_hr: Tensor | None = params[-1] if projected else None
 
+    def input_bias(self, name: str) -> Tensor | None:
+        """The bias of the inputs' share; that of an LSTM takes in the bias of the states' share, which the same gates get."""
+        if name == "lstm" and self.b_ih is not None and self.b_hh is not None:
+            self.b_ih, self.b_hh = self.b_ih + self.b_hh, None
+        return self.b_ih
+
 
 def _plain_step(activation: Callable[[Tensor], Tensor]) -> Step:
     def step(gates: Tensor, states: State, weights: _Weights) -> State:
@@ -166,6 +172,10 @@ def lstm_cell(
 
 def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool) -> tuple[Tensor, State]:
     """One direction over gates (T, N, G)."""
+    if step is _lstm_step and weights.w_hr is None and weights.b_hh is None and gates.shape[0]:
+        output, cells, _ = ops.lstm_sequence(gates, *states, weights.w_hh, backwards)
+        last = 0 if backwards else -1
+        return output, (output[last], cells[last])
     times = pieces(gates, 0)
     outputs = []
     for at in reversed(times) if backwards else times:
@@ -248,7 +258,7 @@ def _layers(
             hidden = weights.w_hh.shape[0] // gate_count
             if initial[-1].shape[2] != hidden or initial[0].shape[2] != weights.w_hh.shape[1]:
                 raise RuntimeError(f"{name}: expected hidden states of size {hidden}, but got {list(initial[-1].shape)}")
-            gates = _linear(input, weights.w_ih, weights.b_ih)
+            gates = _linear(input, weights.w_ih, weights.input_bias(name))
             states = tuple(state[at] for state in initial)
             if batch_sizes is None:
                 output, final = _run_padded(gates, states, weights, step, direction == 1)

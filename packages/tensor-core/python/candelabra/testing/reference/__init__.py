@@ -8,7 +8,7 @@ from candelabra.testing.sampling import Reference
 
 FAMILIES = (
     "creation", "copying", "elementwise", "reduction", "scan", "sorting", "joining", "indexing", "linalg", "factorization", "spectral",
-    "solving", "fft", "special", "softmax", "loss", "attention",
+    "solving", "fft", "special", "softmax", "loss", "attention", "recurrent",
     "convolution", "pooling", "resampling", "normalization", "random", "optimizer",
 )  # fmt: skip
 

@@ -1,0 +1,85 @@
+"""Kernels of recurrent layers against the steps one by one in NumPy: blocks of the batch, layouts, and bad shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from values import FLOATS, assert_values, random_tensor, wide
+
+import candelabra
+from candelabra import ops
+from candelabra.testing.reference.recurrent import backward, forward
+
+
+def arguments(dtype: str, steps: int, batch: int, hidden: int, layout: str = "contiguous") -> list[Any]:
+    shapes = ((steps, batch, 4 * hidden), (batch, hidden), (batch, hidden), (4 * hidden, hidden))
+    return [random_tensor(shape, dtype, layout, seed) for seed, shape in enumerate(shapes)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("batch", [1, 15, 16, 17, 40])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_blocks_of_the_batch(dtype: str, batch: int, reverse: bool) -> None:
+    tensors = arguments(dtype, 4, batch, 6)
+    expected = forward(*map(wide, tensors), reverse)
+    for got, wanted in zip(ops.lstm_sequence(*tensors, reverse), expected, strict=True):
+        assert_values(got, wanted, scale=20)
+
+
+@pytest.mark.parametrize("layout", ["transposed", "flipped", "expanded"])
+def test_layouts(layout: str) -> None:
+    gates, h, c, weight = arguments("float64", 3, 5, 4)
+    contiguous = ops.lstm_sequence(gates, h, c, weight, False)
+    turned = {
+        "transposed": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
+        "flipped": lambda x: candelabra.stack([x, x], -1)[..., 0],
+        "expanded": lambda x: x[..., None].expand(*x.shape, 2)[..., 1],
+    }[layout]
+    for got, wanted in zip(ops.lstm_sequence(*map(turned, (gates, h, c, weight)), False), contiguous, strict=True):
+        assert got.equal(wanted)
+
+
+@pytest.mark.parametrize("missing", range(3))
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_that_are_not_there(missing: int, reverse: bool) -> None:
+    gates, h, c, weight = arguments("float64", 3, 20, 4)
+    made = ops.lstm_sequence(gates, h, c, weight, reverse)
+    grads = [None if i == missing else random_tensor(tuple(one.shape), "float64", "contiguous", i) for i, one in enumerate(made)]
+    expected = backward(*(None if g is None else wide(g) for g in grads), wide(h), wide(c), wide(weight), *map(wide, made), reverse)
+    for got, wanted in zip(ops.lstm_sequence_backward(*grads, h, c, weight, *made, reverse), expected, strict=True):
+        assert_values(got, wanted, scale=100)
+
+
+def test_no_steps() -> None:
+    gates, h, c, weight = arguments("float32", 0, 2, 3)
+    made = ops.lstm_sequence(gates, h, c, weight, False)
+    assert [tuple(one.shape) for one in made] == [(0, 2, 3), (0, 2, 3), (0, 2, 12)]
+    grads = ops.lstm_sequence_backward(None, None, None, h, c, weight, *made, False)
+    assert [float(np.abs(wide(one)).sum()) for one in grads] == [0, 0, 0, 0]
+
+
+def test_large_numbers_saturate() -> None:
+    gates, h, c, weight = arguments("float32", 2, 1, 1)
+    _, cells, activations = ops.lstm_sequence(gates * 0 + 1e30, h, c * 0 + 1, weight, False)
+    assert activations.flatten().tolist() == [1.0] * 8
+    assert cells.flatten().tolist() == [2.0, 3.0]
+    assert ops.lstm_sequence(gates * candelabra.nan, h, c, weight, False)[0].isnan().all()
+
+
+def test_shapes_that_do_not_fit() -> None:
+    gates, h, c, weight = arguments("float32", 2, 3, 4)
+    for call in (
+        (gates[0], h, c, weight),
+        (gates[..., :-1], h, c, weight),
+        (gates, h[:2], c, weight),
+        (gates, h, c[:, :3], weight),
+        (gates, h, c, weight[:4]),
+    ):
+        with pytest.raises(RuntimeError, match="do not fit"):
+            ops.lstm_sequence(*call, False)
+    with pytest.raises(RuntimeError, match="one dtype"):
+        ops.lstm_sequence(gates, h.double(), c, weight, False)
+    with pytest.raises((RuntimeError, NotImplementedError), match="not implemented"):
+        ops.lstm_sequence(gates.long(), h, c, weight, False)
