@@ -24,6 +24,7 @@ Recipe = Callable[["Maker"], Iterator[Call]]
 LIBRARIES = {
     "MKL's matrix products": ["mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear"],
     "matrix products of tiles": ["attention_forward", "attention_backward"],
+    "matrix products of steps": ["lstm_sequence", "lstm_sequence_backward"],
     "oneDNN's convolutions": ["convolution", "convolution_input_gradient", "convolution_weight_gradient"],
     "MKL's LAPACK": [*FAMILIES["factorization"], *FAMILIES["spectral"], *FAMILIES["solving"]],
     "MKL's Fourier transforms": FAMILIES["fft"],
@@ -341,6 +342,12 @@ def _edges(name: str) -> Recipe:
     return recipe
 
 
+def _distances(make: Maker) -> Iterator[Call]:
+    x, y = make.values(2, 150, 9), make.values(2, 170, 9)
+    for p in (0.0, 1.0, 2.0, 3.5, float("inf")):
+        yield lambda p=p: OPERATORS["distances"](x, y, p)
+
+
 SHAPE = (ROWS, COLUMNS)
 RECIPES: dict[str, Recipe] = {
     "fill_": _changed("fill_", lambda make: (0.3,)),
@@ -368,6 +375,14 @@ RECIPES: dict[str, Recipe] = {
     **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin", "all", "any", "var", "std", "logsumexp")},
     **{name: _along(name, dims=(0, 1, None)) for name in ("prod", "argmax", "argmin")},
     **{name: _along(name) for name in ("max_with_indices", "min_with_indices", "cumsum", "cumprod", "logcumsumexp", "sort", "softmax", "log_softmax")},
+    "running_extremum": _calls(
+        *(
+            lambda make, dim=dim, up=up: lambda x=make.values(*SHAPE): OPERATORS["running_extremum"](x, dim, up)
+            for dim in (0, 1)
+            for up in (True, False)
+        )
+    ),
+    "distances": _distances,
     "linalg_vector_norm": _calls(
         *(
             lambda make, p=p, dim=dim: lambda x=make.values(*SHAPE): OPERATORS["linalg_vector_norm"](x, p, dim)
