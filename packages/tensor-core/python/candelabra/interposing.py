@@ -1,0 +1,67 @@
+"""Who sees calls of operators before they run: autocasting first, then the levels and the observer of candelabra.autograd.
+
+The core has one place for an interposer on each thread (``_C.set_interposer``); this module shares it out. While nobody is there, a call
+of an operator pays for one comparison and nothing here runs.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from candelabra import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Interposer = Callable[[Any, tuple[Any, ...], Any, Any, bool], Any]
+    Casting = Callable[[Any, tuple[Any, ...]], "tuple[Any, ...] | None"]
+
+
+class _Thread(threading.local):
+    casting: Casting | None = None
+    inner: Interposer | None = None
+    #: Whether a call is being done with arguments that were cast.
+    busy = False
+
+
+_thread = _Thread()
+
+
+def set_inner(interposer: Interposer | None) -> None:
+    """Set who sees calls last on this thread, or None."""
+    _thread.inner = interposer
+    _refresh()
+
+
+def set_casting(casting: Casting | None) -> None:
+    """Set the function of an operator and its arguments that returns other arguments, or None to leave them; or no function."""
+    _thread.casting = casting
+    _refresh()
+
+
+def _refresh() -> None:
+    _C.set_interposer(_thread.inner if _thread.casting is None else _interpose)
+
+
+def _interpose(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
+    casting = _thread.casting
+    # What does not record is the inside of something that was looked at already; so is what a cast call itself calls.
+    if casting is not None and record and out is None and not _thread.busy:
+        _thread.busy = True
+        try:
+            changed = casting(operator, arguments)
+            if changed is not None:
+                return operator.again(changed, out, generator)
+        finally:
+            _thread.busy = False
+    inner = _thread.inner
+    return NotImplemented if inner is None else inner(operator, arguments, out, generator, record)
+
+
+def in_full_precision(tensor: Any) -> Any:
+    """A tensor of a half precision as float32 where calls are autocast on this thread; for functions that would refuse it otherwise."""
+    if _thread.casting is None or tensor.dtype.itemsize != 2 or not tensor.dtype.is_floating_point:
+        return tensor
+    return tensor.to(_C.float32)

@@ -1,0 +1,56 @@
+"""A net trained within autocast, its loss scaled: gradients, the cache of cast parameters, transformations."""
+
+import numpy as np
+
+import candelabra
+from candelabra import nn, optim
+from candelabra.amp import GradScaler
+from candelabra.func import vmap
+
+
+def test_training_in_mixed_precision():
+    candelabra.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+    optimizer = optim.Adam(model.parameters(), lr=0.02)
+    scaler = GradScaler("cpu", init_scale=1024.0, growth_interval=50)
+    x = candelabra.randn(64, 4)
+    y = x.sum(1, keepdim=True).sin()
+    losses = []
+    for _ in range(120):
+        optimizer.zero_grad()
+        with candelabra.autocast("cpu"):
+            out = model(x)
+            assert out.dtype == candelabra.bfloat16
+            loss = nn.functional.mse_loss(out.float(), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert all(parameter.dtype == parameter.grad.dtype == candelabra.float32 for parameter in model.parameters())
+    assert losses[-1] < 0.25 * losses[0] and scaler.get_scale() == 4096.0
+
+
+def test_a_parameter_is_cast_once_a_block():
+    weight = candelabra.ones(3, 3, requires_grad=True)
+    x = candelabra.ones(2, 3)
+    with candelabra.autocast("cpu"):
+        first, second = x @ weight, x @ weight
+        nodes = [out.grad_fn.next_functions[-1][0] for out in (first, second)]
+        assert nodes[0] is nodes[1]
+        with candelabra.no_grad():
+            weight.mul_(2)
+        assert (x @ weight)[0, 0].item() == 6.0  # changed since: cast anew
+    (first.sum() + second.sum()).backward()
+    np.testing.assert_array_equal(weight.grad.numpy(), np.full((3, 3), 4.0))
+    with candelabra.autocast("cpu", cache_enabled=False):
+        nodes = [(x @ weight).grad_fn.next_functions[-1][0] for _ in range(2)]
+        assert nodes[0] is not nodes[1]
+
+
+def test_autocast_and_transformations():
+    matrix = candelabra.ones(3, 3)
+    with candelabra.autocast("cpu"):
+        assert vmap(lambda row: matrix @ row)(matrix).dtype == candelabra.bfloat16
+        assert (matrix @ matrix).dtype == candelabra.bfloat16
+    assert vmap(lambda row: matrix @ row)(matrix).dtype == candelabra.float32
+    assert candelabra._C.set_interposer(None) is None
