@@ -211,7 +211,8 @@ class autocast:
             )
             enabled = False
         self._enabled = enabled
-        enabled, fast, caching = self._before.pop()
+        #: What held before each block that is open: enabled, fast dtype, caching.
+        self._before: list[tuple[bool, Any, bool]] = []
 
     def __enter__(self) -> autocast:
         thread = _thread
@@ -224,7 +225,7 @@ class autocast:
 
     def __exit__(self, *error: object) -> None:
         thread = _thread
-        enabled, dtype, caching = self._before.pop()
+        enabled, fast, caching = self._before.pop()
         thread.nesting -= 1
         if thread.nesting == 0:
             clear_autocast_cache()
