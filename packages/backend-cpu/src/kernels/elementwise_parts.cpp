@@ -24,6 +24,10 @@ struct Abs {
       return math::abs(x);
   }
 };
+// Of half precisions the bit of the sign alone is changed.
+struct ClearSignBit {
+  uint16_t operator()(uint16_t bits) const { return bits & 0x7fffu; }
+};
 struct Angle {  // of a real number: 0 or pi; NaN stays
   template <typename T>
   auto operator()(T x) const {
@@ -37,10 +41,13 @@ template <typename Op>
 void to_real(Call& call) {
   const cb_tensor& self = call.tensor(0);
   if (!is_complex_dtype(self.dtype)) {
-    if constexpr (std::is_same_v<Op, Abs>)
-      return unary<Op, RealTypes, light>(call);
-    else
+    if constexpr (std::is_same_v<Op, Abs>) {
+      if (!is_half_dtype(self.dtype)) return unary<Op, RealTypes, light>(call);
+      static constexpr ClearSignBit op{};
+      return run<1>({loop1<ClearSignBit, uint16_t, uint16_t>, &op, light, false}, call.output(), {&self});
+    } else {
       return unary<Op, FloatTypes, light>(call);
+    }
   }
   dispatch<ComplexTypes>(self.dtype, [&]<typename T>() {
     static constexpr Op op{};

@@ -136,7 +136,16 @@ struct NanToNum {
   std::complex<T> operator()(std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
 };
 
+// Of half precisions the bit of the sign alone is changed.
+struct FlipSignBit {
+  uint16_t operator()(uint16_t bits) const { return bits ^ 0x8000u; }
+};
+
 void neg(Call& call) {
+  if (is_half_dtype(call.output().dtype)) {
+    static constexpr FlipSignBit op{};
+    return run<1>({loop1<FlipSignBit, uint16_t, uint16_t>, &op, light, false}, call.output(), {&call.tensor(0)});
+  }
   if (call.output().dtype == CB_BOOL)
     throw failure(
         CB_RUNTIME_ERROR,

@@ -88,6 +88,13 @@ void forward(Call& call) {
         const int64_t index = indices[i];
         if (index == padding) continue;
         const T* row = data<T>(weight) + index * row_step;
+        // Rows are anywhere in the table: they are asked for some time before they are needed.
+        constexpr int64_t ahead = 8, line = 64;
+        if (step == 1 && i + ahead < count) {
+          const char* next = reinterpret_cast<const char*>(data<T>(weight) + indices[i + ahead] * row_step);
+          const int64_t bytes = std::min<int64_t>(columns * static_cast<int64_t>(sizeof(T)), 8 * line);
+          for (int64_t offset = 0; offset < bytes; offset += line) __builtin_prefetch(next + offset);
+        }
         if (mode != Mode::max) {
           add_row<T>(row, step, columns, factors ? data<C>(*factors)[i] : C(1), sums.data());
         } else if (used == 0) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "candelabra/math.hpp"
+#include "candelabra/special/normal_quantile.hpp"
 
 namespace candelabra::math {
 
@@ -55,29 +56,9 @@ CANDELABRA_FORMULA double erfc(double x) {
   return std::erfc(x);
 }
 
-// Starts from Giles's approximation (Approximating the erfinv function, 2010) and refines it by Halley's method. Not branch-free.
+// By the quantile of the normal distribution.
 CANDELABRA_FORMULA double erfinv(double x) {
-  double a = abs(x);
-  if (!(a < 1.0)) return a == 1.0 ? with_sign_of(detail::infinity<double>, x) : detail::nan<double>;
-  if (a == 0.0) return x;
-  double w = -std::log((1.0 - a) * (1.0 + a)), p;
-  if (w < 5.0) {
-    w -= 2.5;
-    p = detail::polynomial(w, 2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
-                           -0.00417768164, 0.246640727, 1.50140941);
-  } else {
-    w = std::sqrt(w) - 3.0;
-    p = detail::polynomial(w, -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
-                           0.00943887047, 1.00167406, 2.83297682);
-  }
-  double y = p * a;
-  for (int step = 0; step < 2; ++step) {
-    // erf(y) - a; near 1 by the complements, which keep the digits that erf loses.
-    double error = a < 0.5 ? std::erf(y) - a : (1.0 - a) - std::erfc(y);
-    double newton = error / (1.12837916709551257390 * std::exp(-y * y));
-    y -= newton / (1.0 + y * newton);
-  }
-  return with_sign_of(y, x);
+  return 0.707106781186547524401 * normal_quantile(0.5 * x, 0.5 * (1.0 - abs(x)));
 }
 CANDELABRA_FORMULA float erfinv(float x) {
   return static_cast<float>(erfinv(static_cast<double>(x)));

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "candelabra/special/normal_quantile.hpp"
+
 namespace candelabra::math {
 
 namespace detail {
@@ -168,27 +170,9 @@ inline double log_ndtr(double x) {
   return std::log1p(-std::erfc(t) / 2);
 }
 
-// The inverse of the normal distribution function: Newton's method, of third order, on its logarithm in the lower half.
+// The inverse of the normal distribution function.
 inline double ndtri(double p) {
-  if (std::isnan(p) || p < 0 || p > 1) return std::numeric_limits<double>::quiet_NaN();
-  if (p == 0) return -std::numeric_limits<double>::infinity();
-  if (p == 1) return std::numeric_limits<double>::infinity();
-  if (p > 0.5) return -ndtri(1 - p);
-  const double target = std::log(p);
-  // Near the middle the function is straight; far out, log(p) ~ -x^2 / 2 - log(-x) - log(2 pi) / 2.
-  double x =
-      p > 0.1 ? (p - 0.5) * 2.50662827463100050242 : -std::sqrt(-2 * target - std::log(-2 * target * 3.14159265358979323846 + 1));
-  for (int i = 0; i < 8; ++i) {
-    const double value = log_ndtr(x) - target;
-    // The derivative, density over distribution: sqrt(2 / pi) / erfcx(-x / sqrt(2)).
-    const double slope = 0.79788456080286535588 / erfcx(-x * 0.70710678118654752440);
-    const double newton = value / slope;
-    // Halley: the second derivative is -slope (x + slope).
-    const double step = newton / (1 + newton * (x + slope) / 2);
-    x -= step;
-    if (std::abs(step) < 1e-16 * std::abs(x)) break;
-  }
-  return x;
+  return normal_quantile(p - 0.5, p < 0.5 ? p : 1 - p);
 }
 
 // -x log x

@@ -169,9 +169,8 @@ def isin(
         found = OPERATORS["eq"](elements, test_elements)
     else:
         tests = test_elements.reshape(-1)
-        few = 16  # comparing all with all is faster, and needs no order
         ordered = not any(x.dtype.is_complex or x.dtype is _C.bool for x in (elements, tests))
-        if ordered and tests.numel() > few:
+        if ordered and tests.numel():
             dtype = _C.promote_types(elements.dtype, tests.dtype)
             wanted, tests = elements.detach().to(dtype), OPERATORS["sort"](tests.detach().to(dtype))[0]
             places = OPERATORS["clamp"](OPERATORS["bisect"](tests, wanted, False, False, None), max=tests.numel() - 1)
