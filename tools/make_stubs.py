@@ -359,7 +359,7 @@ def core_stub() -> str:
             properties += ["    @property", f"    def {name}(self) -> {returns}: ..."]
     tensor = "class Tensor:\n" + TENSOR + "\n".join([*slots(), *properties, *lines]) + "\n"
     values = "".join(f"{name}: dtype\n" for name in DTYPES)
-    values += "contiguous_format: memory_format\nchannels_last: memory_format\npreserve_format: memory_format\n"
+    values += "contiguous_format: memory_format\nchannels_last: memory_format\nchannels_last_3d: memory_format\npreserve_format: memory_format\n"
     return (
         HEADER.format(what="The extension module.")
         + CORE
@@ -385,7 +385,14 @@ def package_stub() -> str:
         functions[name] = function_line(name, function, False)
     alias_lines(functions)
     types = ["BackendError", "BackendVersionError", "Generator", "OutOfMemoryError", "Size", "Storage", "Tensor", "device", "dtype"]
-    types += ["memory_format", "contiguous_format", "channels_last", "preserve_format", *(d for d in DTYPES if d != "bool")]
+    types += [
+        "memory_format",
+        "contiguous_format",
+        "channels_last",
+        "channels_last_3d",
+        "preserve_format",
+        *(d for d in DTYPES if d != "bool"),
+    ]
     modules = {
         "grad_mode": [
             "enable_grad",

@@ -81,8 +81,7 @@ void copy_bytes_between(Device to, void* destination, Device from, const void* s
 Dims strides_for(const TensorObject& like, MemoryFormat format) {
   if (format == MemoryFormat::Preserve) return preserved_strides(like);
   if (format == MemoryFormat::Contiguous) return contiguous_strides(like.sizes);
-  check(like.ndim() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, this one has shape ",
-        shown(like.sizes));
+  check_rank_of_format(format, like.sizes);
   return channels_last_strides(like.sizes);
 }
 

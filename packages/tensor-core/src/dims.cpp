@@ -55,10 +55,13 @@ Dims contiguous_strides(std::span<const int64_t> sizes) {
 }
 
 Dims channels_last_strides(std::span<const int64_t> sizes) {
-  check(sizes.size() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, but got shape ", shown(sizes));
-  Dims strides(4, 1);
-  int64_t step = 1;
-  for (int i : {1, 3, 2, 0}) {
+  const int rank = static_cast<int>(sizes.size());
+  check(rank == 4 || rank == 5, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, but got shape ",
+        shown(sizes));
+  Dims strides(rank, 1);
+  int64_t step = stepped(1, sizes[1]);
+  for (int i = rank - 1; i >= 0; --i) {
+    if (i == 1) continue;
     strides[i] = step;
     step = stepped(step, sizes[i]);
   }

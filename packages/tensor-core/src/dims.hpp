@@ -96,7 +96,7 @@ std::ostream& operator<<(std::ostream& stream, SizesText sizes);
 constexpr int64_t max_stride = int64_t{1} << 56;
 int64_t product(std::span<const int64_t> sizes);
 
-// Row-major strides of these sizes; channels_last of a 4-d shape.
+// Row-major strides of these sizes; those of a shape of four or five dimensions whose dimension 1 lies innermost.
 Dims contiguous_strides(std::span<const int64_t> sizes);
 Dims channels_last_strides(std::span<const int64_t> sizes);
 

@@ -108,6 +108,17 @@ bool is_channels_last(const TensorObject& tensor) {
   return true;
 }
 
+bool is_in_format(const TensorObject& tensor, MemoryFormat format) {
+  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return tensor.contiguous;
+  const int rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (tensor.ndim() != rank || tensor.numel == 0) return false;
+  const Dims wanted = channels_last_strides(tensor.sizes);
+  for (int dim = 0; dim < rank; ++dim) {
+    if (tensor.sizes[dim] != 1 && tensor.strides[dim] != wanted[dim]) return false;
+  }
+  return true;
+}
+
 bool is_dense_and_non_overlapping(const TensorObject& tensor) {
   if (tensor.contiguous) return true;
   if (tensor.numel == 0) return true;

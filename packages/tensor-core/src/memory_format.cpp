@@ -1,4 +1,6 @@
-// candelabra.memory_format: contiguous_format, channels_last, preserve_format.
+// candelabra.memory_format: contiguous_format, channels_last, channels_last_3d, preserve_format.
+#include <iterator>
+
 #include "tensor.hpp"
 
 namespace candelabra {
@@ -9,9 +11,10 @@ struct MemoryFormatObject {
   PyObject_HEAD MemoryFormat value;
 };
 
-constexpr const char* format_names[] = {"contiguous_format", "channels_last", "preserve_format"};
+constexpr const char* format_names[] = {"contiguous_format", "channels_last", "preserve_format", "channels_last_3d"};
+constexpr int format_count = static_cast<int>(std::size(format_names));
 PyTypeObject* type = nullptr;
-PyObject* objects[3];
+PyObject* objects[format_count];
 
 const char* name_of(PyObject* self) {
   return format_names[static_cast<int>(reinterpret_cast<MemoryFormatObject*>(self)->value)];
@@ -55,10 +58,17 @@ MemoryFormat memory_format_from_object(PyObject* object) {
   return reinterpret_cast<MemoryFormatObject*>(object)->value;
 }
 
+void check_rank_of_format(MemoryFormat format, std::span<const int64_t> sizes) {
+  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return;
+  const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  check(sizes.size() == rank, PyExc_RuntimeError, "required rank ", rank, " tensor to use ", format_names[static_cast<int>(format)],
+        " format, but got shape ", shown(sizes));
+}
+
 bool init_memory_format(PyObject* module) {
   type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!type || PyModule_AddObjectRef(module, "memory_format", reinterpret_cast<PyObject*>(type)) < 0) return false;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < format_count; ++i) {
     MemoryFormatObject* object = PyObject_New(MemoryFormatObject, type);
     if (!object) return false;
     object->value = static_cast<MemoryFormat>(i);

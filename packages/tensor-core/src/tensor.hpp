@@ -86,10 +86,12 @@ inline PyObject* as_object(TensorObject* tensor) {
   return reinterpret_cast<PyObject*>(tensor);
 }
 
-enum class MemoryFormat : uint8_t { Contiguous, ChannelsLast, Preserve };
+enum class MemoryFormat : uint8_t { Contiguous, ChannelsLast, Preserve, ChannelsLast3d };
 PyObject* memory_format_object(MemoryFormat format);  // borrowed
 bool is_memory_format_object(PyObject* object);
 MemoryFormat memory_format_from_object(PyObject* object);
+void check_rank_of_format(MemoryFormat format,
+                          std::span<const int64_t> sizes);  // channels_last is of four dimensions, …_3d of five
 bool init_memory_format(PyObject* module);
 
 // New tensors. All throw.
@@ -105,6 +107,8 @@ TensorRef make_alias(TensorObject* self);
 
 void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset);  // keeps numel and contiguous
 bool is_channels_last(const TensorObject& tensor);
+// Whether the elements lie in the order of this format; a size of 1 has any stride.
+bool is_in_format(const TensorObject& tensor, MemoryFormat format);
 bool is_dense_and_non_overlapping(const TensorObject& tensor);
 bool may_overlap_itself(const TensorObject& tensor);                     // two indices may mean one element
 bool share_memory_partly(const TensorObject& a, const TensorObject& b);  // overlap, but not the same view

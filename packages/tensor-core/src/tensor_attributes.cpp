@@ -149,8 +149,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     Py_ssize_t total = count + (names ? PyTuple_GET_SIZE(names) : 0);
     check(total <= 1, PyExc_TypeError, "is_contiguous() takes at most one argument, memory_format");
     MemoryFormat format = total == 1 ? memory_format_from_object(arguments[0]) : MemoryFormat::Contiguous;
-    TensorObject* tensor = as_tensor(self);
-    return PyBool_FromLong(format == MemoryFormat::ChannelsLast ? is_channels_last(*tensor) : tensor->contiguous);
+    return PyBool_FromLong(is_in_format(*as_tensor(self), format));
   });
 }
 

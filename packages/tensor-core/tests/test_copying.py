@@ -118,7 +118,8 @@ def test_clone_keeps_or_makes_a_layout() -> None:
     with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
         candelabra.ones(3).clone(memory_format=candelabra.channels_last)
     with pytest.raises(RuntimeError, match="preserve memory format is unsupported by the contiguous operator"):
-        x.contiguous(memory_format=candelabra.preserve_format)
+        x.transpose(0, 1).contiguous(memory_format=candelabra.preserve_format)
+    assert x.contiguous(memory_format=candelabra.preserve_format) is x
 
 
 def test_clones_are_apart() -> None:

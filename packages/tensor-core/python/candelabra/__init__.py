@@ -19,6 +19,7 @@ from ._C import (
     Tensor,
     bfloat16,
     channels_last,
+    channels_last_3d,
     complex64,
     complex128,
     contiguous_format,

@@ -76,9 +76,12 @@ void to_copy(Call& call) {
 void contiguous(Call& call) {
   TensorObject* self = &call.tensor(0);
   const MemoryFormat format = format_or(call, 1, MemoryFormat::Contiguous);
+  if (is_in_format(*self, format)) {
+    call.result = Ref<>::borrow(as_object(self));
+    return;
+  }
   check(format != MemoryFormat::Preserve, PyExc_RuntimeError, "preserve memory format is unsupported by the contiguous operator");
-  const bool in_format = format == MemoryFormat::ChannelsLast ? is_channels_last(*self) : self->contiguous;
-  call.result = in_format ? Ref<>::borrow(as_object(self)) : Ref<>(candelabra::clone(self, format).release_object());
+  call.result = Ref<>(candelabra::clone(self, format).release_object());
 }
 
 }  // namespace candelabra::shapes

@@ -54,9 +54,9 @@ void empty(Call& call) {
   const std::span<const int64_t> sizes = call.ints(0);
   check_sizes(sizes);
   const Dtype dtype = call.dtype_or(1, default_dtype());
-  const bool channels_last = call[3].kind == ArgumentKind::MemoryFormat && call[3].memory_format == MemoryFormat::ChannelsLast;
-  check(!channels_last || sizes.size() == 4, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, not sizes ",
-        shown(sizes));
+  const MemoryFormat format = call[3].kind == ArgumentKind::MemoryFormat ? call[3].memory_format : MemoryFormat::Contiguous;
+  const bool channels_last = format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
+  check_rank_of_format(format, sizes);
   call.result = Ref<>((channels_last ? candelabra::empty_strided(sizes, channels_last_strides(sizes), dtype, call.device)
                                      : candelabra::empty(sizes, dtype, call.device))
                           .release_object());

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .memory_formats import suggested
 from .registration import fallback, function
 
 TYPE_CHECKING = False
@@ -110,7 +111,7 @@ def _by_text(text: Any) -> Any:
 def _has_format(self: Tensor, memory_format: memory_format | None) -> bool:
     if memory_format is None or memory_format is _C.preserve_format:
         return True
-    return self.is_contiguous(memory_format=memory_format)
+    return suggested(self) is memory_format
 
 
 def _conversion(name: str, dtype: dtype) -> None:

@@ -43,8 +43,15 @@ def memory_like(
 
 
 def _dense_strides(input: Tensor) -> list[int]:
-    """Return strides without gaps in the order of those of `input`, row-major where it is expanded."""
+    """Return strides without gaps in the order of those of `input`, row-major where it is expanded; its own where it has no gaps."""
     sizes, strides = tuple(input.shape), input.stride()
+    expected = 1
+    for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes) if size != 1):
+        if stride != expected:
+            break
+        expected *= size
+    else:
+        return list(strides)
     if 0 in sizes or any(stride == 0 and size > 1 for size, stride in zip(sizes, strides)):
         order = list(range(len(sizes)))
     else:

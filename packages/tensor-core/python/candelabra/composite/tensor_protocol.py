@@ -12,6 +12,7 @@ from candelabra.layout import strided
 from candelabra.settings import unset_memory
 
 from .creation import sizes_of
+from .memory_formats import channels_last_of, contiguous_strides, strides_in
 from .registration import function, tensor_property
 
 TYPE_CHECKING = False
@@ -232,7 +233,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
     size = tuple(python_operator.index(n) for n in sizes_of(sizes))
     if any(n < 0 for n in size):
         raise RuntimeError(f"resize_(): sizes must not be negative, but got {list(size)}")
-    strides = _strides_in(size, memory_format)
+    strides = strides_in(size, memory_format, "resize_")
     needed = prod(size)
     held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
     if needed > held:
@@ -258,20 +259,8 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_form
             [2, 3]])
     """
     if memory_format is _C.preserve_format:
-        in_channels_last = the_template.ndim == 4 and the_template.is_contiguous(memory_format=_C.channels_last)
-        memory_format = _C.channels_last if in_channels_last and not the_template.is_contiguous() else None
+        memory_format = channels_last_of(the_template)
     return resize_(self, the_template.shape, memory_format=memory_format)
-
-
-def _strides_in(size: tuple[int, ...], wanted: memory_format | None) -> list[int]:
-    if wanted is None or wanted is _C.contiguous_format:
-        return _contiguous_strides(size)
-    if wanted is _C.preserve_format:
-        raise RuntimeError("Unsupported memory format preserve_format: resize_() takes contiguous_format or channels_last")
-    if len(size) != 4:
-        raise RuntimeError(f"required rank 4 tensor to use channels_last format, but the sizes are {list(size)}")
-    batch, rows, columns, channels = _contiguous_strides((size[0], size[2], size[3], size[1]))
-    return [batch, channels, rows, columns]
 
 
 @function(package=False)
@@ -509,14 +498,6 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     elif size is None:
         self.data = source.detach()
     else:
-        wanted = _contiguous_strides(size) if stride is None else stride
+        wanted = contiguous_strides(size) if stride is None else stride
         self.data = _as_strided(source.detach(), size, wanted, storage_offset)
     return self
-
-
-def _contiguous_strides(size: Sequence[int]) -> list[int]:
-    strides, step = [0] * len(size), 1
-    for d in reversed(range(len(size))):
-        strides[d] = step
-        step *= max(size[d], 1)
-    return strides
