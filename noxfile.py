@@ -193,8 +193,8 @@ def tests_integration(session: nox.Session) -> None:
 
 @nox.session(name="tests-examples")
 def tests_examples(session: nox.Session) -> None:
-    """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo, shortened."""
-    install(session, DEMO_PACKAGES, *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
+    """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo and the examples, shortened."""
+    install(session, [*DEMO_PACKAGES, "distributions"], *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
     for backend in ("numpy", "minimal-c"):
         session.install(
             "-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend)

@@ -1,0 +1,52 @@
+"""The examples, shortened: each learns something and shows it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, str(EXAMPLES / f"{name}.py"), *arguments], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def numbers(pattern: str, text: str) -> list[float]:
+    found = re.search(pattern, text)
+    assert found, text
+    return [float(group) for group in found.groups()]
+
+
+def test_text_model(tmp_path: Path) -> None:
+    out = run("text_model", "--steps", "30", "--batch", "8", "--width", "32", "--characters", "100000", "--output", str(tmp_path))
+    for name in ("LSTM", "GPT"):
+        (bits,) = numbers(rf"{name}: .* ([\d.]+) bits a character of new text", out)
+        assert bits < 6.0  # 6.58 by guessing
+    assert (tmp_path / "text_model.png").stat().st_size > 5_000
+
+
+def test_generate_digits(tmp_path: Path) -> None:
+    out = run("generate_digits", "--steps", "150", "--rounds", "100", "--output", str(tmp_path))
+    first, last = numbers(r"autoencoder: ([\d.]+) nats an image at first, ([\d.]+) at last", out)
+    assert last < 0.8 * first
+    invented, forged, noise = numbers(r"autoencoder ([\d.]+), adversaries ([\d.]+), random pixels ([\d.]+)", out)
+    assert max(invented, forged) < 0.7 * noise
+    assert (tmp_path / "generate_digits.png").stat().st_size > 5_000
+
+
+def test_cart_pole(tmp_path: Path) -> None:
+    out = run("cart_pole", "--rounds", "15", "--moments", "100", "--output", str(tmp_path))
+    first, last, _ = numbers(r"stood ([\d.]+) moments at first, ([\d.]+) of (\d+) at last", out)
+    assert last > 1.5 * first
+    assert (tmp_path / "cart_pole.png").stat().st_size > 5_000
+
+
+def test_expression_trees() -> None:
+    out = run("expression_trees", "--steps", "100")
+    before, after = numbers(r"depth 2: ([\d.]+) before, ([\d.]+) after", out)
+    assert after < 0.6 * before
