@@ -13,9 +13,17 @@ from typing import Any
 
 import candelabra
 from candelabra import composite
-from candelabra.assembly import DTYPE_NAMES, FUNCTIONS_IN_PLACE
+from candelabra.assembly import (
+    DTYPE_NAMES,
+    FUNCTIONS_IN_PLACE,
+    METHODS_AS_FUNCTIONS,
+    NATIVE_FUNCTIONS,
+    NN_FUNCTIONS,
+    TAPE_FUNCTIONS,
+)
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY, NUMBERS, RANDOM
+from candelabra.composite.legacy_types import TENSOR_TYPES
 
 PACKAGE = Path(__file__).parent.parent / "packages" / "tensor-core" / "python" / "candelabra"
 HEADER = '# ruff: noqa\n# fmt: off\n"""{what} Made by tools/make_stubs.py; not edited by hand."""\n\n'
@@ -82,8 +90,25 @@ class Storage:
     def nbytes(self) -> int: ...
     def size(self) -> int: ...
     def data_ptr(self) -> int: ...
+    is_cuda: bool
+    is_sparse: bool
+    resizable: bool
     def tobytes(self) -> bytes: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[int]: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def tolist(self) -> list[int]: ...
+    def fill_(self, value: int) -> Storage: ...
+    def copy_(self, source: Storage, non_blocking: bool | None = None) -> Storage: ...
+    def clone(self) -> Storage: ...
+    def to(self, *, device: Device, non_blocking: bool = False) -> Storage: ...
+    def cpu(self) -> Storage: ...
+    def untyped(self) -> Storage: ...
+    def element_size(self) -> int: ...
+    def get_device(self) -> int: ...
+    def is_shared(self) -> bool: ...
+    def is_pinned(self, device: Device = None) -> bool: ...
 
 class Generator:
     device: _Device
@@ -151,6 +176,11 @@ def synchronize(device: Any, /) -> None: ...
 def set_memory_limit(device: Any, limit: int, /) -> None: ...
 def get_num_threads(device: Any, /) -> int: ...
 def set_num_threads(device: Any, count: int, /) -> None: ...
+def set_flush_denormal(device: Any, on: builtins.bool, /) -> builtins.bool: ...
+def set_fill_unset(on: builtins.bool, /) -> None: ...
+def set_legacy_constructor(function: Callable[..., Tensor], /) -> None: ...
+def tensor_on_storage(storage: Storage, dtype: dtype, /) -> Tensor: ...
+def warn(message: str, /) -> None: ...
 def set_grad_enabled(enabled: builtins.bool, /) -> builtins.bool: ...
 def is_grad_enabled() -> builtins.bool: ...
 def set_inference_mode(enabled: builtins.bool, /) -> builtins.bool: ...
@@ -382,7 +412,11 @@ def package_stub() -> str:
         if operator.inplace is not None and (len(operator.parameters) == 1 or name in FUNCTIONS_IN_PLACE):
             functions[operator.inplace.name] = operator_line(operator.inplace.name, operator.inplace, False)
     for name, function in composite.FUNCTIONS.items():
-        functions[name] = function_line(name, function, False)
+        functions[name] = f"{name}: TensorType" if name in TENSOR_TYPES else function_line(name, function, False)
+    for name in METHODS_AS_FUNCTIONS:
+        functions[name] = f"def {name}(input: Tensor, *arguments: Any, **keywords: Any) -> Any: ..."
+    for name in NN_FUNCTIONS | NATIVE_FUNCTIONS | TAPE_FUNCTIONS:
+        functions.setdefault(name, f"{name}: Callable[..., Any]")
     alias_lines(functions)
     types = ["BackendError", "BackendVersionError", "Generator", "OutOfMemoryError", "Size", "Storage", "Tensor", "device", "dtype"]
     types += [
@@ -407,15 +441,31 @@ def package_stub() -> str:
         "numeric_info": ["finfo", "iinfo"],
         "printing": ["set_printoptions"],
         "serialization": ["load", "save"],
+        "settings": candelabra.settings.__all__,
         "version": ["__version__"],
     }
     text = HEADER.format(what="The package: functions, dtypes and modules.")
     text += "import builtins\nfrom collections.abc import Callable, Sequence\nfrom typing import Any\n\n"
     text += "from . import _C as _C\n"
     text += "".join(
-        f"from . import {m} as {m}\n" for m in ("backends", "catalogue", "defaults", "linalg", "return_types", "serialization")
+        f"from . import {m} as {m}\n"
+        for m in (
+            "backends",
+            "catalogue",
+            "cpu",
+            "defaults",
+            "fft",
+            "linalg",
+            "random",
+            "return_types",
+            "serialization",
+            "settings",
+            "signal",
+            "special",
+            "types",
+        )
     )
-    text += "from ._C import Device, Dtype, Ints, MemoryFormat, Number\n"
+    text += "from ._C import Device, Dtype, Ints, MemoryFormat, Number\nfrom .composite.legacy_types import TensorType\n"
     text += "".join(f"from ._C import {name} as {name}\n" for name in types)
     text += "".join(f"from .{module} import {name} as {name}\n" for module, names in modules.items() for name in names)
     text += "\nUntypedStorage = Storage\ninf: builtins.float\nnan: builtins.float\npi: builtins.float\ne: builtins.float\nnewaxis: None\n"
