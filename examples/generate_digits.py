@@ -123,10 +123,8 @@ def main() -> None:
         noise = spread(images, candelabra.rand(500, 64))
         print(f"autoencoder: {bounds[0]:.1f} nats an image at first, {np.mean(bounds[-50:]):.1f} at last")
         print(f"adversaries: distance {np.mean(distances[:20]):.2f} at first, {np.mean(distances[-50:]):.2f} at last")
-        print(
-            f"distance from the nearest digit: autoencoder {spread(images, invented):.3f}, adversaries {spread(images, forged):.3f}, "
-        )
-        print(f"random pixels {noise:.3f}")
+        near = {"autoencoder": spread(images, invented), "adversaries": spread(images, forged), "random pixels": noise}
+        print("distance from the nearest digit: " + ", ".join(f"{name} {distance:.3f}" for name, distance in near.items()))
     picture = options.output / "generate_digits.png"
     draw(picture, {"real": images[:12], "autoencoder": invented[:12], "adversaries": forged[:12]})
     print(f"samples: {picture}")
