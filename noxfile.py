@@ -248,8 +248,8 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """PyTorch's operator database, then its module database, through both libraries: tables, also written to docs/parity*.md."""
-    install(session, DEMO_PACKAGES, "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm")
+    """PyTorch's databases of operators, modules and optimizers, then all distributions, through both libraries: tables, also written to docs/parity*.md."""
+    install(session, [*DEMO_PACKAGES, "distributions"], "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm")
     table = (
         [] if any(argument.startswith("--only") for argument in session.posargs) else ["--write", str(ROOT / "docs" / "parity.md")]
     )
@@ -258,6 +258,9 @@ def parity(session: nox.Session) -> None:
     if not session.posargs:
         modules = ROOT / "docs" / "parity_modules.md"
         session.run("python", str(ROOT / "tests" / "parity_modules"), "--require", "97", "--write", str(modules))
+        optimizers = ROOT / "docs" / "parity_optim.md"
+        session.run("python", str(ROOT / "tests" / "parity_optim"), "--require", "97", "--write", str(optimizers))
+        session.run("python", str(ROOT / "tests" / "parity_distributions"))
 
 
 @nox.session
