@@ -285,7 +285,9 @@ def test_tensors_that_do_not_fit_are_refused(changes):
     ],
 )  # fmt: skip
 def test_descriptions_that_make_no_sense_are_refused(content):
-    with pytest.raises(RuntimeError, match=r"candelabra\.load\(\): the file is no archive of candelabra.save, or it is damaged"):
+    with pytest.raises(
+        RuntimeError, match=r"candelabra\.load\(\): the file is no archive of candelabra.save or torch.save, or it is damaged"
+    ):
         c.load(archive(content))
 
 

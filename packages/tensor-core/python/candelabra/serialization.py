@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import io
 import json
 import math
 import os
@@ -16,7 +17,7 @@ import tempfile
 import zipfile
 import zlib
 
-from candelabra import _C
+from candelabra import _C, pytorch_archive
 from candelabra.catalogue import OPERATORS
 from candelabra.composite.tensor_protocol import as_class, bytes_tensor, tensor_on
 
@@ -109,7 +110,7 @@ class _Writer:
         }
 
 
-def save(obj: Any, f: Target, *, pickle_protocol: int | None = None) -> None:
+def save(obj: Any, f: Target, *, pickle_protocol: int | None = None, format: str = "candelabra") -> None:
     """Write tensors and plain data to a file.
 
     Parameters
@@ -121,9 +122,13 @@ def save(obj: Any, f: Target, *, pickle_protocol: int | None = None) -> None:
         A path, which is replaced all at once when everything is written; or a binary file object.
     pickle_protocol
         Taken for PyTorch's sake and without effect: nothing is pickled.
+    format
+        ``"candelabra"``, or ``"pytorch"`` for an archive that ``torch.load`` reads.
 
     Raises
     ------
+    ValueError
+        Where there is no such format.
     TypeError
         Where something else is in there.
     AttributeError
@@ -142,20 +147,32 @@ def save(obj: Any, f: Target, *, pickle_protocol: int | None = None) -> None:
         raise AttributeError(
             f"save(): expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got {type(f).__name__}"
         )
-    writer = _Writer()
-    content = writer.describe(obj)
-    storages = [{"bytes": storage.nbytes(), "device": str(storage.device)} for storage in writer.storages]
-    description = {"format": FORMAT, "version": VERSION, "storages": storages, "content": content}
-    text = json.dumps(description, allow_nan=False, separators=(",", ":"))
+    if format == "pytorch":
+        archived = io.BytesIO()
+        pytorch_archive.write(archived, obj, _entry)
+
+        def write(stream: Any) -> None:
+            stream.write(archived.getbuffer())
+    elif format == "candelabra":
+        writer = _Writer()
+        content = writer.describe(obj)
+        storages = [{"bytes": storage.nbytes(), "device": str(storage.device)} for storage in writer.storages]
+        description = {"format": FORMAT, "version": VERSION, "storages": storages, "content": content}
+        text = json.dumps(description, allow_nan=False, separators=(",", ":"))
+
+        def write(stream: Any) -> None:
+            _write_archive(stream, text, writer.storages)
+    else:
+        raise ValueError(f"save(): format must be 'candelabra' or 'pytorch', but got {format!r}")
     if hasattr(f, "write"):
-        _write_archive(f, text, writer.storages)
+        write(f)
         return
-    path = os.path.abspath(os.fspath(f))
+    path = os.path.abspath(os.fspath(f))  # type: ignore[arg-type]
     # Written beside it and renamed: a reader, or a crash, never meets half a file.
     handle, temporary = tempfile.mkstemp(prefix=os.path.basename(path) + ".", suffix=".part", dir=os.path.dirname(path))
     try:
         with os.fdopen(handle, "wb") as stream:
-            _write_archive(stream, text, writer.storages)
+            write(stream)
             stream.flush()
             os.fsync(stream.fileno())
         # mkstemp made it private; a file has what the process's mask gives it.
@@ -232,21 +249,7 @@ class _Reader:
         data = _entry_bytes(self._archive, f"storages/{number}")
         if len(data) != described["bytes"]:
             raise ValueError(f"storage {number} has {len(data)} bytes instead of {described['bytes']}")
-        device = described["device"]
-        if callable(self._map_location):
-            flat = bytes_tensor(data, "cpu")
-            placed = self._map_location(flat, device)
-            if not isinstance(placed, _C.Tensor):
-                placed = OPERATORS["to_copy"](flat, device=device if placed is None else placed)
-            elif placed.dtype is not _C.uint8 or placed.shape != flat.shape:
-                raise ValueError("map_location returned a tensor with other bytes than it was given")
-            self._loaded[number] = placed
-            return placed
-        if isinstance(self._map_location, dict):
-            device = self._map_location.get(device, device)
-        elif self._map_location is not None:
-            device = self._map_location
-        self._loaded[number] = bytes_tensor(data, device)
+        self._loaded[number] = _placed(data, described["device"], self._map_location)
         return self._loaded[number]
 
     def _tensor(self, described: dict[str, Any]) -> Tensor:
@@ -264,6 +267,21 @@ class _Reader:
         return as_class(_C.Tensor, made, described["requires_grad"] is True)
 
 
+def _placed(data: bytes, device: str, map_location: Any) -> Tensor:
+    """The bytes of a storage that was on `device`, where `map_location` wants them."""
+    if callable(map_location):
+        flat = bytes_tensor(data, "cpu")
+        placed = map_location(flat, device)
+        if not isinstance(placed, _C.Tensor):
+            return OPERATORS["to_copy"](flat, device=device if placed is None else placed)
+        if placed.dtype is not _C.uint8 or placed.shape != flat.shape:
+            raise ValueError("map_location returned a tensor with other bytes than it was given")
+        return placed
+    if isinstance(map_location, dict):
+        return bytes_tensor(data, map_location.get(device, device))
+    return bytes_tensor(data, device if map_location is None else map_location)
+
+
 def _whole(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"expected a whole number, got {value!r}")
@@ -278,7 +296,10 @@ def _dtype(name: Any) -> _C.dtype:
 
 
 def load(f: Target, map_location: Any = None, *, weights_only: bool | None = None) -> Any:
-    """Read what :func:`candelabra.save` wrote. Never runs code from the file.
+    """Read what :func:`candelabra.save` wrote, or ``torch.save`` did. Never runs code from the file.
+
+    Of PyTorch's archives (those of version 1.6 and later) tensors and plain data are read, as in state dicts; the bytes of a tensor are
+    taken as they are, so nothing of PyTorch is needed.
 
     Parameters
     ----------
@@ -294,7 +315,8 @@ def load(f: Target, map_location: Any = None, *, weights_only: bool | None = Non
     Raises
     ------
     RuntimeError
-        Where the file is damaged, no archive of Candelabra, or of a newer version.
+        Where the file is damaged, no archive of Candelabra or PyTorch, of a newer version, or where it holds other things than tensors
+        and plain data.
 
     Examples
     --------
@@ -305,7 +327,9 @@ def load(f: Target, map_location: Any = None, *, weights_only: bool | None = Non
             return _read_archive(archive, map_location)
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError, OverflowError) as error:
         name = f if isinstance(f, (str, os.PathLike)) else "the file"
-        raise RuntimeError(f"candelabra.load(): {name} is no archive of candelabra.save, or it is damaged: {error}") from error
+        raise RuntimeError(
+            f"candelabra.load(): {name} is no archive of candelabra.save or torch.save, or it is damaged: {error}"
+        ) from error
 
 
 def _entry_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -317,6 +341,9 @@ def _entry_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _read_archive(archive: zipfile.ZipFile, map_location: Any) -> Any:
+    prefix = pytorch_archive.prefix_of(archive)
+    if prefix is not None:
+        return pytorch_archive.read(archive, prefix, lambda data, device: _placed(data, device, map_location))
     if archive.getinfo(DESCRIPTION).file_size > _LARGEST_DESCRIPTION:
         raise ValueError("its description is too large")
     description = json.loads(_entry_bytes(archive, DESCRIPTION))
