@@ -38,7 +38,7 @@ std::vector<int64_t> number_bags(const cb_tensor& offsets, int64_t bags, int64_t
     starts[b] = std::min(begins[b], count);
   }
   starts[bags] = count;
-  std::sort(starts.begin(), starts.end());
+  if (!std::is_sorted(starts.begin(), starts.end())) std::sort(starts.begin(), starts.end());
   std::fill_n(bag_of, bags == 0 ? count : starts[0], int64_t{-1});
   for (int64_t b = 0; b < bags; ++b) std::fill(bag_of + starts[b], bag_of + starts[b + 1], b);
   return starts;
@@ -64,6 +64,43 @@ void add_row(const T* row, int64_t step, int64_t columns, compute_t<T> factor, c
   }
 }
 
+// The rows of one bag, added in their order; returns how many there are. Columns are taken 64 at a time, whose sums stay in
+// registers.
+template <typename T>
+int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, int64_t last, int64_t count, int64_t padding,
+                const compute_t<T>* factors, compute_t<T>* sums) {
+  using C = compute_t<T>;
+  constexpr int64_t together = 64, ahead = 8, line = 64;
+  const int64_t columns = weight.sizes[1], row_step = weight.strides[0], step = weight.strides[1];
+  const T* table = data<T>(weight);
+  const int64_t whole = step == 1 ? columns - columns % together : 0;
+  int64_t used = 0;
+  for (int64_t i = first; i < last; ++i) used += indices[i] != padding;
+  for (int64_t c0 = 0; c0 < whole; c0 += together) {
+    C parts[together] = {};
+    for (int64_t i = first; i < last; ++i) {
+      // Rows are anywhere in the table: they are asked for some time before they are needed.
+      if (i + ahead < count) {
+        const char* next = reinterpret_cast<const char*>(table + indices[i + ahead] * row_step + c0);
+        for (int64_t offset = 0; offset < together * static_cast<int64_t>(sizeof(T)); offset += line)
+          __builtin_prefetch(next + offset);
+      }
+      if (indices[i] == padding) continue;
+      const T* row = table + indices[i] * row_step + c0;
+      const C factor = factors ? factors[i] : C(1);
+#pragma omp simd
+      for (int64_t c = 0; c < together; ++c) parts[c] += factor * static_cast<C>(row[c]);
+    }
+    std::copy_n(parts, together, sums + c0);
+  }
+  if (whole == columns) return used;
+  std::fill_n(sums + whole, columns - whole, C(0));
+  for (int64_t i = first; i < last; ++i)
+    if (indices[i] != padding)
+      add_row<T>(table + indices[i] * row_step + whole * step, step, columns - whole, factors ? factors[i] : C(1), sums + whole);
+  return used;
+}
+
 template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
@@ -81,23 +118,19 @@ void forward(Call& call) {
   parallel_for(bags, grain_for(each), [&](int64_t begin, int64_t end) {
     Scratch<C> sums(columns);
     for (int64_t b = begin; b < end; ++b) {
-      std::fill_n(sums.data(), columns, C(0));
       int64_t used = 0;
-      if (mode == Mode::max) std::fill_n(positions + b * columns, columns, int64_t{0});
-      for (int64_t i = starts[b]; i < starts[b + 1]; ++i) {
+      if (mode == Mode::max) {
+        std::fill_n(sums.data(), columns, C(0));
+        std::fill_n(positions + b * columns, columns, int64_t{0});
+      } else {
+        used = add_bag<T>(weight, indices, starts[b], starts[b + 1], count, padding, factors ? data<C>(*factors) : nullptr,
+                          sums.data());
+      }
+      for (int64_t i = starts[b]; mode == Mode::max && i < starts[b + 1]; ++i) {
         const int64_t index = indices[i];
         if (index == padding) continue;
         const T* row = data<T>(weight) + index * row_step;
-        // Rows are anywhere in the table: they are asked for some time before they are needed.
-        constexpr int64_t ahead = 8, line = 64;
-        if (step == 1 && i + ahead < count) {
-          const char* next = reinterpret_cast<const char*>(data<T>(weight) + indices[i + ahead] * row_step);
-          const int64_t bytes = std::min<int64_t>(columns * static_cast<int64_t>(sizeof(T)), 8 * line);
-          for (int64_t offset = 0; offset < bytes; offset += line) __builtin_prefetch(next + offset);
-        }
-        if (mode != Mode::max) {
-          add_row<T>(row, step, columns, factors ? data<C>(*factors)[i] : C(1), sums.data());
-        } else if (used == 0) {
+        if (used == 0) {
           for (int64_t c = 0; c < columns; ++c) {
             sums[c] = static_cast<C>(row[c * step]);
             positions[b * columns + c] = index;
