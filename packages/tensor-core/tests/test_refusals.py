@@ -135,3 +135,22 @@ def test_sinc_of_whole_numbers():
         found = c.sinc(c.tensor([0, 1], dtype=dtype))
         assert found.dtype is c.float32
         assert found.tolist() == pytest.approx([1, 0], abs=1e-6)
+
+
+def test_arguments_by_the_names_of_the_parser():
+    matrix, vector = c.eye(2), c.ones(2)
+    assert c.gather(vector, 0, c.tensor([1]), sparse_grad=False).tolist() == [1]
+    assert [part.tolist() for part in c.hsplit(c.arange(4), sections=2)] == [[0, 1], [2, 3]]
+    assert [part.tolist() for part in c.arange(4).hsplit(indices=[1])] == [[0], [1, 2, 3]]
+    assert c.searchsorted(c.tensor([1, 3]), input=c.tensor([2])).tolist() == [1]
+    assert c.linalg.cond(input=matrix).item() == 1
+    assert c.linalg.tensorsolve(input=matrix, other=vector).tolist() == [1, 1]
+    assert c.linalg.vector_norm(input=vector, ord=1).item() == 2
+    assert c.matrix_exp(input=c.zeros(1, 1)).tolist() == [[1]]
+    assert vector.clone().addmv_(mat=matrix, vec=vector).tolist() == [2, 2]
+    assert c.zeros(1, 2).addr_(vec1=vector[:1], vec2=vector).tolist() == [[1, 1]]
+    assert c.zeros(1, 1).addbmm_(batch1=c.ones(2, 1, 1), batch2=c.ones(2, 1, 1)).tolist() == [[2]]
+    with pytest.raises(TypeError, match="which name one argument"):
+        c.linalg.eigvalsh(input=matrix, A=matrix)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bogus'"):
+        c.gather(vector, 0, c.tensor([1]), bogus=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .keyword_names import also_named
 from .registration import function
 
 TYPE_CHECKING = False
@@ -182,6 +183,7 @@ def isin(
 
 
 @function(method=False)
+@also_named(tensor="tensor1", other="tensor2")
 def result_type(tensor1: Tensor, tensor2: Tensor) -> Any:
     """Return the dtype that arithmetic of the two arguments gives, by the rules of type promotion.
 

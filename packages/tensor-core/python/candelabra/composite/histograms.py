@@ -258,7 +258,7 @@ def histogramdd(
     dims = input.shape[-1]
     if isinstance(bins, _Tensor):
         raise TypeError("histogramdd(): bins must be an int, a sequence of ints or a sequence of Tensors, not a Tensor")
-    given = [bins] * dims if isinstance(bins, int) else list(bins)
+    given: list[Any] = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(given) != dims:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     points = input.detach()

@@ -143,6 +143,14 @@ _index_fill.inplace.fallback = _index_fill_in_place
 # ---- gather and scatter
 
 
+@fallback("gather")
+def _gather_spellings(*arguments: Any, **names: Any) -> Any:
+    # Gradients have no sparse layout here: that of gather is dense whatever is asked for.
+    if names.pop("sparse_grad", None) is None:
+        return NotImplemented
+    return _gather(*arguments, **names)
+
+
 @function()
 def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Take the elements at positions along a dimension; the others are broadcast.

@@ -7,6 +7,7 @@ from candelabra.catalogue import OPERATORS
 
 from .broadcasting import broadcast_shape
 from .elementwise import conjugate
+from .keyword_names import also_named
 from .registration import decomposes, function
 from .views import reshape
 
@@ -334,7 +335,8 @@ def addbmm(
     return result if out is None else _C.give_to_out("addbmm", out, result)
 
 
-def _in_place(name: str, compute: Any) -> None:
+def _in_place(name: str, compute: Any, first: str, second: str) -> None:
+    @also_named(**{first: "first", second: "second"})
     def in_place(self: Tensor, first: Any, second: Any, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         return self.copy_(compute(self, first, second, beta=beta, alpha=alpha))
 
@@ -343,9 +345,9 @@ def _in_place(name: str, compute: Any) -> None:
     function(package=False)(in_place)
 
 
-_in_place("addmv_", addmv)
-_in_place("addr_", addr)
-_in_place("addbmm_", addbmm)
+_in_place("addmv_", addmv, "mat", "vec")
+_in_place("addr_", addr, "vec1", "vec2")
+_in_place("addbmm_", addbmm, "batch1", "batch2")
 
 
 @function(method=False)

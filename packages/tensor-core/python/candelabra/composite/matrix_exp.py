@@ -7,6 +7,7 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .keyword_names import also_named
 from .registration import FUNCTIONS, function
 from .transformed import all_values
 
@@ -29,6 +30,7 @@ _LARGEST_NORM = 5.371920351148152
 
 
 @function(name="matrix_exp")
+@also_named(input="A")
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponential of square matrices, ``sum A^k / k!``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
+from .keyword_names import also_named
 from .registration import FUNCTIONS, decomposes, function
 
 TYPE_CHECKING = False
@@ -314,6 +315,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
 
 
 @function()
+@also_named(input="b")
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
 ) -> Any:
@@ -341,6 +343,7 @@ def triangular_solve(
 
 
 @function()
+@also_named(tau="input2")
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply Householder's reflections; see :func:`candelabra.linalg.householder_product`.
 
@@ -355,6 +358,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
 
 
 @function()
+@also_named(input2="tau", input3="other")
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None
 ) -> Tensor:

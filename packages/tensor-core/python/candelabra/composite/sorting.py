@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
+from .keyword_names import also_named
 from .registration import decomposes, function
 from .scan import cummax
 from .views import reshape, wrap_dim
@@ -255,6 +256,7 @@ def bisect(sorted_sequence: Tensor, values: Tensor, right: bool, out_int32: bool
 
 
 @function()
+@also_named(input="values")
 def searchsorted(
     sorted_sequence: Tensor,
     values: Any,

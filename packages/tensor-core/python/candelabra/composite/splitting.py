@@ -8,6 +8,7 @@ from itertools import pairwise
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .keyword_names import also_named
 from .registration import function
 from .views import wrap_dim
 
@@ -197,6 +198,7 @@ def tensor_split(
 
 
 def _named_split(name: str, ndim: int, dim_of: Callable[[int], int]) -> None:
+    @also_named(indices="indices_or_sections", sections="indices_or_sections")
     def split_function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if input.ndim < ndim:
             raise RuntimeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
+from candelabra.composite.keyword_names import also_named
 
 from .errors import check_info, give
 
@@ -19,6 +20,7 @@ _lu_factor_ex = OPERATORS["linalg_lu_factor_ex"]
 _ldl_factor_ex = OPERATORS["linalg_ldl_factor_ex"]
 
 
+@also_named(input="A")
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Factor Hermitian positive-definite matrices: ``A = L @ L.mH`` with L lower triangular.
 
@@ -48,6 +50,7 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
     return give("linalg_cholesky", out, L)
 
 
+@also_named(input="A")
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Factor as :func:`candelabra.linalg.cholesky`, and say in `info` where that failed instead of raising.
 
@@ -187,6 +190,7 @@ def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return P, L, U
 
 
+@also_named(input="A")
 def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     """Factor symmetric or Hermitian matrices, which need not be definite, for :func:`candelabra.linalg.ldl_solve`.
 
@@ -221,6 +225,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     return give("linalg_ldl_factor", out, return_types.linalg_ldl_factor(LD, pivots))
 
 
+@also_named(input="A")
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Factor as :func:`candelabra.linalg.ldl_factor`, and say in `info` where that failed instead of raising.
 

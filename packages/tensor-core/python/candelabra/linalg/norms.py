@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra._C import Tensor as Tensor_
 from candelabra._C import int64
 from candelabra.catalogue import OPERATORS
+from candelabra.composite.keyword_names import also_named
 from candelabra.composite.views import wrap_dim
 
 from .errors import give
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor, dtype
 
 
+@also_named(input="x")
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -53,6 +55,7 @@ def vector_norm(
     return compute(x, ord, dim, keepdim, dtype=dtype) if out is None else compute(x, ord, dim, keepdim, dtype=dtype, out=out)
 
 
+@also_named(input="A")
 def matrix_norm(
     A: Tensor,
     ord: Any = "fro",
@@ -135,6 +138,7 @@ def _norm_dtype(A: Tensor, dtype: dtype) -> dtype:
     return dtype
 
 
+@also_named(input="A")
 def norm(
     A: Tensor,
     ord: Any = None,
@@ -163,6 +167,7 @@ def norm(
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
 
 
+@also_named(input="A")
 def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Compute condition numbers ``norm(A) * norm(inv(A))``.
 
@@ -211,6 +216,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     return give("linalg_cond", out, OPERATORS["where"](info != 0, float("inf"), result))
 
 
+@also_named(input="A")
 def matrix_rank(
     A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None
 ) -> Tensor:

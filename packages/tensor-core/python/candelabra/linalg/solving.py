@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
+from candelabra.composite.keyword_names import also_named
 from candelabra.composite.transformed import all_values, is_differentiated
 from candelabra.composite.views import wrap_dim
 
@@ -130,6 +131,7 @@ def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     return give("linalg_inv", out, inverse)
 
 
+@also_named(input="A")
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -208,6 +210,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False,
     return give("linalg_ldl_solve", out, OPERATORS["linalg_ldl_solve"](LD, pivots, B, hermitian))
 
 
+@also_named(input="A", b="B")
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None, out: Any = None) -> Any:
     """Solve least-squares problems: X minimizes the Frobenius norm of ``A @ X - B``.
 
@@ -335,6 +338,7 @@ def slogdet(A: Tensor, *, out: Any = None) -> Any:
     return give("linalg_slogdet", out, OPERATORS["linalg_slogdet"].result_type(tuple(OPERATORS["linalg_slogdet"](A))))
 
 
+@also_named(input="A")
 def pinv(
     A: Tensor,
     rtol: Any = None,
@@ -381,6 +385,7 @@ def pinv(
     return give("linalg_pinv", out, OPERATORS["linalg_pinv_atol_rtol"](A, wide[0], wide[1], hermitian))
 
 
+@also_named(input="A")
 def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     """Invert for :func:`candelabra.tensordot`: the first `ind` dimensions of A count as rows.
 
@@ -413,6 +418,7 @@ def _product(sizes: Any) -> int:
     return product
 
 
+@also_named(input="A", other="B")
 def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Solve ``tensordot(A, X, X.ndim) = B`` for X.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra import return_types
 from candelabra.catalogue import OPERATORS
+from candelabra.composite.keyword_names import also_named
 from candelabra.composite.transformed import is_differentiated
 
 from .errors import check_info, give
@@ -19,6 +20,7 @@ _eig_ex = OPERATORS["linalg_eig_ex"]
 _svd_ex = OPERATORS["linalg_svd_ex"]
 
 
+@also_named(input="A")
 def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     """Compute eigenvalues, ascending, and eigenvectors of Hermitian matrices: ``A = V @ diag(w) @ V.mH``.
 
@@ -47,6 +49,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     return give("linalg_eigh", out, return_types.linalg_eigh(values, vectors))
 
 
+@also_named(input="A")
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """Compute the eigenvalues of Hermitian matrices, ascending; see :func:`candelabra.linalg.eigh`.
 
@@ -61,6 +64,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
     return give("linalg_eigvalsh", out, values)
 
 
+@also_named(input="A")
 def eig(A: Tensor, *, out: Any = None) -> Any:
     """Compute eigenvalues and eigenvectors of square matrices: ``A @ V = V @ diag(w)``.
 
@@ -87,6 +91,7 @@ def eig(A: Tensor, *, out: Any = None) -> Any:
     return give("linalg_eig", out, return_types.linalg_eig(values, vectors))
 
 
+@also_named(input="A")
 def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the eigenvalues of square matrices; see :func:`candelabra.linalg.eig`.
 
