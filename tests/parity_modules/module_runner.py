@@ -158,7 +158,7 @@ class Comparison:
         self.record.checks["structure"] += 1
 
     def compare_state(self, what: str, load: bool) -> None:
-        """The state dict key for key; with `load`, PyTorch's into Candelabra's module and back."""
+        """The state dict key for key; with `load`, PyTorch's file into Candelabra's module and back."""
         state, own_state = self.theirs.state_dict(), self.ours.state_dict()
         if list(state) != list(own_state):
             raise Difference(f"{what}: keys {list(own_state)}, PyTorch {list(state)}")
@@ -166,12 +166,16 @@ class Comparison:
             compare(value, own_state[key], lambda: None, not load, f"{what} {key}", None if load else (1e-5, 1e-5))
         if not load:
             return
-        translate = ModuleTranslator()
-        result = self.ours.load_state_dict({key: translate(value) for key, value in state.items()})
+        file = io.BytesIO()
+        torch.save(state, file)
+        result = self.ours.load_state_dict(candelabra.load(file))
         if result.missing_keys or result.unexpected_keys:
             self.fail(what, f"loading PyTorch's: {result}")
         # Back: PyTorch's own module is filled with zeros first, so that what is compared later comes from here.
-        kept = {key: back(value) for key, value in self.ours.state_dict().items()}
+        file = io.BytesIO()
+        candelabra.save(self.ours.state_dict(), file, format="pytorch")
+        file.seek(0)
+        kept = torch.load(file)
         with torch.no_grad():
             for value in state.values():
                 value.zero_()

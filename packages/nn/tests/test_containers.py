@@ -69,7 +69,8 @@ def test_sequential_calls_in_order():
         (lambda: nn.ParameterList()(), RuntimeError, "ParameterList should not be called."),
         (lambda: nn.ParameterDict()(1), RuntimeError, "ParameterDict should not be called."),
         (lambda: nn.ParameterDict({3: candelabra.ones(1)}), TypeError, "cannot be used as a key"),
-        (lambda: nn.ParameterDict()["a"], KeyError, "a"),
+        (lambda: nn.ParameterDict()["a"], KeyError, "'ParameterDict' object has no attribute 'a'"),
+        (lambda: nn.ParameterDict()["a"], AttributeError, "'ParameterDict' object has no attribute 'a'"),
         (lambda: nn.ParameterDict({"keys": candelabra.ones(1)}), KeyError, "already exists"),
     ],
 )
@@ -148,3 +149,10 @@ def test_parameter_dict():
     del chosen["a"]
     chosen.clear()
     assert len(chosen) == 0 and not list(chosen.parameters())
+
+
+def test_names_of_a_plain_dict_are_sorted():
+    one = candelabra.ones(1)
+    assert list(nn.ParameterDict({"b": one, "a": one}).state_dict()) == ["a", "b"]
+    assert list(nn.ParameterDict(OrderedDict(b=one, a=one)).state_dict()) == ["b", "a"]
+    assert list(nn.ParameterDict([("b", one), ("a", one)]).state_dict()) == ["b", "a"]

@@ -59,7 +59,8 @@ def batch_norm(
         if shape[1] and input.numel() == shape[1]:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
     elif running_mean is None or running_var is None:
-        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+        missing = "running_mean" if running_mean is None else "running_var"
+        raise RuntimeError(f"{missing} must be defined in evaluation mode")
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

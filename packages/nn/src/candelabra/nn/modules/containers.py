@@ -338,6 +338,13 @@ def _pairs(owner: str, entries: Any) -> list[tuple[str, Any]]:
     return pairs
 
 
+class MissingParameter(KeyError, AttributeError):
+    """There is nothing of this name in a `ParameterDict`: in PyTorch an AttributeError, in a mapping a KeyError."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
@@ -459,7 +466,7 @@ class ParameterDict(Module):
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._keys:
-            raise KeyError(key)
+            raise MissingParameter(f"'{type(self).__name__}' object has no attribute '{key}'")
         return getattr(self, self._attribute(key))
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -542,7 +549,11 @@ class ParameterDict(Module):
 
     def update(self, parameters: Any) -> None:
         """Put in the values of a mapping, or of pairs of name and value."""
-        for key, value in _pairs("ParameterDict", parameters):
+        pairs = _pairs("ParameterDict", parameters)
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            # PyTorch sorts the names of a plain dict, and so the order of the parameters.
+            pairs = sorted(pairs, key=lambda pair: pair[0])
+        for key, value in pairs:
             self[key] = value
 
     def __repr__(self) -> str:

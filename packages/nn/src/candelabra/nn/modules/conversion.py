@@ -149,4 +149,8 @@ def _parse_to(
                 f"to() received an invalid combination of arguments - got ({type(device).__name__}), but expected a device, dtype or tensor"
             )
         device = candelabra.device(device)
+    if dtype is not None and not isinstance(dtype, candelabra.dtype):
+        raise TypeError(
+            f"to() received an invalid combination of arguments - got (dtype={type(dtype).__name__}), but expected a device, dtype or tensor"
+        )
     return device, dtype, non_blocking, memory_format

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
 
 if TYPE_CHECKING:
@@ -235,6 +236,7 @@ class BackwardHooks:
         self.grad_outputs: tuple[Any, ...] | None = None
         self.inputs = 0
         self.input_places: list[int] = []
+        self.constants: list[tuple[int, tuple[int, ...], Any, Any]] = []
         self.outputs = 0
         self.output_places: list[int] = []
 
@@ -242,6 +244,13 @@ class BackwardHooks:
         """Pass the tensors of `args` that require grad through the identity."""
         self.inputs = len(args)
         self.input_places = [i for i, value in enumerate(args) if isinstance(value, Tensor) and value.requires_grad]
+        if self.input_places:
+            # The gradients of the other tensors are zeros in PyTorch: None is only for what is no tensor.
+            self.constants = [
+                (i, tuple(value.shape), value.dtype, value.device)
+                for i, value in enumerate(args)
+                if isinstance(value, Tensor) and not value.requires_grad
+            ]
         return self._through(args, self.input_places, self._input_gradients)
 
     def watch_outputs(self, result: Any) -> Any:
@@ -283,6 +292,11 @@ class BackwardHooks:
 
     def _input_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         grads = _spread(gradients, self.input_places, self.inputs)
+        if self.constants:
+            given = list(grads)
+            for i, shape, dtype, device in self.constants:
+                given[i] = candelabra.zeros(shape, dtype=dtype, device=device)
+            grads = tuple(given)
         grad_outputs = self.grad_outputs if self.grad_outputs is not None else (None,) * self.outputs
         for hook in (*global_backward.values(), *self.module._backward_hooks.values()):
             grads = self._replaced(hook(self.module, grads, grad_outputs), grads, "hook")
