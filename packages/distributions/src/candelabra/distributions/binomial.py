@@ -9,7 +9,6 @@ from candelabra import Size, Tensor, no_grad
 
 from . import constraints
 from .bernoulli import either
-from .binomial_draws import binomial
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, softplus
 
@@ -93,7 +92,7 @@ class Binomial(Distribution):
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+            return candelabra.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -37,21 +37,27 @@ def _draw(concentration: Tensor) -> Tensor:
         # Shapes below 1 are drawn one higher, and made smaller by a uniform draw's power (Stuart's theorem).
         small = shape < 1
         d = candelabra.where(small, shape + 1, shape) - 1 / 3
-        result = candelabra.empty_like(d)
-        places = candelabra.arange(d.numel(), device=d.device)
+        result, accepted = _attempt(d)
+        places = (~accepted).nonzero().squeeze(-1)
         while places.numel():
-            left = d[places]
-            x = candelabra.randn(left.shape, dtype=left.dtype, device=left.device)
-            v = (1 + x / (9 * left).sqrt()) ** 3
-            u = candelabra.rand(left.shape, dtype=left.dtype, device=left.device)
-            log_v = candelabra.log(v.clamp(min=1e-300))
-            accepted = (v > 0) & (candelabra.log(u) < 0.5 * x * x + left * (1 - v + log_v))
-            accepted = accepted | left.isnan()  # has no draw; do not look for one forever
-            result[places[accepted]] = (left.log() + log_v)[accepted]
+            again, accepted = _attempt(d[places])
+            result[places] = again
             places = places[~accepted]
         u = 1 - candelabra.rand(d.shape, dtype=d.dtype, device=d.device)  # never 0
         result = candelabra.where(small, result + u.log() / shape, result)
         return result.reshape(concentration.shape)
+
+
+def _attempt(d: Tensor) -> tuple[Tensor, Tensor]:
+    """One try of Marsaglia and Tsang's method: logarithms of draws of shape ``d + 1/3``, and where they are good."""
+    x = candelabra.randn(d.shape, dtype=d.dtype, device=d.device)
+    root = 1 + x / (9 * d).sqrt()
+    v = root * root * root
+    log_v = v.clamp(min=1e-300).log()
+    u = candelabra.rand(d.shape, dtype=d.dtype, device=d.device)
+    good = (v > 0) & (u.log() < 0.5 * x * x + d * (1 - v + log_v))
+    # NaN has no draw: it is not looked for forever.
+    return d.log() + log_v, good | d.isnan()
 
 
 @cache

@@ -9,7 +9,6 @@ from candelabra.catalogue import OPERATORS
 
 from .broadcasting import broadcast_shape
 from .creation import check_layout, finish, memory_for, size_argument, sizes_of
-from .elementwise import narrow_to
 from .like import memory_like
 from .registration import FUNCTIONS, decomposes, fallback, function
 from .transformed import all_values
@@ -424,52 +423,6 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = No
     if not isinstance(p, _C.Tensor):
         return _bernoulli_(self, p, generator=generator)
     return self.copy_(OPERATORS["bernoulli"](OPERATORS["expand"](p, self.shape), generator=generator))
-
-
-@function(method=False)
-def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw from Poisson distributions of the given rates.
-
-    Parameters
-    ----------
-    input : Tensor
-        The rates, floating point and not negative.
-    generator : Generator, optional
-        What is drawn from; by default that of the device.
-
-    Returns
-    -------
-    Tensor
-        Counts, of the dtype of `input`.
-
-    Notes
-    -----
-    Counts the arrivals of unit-rate exponential intervals before the rate is used up, all elements at once. Rates above 30 are
-    the sum of two draws of half the rate.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.poisson(candelabra.zeros(2))
-    tensor([0., 0.])
-    """
-    if input.numel() and bool(all_values(input < 0).any()):
-        raise RuntimeError("poisson(): the rates must not be negative")
-    rate = input.detach()
-    largest = float(OPERATORS["amax"](rate)) if rate.numel() else 0.0
-    if largest > 30:
-        half = rate * 0.5
-        return poisson(half, generator) + poisson(half, generator)
-    left = rate.to(_C.float64)
-    count = OPERATORS["fill_"](_empty(rate.shape, dtype=_C.float64, device=rate.device), 0)
-    while rate.numel():
-        draws = _empty(rate.shape, dtype=_C.float64, device=rate.device)
-        left = left - OPERATORS["exponential_"](draws, generator=generator)
-        arrived = left > 0
-        if not bool(OPERATORS["any"](all_values(arrived))):
-            break
-        count = count + arrived
-    return narrow_to(count, input.dtype)
 
 
 @function()
