@@ -54,3 +54,13 @@ def test_autocast_and_transformations():
         assert (matrix @ matrix).dtype == candelabra.bfloat16
     assert vmap(lambda row: matrix @ row)(matrix).dtype == candelabra.float32
     assert candelabra._C.set_interposer(None) is None
+
+
+def test_steps_are_in_profiles():
+    parameter = candelabra.ones(2)
+    parameter.grad = candelabra.ones(2)
+    optimizer = optim.SGD([parameter], lr=0.5)
+    with candelabra.autograd.profiler.profile() as profile:
+        optimizer.step()
+    assert [event.name for event in profile.function_events if event.is_user_annotation] == ["Optimizer.step#SGD.step"]
+    assert parameter.tolist() == [0.5, 0.5]
