@@ -21,6 +21,10 @@ NAMES = [
     for name, operator in OPERATORS.items()
     if has_samples(name) and not operator.tags & (_RANDOM | _DATA_DEPENDENT) and name not in _ELSEWHERE
 ]
+#: Those with gradients.
+DIFFERENTIABLE = [
+    name for name in OPERATORS if has_samples(name) and not OPERATORS[name].tags & 8 and samples(name, candelabra.float64)
+]
 
 
 def _as_tuple(value):
@@ -84,6 +88,22 @@ def test_operators(name, dtype):
             # The first with its batch elsewhere, the others without.
             _compare(run, 3, [batches[0].movedim(0, -1), *values[1:]], [-1, *(None,) * (len(values) - 1)])
             _compare(run, 3, [values[0], *batches[1:]], [None, *(0,) * (len(values) - 1)])
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_batches_of_gradients(name):
+    for arguments, keywords in samples(name, candelabra.float64)[:2]:
+        function, tensors = as_function(OPERATORS[name], arguments, keywords)
+        outputs = [part for part in _as_tuple(function(*tensors)) if part.requires_grad]
+        batches = [candelabra.randn((2, *output.shape), dtype=output.dtype) for output in outputs]
+        together = candelabra.autograd.grad(outputs, tensors, batches, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        for row in range(2):
+            alone = candelabra.autograd.grad(
+                outputs, tensors, [batch[row] for batch in batches], retain_graph=True, allow_unused=True
+            )
+            for a, b in zip(together, alone, strict=True):
+                assert (a is None) == (b is None)
+                assert a is None or candelabra.allclose(a[row], b, rtol=1e-9, atol=1e-9)
 
 
 _FUNCTIONS = {

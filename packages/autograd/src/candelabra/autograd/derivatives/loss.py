@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from candelabra import is_grad_enabled, ops
+from candelabra.composite.transformed import is_differentiated_outside
 
 from ..table import derivative
 from .ctc import ctc_gradient
@@ -39,7 +40,7 @@ def _ctc(
     blank: int,
     zero_infinity: bool,
 ) -> Tensor:
-    if is_grad_enabled():
+    if is_grad_enabled() or is_differentiated_outside(grad) or is_differentiated_outside(log_probs):
         return ctc_gradient(grad, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
     return ops.ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result, result1, blank, zero_infinity)
 

@@ -163,7 +163,7 @@ class BatchLevel(Level):
             raise RuntimeError(f"vmap: {operator.name}(): out= is not supported for tensors with a batch")
         if operator.tags & RANDOM:
             return self._random(operator, arguments, out, generator)
-        if operator.tags & DATA_DEPENDENT:
+        if operator.tags & DATA_DEPENDENT and (operator.name != "masked_select" or self.is_batched(arguments[1])):
             raise BatchedValueError(
                 f"vmap: It looks like you're calling {operator.name}, the size of whose result depends on values. We do not support batching "
                 "operators that can support dynamic shape. Attempting to batch over indexing with a boolean mask."

@@ -422,6 +422,17 @@ def _masked_write(level: BatchLevel, operator: Any, tensor: Any, mask: Any, valu
     return value.copy_(made) if operator.functional is not None else made
 
 
+def _masked_select(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    """Do masked_select() with a mask that is the same for all entries."""
+    tensor, mask = arguments
+    plain = level.unwrap(mask)
+    shape = candelabra.broadcast_shapes(tuple(tensor.shape), tuple(plain.shape))
+    value = level.front(tensor)
+    value = value.reshape((level.size, *(1,) * (len(shape) - tensor.ndim), *tensor.shape)).expand((level.size, *shape))
+    places = plain.expand(shape).reshape(-1).nonzero().reshape(-1)
+    return value.reshape((level.size, math.prod(shape))).index_select(1, places)
+
+
 def _take(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     tensor, index = arguments
     if not level.is_batched(tensor):
@@ -695,6 +706,7 @@ _enter(_index_select, "index_select")
 _enter(_index_write, "index_add", "index_copy", "index_fill")
 _enter(_index, "index")
 _enter(_index_put, "index_put")
+_enter(_masked_select, "masked_select")
 _enter(_take, "take")
 _enter(_embedding, "embedding")
 _enter(_embedding_backward, "embedding_backward")

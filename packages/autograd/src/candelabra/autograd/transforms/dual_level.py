@@ -176,6 +176,10 @@ class DualLevel(Level):
 
     def _done(self, operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any) -> Any:
         tangents: list[Any] = [self.tangent_of(argument) for argument in arguments] if _mode.enabled else [None] * len(arguments)
+        if operator.name == "native_batch_norm" and any(tangent is not None for tangent in tangents[3:5]):
+            # Running statistics are no function of anything: neither are derivatives taken with respect to them.
+            arguments = (*arguments[:3], *(self._without_tangent(argument) for argument in arguments[3:5]), *arguments[5:])
+            tangents[3:5] = [None, None]
         if changes_first(operator):
             return self._done_in_place(operator, arguments, tangents, generator)
         primals = tuple(map(self.unwrap, arguments))
@@ -212,6 +216,9 @@ class DualLevel(Level):
             return self.wrap(part, own)
 
         return map_results(result, wrapped)
+
+    def _without_tangent(self, value: Any) -> Any:
+        return self.wrap(value._value) if self.owns(value) else value
 
     def _done_in_place(self, operator: Any, arguments: tuple[Any, ...], tangents: list[Any], generator: Any) -> Any:
         target = arguments[0]
