@@ -1,6 +1,7 @@
 """A net trained within autocast, its loss scaled: gradients, the cache of cast parameters, transformations."""
 
 import numpy as np
+import pytest
 
 import candelabra
 from candelabra import nn, optim
@@ -64,3 +65,14 @@ def test_steps_are_in_profiles():
         optimizer.step()
     assert [event.name for event in profile.function_events if event.is_user_annotation] == ["Optimizer.step#SGD.step"]
     assert parameter.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"])
+def test_losses_are_in_full_precision(name):
+    loss = getattr(nn.functional, name)
+    low = candelabra.rand(8, 3).bfloat16()
+    with candelabra.autocast("cpu"):
+        found = loss(low, target=low.flip(0))
+    assert found.dtype == candelabra.float32
+    np.testing.assert_allclose(found.item(), loss(low.float(), low.float().flip(0)).item(), rtol=1e-6)
+    assert loss(low, low.flip(0)).dtype == candelabra.bfloat16

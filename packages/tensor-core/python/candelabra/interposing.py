@@ -6,7 +6,9 @@ of an operator pays for one comparison and nothing here runs.
 
 from __future__ import annotations
 
+import functools
 import threading
+from typing import TypeVar
 
 from candelabra import _C
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
     Interposer = Callable[[Any, tuple[Any, ...], Any, Any, bool], Any]
     Casting = Callable[[Any, tuple[Any, ...]], "tuple[Any, ...] | None"]
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
 class _Thread(threading.local):
@@ -65,3 +69,17 @@ def in_full_precision(tensor: Any) -> Any:
     if _thread.casting is None or tensor.dtype.itemsize != 2 or not tensor.dtype.is_floating_point:
         return tensor
     return tensor.to(_C.float32)
+
+
+def full_precision(function: _Function) -> _Function:
+    """Decorate a function made of operators that loses precision in a half dtype: where calls are autocast, its tensors come as float32."""
+
+    @functools.wraps(function)
+    def decorated(*arguments: Any, **names: Any) -> Any:
+        if _thread.casting is None:
+            return function(*arguments, **names)
+        arguments = tuple([in_full_precision(value) if isinstance(value, _C.Tensor) else value for value in arguments])
+        names = {name: in_full_precision(value) if isinstance(value, _C.Tensor) else value for name, value in names.items()}
+        return function(*arguments, **names)
+
+    return decorated  # type: ignore[return-value]

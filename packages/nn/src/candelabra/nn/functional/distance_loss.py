@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.interposing import full_precision
 
 from .distance import pairwise_distance
 from .dtypes import floating_only
@@ -34,6 +35,7 @@ def _weighted(losses: Tensor, weight: Tensor | None, input: Tensor, reduction: s
     return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
+@full_precision
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -59,6 +61,7 @@ def mse_loss(
     return _weighted((input - target).square(), weight, input, reduction)
 
 
+@full_precision
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -83,6 +86,7 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, input, reduction)
 
 
+@full_precision
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -106,6 +110,7 @@ def smooth_l1_loss(
     return reduced(losses, reduction)
 
 
+@full_precision
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
     """``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)``. Source: Huber, 1964."""
     if not isinstance(delta, float | int):
@@ -124,6 +129,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     return reduced(losses, reduction)
 
 
+@full_precision
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -140,6 +146,7 @@ def hinge_embedding_loss(
     return reduced(away + near, reduction)
 
 
+@full_precision
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -160,6 +167,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + float(margin)).clamp(min=0), reduction)
 
 
+@full_precision
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -189,6 +197,7 @@ def cosine_embedding_loss(
     return reduced(losses, reduction)
 
 
+@full_precision
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -215,6 +224,7 @@ def triplet_margin_with_distance_loss(
     return reduced((margin + near - far).clamp(min=0), reduction)
 
 
+@full_precision
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -242,6 +252,7 @@ def triplet_margin_loss(
     )  # fmt: skip
 
 
+@full_precision
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -255,6 +266,7 @@ def soft_margin_loss(
     return reduced(-_log_sigmoid(target * input), reduction)
 
 
+@full_precision
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -272,6 +284,7 @@ def multilabel_soft_margin_loss(
     return reduced(losses.sum(-1) / input.shape[-1], reduction)
 
 
+@full_precision
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -7,6 +7,7 @@ import warnings
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, no_grad, ops
+from candelabra.interposing import full_precision
 
 from .reduction import legacy, number, reduced
 
@@ -72,6 +73,7 @@ def nll_loss(
     return _nll_loss(input, target, weight, mode, ignore_index)[0]
 
 
+@full_precision
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -179,6 +181,7 @@ def _bounded_log(probability: Tensor) -> Tensor:
     return candelabra.where(probability < smallest, probability * slope - 100.0, probability.clamp(min=smallest).log())
 
 
+@full_precision
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -219,6 +222,7 @@ def binary_cross_entropy(
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
+@full_precision
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -250,6 +254,7 @@ def binary_cross_entropy_with_logits(
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
+@full_precision
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -296,6 +301,7 @@ def divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) 
     return reduced(losses, reduction)
 
 
+@full_precision
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -320,6 +326,7 @@ def poisson_nll_loss(
     return reduced(losses, reduction)
 
 
+@full_precision
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
+from candelabra.interposing import full_precision
 
 from .dtypes import floating_only
 from .loss import cross_entropy
@@ -90,6 +91,7 @@ def ctc_loss(
     return losses.squeeze(0) if single else losses
 
 
+@full_precision
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
