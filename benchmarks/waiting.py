@@ -117,7 +117,7 @@ def _index_added(xp: ModuleType) -> Work:
 ROWS: list[tuple[str, Make]] = [
     ("interpolate bilinear 8x16x64x64 to 128", _forward(_interpolated("bilinear", 128), 8, 16, 64, 64)),
     ("interpolate bilinear, channels last", _forward(_interpolated("bilinear", 128), 8, 16, 64, 64, channels_last=True)),
-    ("interpolate bilinear,, forward and backward", _both_ways(_interpolated("bilinear", 128), 8, 16, 64, 64)),
+    ("interpolate bilinear, forward and backward", _both_ways(_interpolated("bilinear", 128), 8, 16, 64, 64)),
     ("interpolate nearest 8x16x64x64 to 128", _forward(_interpolated("nearest", 128), 8, 16, 64, 64)),
     ("interpolate nearest, forward and backward", _both_ways(_interpolated("nearest", 128), 8, 16, 64, 64)),
     ("interpolate bicubic 8x16x64x64 to 128", _forward(_interpolated("bicubic", 128), 8, 16, 64, 64)),
@@ -158,6 +158,11 @@ ROWS: list[tuple[str, Make]] = [
     ("log, 4 million float32", _forward(lambda xp, x: xp.log(x), 4_000_000)),
     ("x ** 1.7, 4 million float32", _forward(lambda xp, x: x**1.7, 4_000_000)),
     ("sort of rows, 2048 x 512", _forward(lambda xp, x: xp.sort(x, 1), 2048, 512)),
+    ("cdist 500 x 500 rows of 400", _forward(lambda xp, x: xp.cdist(x, x), 500, 400)),
+    ("cdist, forward and backward", _both_ways(lambda xp, x: xp.cdist(x, x[:100]), 200, 50)),
+    ("cummax of columns, 500 x 400", _forward(lambda xp, x: xp.cummax(x, 0).values, 500, 400)),
+    ("repeat_interleave 500 x 400 by 2", _forward(lambda xp, x: xp.repeat_interleave(x, 2, 1), 500, 400)),
+    ("isin 200000 in 1000", _forward(lambda xp, x: xp.isin(x, x[:1000]), 200_000)),
     ("cumsum of rows, 2048 x 1024", _forward(lambda xp, x: xp.cumsum(x, 1), 2048, 1024)),
     ("cumsum of columns, 2048 x 1024", _forward(lambda xp, x: xp.cumsum(x, 0), 2048, 1024)),
 ]
