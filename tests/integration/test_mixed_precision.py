@@ -76,3 +76,16 @@ def test_losses_are_in_full_precision(name):
     assert found.dtype == candelabra.float32
     np.testing.assert_allclose(found.item(), loss(low.float(), low.float().flip(0)).item(), rtol=1e-6)
     assert loss(low, low.flip(0)).dtype == candelabra.bfloat16
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_nets(kind):
+    candelabra.manual_seed(0)
+    net = kind(3, 4)
+    x = candelabra.randn(5, 2, 3)
+    with candelabra.autocast("cpu"):
+        out, _ = net(x)
+    assert out.dtype == candelabra.bfloat16
+    np.testing.assert_allclose(out.detach().float().numpy(), net(x)[0].detach().numpy(), atol=0.03)
+    out.float().sum().backward()
+    assert all(parameter.grad.dtype == candelabra.float32 for parameter in net.parameters())
