@@ -134,7 +134,7 @@ def test_adaptive_none_keeps_a_size(rng):
             "kernel_size must either be a single int, or a tuple of 2 ints",
         ),
         (lambda: F.avg_pool2d(candelabra.ones(1, 6, 6), 2, divisor_override=0), "divisor must be not zero"),
-        (lambda: F.adaptive_avg_pool2d(candelabra.ones(1, 6, 6), (1, 2, 3)), "output_size must be 2"),
+        (lambda: F.adaptive_avg_pool2d(candelabra.ones(1, 1, 6, 6), (1, 2, 3)), "output_size must be 2"),
         (lambda: F.adaptive_max_pool1d(candelabra.ones(6), 1), "non-empty 2D or 3D (batch mode) tensor expected"),
     ],
 )
@@ -142,3 +142,10 @@ def test_errors(act, text):
     with pytest.raises(RuntimeError) as caught:
         act()
     assert text in str(caught.value)
+
+
+def test_adaptive_pooling_of_too_few_dimensions():
+    with pytest.raises(ValueError, match="Input dimension should be at least 4"):
+        F.adaptive_avg_pool2d(candelabra.ones(1, 6, 6), (1, 2, 3))
+    with pytest.raises(RuntimeError, match="adaptive_max_pool2d"):
+        F.adaptive_max_pool2d(candelabra.ones(6), 2)

@@ -166,6 +166,7 @@ x = candelabra.ones
         (lambda: nn.RNN(3, 2)(x(2)), ValueError, "RNN: Expected input to be 2D or 3D, got 1D tensor instead"),
         (lambda: nn.GRU(3, 2)(x(5, 3), x(1, 1, 2)), RuntimeError, "For unbatched 2-D input, hx should also be 2-D but got 3-D tensor"),
         (lambda: nn.GRU(3, 2)(x(5, 2, 3), x(1, 2)), RuntimeError, "For batched 3-D input, hx should also be 3-D but got 2-D tensor"),
+        (lambda: nn.GRU(3, 2)(x(0, 2, 3)), RuntimeError, "Expected sequence length to be larger than 0 in RNN"),
         (lambda: nn.GRU(3, 2)(x(5, 2, 3), x(1, 3, 2)), RuntimeError, "Expected hidden size (1, 2, 2), got [1, 3, 2]"),
         (lambda: nn.LSTM(3, 2)(x(5, 3), (x(1, 1, 2), x(1, 1, 2))), RuntimeError, "also be 2-D but got (3-D, 3-D) tensors"),
         (lambda: nn.LSTM(3, 2)(x(5, 1, 3), (x(1, 1, 2), x(1, 2, 2))), RuntimeError, "Expected hidden[1] size (1, 1, 2), got [1, 2, 2]"),

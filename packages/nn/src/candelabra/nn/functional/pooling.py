@@ -214,14 +214,16 @@ def _target(output_size: Any, input: Tensor, dims: int, function: str) -> tuple[
     return tuple(input.shape[2 + i] if size is None else size for i, size in enumerate(sizes))
 
 
-def _check_dimensions(input: Tensor, dims: int) -> None:
-    if dims > 1 and input.ndim < dims + 1:
-        raise ValueError(f"Input dimension should be at least {dims + 1}, but got an input of {input.ndim} dimensions")
+def _check_dimensions(input: Tensor, dims: int, output_size: Any) -> None:
+    # As PyTorch has it: a list of sizes is looked at first, a number goes on to the check of the input.
+    count = 0 if dims == 1 or output_size is None or isinstance(output_size, int) else len(output_size)
+    if count and input.ndim <= count:
+        raise ValueError(f"Input dimension should be at least {count + 1}, but got an input of {input.ndim} dimensions")
 
 
 def _adaptive_mean(dims: int, input: Tensor, output_size: Any) -> Tensor:
     function = f"adaptive_avg_pool{dims}d"
-    _check_dimensions(input, dims)
+    _check_dimensions(input, dims, output_size)
     input, batched = _batched(input, dims, function)
     output = _adaptive_avg_pool(input, _target(output_size, input, dims, function))
     return output if batched else output.squeeze(0)
@@ -250,7 +252,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 def _adaptive_maximum(dims: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
     function = f"adaptive_max_pool{dims}d"
-    _check_dimensions(input, dims)
+    _check_dimensions(input, dims, output_size)
     input, batched = _batched(input, dims, function)
     output, indices = _adaptive_max_pool(input, _target(output_size, input, dims, function))
     if not batched:

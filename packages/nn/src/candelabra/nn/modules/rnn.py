@@ -124,6 +124,8 @@ class RNNBase(Module):
         dims = 2 if batch_sizes is not None else 3
         if input.ndim != dims:
             raise RuntimeError(f"input must have {dims} dimensions, got {input.ndim}")
+        if batch_sizes is None and input.shape[1 if self.batch_first else 0] == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         if input.shape[-1] != self.input_size:
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}")
 
