@@ -306,7 +306,7 @@ def multi_margin_loss(
     floating_only("multi_margin_loss_cpu_kernel", input)
     single = input.ndim <= 1
     rows = input.reshape(1, -1) if single else input
-    if rows.ndim != 2 or target.numel() != rows.shape[0]:
+    if rows.ndim != 2 or target.ndim > 1 or target.numel() != rows.shape[0]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target "
             f"size [{rows.shape[0]}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
