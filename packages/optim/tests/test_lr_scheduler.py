@@ -316,3 +316,12 @@ def test_plateau_after_a_new_group():
     listed.step(1.0)
     with pytest.raises(RuntimeError, match="The number of param groups in the `optimizer`"):
         listed.step(2.0)
+
+
+def test_recursive_undo():
+    o = optimizer()
+    inner = schedules.SequentialLR(o, [schedules.ExponentialLR(o, 0.5), schedules.ExponentialLR(o, 0.5)], milestones=[3])
+    outer = schedules.SequentialLR(o, [inner, schedules.ConstantLR(o)], milestones=[5])
+    before = [part.last_epoch for part in (*inner._schedulers, outer._schedulers[1])]
+    outer.recursive_undo()
+    assert [part.last_epoch for part in (*inner._schedulers, outer._schedulers[1])] == [count - 1 for count in before]

@@ -69,6 +69,15 @@ class SequentialLR(LRScheduler):
         self._schedulers[0]._initial_step()
         self._last_lr = self._schedulers[0].get_last_lr()
 
+    def recursive_undo(self, sched: Any = None) -> None:
+        """Count one step less in all schedules within this one, or within another that is given."""
+        chosen = self if sched is None else sched
+        if hasattr(chosen, "_schedulers"):
+            for below in chosen._schedulers:
+                self.recursive_undo(below)
+        elif hasattr(chosen, "last_epoch"):
+            chosen.last_epoch -= 1
+
     def step(self) -> None:  # type: ignore[override]
         """Go on to the next step, of the schedule whose turn it is."""
         self.last_epoch += 1
