@@ -199,7 +199,7 @@ def test_scale_factors(mode, data, seed):
     again = data.draw(st.booleans()) if mode == "linear" else False
     sizes = [int(n * factor) for n, factor in zip(spatial, factors, strict=True)]
     matrices = [
-        weights(mode, n, m, False, n / m if again else 1 / factor, False)
+        weights(mode, n, m, False, n / m if again or n == m else 1 / factor, False)  # the same size is a copy, as in PyTorch
         for n, m, factor in zip(spatial, sizes, factors, strict=True)
     ]
     options = {"align_corners": False, "recompute_scale_factor": again} if mode == "linear" else {}
