@@ -52,6 +52,5 @@ __all__ = [
     "Rprop",
     "SparseAdam",
     "lr_scheduler",
-    "swa_utils",
     "swap_in_optimizer_params_and_state",
 ]
