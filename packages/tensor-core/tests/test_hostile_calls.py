@@ -64,3 +64,18 @@ def test_of_several_results_none_is_written_when_one_is_refused(call):
         with pytest.raises((TypeError, RuntimeError), match="out"):
             call(wrong)
     np.testing.assert_array_equal(first.numpy(), np.zeros(7))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: candelabra.randn(3, out=out),
+        lambda out: candelabra.rand(3, out=out),
+        lambda out: candelabra.logspace(0, 1, 3, out=out, requires_grad=True),
+    ],
+)
+def test_memory_keeps_its_sizes_when_its_dtype_is_refused(call):
+    out = candelabra.zeros(2, 2, dtype=candelabra.int64)
+    with pytest.raises((NotImplementedError, RuntimeError), match="not implemented for candelabra.int64|can require gradients"):
+        call(out)
+    assert out.tolist() == [[0, 0], [0, 0]]

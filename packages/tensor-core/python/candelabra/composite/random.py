@@ -120,6 +120,12 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 # ---- new tensors
 
 
+def _check_drawn(name: str, out: Tensor) -> None:
+    """Refuse a dtype that cannot be drawn before memory is given other sizes."""
+    if not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise NotImplementedError(f'"{name}" not implemented for {out.dtype}; give a floating-point tensor as out=')
+
+
 @function(method=False)
 def rand(
     *size: Any,
@@ -153,6 +159,8 @@ def rand(
     size = size_argument(size, names, "rand") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
         return _uniform_(_empty(size, dtype=dtype, device=device), generator=generator)
+    if out is not None:
+        _check_drawn("uniform_", out)
     made = memory_for(size, "rand", out, dtype, layout, device, pin_memory)
     return finish(_uniform_(made, generator=generator), requires_grad)
 
@@ -180,6 +188,8 @@ def randn(
     size = size_argument(size, names, "randn") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
         return _normal_(_empty(size, dtype=dtype, device=device), generator=generator)
+    if out is not None:
+        _check_drawn("normal_", out)
     made = memory_for(size, "randn", out, dtype, layout, device, pin_memory)
     return finish(_normal_(made, generator=generator), requires_grad)
 

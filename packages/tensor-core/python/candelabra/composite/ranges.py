@@ -228,6 +228,8 @@ def logspace(
     tensor([  1.,  10., 100.])
     """
     check_layout(layout, pin_memory, "logspace")
+    if requires_grad and out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
     # In double precision, so that whole powers come out whole.
     start, end = _whole(wanted, _plain(start), _plain(end))
