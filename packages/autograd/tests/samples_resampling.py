@@ -109,5 +109,5 @@ SAMPLERS = {
     "embedding_bag_forward": _bags,
     "embedding_bag_backward": _bags_backward,
     "scatter_reduce": _scatter_reduce,
-    "distances": lambda d: [((d(2, 3), d(4, 3), p), {}) for p in (1.0, 2.0, 3.0)],
+    "distances": lambda d: [((d(2, 3), d(4, 3), p), {}) for p in (1.0, 1.5, 2.0, 3.0, float("inf"))],
 }

@@ -26,8 +26,8 @@ _ELSEWHERE |= {
 }  # fmt: skip
 #: In test_attention_gradients.py: a decomposition that is checked as the second derivative, and one that holds behind a softmax only.
 _ELSEWHERE |= {"attention_backward", "ctc_loss_forward", "ctc_loss_backward"}
-#: A decomposition that is checked as the second derivative of grid_sampler.
-_ELSEWHERE |= {"grid_sampler_backward"}
+#: Decompositions that are checked as second derivatives.
+_ELSEWHERE |= {"grid_sampler_backward", "distances_backward"}
 #: The same of lstm_sequence.
 _ELSEWHERE |= {"lstm_sequence_backward"}
 DIFFERENTIABLE = [name for name, operator in OPERATORS.items() if not operator.tags & _NONDIFFERENTIABLE]

@@ -25,7 +25,7 @@ def threads() -> Iterator[Callable[[int], None]]:
 
 OPERATORS = (
     "resample", "resample_backward", "grid_sampler", "grid_sampler_backward", "pad_edges", "pad_edges_backward", "bisect", "scatter_reduce",
-    "embedding_bag_forward", "embedding_bag_backward", "running_extremum", "distances",
+    "embedding_bag_forward", "embedding_bag_backward", "running_extremum", "distances", "distances_backward",
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-// distances: p-norms of the differences of all pairs of rows. 64 rows of the second matrix are transposed, so that the distances of
-// a row to all of them are summed side by side. They are sums of differences, not differences of products, which are near zero
-// where rows are close to each other and lose their digits there.
+// distances and distances_backward: p-norms of the differences of all pairs of rows. 64 rows of the second matrix are transposed,
+// so that the distances of a row to all of them are summed side by side. They are sums of differences, not differences of products,
+// which are near zero where rows are close to each other and lose their digits there.
 #include <cmath>
 #include <limits>
 
@@ -111,10 +111,74 @@ void distances(Call& call) {
   });
 }
 
+// How a distance changes with a difference: what the difference is multiplied with, or the change itself.
+template <typename C>
+struct Change {
+  double p;
+  C slope, distance, scale;
+
+  Change(double order, C grad, C result) : p(order), slope(grad), distance(result), scale(0) {
+    if (p == 2) scale = result == 0 ? C(0) : grad / result;
+    if (p != 0 && p != 1 && p != 2 && p != std::numeric_limits<double>::infinity())
+      scale = result == 0 ? C(0) : grad / math::pow(result, static_cast<C>(p - 1));
+  }
+  template <typename T>
+  void add(const C* row, const T* other, int64_t terms, C* sums) const {
+    const auto sign = [](C d) { return static_cast<C>((d > 0) - (d < 0)); };
+    if (p == 2) {
+#pragma omp simd
+      for (int64_t m = 0; m < terms; ++m) sums[m] += scale * (row[m] - static_cast<C>(other[m]));
+    } else if (p == 1) {
+#pragma omp simd
+      for (int64_t m = 0; m < terms; ++m) sums[m] += slope * sign(row[m] - static_cast<C>(other[m]));
+    } else if (p == std::numeric_limits<double>::infinity()) {
+#pragma omp simd
+      for (int64_t m = 0; m < terms; ++m) {
+        const C d = row[m] - static_cast<C>(other[m]);
+        sums[m] += std::abs(d) == distance ? slope * sign(d) : C(0);
+      }
+    } else {
+      const C power = static_cast<C>(p - 1);
+#pragma omp simd
+      for (int64_t m = 0; m < terms; ++m) {
+        const C d = row[m] - static_cast<C>(other[m]);
+        sums[m] += d == 0 ? C(0) : scale * sign(d) * math::pow(std::abs(d), power);
+      }
+    }
+  }
+};
+
+void distances_backward(Call& call) {
+  const cb_tensor &x1 = call.tensor(1), &x2 = call.tensor(2), &out = call.output();
+  if (out.numel == 0) return;
+  const double p = call.real(4);
+  const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    parallel_for(out.numel / terms, grain_for(2 * terms * std::max<int64_t>(others, 1)), [&](int64_t begin, int64_t end) {
+      Scratch<C> sums(terms), wide(terms);
+      for (int64_t item = begin; item < end; ++item) {
+        const T *row = data<T>(x1) + item * terms, *second = data<T>(x2) + item / rows * others * terms;
+        for (int64_t m = 0; m < terms; ++m) wide[m] = static_cast<C>(row[m]);
+        std::fill_n(sums.data(), terms, C(0));
+        // Distances that are the number of unequal elements do not change with them.
+        for (int64_t j = 0; j < others && p != 0; ++j) {
+          const int64_t at = item * others + j;
+          const Change<C> change(p, static_cast<C>(data<T>(call.tensor(0))[at]), static_cast<C>(data<T>(call.tensor(3))[at]));
+          change.add(wide.data(), second + j * terms, terms, sums.data());
+        }
+        T* to = mutable_data<T>(out) + item * terms;
+        for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<T>(sums[m]);
+      }
+    });
+  });
+}
+
 }  // namespace
 
 void register_linalg_distances(KernelTable& table) {
   table.add<distances>("distances");
+  table.add<distances_backward>("distances_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -129,24 +129,47 @@ void linear(Call& call) {
   call.add_output(input.dtype, std::move(sizes)).inserted = inserted;
 }
 
-// distances(x1, x2, p): of each row of x1 to each of x2, in batches of the same sizes
-void distances(Call& call) {
-  const TensorObject &x1 = call.tensor(0), &x2 = call.tensor(1);
+namespace {
+
+// Rows of two matrices, or batches of the same sizes, from argument `first` on; returns the sizes of the distances.
+Dims check_rows(Call& call, int first) {
+  const TensorObject &x1 = call.tensor(first), &x2 = call.tensor(first + 1);
   const int ndim = x1.ndim();
   if (!is_floating(x1.dtype)) not_implemented(call, x1.dtype);
-  check(x1.dtype == x2.dtype, PyExc_RuntimeError, "distances(): expected tensors of one dtype, but got ", info(x1.dtype).type_name,
-        " and ", info(x2.dtype).type_name);
+  check(x1.dtype == x2.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
+        info(x1.dtype).type_name, " and ", info(x2.dtype).type_name);
   bool fits = ndim >= 2 && x2.ndim() == ndim && x1.sizes[ndim - 1] == x2.sizes[ndim - 1];
   for (int d = 0; fits && d < ndim - 2; ++d) fits = x1.sizes[d] == x2.sizes[d];
-  check(fits, PyExc_RuntimeError, "distances(): expected shapes (..., P, M) and (..., R, M), but got ", shown(x1.sizes), " and ",
-        shown(x2.sizes));
-  check(call[2].f >= 0, PyExc_RuntimeError, "distances(): expected a p that is not negative, but got ", call[2].f);
+  check(fits, PyExc_RuntimeError, base_name(call), "(): expected shapes (..., P, M) and (..., R, M), but got ", shown(x1.sizes),
+        " and ", shown(x2.sizes));
   Dims sizes = x1.sizes;
   sizes[ndim - 1] = x2.sizes[ndim - 2];
-  const Dtype dtype = x1.dtype;
-  call.make_contiguous(0);
-  call.make_contiguous(1);
-  call.add_output(dtype, std::move(sizes));
+  call.make_contiguous(first);
+  call.make_contiguous(first + 1);
+  return sizes;
+}
+
+}  // namespace
+
+// distances(x1, x2, p): of each row of x1 to each of x2
+void distances(Call& call) {
+  Dims sizes = check_rows(call, 0);
+  check(call[2].f >= 0, PyExc_RuntimeError, "distances(): expected a p that is not negative, but got ", call[2].f);
+  call.add_output(call.tensor(0).dtype, std::move(sizes));
+}
+
+// distances_backward(grad, x1, x2, result, p): the gradient of x1
+void distances_backward(Call& call) {
+  const Dims sizes = check_rows(call, 1);
+  const Dtype dtype = call.tensor(1).dtype;
+  check(call[4].f >= 0, PyExc_RuntimeError, "distances_backward(): expected a p that is not negative, but got ", call[4].f);
+  for (int i : {0, 3}) {
+    check(call.tensor(i).sizes == sizes, PyExc_RuntimeError, "distances_backward(): expected grad and result of shape ",
+          shown(sizes), ", but got ", shown(call.tensor(i).sizes));
+    call.convert(i, dtype);
+    call.make_contiguous(i);
+  }
+  call.add_output(dtype, call.tensor(1).sizes);
 }
 
 }  // namespace candelabra::shapes

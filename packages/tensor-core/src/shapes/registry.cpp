@@ -137,6 +137,7 @@ ShapeRule find_shape_rule(std::string_view name) {
       {"bisect", shapes::bisect},
       {"running_extremum", shapes::running_extremum},
       {"distances", shapes::distances},
+      {"distances_backward", shapes::distances_backward},
       {"scatter_reduce", shapes::scatter_reduce},
       {"embedding_bag_forward", shapes::embedding_bag_forward},
       {"embedding_bag_backward", shapes::embedding_bag_backward},

@@ -117,6 +117,7 @@ void addmm(Call& call);
 void baddbmm(Call& call);
 void linear(Call& call);
 void distances(Call& call);
+void distances_backward(Call& call);
 
 // factorization.cpp
 void cholesky(Call& call);

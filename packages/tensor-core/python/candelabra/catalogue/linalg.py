@@ -74,3 +74,16 @@ operator(
         p="float: the order of the norm, not negative", returns="Tensor: of shape (..., P, R)", out="",
     ),
 )  # fmt: skip
+operator(
+    "distances_backward(Tensor grad, Tensor x1, Tensor x2, Tensor result, float p) -> Tensor",
+    shape="distances_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradient of the distances of all pairs of rows with regard to the first matrix.",
+        ">>> x1, x2 = candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]])\n"
+        ">>> candelabra.ops.distances_backward(candelabra.ones(1, 1), x1, x2, candelabra.ops.distances(x1, x2, 2.0), 2.0)\n"
+        "tensor([[-0.6000, -0.8000]])",
+        grad="Tensor: the gradient of the distances", x1="Tensor: of shape (..., P, M)", x2="Tensor: of shape (..., R, M)",
+        result="Tensor: the distances", p="float: the order of the norm", returns="Tensor: of the shape of `x1`", out="",
+        notes="Rows that are equal have no gradient; of the largest difference (infinite `p`) all that are as large have it.",
+    ),
+)  # fmt: skip

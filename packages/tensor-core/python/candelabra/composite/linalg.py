@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .broadcasting import broadcast_shape
-from .elementwise import conjugate
+from .elementwise import conjugate, narrow_to, wide
 from .keyword_names import also_named
 from .registration import decomposes, function
 from .views import reshape
@@ -294,7 +296,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
     tensor([2., 3.])
     """
     result = _weighted(_mv(mat, vec), input, beta, alpha)
-    return result if out is None else _C.give_to_out("addmv", out, result)
+    return result if out is None else _C.give_to_out("addmv", out, result, input)
 
 
 @function()
@@ -315,7 +317,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
         if isinstance(factor, (float, complex)) and not (product.dtype.is_floating_point or product.dtype.is_complex):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     result = _weighted(product, input, beta, alpha)
-    return result if out is None else _C.give_to_out("addr", out, result)
+    return result if out is None else _C.give_to_out("addr", out, result, input)
 
 
 @function()
@@ -332,7 +334,7 @@ def addbmm(
     """
     products = _bmm(batch1, batch2)
     result = _weighted(OPERATORS["sum"](products, 0, dtype=products.dtype), input, beta, alpha)
-    return result if out is None else _C.give_to_out("addbmm", out, result)
+    return result if out is None else _C.give_to_out("addbmm", out, result, input)
 
 
 def _in_place(name: str, compute: Any, first: str, second: str) -> None:
@@ -451,7 +453,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     left = reshape(input, [n for size in a for n in (size, 1)])
     right = reshape(other, [n for size in b for n in (1, size)])
     result = reshape(left * right, [m * n for m, n in zip(a, b)])
-    return result if out is None else _C.give_to_out("kron", out, result)
+    return result if out is None else _C.give_to_out("kron", out, result, input, other)
 
 
 _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
@@ -514,6 +516,30 @@ def distances(x1: Tensor, x2: Tensor, p: float) -> Any:
     return OPERATORS["linalg_vector_norm"](_unsqueeze(x1, -2) - _unsqueeze(x2, -3), p, [-1])
 
 
+@decomposes("distances_backward")
+def distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor, p: float) -> Any:
+    difference = _unsqueeze(wide(x1), -2) - _unsqueeze(wide(x2), -3)
+    slope, distance = _unsqueeze(wide(grad), -1), _unsqueeze(wide(result), -1)
+    sign, size = OPERATORS["sign"](difference), OPERATORS["abs"](difference)
+    same = OPERATORS["eq"](distance, 0)
+    if p == 0:
+        change = difference * 0.0 * slope
+    elif p == 1:
+        change = sign * slope
+    elif p == math.inf:
+        change = OPERATORS["where"](OPERATORS["eq"](size, distance), sign * slope, 0.0)
+    else:
+        apart = OPERATORS["masked_fill"](distance, same, 1.0)
+        if p == 2:
+            change = difference * (slope / apart)
+        else:
+            equal = OPERATORS["eq"](size, 0)
+            powers = OPERATORS["pow"](OPERATORS["masked_fill"](size, equal, 1.0), p - 1)
+            change = OPERATORS["masked_fill"](powers, equal, 0.0) * sign * (slope / OPERATORS["pow"](apart, p - 1))
+        change = OPERATORS["masked_fill"](change, same, 0.0)
+    return narrow_to(OPERATORS["sum"](change, -2), x1.dtype)
+
+
 @function()
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute the cross product of three-dimensional vectors along a dimension of size 3.
@@ -539,7 +565,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         )
     roll = _C.Tensor.roll
     result = roll(input, -1, dim) * roll(other, -2, dim) - roll(input, -2, dim) * roll(other, -1, dim)
-    return result if out is None else _C.give_to_out("cross", out, result)
+    return result if out is None else _C.give_to_out("cross", out, result, input, other)
 
 
 @function(method=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import Tensor, ops
 
 from ..fitting import sum_to
-from ..table import derivative
+from ..table import derivative, joint_derivative
 from .parts import conj
 
 
@@ -78,3 +78,12 @@ def _linear_bias(grad: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
 
 
 derivative("linear", input=_linear_input, weight=_linear_weight, bias=_linear_bias)
+
+
+def _distances(grad: Tensor, x1: Tensor, x2: Tensor, p: float, result: Tensor, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    of_first = ops.distances_backward(grad, x1, x2, result, p) if needs[0] else None
+    of_second = ops.distances_backward(grad.mT, x2, x1, result.mT, p) if needs[1] else None
+    return of_first, of_second
+
+
+joint_derivative("distances", ("x1", "x2"), _distances)

@@ -64,10 +64,10 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError("pdist only supports non-negative p values")
     rows = input.shape[0]
     first, second = candelabra.triu_indices(rows, rows, 1, device=input.device)
-    if not (input.requires_grad and candelabra.is_grad_enabled()) and rows and input.shape[1]:
-        # All pairs at once, twice as many as are needed, take less time than two copies of the rows.
-        return ops.distances(input, input, float(p)).take(first * rows + second)
-    return _vector_norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
+    if not input.shape[1]:  # distances of vectors without elements, for which some norms have no identity
+        p = 2.0
+    # All pairs at once, twice as many as are needed, take less time than two copies of the rows.
+    return ops.distances(input, input, float(p)).take(first * rows + second)
 
 
 __all__ = ["cosine_similarity", "pairwise_distance", "pdist"]

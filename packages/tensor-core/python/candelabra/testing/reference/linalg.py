@@ -51,6 +51,31 @@ def distances(x1: Array, x2: Array, p: float) -> Array:
     return (difference**p).sum(-1) ** (1 / p)
 
 
+def distances_backward(grad: Array, x1: Array, x2: Array, result: Array, p: float) -> Array:
+    difference = x1[..., :, None, :] - x2[..., None, :, :]
+    sign, size = np.sign(difference), np.abs(difference)
+    distance = result[..., None]
+    with np.errstate(all="ignore"):
+        if p == 0:
+            change = np.zeros_like(difference)
+        elif p == np.inf:
+            change = np.where(size == distance, sign, 0)
+        else:
+            change = np.where(distance == 0, 0, sign * size ** (p - 1) / distance ** (p - 1))
+    return (change * grad[..., None]).sum(-2)
+
+
+def _gradients_of_pairs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for sample in _pairs_of_rows(rng, dtype):
+        x1, x2, p = sample.arguments
+        x2.values[..., :1, :] = x1.values[..., :1, :] if x1.values.size else 0  # rows that are equal
+        made = distances(x1.values, x2.values, p)
+        if p == np.inf:  # the distance has to be one of the differences, exactly
+            x1, x2 = (Input(np.round(x.values * 8) / 8, dtype, x.layout) for x in (x1, x2))
+            made = distances(x1.values, x2.values, p)
+        yield Sample((Input(numbers(rng, dtype, made.shape, -1, 1), dtype), x1, x2, Input(made, dtype), p))
+
+
 def _pairs_of_rows(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for first, second in (((3, 4), (5, 4)), ((2, 3, 4), (2, 70, 4)), ((70, 300), (3, 300)), ((2, 0, 3), (2, 4, 3))):
         for p in (2.0, 1.0, 0.0, 3.0, float("inf")):
@@ -82,4 +107,5 @@ REFERENCES: dict[str, Reference] = {
         60,
     ),
     "distances": Reference(distances, _pairs_of_rows, FLOATS, 10),
+    "distances_backward": Reference(distances_backward, _gradients_of_pairs, ("float32", "float64"), 100),
 }
