@@ -79,7 +79,7 @@ void free_exported(void* context) {
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
   const std::unique_ptr<Exported> exported(static_cast<Exported*>(context));
-  release(exported->storage);
+  end_export(exported->storage);
   Py_DECREF(as_object(exported->tensor));
   PyGILState_Release(state);
 }
@@ -128,7 +128,7 @@ PyObject* export_capsule(TensorRef tensor, bool versioned, bool copied) {
                             [](PyObject* object) { destroy_capsule<dlpack::ManagedTensor>(object, plain_name); });
   }
   if (!capsule) throw PythonError();
-  exported->storage = retain(tensor->storage);
+  exported->storage = begin_export(tensor->storage);
   tensor.release();
   exported.release();
   return capsule;

@@ -133,7 +133,7 @@ void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
   view->shape = (flags & PyBUF_ND) == PyBUF_ND ? kept->shape : nullptr;
   view->strides = wants_strides ? kept->strides : nullptr;
   view->suboffsets = nullptr;
-  kept->storage = retain(tensor->storage);
+  kept->storage = begin_export(tensor->storage);
   view->internal = kept.release();
   view->obj = Py_NewRef(as_object(tensor));
 }
@@ -382,7 +382,7 @@ int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags) {
 
 void tensor_releasebuffer(PyObject*, Py_buffer* view) {
   const std::unique_ptr<BufferExport> kept(static_cast<BufferExport*>(view->internal));
-  if (kept) release(kept->storage);
+  if (kept) end_export(kept->storage);
   view->internal = nullptr;
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "errors.hpp"
 #include "tensor.hpp"
@@ -148,6 +149,45 @@ void release(Storage* storage) {
     device_type(storage->device).table->deallocate(storage->device.index, storage->data, storage->bytes, nullptr);
   }
   delete_struct(storage);
+}
+
+namespace {
+
+void release_alias(Storage& alias) {
+  Storage* root = static_cast<Storage*>(alias.owner);
+  Storage** place = &root->aliases;
+  while (*place != &alias) place = &(*place)->next_alias;
+  *place = alias.next_alias;
+  release(root);
+}
+
+}  // namespace
+
+Storage* root_storage(Storage* storage) {
+  return storage->release == release_alias ? static_cast<Storage*>(storage->owner) : storage;
+}
+
+Storage* alias_storage(Storage* storage) {
+  Storage* root = retain(root_storage(storage));
+  Storage* alias = adopt_storage(root->device, root->data, root->bytes, release_alias, root);
+  alias->next_alias = std::exchange(root->aliases, alias);
+  return alias;
+}
+
+Storage* begin_export(Storage* storage) {
+  Storage* root = retain(root_storage(storage));
+  ++root->exports;
+  return root;
+}
+
+void end_export(Storage* storage) {
+  --storage->exports;
+  release(storage);
+}
+
+Storage* storage_from_object(PyObject* object) {
+  check(Py_TYPE(object) == storage_type, PyExc_TypeError, "expected a Storage, but got ", Py_TYPE(object)->tp_name);
+  return &of(object);
 }
 
 PyObject* storage_object(Storage* storage) {

@@ -17,9 +17,12 @@ struct Storage {
   size_t bytes = 0;
   Device device;
   uint32_t version = 0;                 // bumped by every in-place change of any tensor on this storage
+  uint32_t exports = 0;                 // buffers and capsules of others that know the address
   void (*release)(Storage&) = nullptr;  // gives the memory back; null: the device's deallocate
   void* owner = nullptr;                // what release needs: a PyObject*, a DLManagedTensor*, another Storage*
   PyObject* wrapper = nullptr;          // the Python Storage object of this storage while there is one; borrowed
+  Storage* aliases = nullptr;           // those from alias_storage(), each with the next in next_alias; borrowed
+  Storage* next_alias = nullptr;
 };
 
 Storage* make_storage(Device device, size_t bytes);  // memory from the device's allocator; throws OutOfMemoryError
@@ -31,7 +34,18 @@ inline Storage* retain(Storage* storage) {
 }
 void release(Storage* storage);  // the counterpart of retain
 
-PyObject* storage_object(Storage* storage);  // new reference
+// The same memory with a version counter of its own.
+Storage* alias_storage(Storage* storage);
+// The storage that owns the memory: of an alias the one that it was made of.
+Storage* root_storage(Storage* storage);
+
+// Keeps the memory where it is while somebody outside knows its address; the counterpart is end_export.
+Storage* begin_export(Storage* storage);
+void end_export(Storage* storage);
+
+PyObject* storage_object(Storage* storage);      // new reference
+Storage* storage_from_object(PyObject* object);  // borrowed; throws TypeError
+extern PyMethodDef shared_memory_functions[];  // map_storage, move_storage, storage_owner, mapped_owners; ends with an empty entry
 bool init_storage(PyObject* module);
 
 }  // namespace candelabra

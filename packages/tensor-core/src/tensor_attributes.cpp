@@ -74,10 +74,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded<>(failure, [&] {
     TensorObject* tensor = as_tensor(self);
-    Storage* shared = retain(tensor->storage);
-    Storage* storage = adopt_storage(
-        shared->device, shared->data, shared->bytes, [](Storage& it) { release(static_cast<Storage*>(it.owner)); }, shared);
-    return make_tensor(storage, tensor->dtype, tensor->sizes, tensor->strides, tensor->offset).release_object();
+    return make_tensor(alias_storage(tensor->storage), tensor->dtype, tensor->sizes, tensor->strides, tensor->offset)
+        .release_object();
   });
 }
 
