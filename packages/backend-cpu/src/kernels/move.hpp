@@ -58,8 +58,8 @@ void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
   });
 }
 
-// Whether the output's innermost dimension is short (the source may repeat one element along it, or be far apart), and the source is
-// contiguous along the next one: rows of the source are interleaved, as by stack(dim=-1), repeat_interleave and pixel_shuffle.
+// Whether the output's innermost dimension is short (the source may repeat one element along it, or be far apart), and the source
+// is contiguous along the next one: rows of the source are interleaved, as by stack(dim=-1), repeat_interleave and pixel_shuffle.
 inline bool interleaves(const Geometry<2>& g) {
   constexpr int64_t longest = 4;
   return g.ndim >= 2 && g.sizes[0] >= 2 && g.sizes[0] <= longest && g.strides[0][0] == 1 && g.strides[0][1] == g.sizes[0] &&
