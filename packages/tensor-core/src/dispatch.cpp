@@ -160,10 +160,10 @@ void check_memory(const Call& call, const TensorObject& out) {
   for (int i = 0; i < call.argument_count; ++i) {
     const Argument& argument = call.arguments[i];
     if (argument.is_tensor()) {
-      check_out_memory(call.op, out, *argument.tensor);
+      check_out_memory(call.name(), call.op.out_memory, out, *argument.tensor);
     } else if (argument.kind == ArgumentKind::Tensors) {
       for (int k = 0; k < argument.count; ++k) {
-        if (argument.tensors[k]) check_out_memory(call.op, out, *argument.tensors[k]);
+        if (argument.tensors[k]) check_out_memory(call.name(), call.op.out_memory, out, *argument.tensors[k]);
       }
     }
   }

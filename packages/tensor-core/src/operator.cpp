@@ -67,6 +67,9 @@ Ref<> results_object(Call& call) {
 
 struct OutRules {
   std::set<std::string, std::less<>> exact, whole, apart;
+  OutMemory memory(std::string_view name) const {
+    return apart.contains(name) ? OutMemory::Apart : whole.contains(name) ? OutMemory::Whole : OutMemory::Any;
+  }
 };
 OutRules& out_rules() {
   static OutRules rules;
@@ -135,7 +138,8 @@ Ref<> call_composite(Operator& op, Given& given) {
   if (!given.out) return result;
   if (is_tensor(given.out)) {
     for (size_t i = 0; i < count; ++i) {
-      if (is_tensor(given.values[i])) check_out_memory(op, *as_tensor(given.out), *as_tensor(given.values[i]));
+      if (is_tensor(given.values[i]))
+        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
     }
   }
   if (is_tensor(result.get())) return give_to_out(schema.name.c_str(), given.out, result.get());
@@ -461,9 +465,7 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   op->elementwise = elementwise;
   const OutRules& rules = out_rules();
   op->exact_out = rules.exact.contains(op->schema.name);
-  op->out_memory = rules.apart.contains(op->schema.name)                  ? OutMemory::Apart
-                   : elementwise || rules.whole.contains(op->schema.name) ? OutMemory::Whole
-                                                                          : OutMemory::Any;
+  op->out_memory = elementwise ? OutMemory::Whole : rules.memory(op->schema.name);
   op->changes_arguments = false;
   for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
   op->returns_self = op->changes_arguments && op->schema.result_names.size() == 1 && op->schema.parameters[0].mutated &&
@@ -508,18 +510,45 @@ PyObject* declare_operator(PyObject*, PyObject* arguments) {
   });
 }
 
-PyObject* give_to_out_function(PyObject*, PyObject* arguments) {
+// name, out, result, and the inputs whose memory out must not share where the operator's rule says so.
+struct Giving {
   const char* operator_name;
   PyObject *out, *result;
-  if (!PyArg_ParseTuple(arguments, "sOO:give_to_out", &operator_name, &out, &result)) return nullptr;
-  return guarded<>(failure, [&] { return give_to_out(operator_name, out, result).release(); });
+
+  bool parse(PyObject* arguments) {
+    const Ref<> first(PyTuple_GetSlice(arguments, 0, 3));
+    return first && PyArg_ParseTuple(first.get(), "sOO", &operator_name, &out, &result);
+  }
+  void check_inputs(PyObject* arguments) const {
+    const OutMemory rule = out_rules().memory(operator_name);
+    auto check_one = [&](PyObject* given) {
+      if (!is_tensor(given)) return;
+      for (Py_ssize_t i = 3; i < PyTuple_GET_SIZE(arguments); ++i) {
+        PyObject* input = PyTuple_GET_ITEM(arguments, i);
+        if (is_tensor(input)) check_out_memory(operator_name, rule, *as_tensor(given), *as_tensor(input));
+      }
+    };
+    if (!PyTuple_Check(out)) return check_one(out);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(out); ++k) check_one(PyTuple_GET_ITEM(out, k));
+  }
+};
+
+PyObject* give_to_out_function(PyObject*, PyObject* arguments) {
+  Giving giving;
+  if (!giving.parse(arguments)) return nullptr;
+  return guarded<>(failure, [&] {
+    giving.check_inputs(arguments);
+    return give_to_out(giving.operator_name, giving.out, giving.result).release();
+  });
 }
 
 PyObject* give_to_outs_function(PyObject*, PyObject* arguments) {
-  const char* operator_name;
-  PyObject *outs, *results;
-  if (!PyArg_ParseTuple(arguments, "sOO:give_to_outs", &operator_name, &outs, &results)) return nullptr;
-  return guarded<>(failure, [&] { return give_to_outs(operator_name, outs, results).release(); });
+  Giving giving;
+  if (!giving.parse(arguments)) return nullptr;
+  return guarded<>(failure, [&] {
+    giving.check_inputs(arguments);
+    return give_to_outs(giving.operator_name, giving.out, giving.result).release();
+  });
 }
 
 PyObject* declare_out_rules(PyObject*, PyObject* arguments) {
@@ -571,11 +600,11 @@ void check_out_dtype(const char* operator_name, Dtype result, Dtype out) {
         " can't be cast to the desired output type ", info(out).type_name);
 }
 
-void check_out_memory(const Operator& op, const TensorObject& out, const TensorObject& input) {
-  if (op.out_memory == OutMemory::Any || input.storage != out.storage || input.numel == 0 || out.numel == 0) return;
-  const bool same =
-      input.data() == out.data() && input.dtype == out.dtype && input.sizes == out.sizes && input.strides == out.strides;
-  check(same ? op.out_memory == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, op.schema.name,
+void check_out_memory(const char* operator_name, OutMemory rule, const TensorObject& out, const TensorObject& input) {
+  if (rule == OutMemory::Any || input.storage != out.storage || input.numel == 0 || out.numel == 0) return;
+  const bool alike = input.sizes == out.sizes ? input.strides == out.strides : input.contiguous && out.contiguous;
+  const bool same = input.data() == out.data() && input.dtype == out.dtype && input.numel == out.numel && alike;
+  check(same ? rule == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, operator_name,
         "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
         "Please clone() the tensor before performing the operation.");
 }

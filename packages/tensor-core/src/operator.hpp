@@ -53,7 +53,7 @@ const std::vector<Operator*>& all_operators();
 // Throws where PyTorch refuses a tensor of this dtype as out= of this operator or function.
 void check_out_dtype(const char* operator_name, Dtype result, Dtype out);
 // Throws where out= shares memory with an input that it must not share.
-void check_out_memory(const Operator& op, const TensorObject& out, const TensorObject& input);
+void check_out_memory(const char* operator_name, OutMemory rule, const TensorObject& out, const TensorObject& input);
 
 // Calls an operator with these Python arguments, recording where the tape is on. New reference; throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);

@@ -28,10 +28,12 @@ EXACT = (
 
 #: No element of ``out=`` may be one of another place of an input; elementwise operators all belong here.
 WHOLE = (
-    "cumprod", "cumsum", "index_add", "index_copy", "index_fill", "max_with_indices", "min_with_indices", "scatter", "scatter_add", "sort", "topk",
+    "addbmm", "addmv", "addr", "aminmax", "cumprod", "cumsum", "index_add", "index_copy", "index_fill", "index_reduce", "kron",
+    "linalg_vector_norm", "logcumsumexp", "max", "max_with_indices", "median", "min", "min_with_indices", "mode", "msort", "nanmedian",
+    "renorm", "scatter", "scatter_add", "scatter_reduce", "sort", "topk",
 )  # fmt: skip
 
 #: ``out=`` may not share any memory with an input.
-APART = ("cat", "gather", "index_select", "masked_select", "stack", "take")
+APART = ("cat", "cross", "gather", "index_select", "kthvalue", "linalg_cross", "masked_select", "stack", "take", "take_along_dim")
 
 _C.declare_out_rules(EXACT, WHOLE, APART)

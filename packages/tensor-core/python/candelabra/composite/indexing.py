@@ -349,7 +349,7 @@ def index_reduce(
     base = input if input.ndim else reshape(input, 1)
     made = OPERATORS["scatter_reduce"](base, axis, grid, whole, reduce, include_self=include_self)
     made = made if input.ndim else reshape(made, ())
-    return made if out is None else _C.give_to_out("index_reduce", out, made)
+    return made if out is None else _C.give_to_out("index_reduce", out, made, input, source)
 
 
 @function(package=False)

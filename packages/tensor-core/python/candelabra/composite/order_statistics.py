@@ -74,7 +74,7 @@ def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -
             return _median(reshape(input, -1), 0, False, ignore_nan, result_type).values
         result = _median(input, dim, keepdim, ignore_nan, result_type)
         if out is not None:
-            result = result_type(*_C.give_to_outs(name, out, result))
+            result = result_type(*_C.give_to_outs(name, out, result, input))
         return result
 
     median_function.__name__ = median_function.__qualname__ = name
@@ -125,7 +125,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     values, indices = OPERATORS["sort"](x, dim, False, True)
     result = _pick(values, indices, k - 1, dim, keepdim and not added, return_types.kthvalue)
     if out is not None:
-        result = return_types.kthvalue(*_C.give_to_outs("kthvalue", out, result))
+        result = return_types.kthvalue(*_C.give_to_outs("kthvalue", out, result, input))
     return result
 
 

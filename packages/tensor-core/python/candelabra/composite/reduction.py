@@ -106,7 +106,7 @@ def _extremum(name: str, elementwise: Any, whole: Any, with_indices: Any, result
             return whole(input) if out is None else whole(input, out=out)
         result = with_indices(input, dim, keepdim)
         if out is not None:
-            result = _C.give_to_outs(name, out, result)
+            result = _C.give_to_outs(name, out, result, input)
         return result_type(*result)
 
     extremum.__name__ = extremum.__qualname__ = name
@@ -167,7 +167,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     dims = () if dim is None else dim
     low, high = OPERATORS["amin"](input, dims, keepdim), OPERATORS["amax"](input, dims, keepdim)
     if out is not None:
-        low, high = _C.give_to_outs("aminmax", out, (low, high))
+        low, high = _C.give_to_outs("aminmax", out, (low, high), input)
     return return_types.aminmax(low, high)
 
 
@@ -400,7 +400,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     norms = OPERATORS["linalg_vector_norm"](input, p, [d for d in range(input.ndim) if d != axis], True)
     # As PyTorch does, with a little kept off so that the result is not above the limit after rounding.
     result = input * _where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
-    return result if out is None else _C.give_to_out("renorm", out, result)
+    return result if out is None else _C.give_to_out("renorm", out, result, input)
 
 
 @function()

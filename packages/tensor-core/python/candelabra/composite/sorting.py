@@ -56,7 +56,7 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([1, 2, 3])
     """
     result = OPERATORS["sort"](input, 0)[0]
-    return result if out is None else _C.give_to_out("msort", out, result)
+    return result if out is None else _C.give_to_out("msort", out, result, input)
 
 
 @function()
@@ -87,7 +87,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
     if not keepdim or input.ndim == 0:
         value, index = (OPERATORS["squeeze"](part, axis) for part in (value, index))
     if out is not None:
-        value, index = _C.give_to_outs("mode", out, (value, index))
+        value, index = _C.give_to_outs("mode", out, (value, index), input)
     return return_types.mode(value, index)
 
 
