@@ -6,6 +6,7 @@ from scipy import special
 
 import candelabra
 from candelabra import distributions as D
+from candelabra import func
 from candelabra.autograd import grad, gradcheck, gradgradcheck
 from candelabra.distributions.gamma_draws import log_gamma_draw, log_gamma_slope
 
@@ -183,3 +184,30 @@ def test_entropy_of_exponential_families():
             np.testing.assert_allclose(general.detach().numpy(), made.entropy().detach().numpy(), rtol=1e-9)
         elif isinstance(made, D.Bernoulli | D.ContinuousBernoulli | D.Exponential | D.Gamma):
             np.testing.assert_allclose(general.detach().numpy(), made.entropy().detach().numpy(), rtol=1e-7)
+
+
+def test_gamma_draws_within_transformations():
+    concentration = p(0.5, 2.0).detach()
+
+    def draw(concentration):
+        candelabra.manual_seed(0)
+        return D.Gamma(concentration, 1.0, validate_args=False).rsample().sum()
+
+    leaf = concentration.clone().requires_grad_()
+    (expected,) = grad(draw(leaf), (leaf,))
+    np.testing.assert_allclose(func.grad(draw)(concentration).numpy(), expected.numpy())
+    value, tangent = func.jvp(draw, (concentration,), (candelabra.ones(2, dtype=candelabra.float64),))
+    assert value.item() == draw(concentration).item()
+    np.testing.assert_allclose(tangent.item(), expected.sum().item())
+    drawn = func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).sample(), randomness="different")(concentration)
+    assert drawn.shape == (2,) and bool((drawn > 0).all())
+    with pytest.raises(RuntimeError, match="within vmap with randomness='error'"):
+        func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).sample())(concentration)
+
+
+def test_gradients_of_gamma_draws_have_no_gradients():
+    concentration = p(2.0)
+    draw = D.Gamma(concentration, 1.0).rsample()
+    (first,) = grad(draw.sum(), (concentration,), create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable|differentiate twice"):
+        grad(first.sum(), (concentration,))

@@ -25,7 +25,9 @@ def log_gamma_draw(concentration: Tensor) -> Tensor:
     >>> bool(log_gamma_draw(candelabra.full((100,), 1e-4)).isfinite().all())
     True
     """
-    if concentration.requires_grad and candelabra.is_grad_enabled():
+    # Tensors of a transformation (candelabra.func) do not show what is wanted of them: it asks the function's rules.
+    transformed = getattr(concentration, "_level", None) is not None
+    if transformed or (concentration.requires_grad and candelabra.is_grad_enabled()):
         result: Tensor = _recorded()(concentration)
         return result
     return _draw(concentration).to(concentration.dtype)
@@ -66,19 +68,37 @@ def _recorded() -> Any:
     from candelabra.autograd import Function
     from candelabra.autograd.function import once_differentiable
 
+    def slope_of(ctx: Any, like: Tensor) -> Tensor:
+        concentration, log_z = ctx.saved_tensors
+        return log_gamma_slope(concentration.detach().to(candelabra.float64), log_z.to(candelabra.float64)).to(like.dtype)
+
     class LogGammaDraw(Function):
         @staticmethod
-        def forward(ctx: Any, concentration: Tensor) -> Tensor:
-            log_z = _draw(concentration)
-            ctx.save_for_backward(concentration, log_z)
-            return log_z.to(concentration.dtype)
+        def forward(concentration: Tensor) -> Tensor:
+            return _draw(concentration).to(concentration.dtype)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+            ctx.save_for_backward(*inputs, output)
+            ctx.save_for_forward(*inputs, output)
 
         @staticmethod
         @once_differentiable
         def backward(ctx: Any, grad: Tensor) -> Tensor:
-            concentration, log_z = ctx.saved_tensors
-            slope = log_gamma_slope(concentration.detach().to(candelabra.float64), log_z)
-            return grad * slope.to(grad.dtype)
+            return grad * slope_of(ctx, grad)
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+            return tangent * slope_of(ctx, tangent)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[int], concentration: Tensor) -> tuple[Tensor, int]:
+            if info.randomness != "different":
+                raise RuntimeError(
+                    f"vmap: gamma variables are drawn within vmap with randomness='{info.randomness}': each entry has draws of its own only "
+                    "with randomness='different'"
+                )
+            return LogGammaDraw.apply(concentration.movedim(in_dims[0], 0)), 0
 
     return LogGammaDraw.apply
 
