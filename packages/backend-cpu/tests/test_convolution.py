@@ -314,3 +314,10 @@ def test_a_forked_child_convolves() -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_three_spatial_dimensions_are_refused() -> None:
+    x, w, out = np.ones((1, 1, 3, 3, 3), np.float32), np.ones((1, 1, 2, 2, 2), np.float32), np.zeros((1, 1, 2, 2, 2), np.float32)
+    with pytest.raises(KernelError, match="convolutions over 3 spatial dimensions are made of those over two"):
+        call("convolution", [out], x, w, None, [1] * 3, [0] * 3, [1] * 3, 1)
+    assert not out.any()

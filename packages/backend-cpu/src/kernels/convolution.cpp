@@ -35,6 +35,10 @@ struct Image {
 template <typename T>
 Image<T> image(const cb_tensor& t) {
   T* data = static_cast<T*>(t.data);
+  if (t.ndim > 4)
+    throw failure(CB_RUNTIME_ERROR,
+                  "convolutions over %d spatial dimensions are made of those over two: candelabra.nn.functional.conv3d",
+                  static_cast<int>(t.ndim) - 2);
   if (t.ndim == 3)
     return {data, {t.sizes[0], t.sizes[1], 1, t.sizes[2]}, {t.strides[0], t.strides[1], t.sizes[2] * t.strides[2], t.strides[2]}};
   return {data, {t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3]}, {t.strides[0], t.strides[1], t.strides[2], t.strides[3]}};
