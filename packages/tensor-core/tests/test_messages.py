@@ -54,6 +54,11 @@ MISTAKES = {
     ),
     "number for another tensor": (lambda: c.cross(ones(3), 3), TypeError, r"cross\(\): argument 'other' \(position 2\) .*not int"),
     "number for the argument of a method": (lambda: ones(2).view_as(3), TypeError, r"view_as\(\): argument 'other' \(position 1\)"),
+    "number for the tensor of reshape": (lambda: c.reshape(3, (1,)), TypeError, r"reshape\(\): argument 'input' .* not int"),
+    "number for the tensor of flatten": (lambda: c.flatten(3), TypeError, r"flatten\(\): argument 'input' .* not int"),
+    "number for the tensor of zeros_like": (lambda: c.zeros_like(3), TypeError, r"zeros_like\(\): argument 'input' .* not int"),
+    "number for the first matrix": (lambda: c.matmul(3, ones(2)), TypeError, r"matmul\(\): argument 'input' \(position 1\)"),
+    "number for the second matrix": (lambda: ones(2, 2).matmul(3), TypeError, r"matmul\(\): argument 'other' \(position 2\)"),
     "number among tensors": (
         lambda: c.block_diag(ones(2), 3),
         TypeError,

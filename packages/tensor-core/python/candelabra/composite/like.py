@@ -8,7 +8,7 @@ from candelabra.settings import settings, unset_memory
 
 from .creation import check_layout, finish, size_argument
 from .from_data import tensor
-from .registration import function
+from .registration import function, refuse_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,12 @@ def memory_like(
 ) -> Tensor:
     if layout is not None or pin_memory:
         check_layout(layout, pin_memory, name)
-    dtype = input.dtype if dtype is None else dtype
-    device = input.device if device is None else device
+    try:
+        dtype = input.dtype if dtype is None else dtype
+        device = input.device if device is None else device
+    except AttributeError:
+        refuse_others(name, input=input)
+        raise
     if memory_format is None or memory_format is _C.preserve_format:
         if input.is_contiguous():
             return _empty(input.shape, dtype=dtype, device=device)

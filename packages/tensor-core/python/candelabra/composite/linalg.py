@@ -10,7 +10,7 @@ from candelabra.catalogue import OPERATORS
 from .broadcasting import broadcast_shape
 from .elementwise import conjugate, narrow_to, wide
 from .keyword_names import also_named
-from .registration import decomposes, function
+from .registration import decomposes, function, refuse_others
 from .views import reshape
 
 TYPE_CHECKING = False
@@ -93,7 +93,13 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """
     if out is not None:
         return _C.give_to_out("matmul", out, _matmul(input, other))
-    return _mm(input, other) if input.ndim == 2 and other.ndim == 2 else _matmul(input, other)
+    try:
+        if input.ndim == 2 and other.ndim == 2:
+            return _mm(input, other)
+    except AttributeError:
+        refuse_others("matmul", input=input, other=other)
+        raise
+    return _matmul(input, other)
 
 
 def _matmul(a: Tensor, b: Tensor) -> Tensor:

@@ -78,6 +78,17 @@ def function(
     return register
 
 
+#: Functions that are called so often that a wrapper would be felt; they call `refuse_others` where an attribute is missing.
+CHECK_THEMSELVES = frozenset({"reshape", "matmul", "flatten", "zeros_like", "ones_like", "empty_like", "full_like"})
+
+
+def refuse_others(name: str, **given: Any) -> None:
+    """Raise TypeError for the first of the arguments of a function that is no tensor."""
+    for position, (parameter, value) in enumerate(given.items(), start=1):
+        if not isinstance(value, _C.Tensor):
+            raise TypeError(f"{name}(): argument '{parameter}' (position {position}) must be Tensor, not {type(value).__name__}")
+
+
 def with_checked_tensors(name: str, implementation: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
     """Return the function such that it says which argument is no tensor, where it fails as a tensor's attribute is missing.
 
@@ -85,7 +96,7 @@ def with_checked_tensors(name: str, implementation: Callable[..., Any], method: 
     the tensor itself is returned as it is.
     """
     code = getattr(implementation, "__code__", None)
-    if code is None:
+    if code is None or name in CHECK_THEMSELVES:
         return implementation
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     annotations = implementation.__annotations__

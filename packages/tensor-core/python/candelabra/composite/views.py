@@ -9,7 +9,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .creation import sizes_of
-from .registration import PROPERTIES, fallback, function, tensor_property
+from .registration import PROPERTIES, fallback, function, refuse_others, tensor_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,12 @@ def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
         if names:
             raise TypeError(f"reshape() got an unexpected keyword argument '{next(iter(names))}'")
     wanted = sizes_of(shape)
-    if input.is_contiguous():
+    try:
+        in_order = input.is_contiguous()
+    except AttributeError:
+        refuse_others("reshape", input=input)
+        raise
+    if in_order:
         return _view(input, wanted)
     wanted = _inferred(wanted, input.numel())
     if _can_view(input.shape, input.stride(), wanted):
@@ -179,9 +184,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> candelabra.flatten(candelabra.ones(2, 3, 4), 1).shape
     candelabra.Size([2, 12])
     """
-    if start_dim == 0 and end_dim == -1 and input.is_contiguous():
-        return _view(input, (input.numel(),)) if input.ndim != 1 else input
-    ndim = input.ndim
+    try:
+        if start_dim == 0 and end_dim == -1 and input.is_contiguous():
+            return _view(input, (input.numel(),)) if input.ndim != 1 else input
+        ndim = input.ndim
+    except AttributeError:
+        refuse_others("flatten", input=input)
+        raise
     first, last = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
