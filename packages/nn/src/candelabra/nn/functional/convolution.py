@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra import Tensor, ops
+from candelabra import Tensor, conv_tbc, ops
 
 _convolution = ops.convolution
 _input_gradient = ops.convolution_input_gradient
@@ -246,26 +246,6 @@ def conv_transpose2d(
     candelabra.Size([1, 2, 8, 8])
     """
     return _transposed(2, "conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Convolve sequences whose first dimension is time.
-
-    Shapes: input (T, N, C_in), weight (kernel_size, C_in, C_out), bias (C_out), result (T + 2 * pad - kernel_size + 1, N, C_out).
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> from candelabra.nn import functional as F
-    >>> F.conv_tbc(candelabra.ones(4, 1, 2), candelabra.ones(3, 2, 1), candelabra.zeros(1)).flatten()
-    tensor([6., 6.])
-    """
-    if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
-        raise RuntimeError(
-            "conv_tbc: expected an input (time, batch, channels), a weight (kernel, in, out) and a bias (out), but got "
-            f"{list(input.shape)}, {list(weight.shape)} and {list(bias.shape)}"
-        )
-    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 
 
 __all__ = ["conv1d", "conv2d", "conv_tbc", "conv_transpose1d", "conv_transpose2d"]
