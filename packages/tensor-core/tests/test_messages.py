@@ -59,6 +59,9 @@ MISTAKES = {
     "number for the tensor of zeros_like": (lambda: c.zeros_like(3), TypeError, r"zeros_like\(\): argument 'input' .* not int"),
     "number for the first matrix": (lambda: c.matmul(3, ones(2)), TypeError, r"matmul\(\): argument 'input' \(position 1\)"),
     "number for the second matrix": (lambda: ones(2, 2).matmul(3), TypeError, r"matmul\(\): argument 'other' \(position 2\)"),
+    "two dtypes": (lambda: ones(2).to(c.float32, c.float64), TypeError, r"to\(\): a second dtype"),
+    "equation": (lambda: c.einsum(3, ones(2)), TypeError, r"einsum\(\): argument 'equation' \(position 1\) must be str, not int"),
+    "dimension of unique": (lambda: c.unique(ones(2), dim=3), IndexError, r"range of \[-1, 0\], but got 3"),
     "number among tensors": (
         lambda: c.block_diag(ones(2), 3),
         TypeError,

@@ -74,6 +74,8 @@ def to(
                 dtype = rest.pop(0)
         else:
             raise TypeError(f"to(): expected a dtype, a device or a Tensor as first argument, but got {type(first).__name__}")
+        if rest and type(rest[0]) is _dtype:
+            raise TypeError("to(): a second dtype among the arguments; it is called as to(dtype), to(device, dtype) or to(other)")
         if rest:
             non_blocking = rest.pop(0)
         if rest:

@@ -60,6 +60,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     tensor([[ 7., 10.],
             [15., 22.]])
     """
+    if not isinstance(equation, (str, _C.Tensor)):
+        raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if not isinstance(equation, str):
         equation, operands = _from_lists((equation, *operands))
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):

@@ -149,7 +149,7 @@ def _check_count(count: int, axis: int) -> int:
 @function()
 def histogram(
     input: Tensor,
-    bins: int | Tensor,
+    bins: int | Tensor = 100,
     *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,

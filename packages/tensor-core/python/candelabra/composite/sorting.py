@@ -166,7 +166,7 @@ def unique(
     >>> candelabra.unique(candelabra.tensor([2, 1, 2]))
     tensor([1, 2])
     """
-    if dim is not None and input.ndim != 1:
+    if dim is not None and (input.ndim != 1 or wrap_dim(dim, 1) != 0):
         return _unique_slices(input.detach(), dim, return_inverse, return_counts, False)
     flat = reshape(input.detach(), -1)
     values, first, order = _unique_sorted(flat)
@@ -204,7 +204,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     >>> candelabra.unique_consecutive(candelabra.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    if dim is not None and input.ndim != 1:
+    if dim is not None and (input.ndim != 1 or wrap_dim(dim, 1) != 0):
         return _unique_slices(input.detach(), dim, return_inverse, return_counts, True)
     flat = reshape(input.detach(), -1)
     length = flat.numel()
