@@ -61,7 +61,7 @@ NN_FUNCTIONS = frozenset({
     "pixel_shuffle", "pixel_unshuffle", "pairwise_distance", "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
 })  # fmt: skip
 #: Functions of candelabra.autograd that PyTorch has in the package as well.
-TAPE_FUNCTIONS = frozenset({"is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"})
+TAPE_FUNCTIONS = frozenset({"is_anomaly_check_nan_enabled", "is_anomaly_enabled"})
 #: Functions of candelabra.nn.functional.native: those that PyTorch has in the package with other arguments than there.
 NATIVE_FUNCTIONS = frozenset({
     "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
