@@ -286,3 +286,81 @@ def test_saved_tensors_hooks_of_custom_functions():
     assert first.tolist() == pytest.approx((2 * x * y * y).tolist())
     assert of_x.tolist() == pytest.approx((2 * y * y).tolist())
     assert of_y.tolist() == pytest.approx((4 * x * y).tolist())
+
+
+def test_a_hook_on_several_tensors_waits_only_for_those_that_are_reached():
+    from candelabra.autograd.graph import register_multi_grad_hook
+
+    x, unused = candelabra.ones(3, requires_grad=True), candelabra.ones(3, requires_grad=True)
+    y = x * 2
+    seen = []
+    register_multi_grad_hook((x, unused, y), lambda gradients: seen.append([None if g is None else g.sum().item() for g in gradients]))
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    assert seen == [[6.0, None, 3.0]] * 2
+
+
+def test_a_leaf_s_hook_runs_when_its_gradient_is_whole():
+    early, late, x = (candelabra.ones(1, requires_grad=True) for _ in range(3))
+    order = []
+    for name, leaf in (("late", late), ("early", early)):
+        leaf.register_post_accumulate_grad_hook(lambda leaf, name=name: order.append((name, leaf.grad.item())))
+    first = x * 2
+    first.register_hook(lambda grad: order.append("first"))
+    second = first * late
+    third = second * late + second
+    third.register_hook(lambda grad: order.append("third"))
+    (third * early).backward()
+    assert order == [("early", 4.0), "third", ("late", 6.0), "first"]
+
+
+def test_hooks_of_a_leaf_that_backward_is_limited_to():
+    x = candelabra.ones(3, requires_grad=True)
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf.grad.sum().item()))
+    ((x * 2).sum() + x.sum()).backward(inputs=[x])
+    assert seen == [9.0]
+
+
+def test_gradient_edges_stand_for_tensors():
+    from candelabra.autograd.graph import get_gradient_edge
+
+    x = candelabra.ones(3, requires_grad=True)
+    y = x * 2
+    edge, of_leaf = get_gradient_edge(y), get_gradient_edge(x)
+    (y_grad,) = candelabra.autograd.grad((y * y).sum(), edge, retain_graph=True)
+    assert y_grad.tolist() == [4.0] * 3
+    assert candelabra.autograd.grad(edge, of_leaf, candelabra.ones(3), retain_graph=True)[0].tolist() == [2.0] * 3
+    candelabra.autograd.backward(edge, candelabra.ones(3), inputs=of_leaf)
+    assert x.grad.tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="has to be given"):
+        candelabra.autograd.grad(edge, x)
+
+
+def test_saved_tensors_may_be_changed_where_that_is_allowed():
+    from candelabra.autograd.graph import allow_mutation_on_saved_tensors
+
+    x = candelabra.tensor([2.0, 3.0], requires_grad=True)
+    with allow_mutation_on_saved_tensors() as context:
+        y = x.clone()
+        z = (y**2).sum()
+        y[0] = 5
+        y.sin_()
+        z.backward()
+        assert x.grad.tolist() == [4.0, 6.0]
+        late = (x.detach().requires_grad_() ** 2).sum()
+        assert context.kept
+    with pytest.raises(RuntimeError, match="outside of the 'allow_mutation_on_saved_tensors'"):
+        late.backward()
+
+
+def test_nodes_show_what_they_keep():
+    x = candelabra.tensor([1.0, 2.0], requires_grad=True)
+    made = x.exp()
+    node = made.grad_fn
+    assert node._saved_result.tolist() == made.tolist() and node._saved_result.grad_fn is node
+    assert x.sum(0).grad_fn._saved_dim == 0
+    assert not hasattr(node, "_saved_self")
+    made.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        _ = node._saved_result

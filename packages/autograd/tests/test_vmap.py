@@ -338,3 +338,21 @@ def test_structures():
     assert map_leaves(lambda leaf: leaf + 1, (1, {"x": 2})) == (2, {"x": 3})
     assert broadcast_prefix((0, None), flatten((1, (2, 3)))[1]) == [0, None, None]
     assert broadcast_prefix((0,), structure) is None
+
+
+def test_values_are_not_read_on_the_way_into_other_tensors():
+    x = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(RuntimeError, match="item"):
+        vmap(lambda row: candelabra.tensor([row[0], row[1]]))(x)
+    with pytest.raises(RuntimeError, match="item"):
+        vmap(lambda row: candelabra.add(row, row, alpha=row[0]))(x)
+    assert candelabra.equal(vmap(lambda row: candelabra.tensor(row) * 2)(x), x * 2)
+    assert candelabra.func.grad(lambda v: (v * candelabra.tensor([v[0], 2.0])).sum())(x[0]).tolist() == [1.0, 2.0]
+
+
+def test_promotion_is_that_of_the_entries():
+    zero_dims, vector = candelabra.arange(2, dtype=candelabra.float64), candelabra.ones(2, 3, dtype=candelabra.float16)
+    assert vmap(candelabra.add)(zero_dims, vector).dtype is candelabra.float16
+    assert vmap(candelabra.mul)(vector, zero_dims).dtype is candelabra.float16
+    assert vmap(lambda a: a + candelabra.tensor(1.0, dtype=candelabra.float64))(zero_dims.half()).dtype is candelabra.float64
+    assert vmap(candelabra.add)(candelabra.arange(2), vector).dtype is candelabra.float16

@@ -6,6 +6,7 @@
 
 #include "host_block.hpp"
 #include "interop.hpp"
+#include "interposing.hpp"
 
 namespace candelabra {
 
@@ -425,6 +426,12 @@ PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject*, PyObject*)
 }  // namespace
 
 TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::optional<Device> device) {
+  if (is_tensor(data) && interposer() && is_wrapper(data)) {
+    const Ref<> apart = owned(PyObject_CallMethod(data, "detach", nullptr));
+    Ref<> made = owned(PyObject_CallMethod(apart.get(), "clone", nullptr));
+    if (dtype) made = owned(PyObject_CallMethod(made.get(), "to", "O", dtype_object(*dtype)));
+    return TensorRef(as_tensor(made.release()));
+  }
   if (is_tensor(data)) {
     TensorObject* source = as_tensor(data);
     TensorRef result = on(make_alias(source), dtype, device.value_or(source->device()));
@@ -455,6 +462,10 @@ PyObject* nested_list(TensorObject* self) {
 }
 
 HostBlock block_of_tensor(TensorObject* tensor) {
+  if (interposer() && is_wrapper(as_object(tensor))) {
+    const Ref<> value = owned(PyObject_CallMethod(as_object(tensor), "_readable", "s", "item"));
+    return block_of_tensor(as_tensor(value.get()));
+  }
   HostBlock block;
   block.dtype = tensor->dtype;
   block.sizes = tensor->sizes;

@@ -1,5 +1,8 @@
 #include "interposing.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "tensor.hpp"
 #include "tensor_type.hpp"
 
@@ -19,6 +22,12 @@ struct Slot {
   }
 };
 thread_local Slot slot;
+
+// The classes of wrappers there have been: a few.
+std::vector<PyTypeObject*>& wrapper_types() {
+  static std::vector<PyTypeObject*> types;
+  return types;
+}
 
 PyObject* set_interposer(PyObject*, PyObject* callable) {
   if (callable != Py_None && !PyCallable_Check(callable)) {
@@ -44,6 +53,10 @@ PyObject* make_wrapper(PyObject*, PyObject* arguments) {
     const TensorObject& source = *as_tensor(data);
     check(dropped >= -1 && dropped < source.ndim(), PyExc_IndexError, "make_wrapper(): there is no dimension ", dropped);
     TensorRef made = make_subclass(reinterpret_cast<PyTypeObject*>(type), as_tensor(data));
+    if (!is_wrapper(as_object(made.get()))) {
+      Py_INCREF(type);
+      wrapper_types().push_back(reinterpret_cast<PyTypeObject*>(type));
+    }
     if (dropped >= 0) {
       Dims sizes = source.sizes, strides = source.strides;
       sizes.erase(dropped);
@@ -63,6 +76,10 @@ PyObject* make_wrapper(PyObject*, PyObject* arguments) {
 
 PyObject* thread_interposer() {
   return slot.callable.get();
+}
+
+bool is_wrapper(PyObject* object) {
+  return std::ranges::find(wrapper_types(), Py_TYPE(object)) != wrapper_types().end();
 }
 
 PyMethodDef interposing_functions[] = {

@@ -17,6 +17,9 @@ inline PyObject* interposer() {
   return interposers.load(std::memory_order_relaxed) == 0 ? nullptr : thread_interposer();
 }
 
+// Whether an object was made by make_wrapper: it may be more than its memory shows, and is asked for its value.
+bool is_wrapper(PyObject* object);
+
 extern PyMethodDef interposing_functions[];
 
 }  // namespace candelabra

@@ -6,6 +6,7 @@
 #include "call.hpp"
 #include "half.hpp"
 #include "interop.hpp"
+#include "interposing.hpp"
 
 namespace candelabra {
 
@@ -221,6 +222,9 @@ cb_scalar load_scalar(Dtype dtype, const void* element) {
 
 cb_scalar item(TensorObject* self) {
   check(self->numel == 1, PyExc_RuntimeError, "a Tensor with ", self->numel, " elements cannot be converted to Scalar");
+  if (interposer() && is_wrapper(as_object(self))) {
+    return scalar_from_object(owned(PyObject_CallMethod(as_object(self), "item", nullptr)).get());
+  }
   const DeviceType& type = device_type(self->device());
   if (type.has(CB_CAP_HOST_MEMORY)) {
     wait_for(self->device());

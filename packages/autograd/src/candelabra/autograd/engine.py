@@ -7,6 +7,7 @@ the tape may be as long as memory allows.
 
 from __future__ import annotations
 
+import threading
 from heapq import heappop, heappush
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,19 @@ _FIRST = -(1 << 62)
 class Walk:
     """One walk over the tape."""
 
-    __slots__ = ("anomaly", "captures", "create_graph", "expected", "free", "heap", "late", "needed", "pending")
+    __slots__ = (
+        "__weakref__",
+        "anomaly",
+        "captures",
+        "create_graph",
+        "expected",
+        "free",
+        "heap",
+        "late",
+        "needed",
+        "pending",
+        "roots",
+    )
 
     def __init__(self, free: bool, create_graph: bool) -> None:
         self.free = free
@@ -54,6 +67,8 @@ class Walk:
         self.late: dict[int, list[Any]] = {}
         #: By id of the leaf with hooks: how many edges to it are still to be walked over; None before they are counted.
         self.expected: dict[int, int] | None = None
+        #: The edges that the walk began with.
+        self.roots: list[Edge] = []
         #: Where given: gradients to be caught, by id of the leaf or by number of the node and result.
         self.captures: dict[Any, Any] | None = None
         #: Numbers of the nodes on the way to the captured ones.
@@ -159,13 +174,33 @@ class Walk:
     def run(self) -> None:
         """Walk until no gradient waits."""
         before = _C.set_grad_enabled(self.create_graph)
+        outer, _current.walk = _current.walk, self
         try:
             self._run()
             for key in tuple(self.late):
                 leaf, grad = self.late.pop(key)
                 self._finish_leaf(leaf, grad)
         finally:
+            _current.walk = outer
             _C.set_grad_enabled(before)
+
+    def reaches(self, edge: Edge) -> bool:
+        """Tell whether the walk comes to the place where an edge ends."""
+        if self.needed is not None:
+            return self.is_needed(edge)
+        target = edge if isinstance(edge, Tensor) else _node_of(edge)
+        seen = set()
+        stack = list(self.roots)
+        while stack:
+            place = stack.pop()
+            node = place if isinstance(place, Tensor) else _node_of(place)
+            if node is target:
+                return True
+            if node is None or isinstance(node, Tensor) or node._sequence in seen:
+                continue
+            seen.add(node._sequence)
+            stack.extend(node.all_edges())
+        return False
 
     def _run(self) -> None:
         heap, pending, free, needed = self.heap, self.pending, self.free, self.needed
@@ -303,6 +338,18 @@ class Walk:
                         stack.append((following, False))
 
 
+class _Current(threading.local):
+    walk: Walk | None = None
+
+
+_current = _Current()
+
+
+def current_walk() -> Walk | None:
+    """Give the walk that this thread is doing."""
+    return _current.walk
+
+
 def _node_of(edge: Edge) -> Any:
     if edge is None or isinstance(edge, Tensor):
         return None
@@ -362,6 +409,7 @@ def walk_back(
     walk = Walk(not retain_graph, create_graph)
     if inputs is None:
         for edge, grad in roots:
+            walk.roots.append(edge)
             walk.add(edge, grad)
         del edge, grad, roots
         walk.run()
@@ -694,5 +742,7 @@ def backward_of_tensor(
     if not self.requires_grad:
         raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
     walk = Walk(not (create_graph if retain_graph is None else retain_graph), create_graph)
-    walk.add(self._edge, first_gradient(0, self, gradient))
+    edge = self._edge
+    walk.roots.append(edge)
+    walk.add(edge, first_gradient(0, self, gradient))
     walk.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import candelabra
@@ -404,7 +405,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
     tensors
         Tensors that require grad.
     fn
-        Gets the list of gradients; in mode ``"any"`` the first gradient that is computed.
+        Gets the list of gradients, None for a tensor that the walk does not come to; in mode ``"any"`` the first gradient that is computed.
     mode
         ``"all"`` or ``"any"``.
 
@@ -423,21 +424,27 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of 'all', 'any' but got {mode!r}")
-    gradients: list[Tensor | None] = [None] * len(tensors)
-    called = False
+    from .engine import current_walk
+
+    #: By walk: what has arrived, and how many gradients are to be expected.
+    state: list[Any] = [None, [], 0, 0]
+    edges = [tensor._edge for tensor in tensors]
 
     def make(position: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
-            nonlocal called
-            if mode == "any":
-                if not called:
-                    called = True
+            walk = current_walk()
+            assert walk is not None
+            if state[0] is None or state[0]() is not walk:
+                expected = 1 if mode == "any" else sum(walk.reaches(edge) for edge in edges)
+                state[:] = [weakref.ref(walk), [None] * len(tensors), 0, expected]
+            state[1][position] = grad
+            state[2] += 1
+            if state[2] == state[3]:
+                if mode == "any":
                     fn(grad)
-                return
-            gradients[position] = grad
-            if all(part is not None for part in gradients):
-                arrived, gradients[:] = list(gradients), [None] * len(tensors)
-                fn(arrived)
+                else:
+                    arrived, state[1] = state[1], []
+                    fn(arrived)
 
         return hook
 

@@ -47,6 +47,9 @@ class BatchedTensor(Wrapper):
             return self._value
         _refuse_value(what)
 
+    def data_ptr(self) -> int:
+        return self._readable("data_ptr").data_ptr()
+
     def __repr__(self) -> str:
         return f"BatchedTensor(level={self._level.number}, bdim={self._bdim}, value={self._value!r})"
 

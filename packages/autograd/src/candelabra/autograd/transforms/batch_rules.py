@@ -66,7 +66,7 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
         and operator.name != "copy_"
         and not (operator.functional or operator).name.startswith(("where", "masked_fill"))
     ):
-        # A tensor without dimensions counts for less in promotion than one with: with its batch it would not.
+        # A tensor without dimensions counts for less in promotion than one with; with its batch it would not.
         common = candelabra.result_type(tensors[0], tensors[1])
         for tensor in tensors[2:]:
             common = candelabra.promote_types(common, candelabra.result_type(tensor, tensor))
@@ -80,10 +80,10 @@ def _elementwise(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -
             missing = ndim - argument.ndim
             if missing:
                 value = value.reshape((value.shape[0], *(1,) * missing, *value.shape[1:]))
-            if common is not None and argument.ndim == 0 and ndim and argument is not arguments[0]:
-                value = value.to(common) if value.dtype is not common and value.dtype is not candelabra.bool else value
         elif operator.functional is not None and argument is arguments[0]:
             return NotImplemented
+        if common is not None and value.dtype is not common and not (operator.functional is not None and argument is arguments[0]):
+            value = value.to(common)
         made.append(value)
     return operator.again(tuple(made), None, None)
 
