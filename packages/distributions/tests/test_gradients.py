@@ -124,31 +124,31 @@ def test_gamma_draws_move_with_their_quantile(shape):
 
 def test_gradients_of_gamma_draws_have_the_right_mean():
     concentration, rate = p(0.3, 2.0, 50.0), p(1.0, 2.0, 0.5)
-    draws = D.Gamma(concentration, rate).rsample((20000,))
+    draws = D.Gamma(concentration, rate).rsample((10000,))
     by_shape, by_rate = grad(draws.mean(0).sum(), (concentration, rate))
     # The mean is a / r.
-    np.testing.assert_allclose(by_shape.numpy(), (1 / rate).detach().numpy(), rtol=0.05)
-    np.testing.assert_allclose(by_rate.numpy(), (-concentration / rate**2).detach().numpy(), rtol=0.05)
+    np.testing.assert_allclose(by_shape.numpy(), (1 / rate).detach().numpy(), rtol=0.08)
+    np.testing.assert_allclose(by_rate.numpy(), (-concentration / rate**2).detach().numpy(), rtol=0.08)
 
 
 def test_gradients_of_beta_dirichlet_and_student_draws():
     a, b = p(0.5, 3.0), p(2.0, 1.5)
-    draws = D.Beta(a, b).rsample((40000,))
+    draws = D.Beta(a, b).rsample((10000,))
     by_a, by_b = grad((draws**2).mean(0).sum(), (a, b))
     # The mean of x^2 is a (a + 1) / ((a + b) (a + b + 1)).
     square = lambda a, b: a * (a + 1) / ((a + b) * (a + b + 1))  # noqa: E731
     wanted = grad(square(a, b).sum(), (a, b))
-    np.testing.assert_allclose(by_a.numpy(), wanted[0].numpy(), rtol=0.06, atol=0.002)
-    np.testing.assert_allclose(by_b.numpy(), wanted[1].numpy(), rtol=0.06, atol=0.002)
+    np.testing.assert_allclose(by_a.numpy(), wanted[0].numpy(), rtol=0.1, atol=0.004)
+    np.testing.assert_allclose(by_b.numpy(), wanted[1].numpy(), rtol=0.1, atol=0.004)
 
     c = p(0.7, 2.0, 1.0)
-    (found,) = grad((D.Dirichlet(c).rsample((40000,))[..., 0]).mean(), (c,))
+    (found,) = grad((D.Dirichlet(c).rsample((10000,))[..., 0]).mean(), (c,))
     (wanted,) = grad((c / c.sum())[0], (c,))
-    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=0.06, atol=0.003)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=0.1, atol=0.005)
 
     df = p(6.0)
-    (found,) = grad((D.StudentT(df).rsample((200000,)) ** 2).mean(), (df,))
-    assert found.item() == pytest.approx(-2 / (6 - 2) ** 2, rel=0.3)  # of df / (df - 2)
+    (found,) = grad((D.StudentT(df).rsample((20000,)) ** 2).mean(), (df,))
+    assert found.item() == pytest.approx(-2 / (6 - 2) ** 2, rel=0.6)  # of df / (df - 2)
 
 
 def test_log_gamma_draw_without_and_with_gradient_agree():
@@ -201,6 +201,8 @@ def test_gamma_draws_within_transformations():
     np.testing.assert_allclose(tangent.item(), expected.sum().item())
     drawn = func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).sample(), randomness="different")(concentration)
     assert drawn.shape == (2,) and bool((drawn > 0).all())
+    slopes = func.vmap(func.grad(lambda a: D.Gamma(a, 1.0, validate_args=False).rsample()), randomness="different")(concentration)
+    assert slopes.shape == (2,) and bool((slopes > 0).all())
     with pytest.raises(RuntimeError, match="within vmap with randomness='error'"):
         func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).sample())(concentration)
 
@@ -211,3 +213,17 @@ def test_gradients_of_gamma_draws_have_no_gradients():
     (first,) = grad(draw.sum(), (concentration,), create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable|differentiate twice"):
         grad(first.sum(), (concentration,))
+
+    def draw_of(a):
+        candelabra.manual_seed(0)
+        return D.Gamma(a, 1.0, validate_args=False).rsample().sum()
+
+    x = candelabra.tensor([2.0], dtype=candelabra.float64)
+    ones = candelabra.ones_like(x)
+    for twice in (
+        lambda: func.jvp(func.grad(draw_of), (x,), (ones,)),
+        lambda: func.grad(lambda a: func.grad(draw_of)(a).sum())(x),
+        lambda: func.jvp(lambda a: func.jvp(draw_of, (a,), (ones,))[1], (x,), (ones,)),
+    ):
+        with pytest.raises(RuntimeError, match="can be differentiated once, not twice"):
+            twice()

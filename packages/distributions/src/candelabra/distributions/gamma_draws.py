@@ -68,9 +68,34 @@ def _recorded() -> Any:
     from candelabra.autograd import Function
     from candelabra.autograd.function import once_differentiable
 
+    class Slope(Function):
+        """Element by element, so that a batch of vmap is more elements."""
+
+        @staticmethod
+        def forward(a: Tensor, log_z: Tensor) -> Tensor:
+            return log_gamma_slope(a, log_z)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+            """Keep nothing: there is no formula for what follows."""
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Tensor:
+            raise RuntimeError("draws of gamma variables can be differentiated once, not twice")
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Tensor:
+            raise RuntimeError("draws of gamma variables can be differentiated once, not twice")
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Tensor) -> tuple[Tensor, int]:
+            moved = [x.unsqueeze(0) if dim is None else x.movedim(dim, 0) for x, dim in zip(arguments, in_dims, strict=True)]
+            return Slope.apply(*candelabra.broadcast_tensors(*moved)), 0
+
     def slope_of(ctx: Any, like: Tensor) -> Tensor:
         concentration, log_z = ctx.saved_tensors
-        return log_gamma_slope(concentration.detach().to(candelabra.float64), log_z.to(candelabra.float64)).to(like.dtype)
+        slope: Tensor = Slope.apply(concentration.to(candelabra.float64), log_z.to(candelabra.float64))
+        return slope.to(like.dtype)
 
     class LogGammaDraw(Function):
         @staticmethod
@@ -92,13 +117,15 @@ def _recorded() -> Any:
             return tangent * slope_of(ctx, tangent)
 
         @staticmethod
-        def vmap(info: Any, in_dims: tuple[int], concentration: Tensor) -> tuple[Tensor, int]:
+        def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Tensor) -> tuple[Tensor, int]:
             if info.randomness != "different":
                 raise RuntimeError(
                     f"vmap: gamma variables are drawn within vmap with randomness='{info.randomness}': each entry has draws of its own only "
                     "with randomness='different'"
                 )
-            return LogGammaDraw.apply(concentration.movedim(in_dims[0], 0)), 0
+            (concentration,), (dim,) = arguments, in_dims
+            assert dim is not None
+            return LogGammaDraw.apply(concentration.movedim(dim, 0)), 0
 
     return LogGammaDraw.apply
 
@@ -114,18 +141,15 @@ def log_gamma_slope(a: Tensor, log_z: Tensor) -> Tensor:
     ``t = z e^-s`` or ``t = z e^s`` it is a smooth one that decays, and a Gauss–Legendre rule of 48 points has all digits that matter.
     """
     with no_grad():
+        shape, a, log_z = a.shape, a.reshape(-1), log_z.reshape(-1)
         z = log_z.exp()
         series = (a <= 30) & (z <= a + 1)
-        above = z > a
-        one = candelabra.ones_like(a)
-        slope = _slope_by_series(
-            candelabra.where(series, a, one), candelabra.where(series, z, one), candelabra.where(series, log_z, 0.0)
-        )
-        rest = ~series
-        if bool(rest.any()):
-            a_rest, z_rest = candelabra.where(rest, a, 40.0), candelabra.where(rest, z, 40.0)
-            slope = candelabra.where(rest, _slope_by_integral(a_rest, z_rest, candelabra.where(above, 1.0, -1.0)), slope)
-        return slope
+        slope = candelabra.empty_like(a)
+        for places, rule in ((series.nonzero(), _slope_by_series), ((~series).nonzero(), _slope_by_integral)):
+            chosen = places.reshape(-1)
+            if chosen.numel():
+                slope[chosen] = rule(a[chosen], z[chosen], log_z[chosen])
+        return slope.reshape(shape)
 
 
 def _slope_by_series(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
@@ -141,12 +165,13 @@ def _slope_by_series(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
     return (weighted - total * (log_z - candelabra.digamma(a + 1))) / a
 
 
-def _slope_by_integral(a: Tensor, z: Tensor, side: Tensor) -> Tensor:
-    """The integral over s of ``side * (log z - psi(a) + side * s) * exp(side * a * s - z * (exp(side * s) - 1))``."""
+def _slope_by_integral(a: Tensor, z: Tensor, log_z: Tensor) -> Tensor:
+    """The integral over s of ``side * (log z - psi(a) + side * s) * exp(side * a * s - z * (exp(side * s) - 1))``, side 1 from a on, else -1."""
+    side = candelabra.where(z > a, 1.0, -1.0).to(a.dtype)
     gap = (z - a).abs()
     # Where the exponent, about -(gap s + z s^2 / 2), has reached -40; towards 0 it falls a little slower.
     reach = 1.5 * 80 / (gap + (gap * gap + 80 * z).sqrt())
-    middle = z.log() - candelabra.digamma(a)
+    middle = log_z - candelabra.digamma(a)
     total = candelabra.zeros_like(a)
     for node, weight in _gauss_legendre(48):
         s = side * (node * reach)
