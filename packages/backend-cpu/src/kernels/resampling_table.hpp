@@ -131,6 +131,7 @@ void widened(Taps<C>& taps, bool cubic, double ratio) {
       weights.push_back(weight);
       sum += weight;
     }
+    if (sum == 0) sum = 1;  // a scale that does not fit the sizes leads out of the input, where there is nothing to weigh
     for (int64_t j = first; j < last; ++j) taps.take(j, static_cast<C>(weights[j - first] / sum));
     taps.end_row();
   }

@@ -91,7 +91,7 @@ def embedding_bag_forward(
     starts = OPERATORS["narrow"](offsets.to(_C.int64), 0, 0, count)
     # The last bag that begins at or before each index; where there are no bags, none.
     bag = OPERATORS["bisect"](OPERATORS["sort"](starts)[0], _arange(indices.shape[0], indices), True, False, None) - 1
-    kept = numbers != padding_idx if padding_idx >= 0 else bag >= 0
+    kept = (bag >= 0) & (numbers != padding_idx)
     counted, used = OPERATORS["masked_select"](bag, kept), OPERATORS["masked_select"](numbers, kept)
     sizes = OPERATORS["index_add"](_zeros((count,), _C.int64, device), 0, counted, _ones(counted.shape, _C.int64, device))
     rows = wide(OPERATORS["index_select"](weight, 0, used))

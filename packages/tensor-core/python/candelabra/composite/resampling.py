@@ -120,7 +120,9 @@ def _widened(like: Any, old: int, new: int, scale: float, mode: str, align_corne
     else:
         drawn = _clamp(1 - distance, 0)
     drawn = OPERATORS["where"]((places >= first) & (places < last), drawn, 0.0)
-    return narrow_to(drawn / OPERATORS["sum"](drawn, 1, True), like.dtype)
+    # A scale that does not fit the sizes leads out of the input, where there is nothing to weigh.
+    total = OPERATORS["sum"](drawn, 1, True)
+    return narrow_to(drawn / OPERATORS["masked_fill"](total, OPERATORS["eq"](total, 0), 1.0), like.dtype)
 
 
 def _checked_sizes(name: str, old: Sequence[int], new: Sequence[int]) -> None:
