@@ -101,7 +101,8 @@ struct Divide {
 template <typename T>
 [[gnu::always_inline]] inline bool quotient_in_range(T a, T b) {
   T q = math::abs(a / b);
-  return q < (sizeof(T) == 4 ? T(8388608) : T(4503599627370496.0));  // NaN is not
+  // NaN is not, nor is what an infinite divisor leaves whole: zero times infinity would be taken off it.
+  return (q < (sizeof(T) == 4 ? T(8388608) : T(4503599627370496.0))) & (math::abs(b) <= std::numeric_limits<T>::max());
 }
 template <typename T>
 [[gnu::always_inline]] inline T quick_fmod(T a, T b) {

@@ -19,7 +19,7 @@ Dtype number_dtype(const Call& call, Dtype compute) {
   if (compute != Dtype::Float16 && compute != Dtype::BFloat16) [[likely]]
     return compute;
   const std::string_view name = base_name(call);
-  return name == "add" || name == "sub" || name == "mul" || name == "div" || name == "lerp" ? Dtype::Float32 : compute;
+  return name == "mul" || name == "div" || name == "lerp" ? Dtype::Float32 : compute;
 }
 
 // The common cases of two operands, which need neither promotion nor broadcasting: two row-major tensors of one shape and dtype,

@@ -512,6 +512,8 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         wrong, name, position = (other, "other", 2) if isinstance(input, _C.Tensor) else (input, "input", 1)
         raise TypeError(f"ldexp(): argument '{name}' (position {position}) must be Tensor, not {type(wrong).__name__}")
     result = input * OPERATORS["pow"](2.0, other)
+    if input.dtype in _HALF and not (other.dtype.is_floating_point or other.dtype.is_complex):
+        result = _to_copy(result, dtype=input.dtype)  # powers of whole numbers are float32, which the result is not
     return result if out is None else _C.give_to_out("ldexp", out, result)
 
 
