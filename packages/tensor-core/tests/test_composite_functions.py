@@ -395,7 +395,6 @@ ERRORS = [
     ("v.mT", RuntimeError, "Got 1-D tensor"),
     ("c.softmax(i, 0)", NotImplementedError, "softmax"),
     ("v.pin_memory()", NotImplementedError, "pinned"),
-    ("v.share_memory_()", NotImplementedError, "candelabra-multiprocessing"),
     ("c.scatter(v, 0, c.tensor([0]), w[:1], reduce='mul')", RuntimeError, "add or multiply"),
     ("c.broadcast_shapes((2,), (3,))", RuntimeError, "broadcast"),
     ("c.finfo(c.int64)", TypeError, "floating point"),

@@ -1,17 +1,131 @@
-"""Sharing tensors between processes: not in this version yet; every name asked for says so."""
+"""Python's `multiprocessing`, and tensors that are sent share their memory with those who get them.
+
+Everything of `multiprocessing` is here under its name. Tensors, parameters, modules and storages that go through queues, pipes and
+pools, or are arguments of a process, are moved to shared memory and mapped at the other end: what one process writes, all see. See
+:doc:`sharing`.
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import multiprocessing as _python
+from multiprocessing import *  # noqa: F403
+from typing import Any
+
+from . import reductions
+from .connections import Connection, Pipe
+from .contexts import get_context
+from .memory import share
+from .named_files import SenderGoneError
+from .reductions import init_reductions
+from .spawning import (
+    ProcessContext,
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
+from .strategies import get_all_sharing_strategies, get_sharing_strategy, set_sharing_strategy
 
 __version__ = "0.1.0"
-__all__: list[str] = []
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise AttributeError(
-        f"candelabra.multiprocessing.{name} is not there yet: version {__version__} of candelabra-multiprocessing only reserves the place. "
-        "pip install --upgrade candelabra-multiprocessing brings it once it is released"
-    )
+def Queue(maxsize: int = 0) -> Any:
+    """Return a queue between processes.
+
+    Parameters
+    ----------
+    maxsize : int
+        How many objects fit in; without limit where it is not positive.
+
+    Examples
+    --------
+    >>> import candelabra, candelabra.multiprocessing as mp
+    >>> queue = mp.Queue()
+    >>> x = candelabra.zeros(2)
+    >>> queue.put(x)
+    >>> y = queue.get()
+    >>> _ = y.fill_(7)
+    >>> x
+    tensor([7., 7.])
+    """
+    return get_context().Queue(maxsize)
+
+
+def JoinableQueue(maxsize: int = 0) -> Any:
+    """Return a queue with task_done() and join().
+
+    Examples
+    --------
+    >>> import candelabra.multiprocessing as mp
+    >>> queue = mp.JoinableQueue()
+    >>> queue.put("task")
+    >>> queue.get()
+    'task'
+    >>> queue.task_done()
+    >>> queue.join()
+    """
+    return get_context().JoinableQueue(maxsize)
+
+
+def SimpleQueue() -> Any:
+    """Return a queue with put(), get(), empty() and close() alone.
+
+    Examples
+    --------
+    >>> import candelabra.multiprocessing as mp
+    >>> queue = mp.SimpleQueue()
+    >>> queue.put("word")
+    >>> queue.get()
+    'word'
+    """
+    return get_context().SimpleQueue()
+
+
+def Pool(processes: int | None = None, initializer: Any = None, initargs: Any = (), maxtasksperchild: int | None = None) -> Any:
+    """Return a pool of processes; see `multiprocessing.Pool`.
+
+    Parameters
+    ----------
+    processes : int, optional
+        How many; as many as the machine has cores by default.
+    initializer, initargs
+        A function that each process calls first, and its arguments.
+    maxtasksperchild : int, optional
+        After so many tasks a process is replaced.
+
+    Examples
+    --------
+    >>> import candelabra, candelabra.multiprocessing as mp
+    >>> with mp.Pool(1) as pool:
+    ...     pool.map(candelabra.Tensor.sum, [candelabra.ones(2), candelabra.ones(3)])
+    [tensor(2.), tensor(3.)]
+    """
+    return get_context().Pool(processes, initializer, initargs, maxtasksperchild)
+
+
+init_reductions()
+
+__all__ = [
+    *_python.__all__,  # type: ignore[attr-defined]
+    "Connection",
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SenderGoneError",
+    "SpawnContext",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "init_reductions",
+    "reductions",
+    "set_sharing_strategy",
+    "share",
+    "spawn",
+    "start_processes",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
@@ -114,7 +116,16 @@ def get_device(self: Storage) -> int:
 @_method
 def is_shared(self: Storage) -> bool:
     """Tell whether the memory is shared between processes."""
-    return bytes_of(self).is_shared()
+    return self.device.type == "cuda" or _C.storage_owner(self) is not None
+
+
+@_method
+def share_memory_(self: Storage) -> Storage:
+    """Move the memory to where other processes see it, under all tensors on it; candelabra-multiprocessing does this.
+
+    Memory that is not in the host's, of a CUDA device for one, stays as it is.
+    """
+    return import_module("candelabra.multiprocessing").share(self)
 
 
 @_method

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from candelabra._C import Tensor, dtype, memory_format
+    from candelabra._C import Storage, Tensor, dtype, memory_format
     from candelabra.types import Device
 
 _Tensor = _C.Tensor
@@ -114,8 +114,8 @@ def _reduce_storage(storage: Any, protocol: Any) -> Any:
     return _restored_storage, (storage.tobytes(), str(storage.device))
 
 
-def _restored_storage(data: Any, device: Device) -> Tensor:
-    return bytes_tensor(data, device)
+def _restored_storage(data: Any, device: Device) -> Any:
+    return bytes_tensor(data, device).untyped_storage()
 
 
 _C.Storage.__reduce_ex__ = _reduce_storage  # type: ignore[method-assign, assignment]
@@ -135,7 +135,7 @@ def reduce_tensor(self: Tensor, protocol: Any) -> Any:
 
 def restored_tensor(
     cls: type,
-    flat: Tensor,
+    flat: Tensor | Storage,
     dtype: dtype,
     size: Any,
     stride: Sequence[int],
@@ -145,6 +145,8 @@ def restored_tensor(
     state: Any,
 ) -> Any:
     """Make a tensor out of what was pickled."""
+    if isinstance(flat, _C.Storage):
+        flat = _C.tensor_on_storage(flat, _C.uint8)
     made = as_class(cls, tensor_on(flat, dtype, size, stride, offset), requires_grad)
     if grad is not None:
         made.grad = grad
@@ -265,16 +267,23 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_form
 
 @function(package=False)
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the memory to where other processes see it; candelabra-multiprocessing does this."""
-    raise NotImplementedError(
-        "share_memory_() is done by candelabra.multiprocessing, which this version of candelabra-multiprocessing does not offer yet"
-    )
+    """Move the memory to where other processes see it, under all tensors on it; candelabra-multiprocessing does this.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Where candelabra-multiprocessing is not installed.
+    candelabra.OutOfMemoryError
+        Where there is not so much shared memory.
+    """
+    self.untyped_storage().share_memory_()
+    return self
 
 
 @function(package=False)
 def is_shared(self: Tensor) -> bool:
     """Tell whether the memory is shared between processes."""
-    return False
+    return self.untyped_storage().is_shared()
 
 
 @function(package=False)

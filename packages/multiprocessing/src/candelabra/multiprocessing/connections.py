@@ -1,0 +1,225 @@
+"""Pipes whose messages carry file descriptors, and arrive whole or not at all.
+
+A pipe is a pair of sockets that keep messages apart (``SOCK_SEQPACKET``): the system takes or gives a message as one, so that a process
+may be killed at any time without leaving half of one behind, and any number of processes may read and write one without a lock. The
+descriptors of shared memory are in the message (``SCM_RIGHTS``). While it is under way they belong to the system: whether the sender
+still lives does not matter, and what nobody reads is given back.
+"""
+
+from __future__ import annotations
+
+import array
+import errno
+import io
+import os
+import socket
+import struct
+from multiprocessing import connection, reduction
+from typing import Any
+
+from .memory import out_of_descriptors
+from .messages import Message, Received
+
+#: Longer messages go into an anonymous file, whose descriptor is sent in their place.
+INLINE = 32768
+#: The system takes 253 descriptors in one message; further ones come by a socket that is itself in the message.
+MOST_DESCRIPTORS = 250
+# The kind of message; the number of descriptors that belong to it, before those that only carry it.
+_HEADER = struct.Struct("!BI")
+_LONG, _MANY = 1, 2
+_BUFFER = INLINE + _HEADER.size
+_INT = array.array("i").itemsize
+_ROOM = socket.CMSG_SPACE(253 * _INT)
+
+
+class _Borrowed:
+    """A socket object on a descriptor that somebody else closes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=descriptor)
+        if self._socket.gettimeout() is not None:
+            # socket.setdefaulttimeout() is not meant for this one.
+            self._socket.setblocking(True)
+
+    def __enter__(self) -> socket.socket:
+        return self._socket
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.detach()
+
+
+def _rights(descriptors: list[int]) -> list[tuple[int, int, Any]]:
+    return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+
+
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    found = array.array("i")
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            found.frombytes(data[: len(data) // _INT * _INT])
+    return list(found)
+
+
+def _send(descriptor: int, data: Any, descriptors: list[int]) -> None:
+    kind = 0
+    carriers: list[int] = []
+    sent = descriptors
+    try:
+        if len(data) > INLINE:
+            kind |= _LONG
+            carriers.append(os.memfd_create("candelabra-message", os.MFD_CLOEXEC))
+            with open(carriers[-1], "wb", closefd=False) as file:
+                file.write(data)
+            data = b""
+        if len(descriptors) > MOST_DESCRIPTORS:
+            kind |= _MANY
+            first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            carriers.append(second.detach())
+            with first:
+                # All that it takes is there before the message is: nobody waits for the rest.
+                first.setblocking(False)
+                for start in range(0, len(descriptors), MOST_DESCRIPTORS):
+                    first.sendmsg([b"+"], _rights(descriptors[start : start + MOST_DESCRIPTORS]))
+            sent = []
+        with _Borrowed(descriptor) as open_socket:
+            open_socket.sendmsg([_HEADER.pack(kind, len(descriptors)), data], _rights(sent + carriers))
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise BrokenPipeError(errno.EPIPE, "the receiver is gone: no process has the other end of this pipe open") from error
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS):
+            raise out_of_descriptors(error) from error
+        raise
+    finally:
+        for carrier in carriers:
+            os.close(carrier)
+
+
+def _receive_many(descriptor: int, count: int) -> list[int]:
+    found: list[int] = []
+    with _Borrowed(descriptor) as open_socket:
+        open_socket.setblocking(False)
+        while len(found) < count:
+            data, ancillary, _, _ = open_socket.recvmsg(1, _ROOM, socket.MSG_CMSG_CLOEXEC)
+            batch = _descriptors(ancillary)
+            found += batch
+            if not data or not batch:
+                break
+    return found
+
+
+def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
+    """The next message; raises BlockingIOError where there is none and `wait` is false."""
+    flags = socket.MSG_CMSG_CLOEXEC | (0 if wait else socket.MSG_DONTWAIT)
+    with _Borrowed(descriptor) as open_socket:
+        try:
+            message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
+        except ConnectionResetError:
+            # Said once where the other end was closed before it read everything; what it sent is still there.
+            message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
+    found = _descriptors(ancillary)
+    if not message:
+        raise EOFError("all processes that could send have closed their end of the pipe")
+    carriers: list[int] = []
+    try:
+        kind, count = _HEADER.unpack_from(message)
+        carried = (1 if kind & _LONG else 0) + (1 if kind & _MANY else 0)
+        complete = len(found) == (0 if kind & _MANY else count) + carried
+        if complete:
+            carriers = found[len(found) - carried :]
+            del found[len(found) - carried :]
+            if kind & _MANY:
+                found += _receive_many(carriers[-1], count)
+                complete = len(found) == count
+        if not complete:
+            # The system drops what the limit of this process does not leave room for.
+            raise out_of_descriptors(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+        if not kind & _LONG:
+            return memoryview(message)[_HEADER.size :], found
+        with open(carriers[0], "rb", closefd=False) as file:
+            file.seek(0)
+            return memoryview(file.read()), found
+    except BaseException:
+        for left in found:
+            os.close(left)
+        raise
+    finally:
+        for carrier in carriers:
+            os.close(carrier)
+
+
+class Connection(connection.Connection):
+    """One end of a pipe. Has the methods of `multiprocessing.connection.Connection`; tensors that are sent share their memory."""
+
+    def send(self, obj: Any) -> None:
+        """Send an object; raises BrokenPipeError where nobody can receive it any more."""
+        self._check_closed()  # type: ignore[attr-defined]
+        self._check_writable()  # type: ignore[attr-defined]
+        self.send_message(Message(obj))
+
+    def send_message(self, message: Message) -> None:
+        """Send what is pickled already."""
+        _send(self.fileno(), message.data, message.descriptors)
+
+    def recv(self) -> Any:
+        """Return the next object, waiting for it; raises EOFError where nobody can send any more."""
+        return self.receive_message().load()
+
+    def receive_message(self, wait: bool = True) -> Received:
+        """Return the next message; raises BlockingIOError where there is none and it shall not be waited for."""
+        self._check_closed()  # type: ignore[attr-defined]
+        self._check_readable()  # type: ignore[attr-defined]
+        return Received(*_receive(self.fileno(), wait))
+
+    def _send_bytes(self, buf: Any) -> None:
+        _send(self.fileno(), buf, [])
+
+    def _recv_bytes(self, maxsize: int | None = None) -> Any:
+        data, descriptors = _receive(self.fileno(), True)
+        # Plain bytes are asked for: whatever came with them is not.
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if maxsize is not None and len(data) > maxsize:
+            return None
+        buffer = io.BytesIO()
+        buffer.write(data)
+        return buffer
+
+
+def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:
+    """Return the two ends of a pipe.
+
+    Parameters
+    ----------
+    duplex : bool
+        Whether both ends send and receive; else the first receives and the second sends.
+
+    Examples
+    --------
+    >>> import candelabra, candelabra.multiprocessing as mp
+    >>> here, there = mp.Pipe()
+    >>> here.send(candelabra.ones(2))
+    >>> there.recv()
+    tensor([1., 1.])
+    """
+    try:
+        first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise out_of_descriptors(error) from error
+        raise
+    for end in (first, second):
+        end.setblocking(True)
+        # As much as the system grants.
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    return Connection(first.detach(), writable=duplex), Connection(second.detach(), readable=duplex)
+
+
+def _reduce_connection(end: Connection) -> Any:
+    return _rebuild_connection, (reduction.DupFd(end.fileno()), end.readable, end.writable)
+
+
+def _rebuild_connection(duplicate: Any, readable: bool, writable: bool) -> Connection:
+    return Connection(duplicate.detach(), readable, writable)
+
+
+reduction.register(Connection, _reduce_connection)

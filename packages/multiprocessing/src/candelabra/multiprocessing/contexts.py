@@ -1,0 +1,97 @@
+"""Contexts: everything of Python's `multiprocessing` for one way to start processes, with pipes and queues that share tensors."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from multiprocessing import context, pool
+from typing import Any
+
+from .connections import Pipe
+from .queues import JoinableQueue, Queue, SimpleQueue
+
+
+class WorkerPool(pool.Pool):
+    """A pool of processes on queues that share tensors; see `multiprocessing.Pool`."""
+
+    @staticmethod
+    def _help_stuff_finish(inqueue: Any, task_handler: Any, size: int) -> None:
+        # The thread that puts tasks may wait for room; workers may still read, too, so nobody waits for a message here.
+        while task_handler.is_alive():
+            try:
+                inqueue._reader.receive_message(wait=False).close()
+            except BlockingIOError:
+                break
+            time.sleep(0)
+
+
+class _Sharing:
+    """What differs from Python's contexts."""
+
+    def Pipe(self, duplex: bool = True) -> Any:
+        """Return the two ends of a pipe; see :func:`candelabra.multiprocessing.Pipe`."""
+        return Pipe(duplex)
+
+    def Queue(self, maxsize: int = 0) -> Any:
+        """Return a queue between processes."""
+        return Queue(maxsize, ctx=self)
+
+    def JoinableQueue(self, maxsize: int = 0) -> Any:
+        """Return a queue that can be waited for until everything in it is done."""
+        return JoinableQueue(maxsize, ctx=self)
+
+    def SimpleQueue(self) -> Any:
+        """Return a queue without a thread of its own."""
+        return SimpleQueue(ctx=self)
+
+    def Pool(
+        self,
+        processes: int | None = None,
+        initializer: Any = None,
+        initargs: Any = (),
+        maxtasksperchild: int | None = None,
+    ) -> Any:
+        """Return a pool of processes."""
+        return WorkerPool(processes, initializer, initargs, maxtasksperchild, context=self)
+
+    def get_context(self, method: str | None = None) -> Any:
+        """Return the context of a start method; itself without one."""
+        return self if method is None else get_context(method)
+
+
+class ForkContext(_Sharing, context.ForkContext):  # type: ignore[misc]
+    """Processes are copies of this one."""
+
+
+class SpawnContext(_Sharing, context.SpawnContext):  # type: ignore[misc]
+    """Processes start from nothing."""
+
+
+class ForkServerContext(_Sharing, context.ForkServerContext):  # type: ignore[misc]
+    """Processes are copies of one that was started from nothing."""
+
+
+_CONTEXTS: dict[str, Any] = {"fork": ForkContext(), "spawn": SpawnContext(), "forkserver": ForkServerContext()}
+
+
+def get_context(method: str | None = None) -> Any:
+    """Return what has the attributes of this package for one start method.
+
+    Parameters
+    ----------
+    method : str, optional
+        ``"fork"``, ``"spawn"`` or ``"forkserver"``; by default the one of :func:`set_start_method`, or Python's default.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such method.
+
+    Examples
+    --------
+    >>> import candelabra.multiprocessing as mp
+    >>> mp.get_context("spawn").get_start_method()
+    'spawn'
+    """
+    name = multiprocessing.get_context(method).get_start_method()
+    return _CONTEXTS[name]

@@ -1,0 +1,110 @@
+"""Storages in shared memory: how they are made, and what keeps their file."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+import candelabra
+from candelabra import _C
+
+from . import strategies
+from .named_files import NamedFile
+
+
+class AnonymousFile:
+    """A file without a name, which lives while somebody has a descriptor of it or maps it; the descriptor goes with this object."""
+
+    path: str | None = None
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor: int = descriptor
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+SharedFile = AnonymousFile | NamedFile
+
+
+def on_host(storage: Any) -> bool:
+    """Tell whether other processes on this machine could map the memory of a storage."""
+    return bool(_C.backend_info(storage.device)["capabilities"] & 1)
+
+
+def file_of(storage: Any) -> SharedFile | None:
+    """Return the file behind a storage that is shared; None of one that is not."""
+    return _C.storage_owner(storage)
+
+
+def out_of_descriptors(error: OSError) -> RuntimeError:
+    """Return what to raise where the system has no descriptor left."""
+    return RuntimeError(
+        f"no file descriptor left for shared memory ({error.strerror}): each shared storage takes one in each process. Raise the limit "
+        "(ulimit -n), or call candelabra.multiprocessing.set_sharing_strategy('file_system')"
+    )
+
+
+def _allocate(descriptor: int, nbytes: int) -> None:
+    if nbytes == 0:
+        return
+    try:
+        # The pages are there from now on: touching them cannot end the process with SIGBUS.
+        os.posix_fallocate(descriptor, 0, nbytes)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT):
+            raise
+        raise candelabra.OutOfMemoryError(
+            f"no shared memory left for {nbytes} bytes ({error.strerror}); see what /dev/shm and the limits of this container allow"
+        ) from error
+
+
+def new_storage(nbytes: int, device: Any = "cpu") -> Any:
+    """Make a storage of zeros in shared memory, by the current strategy.
+
+    Raises
+    ------
+    candelabra.OutOfMemoryError
+        Where there is not so much shared memory.
+    RuntimeError
+        Where there is no file descriptor left.
+    """
+    file: SharedFile
+    try:
+        if strategies.get_sharing_strategy() == strategies.FILE_SYSTEM:
+            file, descriptor = NamedFile.make()
+            try:
+                _allocate(descriptor, nbytes)
+                return _C.map_storage(descriptor, nbytes, file, device)
+            finally:
+                os.close(descriptor)
+        file = AnonymousFile(os.memfd_create("candelabra", os.MFD_CLOEXEC))
+        _allocate(file.descriptor, nbytes)
+        return _C.map_storage(file.descriptor, nbytes, file, device)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise out_of_descriptors(error) from error
+        if error.errno == errno.ENOMEM:
+            raise candelabra.OutOfMemoryError(f"cannot map {nbytes} bytes of shared memory: {error.strerror}") from error
+        raise
+
+
+def share(storage: Any) -> Any:
+    """Move the memory of a storage to shared memory, under all tensors on it, and return the storage.
+
+    Where it is shared already, or not in the memory of the host, nothing is done. Arrays and DLPack capsules that were made of its
+    tensors before keep the private memory.
+    """
+    if on_host(storage) and file_of(storage) is None:
+        _C.move_storage(storage, new_storage(storage.nbytes(), storage.device))
+    return storage
+
+
+def _after_fork() -> None:
+    for file in _C.mapped_owners():
+        if isinstance(file, NamedFile):
+            file.adopt()
+
+
+os.register_at_fork(after_in_child=_after_fork)

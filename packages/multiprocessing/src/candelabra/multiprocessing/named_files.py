@@ -1,0 +1,199 @@
+"""Files below ``/dev/shm`` that live as long as a process has use for them, without a process that counts.
+
+Each process has a directory of its own, and in it a hard link for each file that it maps. So the file system counts the owners: memory
+goes with the last link. A message takes a further link along, which whoever receives it renames into his own directory. A process
+that ends removes its directory; the directory of one that was killed is removed by the next one that looks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import shutil
+import stat
+from multiprocessing import util
+
+ROOT = "/dev/shm"
+#: After so many files made or received, a process looks for directories of dead ones again.
+SWEEP_EVERY = 256
+
+
+class SenderGoneError(RuntimeError):
+    """What was sent cannot be had any more, since the process that sent it has ended or let go of it."""
+
+
+def _start_time(pid: int) -> str | None:
+    """When a process started, in ticks since the machine did; None where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            # The name of the program, in parentheses, may hold blanks.
+            fields = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # A process that was not waited for yet is as good as gone.
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _namespace() -> int:
+    """Numbers of processes mean something within this namespace only; containers may share ``/dev/shm`` but not it."""
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def _base() -> str:
+    """The directory for all processes of this user."""
+    path = os.path.join(ROOT, f"candelabra-{os.getuid()}")
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        status = os.lstat(path)
+        # Anybody may make a directory there: one of somebody else would be read by him.
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+            raise RuntimeError(
+                f"{path} is not a directory that this user alone can read; remove it, or use set_sharing_strategy('file_descriptor')"
+            ) from None
+    except OSError as error:
+        raise RuntimeError(
+            f"cannot make {path} for shared memory: {error.strerror}; use set_sharing_strategy('file_descriptor')"
+        ) from error
+    return path
+
+
+class _Directory:
+    """The directory of this process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.path = os.path.join(_base(), f"{_namespace()}-{self.pid}-{_start_time(self.pid)}")
+        os.makedirs(self.path, 0o700, exist_ok=True)
+        self.count = itertools.count(1)
+        sweep()
+        _at_exit(self)
+
+    def fresh(self) -> str:
+        """A path that is not taken."""
+        number = next(self.count)
+        if number % SWEEP_EVERY == 0:
+            sweep()
+        return os.path.join(self.path, str(number))
+
+
+_directory: _Directory | None = None
+
+
+def _own() -> _Directory:
+    global _directory
+    # In a process that was forked it is still the parent's.
+    if _directory is None or _directory.pid != os.getpid():
+        _directory = _Directory()
+    return _directory
+
+
+def _remove(path: str, pid: int) -> None:
+    if pid == os.getpid():
+        shutil.rmtree(path, ignore_errors=True)
+        sweep()
+
+
+def _at_exit(directory: _Directory) -> None:
+    util.Finalize(None, _remove, (directory.path, directory.pid), exitpriority=-1000)
+
+
+def _after_fork(_: object) -> None:
+    # multiprocessing forgets the finalizers of the parent, and with them those that were set right after the fork.
+    if _directory is not None and _directory.pid == os.getpid():
+        _at_exit(_directory)
+
+
+util.register_after_fork(_Directory, _after_fork)
+
+
+def sweep() -> list[str]:
+    """Remove the directories of processes that are no more, and return their paths."""
+    removed = []
+    base = os.path.join(ROOT, f"candelabra-{os.getuid()}")
+    here = str(_namespace())
+    try:
+        names = os.listdir(base)
+    except FileNotFoundError:
+        return removed
+    for name in names:
+        namespace, _, process = name.partition("-")
+        pid, _, start = process.partition("-")
+        if namespace == here and pid.isdecimal() and _start_time(int(pid)) != start:
+            shutil.rmtree(os.path.join(base, name), ignore_errors=True)
+            removed.append(name)
+    try:
+        os.rmdir(base)
+    except OSError:
+        pass  # Somebody is using it.
+    return removed
+
+
+class NamedFile:
+    """A file of shared memory that this process has a name for; the name goes with this object."""
+
+    descriptor: int | None = None
+
+    def __init__(self, path: str) -> None:
+        self.path: str | None = path
+        self.pid = os.getpid()
+
+    @classmethod
+    def make(cls) -> tuple[NamedFile, int]:
+        """Make an empty file; with it comes a descriptor, which the caller closes."""
+        path = _own_path()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        return cls(path), descriptor
+
+    def send(self) -> str:
+        """Make a name for a message to take along."""
+        if self.path is None or self.pid != os.getpid():
+            raise RuntimeError(
+                "this memory was shared by a process that let go of it while this one was forked; send a clone() of the tensor"
+            )
+        sent = os.path.join(_own().path, f"sent-{secrets.token_hex(8)}")
+        os.link(self.path, sent)
+        return sent
+
+    @classmethod
+    def receive(cls, sent: str) -> tuple[NamedFile, int]:
+        """Take over the name in a message; with it comes a descriptor, which the caller closes."""
+        path = _own_path()
+        try:
+            os.rename(sent, path)
+        except FileNotFoundError:
+            raise SenderGoneError(
+                "the shared memory of a tensor in this message is not there any more: the process that sent it has ended, or the "
+                "message was read before. With the sharing strategy 'file_system' a sender has to live until its messages are read"
+            ) from None
+        return cls(path), os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+    def adopt(self) -> None:
+        """In a process that was forked: make a name of its own."""
+        if self.path is None:
+            return
+        path = _own_path()
+        try:
+            os.link(self.path, path)
+        except FileNotFoundError:
+            self.path = None  # The parent was faster; the mapping is still good.
+        else:
+            self.path, self.pid = path, os.getpid()
+
+    def __del__(self) -> None:
+        if self.path is not None and self.pid == os.getpid():
+            try:
+                os.unlink(self.path)
+            except FileNotFoundError:
+                pass  # The whole directory went before.
+
+
+def _own_path() -> str:
+    directory = _own()
+    try:
+        os.stat(directory.path)
+    except FileNotFoundError:
+        # Swept away at the end of the process, or by hand.
+        os.makedirs(directory.path, 0o700, exist_ok=True)
+    return directory.fresh()

@@ -1,0 +1,145 @@
+"""Queues between processes on the pipes of this package: tensors share their memory, and no lock is left behind by who is killed."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from multiprocessing import connection, queues, util
+from queue import Empty, Full
+from typing import Any
+
+from .connections import Pipe
+from .messages import Message, Received
+
+__all__ = ["Empty", "Full", "JoinableQueue", "Queue", "SimpleQueue"]
+
+_END = queues._sentinel  # type: ignore[attr-defined]
+
+
+def _next_message(reader: Any, block: bool, timeout: float | None) -> Received:
+    """The next message of a pipe that others read as well; raises queue.Empty."""
+    if block and timeout is None:
+        return reader.receive_message()
+    deadline = time.monotonic() + (max(timeout or 0.0, 0.0) if block else 0.0)
+    while True:
+        try:
+            return reader.receive_message(wait=False)
+        except BlockingIOError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Empty from None
+            connection.wait([reader], left)
+
+
+class Queue(queues.Queue):  # type: ignore[type-arg]
+    """A queue that any number of processes put into and get from.
+
+    It has the methods of `multiprocessing.Queue`. An object is pickled when it is put, so what cannot be pickled raises there; tensors
+    in it are in shared memory from then on. Get one from a context: ``candelabra.multiprocessing.Queue()``.
+    """
+
+    def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
+        super().__init__(maxsize, ctx=ctx)
+        for end in (self._reader, self._writer):  # type: ignore[has-type]
+            end.close()
+        self._reader, self._writer = Pipe(duplex=False)
+        self._reset()  # type: ignore[attr-defined]
+
+    def _reset(self, after_fork: bool = False) -> None:
+        super()._reset(after_fork)  # type: ignore[misc]
+        #: Why nothing can be sent any more.
+        self._failure: list[BaseException] = []
+
+    def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put an object; raises queue.Full, or BrokenPipeError where nobody is left to get it."""
+        if self._failure:
+            raise BrokenPipeError("the receiver is gone: no process has the other end of this queue open") from self._failure[0]
+        if self._closed:  # type: ignore[attr-defined]
+            raise ValueError(f"Queue {self!r} is closed")
+        super().put(Message(obj), block, timeout)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Get the next object, waiting for it; raises queue.Empty, or EOFError where nobody is left to put one."""
+        if self._closed:  # type: ignore[attr-defined]
+            raise ValueError(f"Queue {self!r} is closed")
+        received = _next_message(self._reader, block, timeout)
+        self._sem.release()  # type: ignore[attr-defined]
+        return received.load()
+
+    def _start_thread(self) -> None:
+        buffer: Any = self._buffer  # type: ignore[attr-defined]
+        notempty: Any = self._notempty  # type: ignore[attr-defined]
+        buffer.clear()
+        ends = (self._reader, self._writer)
+        self._thread = threading.Thread(
+            target=_feed, args=(buffer, notempty, ends, self._failure, self._on_error, self._sem), name="QueueFeederThread", daemon=True  # type: ignore[attr-defined]
+        )  # fmt: skip
+        self._thread.start()
+        if not self._joincancelled:  # type: ignore[attr-defined]
+            join = queues.Queue._finalize_join  # type: ignore[attr-defined]
+            self._jointhread = util.Finalize(self._thread, join, [weakref.ref(self._thread)], exitpriority=-5)
+        close = queues.Queue._finalize_close  # type: ignore[attr-defined]
+        self._close = util.Finalize(self, close, [buffer, notempty], exitpriority=10)
+
+    @property
+    def _on_error(self) -> Any:
+        # A plain function: a thread that holds the queue would keep it from being collected.
+        return type(self)._on_queue_feeder_error  # type: ignore[attr-defined]
+
+
+def _feed(buffer: Any, notempty: Any, ends: Any, failure: list[BaseException], on_error: Any, free: Any) -> None:
+    """Send what is in the buffer until the queue is closed; runs in a thread of its own, so that put() need not wait."""
+    reader, writer = ends
+    while True:
+        with notempty:
+            while not buffer:
+                notempty.wait()
+            message = buffer.popleft()
+        if message is _END:
+            reader.close()
+            writer.close()
+            return
+        try:
+            writer.send_message(message)
+        except BrokenPipeError as error:
+            failure.append(error)
+            return
+        except Exception as error:
+            if util.is_exiting():  # type: ignore[attr-defined]
+                return
+            free.release()
+            on_error(error, message)
+        # Not until the next one comes: this would keep the memory of tensors.
+        del message
+
+
+class JoinableQueue(Queue, queues.JoinableQueue):  # type: ignore[type-arg]
+    """A queue that can be waited for until everything in it is done; see `multiprocessing.JoinableQueue`."""
+
+    def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
+        Queue.__init__(self, maxsize, ctx=ctx)
+        self._unfinished_tasks = ctx.Semaphore(0)
+        self._cond = ctx.Condition()
+
+
+class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
+    """A queue without a thread: put() waits where the pipe is full. See `multiprocessing.SimpleQueue`."""
+
+    def __init__(self, *, ctx: Any) -> None:
+        self._reader, self._writer = Pipe(duplex=False)
+        # Messages come whole without them; concurrent.futures and pools take these, and nobody holds them while he waits.
+        self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
+        self._poll = self._reader.poll
+
+    def __setstate__(self, state: Any) -> None:
+        self._reader, self._writer, self._rlock, self._wlock = state
+        self._poll = self._reader.poll
+
+    def get(self) -> Any:
+        """Get the next object, waiting for it; raises EOFError where nobody is left to put one."""
+        return self._reader.receive_message().load()
+
+    def put(self, obj: Any) -> None:
+        """Put an object; raises BrokenPipeError where nobody is left to get it."""
+        self._writer.send_message(Message(obj))

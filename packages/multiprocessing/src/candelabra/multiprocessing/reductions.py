@@ -1,0 +1,114 @@
+"""How tensors and storages are pickled on their way to another process: their memory is shared, not copied."""
+
+from __future__ import annotations
+
+import errno
+import os
+from multiprocessing import context, reduction
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import candelabra
+from candelabra import _C
+from candelabra.composite.storage_methods import bytes_of
+from candelabra.composite.tensor_protocol import tensor_on
+
+from . import memory, messages
+from .named_files import NamedFile, SenderGoneError
+
+
+def reduce_storage(storage: Any) -> Any:
+    """Pickle a storage as a reference to its memory, which becomes shared memory where it is not."""
+    if not memory.on_host(storage):
+        raise RuntimeError(
+            f"memory of device {storage.device} cannot be shared between processes: its backend offers no handles for that; send "
+            "tensor.cpu()"
+        )
+    file = memory.file_of(memory.share(storage))
+    described = (storage.nbytes(), str(storage.device))
+    if isinstance(file, NamedFile):
+        return rebuild_named, (file.send(), *described)
+    assert file is not None
+    if context.get_spawning_popen() is None:
+        message = messages.outgoing()
+        if message is not None:
+            return rebuild_received, (message.add(file), *described)
+    # A process that is being started inherits the descriptor; over pipes that are not ours, it is asked for at this process.
+    return rebuild_asked_for, (reduction.DupFd(file.descriptor), *described)
+
+
+def _mapped(file: Any, descriptor: int, nbytes: int, device: str) -> Any:
+    try:
+        return _C.map_storage(descriptor, nbytes, file, device)
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise candelabra.OutOfMemoryError(f"cannot map {nbytes} bytes of shared memory: {error.strerror}") from error
+        raise
+
+
+def rebuild_received(number: int, nbytes: int, device: str) -> Any:
+    """Map the memory whose descriptor came with the message."""
+    file = memory.AnonymousFile(messages.incoming().take(number))
+    return _mapped(file, file.descriptor, nbytes, device)
+
+
+def rebuild_asked_for(duplicate: Any, nbytes: int, device: str) -> Any:
+    """Map the memory whose descriptor was inherited, or is had from the process that sent it."""
+    try:
+        file = memory.AnonymousFile(duplicate.detach())
+    except (ConnectionError, EOFError, FileNotFoundError) as error:
+        raise SenderGoneError(
+            "the process that sent this tensor has ended, and the shared memory with it. Queues and pipes of candelabra.multiprocessing "
+            "keep what was sent; with others, the sender has to live until its messages are read"
+        ) from error
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise memory.out_of_descriptors(error) from error
+        raise
+    return _mapped(file, file.descriptor, nbytes, device)
+
+
+def rebuild_named(sent: str, nbytes: int, device: str) -> Any:
+    """Map the memory that the message has a name for."""
+    try:
+        file, descriptor = NamedFile.receive(sent)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise memory.out_of_descriptors(error) from error
+        raise
+    try:
+        return _mapped(file, descriptor, nbytes, device)
+    finally:
+        os.close(descriptor)
+
+
+def reduce_tensor(tensor: Any) -> Any:
+    """Pickle a tensor as its geometry on a storage; gradients and the tape stay behind."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
+            "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the "
+            "queue)."
+        )
+    attributes = dict(tensor.__dict__) or None
+    geometry = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+    return rebuild_tensor, (tensor.untyped_storage(), *geometry, tensor.requires_grad, attributes)
+
+
+def rebuild_tensor(
+    storage: Any, dtype: Any, size: Any, stride: Any, offset: int, requires_grad: bool, attributes: dict[str, Any] | None
+) -> Any:
+    """Make a tensor on a storage."""
+    made = tensor_on(bytes_of(storage), dtype, size, stride, offset)
+    if requires_grad:
+        made.requires_grad = True
+    if attributes:
+        made.__dict__.update(attributes)
+    return made
+
+
+def init_reductions() -> None:
+    """Have every pickle between processes share the memory of tensors; importing the package has done it."""
+    # Subclasses and parameters pickle by way of plain tensors or of storages.
+    ForkingPickler.register(_C.Tensor, reduce_tensor)
+    ForkingPickler.register(_C.Storage, reduce_storage)
