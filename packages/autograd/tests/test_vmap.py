@@ -340,6 +340,7 @@ def test_structures():
     assert broadcast_prefix((0,), structure) is None
 
 
+@pytest.mark.filterwarnings("ignore:To copy construct")
 def test_values_are_not_read_on_the_way_into_other_tensors():
     x = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])
     with pytest.raises(RuntimeError, match="item"):
