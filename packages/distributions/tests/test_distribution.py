@@ -280,3 +280,26 @@ def test_utils(rng):
 
     counted = Counted()
     assert counted.value == counted.value == 1 and utils.is_lazy(Counted, "value") and Counted.value.__doc__ == "What is counted."
+
+
+@pytest.mark.parametrize("dtype", [candelabra.float16, candelabra.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        (D.Normal, 2),
+        (D.Gamma, 2),
+        (D.Beta, 2),
+        (D.StudentT, 3),
+        (D.Pareto, 2),
+        (D.Weibull, 2),
+        (D.FisherSnedecor, 2),
+        (D.Laplace, 2),
+        (D.Poisson, 1),
+    ],
+)
+def test_half_precisions(kind, count, dtype):
+    made = kind(*(candelabra.tensor([2.5, 5.0], dtype=dtype) for _ in range(count)))
+    draws = made.sample((50,))
+    assert draws.dtype == made.mean.dtype == made.variance.dtype == dtype
+    density = made.log_prob(draws)
+    assert density.dtype == dtype and not bool(density.isnan().any())

@@ -59,7 +59,7 @@ class StudentT(Distribution):
     @property
     def variance(self) -> Tensor:
         finite = self.scale.pow(2) * self.df / (self.df - 2)
-        return candelabra.where(self.df > 2, finite, candelabra.where(self.df > 1, inf, nan))
+        return finite.masked_fill(self.df <= 2, inf).masked_fill(self.df <= 1, nan)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
