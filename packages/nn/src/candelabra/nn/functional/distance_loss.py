@@ -86,6 +86,12 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, input, reduction)
 
 
+def _near_squared(difference: Tensor, limit: float) -> Tensor:
+    """``0.5 * d^2`` up to the limit, ``limit * (|d| - 0.5 * limit)`` beyond: c * (d - c / 2) with d clamped for c."""
+    near = difference.clamp(-limit, limit)
+    return near * (difference - 0.5 * near)
+
+
 @full_precision
 def smooth_l1_loss(
     input: Tensor,
@@ -105,9 +111,7 @@ def smooth_l1_loss(
     floating_only("smooth_l1_cpu", input, target)
     if beta == 0:
         return reduced((input - target).abs(), reduction)
-    difference = (input - target).abs()
-    losses = candelabra.where(difference < beta, difference.square() * (0.5 / beta), difference - 0.5 * beta)
-    return reduced(losses, reduction)
+    return reduced(_near_squared(input - target, beta) / beta, reduction)
 
 
 @full_precision
@@ -120,8 +124,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     if target.shape != input.shape:
         _same_size(input, target)
     floating_only("huber_cpu", input, target)
-    difference = (input - target).abs()
-    losses = candelabra.where(difference <= delta, difference.square() * 0.5, (difference - 0.5 * delta) * delta)
+    losses = _near_squared(input - target, delta)
     if weight is not None:
         if weight.shape != input.shape:
             raise ValueError("Weights and input must have the same size.")
