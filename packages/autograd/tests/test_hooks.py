@@ -294,7 +294,9 @@ def test_a_hook_on_several_tensors_waits_only_for_those_that_are_reached():
     x, unused = candelabra.ones(3, requires_grad=True), candelabra.ones(3, requires_grad=True)
     y = x * 2
     seen = []
-    register_multi_grad_hook((x, unused, y), lambda gradients: seen.append([None if g is None else g.sum().item() for g in gradients]))
+    register_multi_grad_hook(
+        (x, unused, y), lambda gradients: seen.append([None if g is None else g.sum().item() for g in gradients])
+    )
     y.sum().backward(retain_graph=True)
     y.sum().backward()
     assert seen == [[6.0, None, 3.0]] * 2
