@@ -58,13 +58,12 @@ def _refuse_value(what: str) -> NoReturn:
     if what == "item":
         raise BatchedValueError(
             "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
-            "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch-compatible internals, please "
-            "file a bug report."
+            "rewrite what you're doing with other operations."
         )
     if what == "bool":
         raise BatchedValueError(
-            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, please "
-            "shout over at https://github.com/pytorch/functorch/issues/257 ."
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that: what is done "
+            "would differ between the entries of the batch. candelabra.where() chooses between values."
         )
     raise BatchedValueError(f"Cannot access data pointer of Tensor that doesn't have storage: {what}() of a tensor inside of vmap")
 
@@ -314,8 +313,8 @@ class BatchLevel(Level):
             target = arguments[0]
             if not self.owns(target):
                 raise RuntimeError(
-                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this "
-                    "is necessary for your usage, please file an issue with functorch."
+                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness: draw into "
+                    "a tensor that the function makes."
                 )
             self.give_batch(target)
             tensor, _ = self.value_of(target)
