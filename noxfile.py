@@ -49,7 +49,7 @@ TEST_PACKAGES = {
     "multiprocessing": ["tensor-core", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
-    "torch-compat": ["tensor-core", "torch-compat"],
+    "torch-compat": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "distributions", "torch-compat"],
 }
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 

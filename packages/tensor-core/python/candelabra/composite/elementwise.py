@@ -485,9 +485,14 @@ def float_power(input: Tensor, exponent: Tensor | Number, *, out: Tensor | None 
     return result if out is None else _C.give_to_out("float_power", out, result)
 
 
+def as_it_was(self: Tensor) -> Any:
+    """The tensor that is about to be overwritten; a copy of it, where the tape may need its numbers afterwards."""
+    return OPERATORS["clone"](self) if self.requires_grad and _C.is_grad_enabled() else self
+
+
 def _in_place(compute: Callable[..., Tensor]) -> None:
     def in_place(self: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-        return self.copy_(compute(self, *arguments, **keywords))
+        return self.copy_(compute(as_it_was(self), *arguments, **keywords))
 
     in_place.__name__ = in_place.__qualname__ = f"{compute.__name__}_"
     in_place.__doc__ = f"Compute :func:`candelabra.{compute.__name__}` in place."

@@ -6,6 +6,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .broadcasting import broadcast_shape
+from .elementwise import as_it_was
 from .registration import decomposes, fallback, function
 from .scan import cummax
 from .transformed import all_values
@@ -226,7 +227,7 @@ def _reduce_spelling(operator: Any, in_place: bool) -> Any:
             added = OPERATORS["scatter_add"]
             return (added.inplace if in_place else added)(self, dim, index, source)
         if reduce == "multiply":
-            result = OPERATORS["scatter_reduce"](self, dim, index, source, "prod")
+            result = OPERATORS["scatter_reduce"](as_it_was(self) if in_place else self, dim, index, source, "prod")
             return self.copy_(result) if in_place else result
         raise RuntimeError(f"reduce argument must be either add or multiply, but got {reduce!r}")
 
@@ -355,7 +356,7 @@ def index_reduce(
 @function(package=False)
 def index_reduce_(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """Combine in place; see :func:`candelabra.index_reduce`."""
-    return self.copy_(index_reduce(self, dim, index, source, reduce, include_self=include_self))
+    return self.copy_(index_reduce(as_it_was(self), dim, index, source, reduce, include_self=include_self))
 
 
 @function()

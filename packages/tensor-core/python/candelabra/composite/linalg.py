@@ -8,7 +8,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .broadcasting import broadcast_shape
-from .elementwise import conjugate, narrow_to, wide
+from .elementwise import as_it_was, conjugate, narrow_to, wide
 from .keyword_names import also_named
 from .registration import decomposes, function, refuse_others
 from .views import reshape
@@ -346,7 +346,7 @@ def addbmm(
 def _in_place(name: str, compute: Any, first: str, second: str) -> None:
     @also_named(**{first: "first", second: "second"})
     def in_place(self: Tensor, first: Any, second: Any, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        return self.copy_(compute(self, first, second, beta=beta, alpha=alpha))
+        return self.copy_(compute(as_it_was(self), first, second, beta=beta, alpha=alpha))
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__doc__ = f"Compute :func:`candelabra.{compute.__name__}` in place."

@@ -9,7 +9,7 @@ from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
 from .creation import sizes_of
-from .elementwise import narrow_to, wide
+from .elementwise import as_it_was, narrow_to, wide
 from .registration import FUNCTIONS, decomposes, fallback, function
 from .transformed import all_values
 from .views import reshape, wrap_dim
@@ -583,4 +583,4 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
 @function(package=False)
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Compute :func:`candelabra.renorm` in place."""
-    return self.copy_(renorm(self, p, dim, maxnorm))
+    return self.copy_(renorm(as_it_was(self), p, dim, maxnorm))

@@ -7,6 +7,7 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .elementwise import as_it_was
 from .registration import function
 
 TYPE_CHECKING = False
@@ -65,7 +66,7 @@ def _polygamma_method(self: Tensor, n: int) -> Tensor:
 @function(package=False)
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """Compute :func:`candelabra.polygamma` in place."""
-    return self.copy_(polygamma(n, self))
+    return self.copy_(polygamma(n, as_it_was(self)))
 
 
 @function()
@@ -107,4 +108,4 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
 @function(package=False)
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
     """Compute :func:`candelabra.mvlgamma` in place."""
-    return self.copy_(mvlgamma(self, p))
+    return self.copy_(mvlgamma(as_it_was(self), p))

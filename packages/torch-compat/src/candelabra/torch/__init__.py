@@ -1,17 +1,19 @@
-"""Runs PyTorch code on Candelabra: not in this version yet; every name asked for says so."""
+"""Runs PyTorch code on Candelabra, as it is: ``import torch`` answers with Candelabra.
+
+From the command line, ``python -m candelabra.torch script.py [arguments]``; in a program, before anything imports torch::
+
+    import candelabra.torch
+
+    candelabra.torch.install()
+    import torch
+
+The names under ``torch`` are Candelabra's own objects: ``torch.Tensor is candelabra.Tensor``. What Candelabra does not have raises an
+error that names it.
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from .finder import install, is_installed, uninstall
 
 __version__ = "0.1.0"
-__all__: list[str] = []
-
-
-def __getattr__(name: str) -> NoReturn:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise AttributeError(
-        f"candelabra.torch.{name} is not there yet: version {__version__} of candelabra-torch-compat only reserves the place. "
-        "pip install --upgrade candelabra-torch-compat brings it once it is released"
-    )
+__all__ = ["install", "is_installed", "uninstall"]

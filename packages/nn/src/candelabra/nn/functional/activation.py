@@ -23,6 +23,11 @@ def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     return input.copy_(result) if inplace else result
 
 
+def _read(input: Tensor, inplace: bool) -> Tensor:
+    """What the result is made of: the input, or a copy where the tape may need its numbers after they are overwritten."""
+    return input.clone() if inplace and input.requires_grad and candelabra.is_grad_enabled() else input
+
+
 def _given(name: str, out: Tensor | None, result: Tensor) -> Tensor:
     return result if out is None else candelabra._C.give_to_out(name, out, result)
 
@@ -52,7 +57,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         if dtype.is_complex or dtype is candelabra.bool:
             floating_only("threshold_cpu", input)
         threshold, value = number_of(dtype, threshold), number_of(dtype, value)
-    return _into(input, candelabra.where(input <= threshold, value, input), inplace)
+    source = _read(input, inplace)
+    return _into(input, candelabra.where(source <= threshold, value, source), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -91,7 +97,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
     floating_only("hardswish_cpu", input)
-    return _into(input, input * relu6(input + 3) / 6, inplace)
+    source = _read(input, inplace)
+    return _into(input, source * relu6(source + 3) / 6, inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -110,24 +117,24 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> F.elu(candelabra.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
-    return _into(input, _elu(input, alpha), inplace)
+    return _into(input, _elu(_read(input, inplace), alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``scale * elu(x, alpha)`` with constants that keep mean 0 and variance 1. Source: Klambauer et al., 2017."""
-    return _into(input, _elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946), inplace)
+    return _into(input, _elu(_read(input, inplace), 1.6732632423543772848170429916717, 1.0507009873554804934193349852946), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``. Source: Barron, 2017."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _into(input, _elu(input, alpha, 1.0, 1.0 / alpha), inplace)
+    return _into(input, _elu(_read(input, inplace), alpha, 1.0, 1.0 / alpha), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where it is positive, else ``negative_slope * x``."""
-    return _into(input, _leaky_relu(input, negative_slope), inplace)
+    return _into(input, _leaky_relu(_read(input, inplace), negative_slope), inplace)
 
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
@@ -137,7 +144,8 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = candelabra.empty_like(input).uniform_(lower, upper)
-    return _into(input, input * candelabra.where(input.detach() <= 0, slope, 1.0), inplace)
+    source = _read(input, inplace)
+    return _into(input, source * candelabra.where(source.detach() <= 0, slope, 1.0), inplace)
 
 
 def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
@@ -157,12 +165,13 @@ def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None)
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``, also called swish. Source: Elfwing, Uchibe and Doya, 2017."""
-    return _into(input, input * input.sigmoid() if input.is_complex() else _silu(input), inplace)
+    source = _read(input, inplace)
+    return _into(input, source * source.sigmoid() if source.is_complex() else _silu(source), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))``. Source: Misra, 2019."""
-    return _into(input, _mish(input), inplace)
+    return _into(input, _mish(_read(input, inplace)), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:

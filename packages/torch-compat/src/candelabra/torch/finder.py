@@ -1,0 +1,100 @@
+"""What finds ``torch`` and its submodules: an import hook in front of all others."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from . import children, stand_ins
+from .mirror import Mirror
+
+
+def is_mirrored(name: str) -> bool:
+    """Whether a module's name is that of torch or of one of its submodules."""
+    return name == "torch" or name.startswith("torch.")
+
+
+class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds torch and its submodules: mirrors of Candelabra's modules, and stand-ins for what it has no module for."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Find a module by its full name; None for those that are not PyTorch's."""
+        if not is_mirrored(name):
+            return None
+        return ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make the mirror of the module of Candelabra that goes by the name, with what stands in for what is missing."""
+        rest = spec.name.partition(".")[2]
+        added = stand_ins.names(rest)
+        counterpart = f"candelabra.{rest}" if rest else "candelabra"
+        try:
+            module: ModuleType | None = importlib.import_module(counterpart)
+        except ModuleNotFoundError as error:
+            if added is None:
+                raise ModuleNotFoundError(
+                    f"No module named {spec.name!r}: PyTorch's name is looked up in Candelabra, and there is no {counterpart} ({error})",
+                    name=spec.name,
+                ) from None
+            module = None
+        return Mirror(spec.name, module, added or {})
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: a mirror is ready when it is made."""
+
+
+_FINDER = TorchFinder()
+
+
+def is_installed() -> bool:
+    """Whether ``import torch`` answers with Candelabra.
+
+    Examples
+    --------
+    >>> from candelabra.torch import is_installed
+    >>> is_installed()
+    False
+    """
+    return _FINDER in sys.meta_path
+
+
+def install() -> None:
+    """Make ``import torch``, and that of every submodule, answer with Candelabra, in processes started from here too.
+
+    Raises
+    ------
+    RuntimeError
+        If PyTorch itself is imported already: this has to come first.
+
+    Examples
+    --------
+    >>> import candelabra.torch
+    >>> candelabra.torch.install()
+    >>> import torch
+    >>> torch.ones(2) + 1
+    tensor([2., 2.])
+    >>> candelabra.torch.uninstall()
+    """
+    if is_installed():
+        return
+    there = sys.modules.get("torch")
+    if there is not None and not isinstance(there, Mirror):
+        raise RuntimeError(
+            "candelabra.torch.install(): PyTorch itself is imported already, and its tensors are others; install before anything imports torch"
+        )
+    sys.meta_path.insert(0, _FINDER)
+    children.start_installed()
+
+
+def uninstall() -> None:
+    """Undo `install`: forget the modules under ``torch``; objects taken from them stay what they are."""
+    if not is_installed():
+        return
+    sys.meta_path.remove(_FINDER)
+    for name in [name for name, module in sys.modules.items() if is_mirrored(name) and isinstance(module, Mirror)]:
+        del sys.modules[name]
+    children.start_plain()

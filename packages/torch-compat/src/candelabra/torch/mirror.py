@@ -1,0 +1,60 @@
+"""Modules that show another module's names under a name of their own."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+
+class Mirror(ModuleType):
+    """A module under PyTorch's name: first what was added or set, then what Candelabra's module has.
+
+    Assigning a name that Candelabra's module has assigns it there too, so that programs that replace functions are seen.
+    """
+
+    def __init__(self, name: str, target: ModuleType | None, added: dict[str, Any]) -> None:
+        super().__init__(name, target.__doc__ if target is not None else None)
+        self.__dict__["_target"] = target
+        self.__dict__.update(added)
+
+    def __getattr__(self, name: str) -> Any:
+        target = self.__dict__.get("_target")
+        if name == "__all__" and target is not None:
+            return getattr(target, "__all__", [name for name in dir(target) if not name.startswith("_")])
+        if target is not None and not (name.startswith("__") and name.endswith("__")):
+            try:
+                found = getattr(target, name)
+            except (AttributeError, ModuleNotFoundError) as error:
+                reason = str(error)
+            else:
+                if isinstance(found, ModuleType):
+                    return self._submodule(name)
+                return found
+        else:
+            reason = "it has no such module"
+        try:
+            return self._submodule(name)
+        except ModuleNotFoundError:
+            pass
+        raise AttributeError(
+            f"module {self.__name__!r} has no attribute {name!r} on Candelabra: {reason}", name=name, obj=self
+        ) from None
+
+    def _submodule(self, name: str) -> ModuleType:
+        if name.startswith("__"):
+            raise ModuleNotFoundError(name)
+        return importlib.import_module(f"{self.__name__}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+        target = self.__dict__.get("_target")
+        # What the import system sets, the submodules and a module's own data, is no business of the other module's.
+        if target is not None and not name.startswith("__") and not isinstance(value, ModuleType) and name in vars(target):
+            setattr(target, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self.__dict__.pop(name, None)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__dict__, *dir(self.__dict__.get("_target"))})

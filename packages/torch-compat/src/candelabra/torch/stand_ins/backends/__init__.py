@@ -1,0 +1,1 @@
+"""``torch.backends``: what libraries there are, and switches that programs set."""

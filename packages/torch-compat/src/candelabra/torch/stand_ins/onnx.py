@@ -1,0 +1,17 @@
+"""``torch.onnx``: can be imported; models cannot be exported yet."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["export", "is_in_onnx_export"]
+
+
+def export(*arguments: Any, **options: Any) -> NoReturn:
+    """Refuse: there is no exporter."""
+    raise NotImplementedError("torch.onnx.export(): Candelabra does not export models; save the state dict with torch.save")
+
+
+def is_in_onnx_export() -> bool:
+    """Whether a model is being exported: never."""
+    return False

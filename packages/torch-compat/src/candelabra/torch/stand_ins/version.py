@@ -1,0 +1,13 @@
+"""``torch.version``: no toolkit of an accelerator is compiled in; backends bring their own."""
+
+from __future__ import annotations
+
+from .package import __version__
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
+
+cuda: str | None = None
+hip: str | None = None
+xpu: str | None = None
+debug = False
+git_version = ""

@@ -1,0 +1,171 @@
+"""The hook: what it finds, what it says of what is missing, how it comes and goes, and in which processes it is."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
+
+import candelabra
+import candelabra.torch
+
+
+@pytest.fixture(autouse=True)
+def torch():
+    candelabra.torch.install()
+    yield importlib.import_module("torch")
+    candelabra.torch.uninstall()
+
+
+def test_names_are_those_of_candelabra(torch):
+    assert torch.Tensor is candelabra.Tensor
+    assert torch.nn.Module is candelabra.nn.Module
+    assert torch.float32 is candelabra.float32
+    assert torch.ones(2).tolist() == [1, 1]
+    functional = importlib.import_module("torch.nn.functional")
+    assert functional.relu is candelabra.nn.functional.relu
+    assert importlib.import_module("torch.optim.lr_scheduler").StepLR is candelabra.optim.lr_scheduler.StepLR
+    assert importlib.import_module("torch.nn.utils.rnn").pad_sequence is candelabra.nn.utils.rnn.pad_sequence
+    assert candelabra.nn.__spec__.name == "candelabra.nn"
+    assert {"nn", "optim", "ones"} <= set(dir(torch))
+
+
+def test_star_import():
+    names: dict = {}
+    exec("from torch.nn import *\nfrom torch import *", names)
+    assert names["Linear"] is candelabra.nn.Linear
+    assert names["zeros"] is candelabra.zeros
+
+
+def test_version_and_switches(torch):
+    assert torch.__version__.startswith("2.")
+    assert tuple(map(int, torch.__version__.split("+")[0].split("."))) >= (2, 0)
+    assert torch.version.cuda is None
+    assert torch.cuda.is_available() == ("cuda" in candelabra.backends.installed() and candelabra.backends.is_available("cuda"))
+    assert torch.cuda.device_count() >= 0
+    torch.cuda.manual_seed_all(3)
+    torch.backends.cudnn.benchmark = True
+    assert torch.backends.cudnn.benchmark
+    torch.backends.cuda.matmul.allow_tf32 = True
+    assert torch.backends.mkldnn.is_available()
+    assert not torch.backends.mps.is_available()
+    assert not torch.xpu.is_available()
+    assert not torch.distributed.is_available()
+    assert not torch.distributed.is_initialized()
+    if not torch.cuda.is_available():
+        assert torch.accelerator.current_accelerator() is None
+        assert torch.cuda.memory_allocated() == 0
+        with pytest.raises(RuntimeError, match="no CUDA device"):
+            torch.cuda.synchronize()
+
+
+def test_compilers_leave_programs_as_they_are(torch):
+    def double(x):
+        return 2 * x
+
+    assert torch.compile(double) is double
+    assert torch.compile(mode="reduce-overhead")(double) is double
+    assert torch.jit.script(double) is double
+    assert torch.jit.ignore(double) is double
+    assert torch.jit.ignore(drop=True)(double) is double
+    assert torch.jit.trace(double, torch.ones(1))(3) == 6
+    assert not torch.jit.is_scripting()
+    with pytest.raises(NotImplementedError, match="state dict"):
+        torch.jit.load("model.pt")
+    onnx = importlib.import_module("torch.onnx")
+    with pytest.raises(NotImplementedError, match="does not export"):
+        onnx.export(None, (), "model.onnx")
+
+
+def test_what_is_missing_says_so(torch):
+    with pytest.raises(AttributeError, match="module 'torch' has no attribute 'no_such_thing' on Candelabra"):
+        torch.no_such_thing
+    with pytest.raises(AttributeError, match="no sparse tensors"):
+        torch.sparse
+    with pytest.raises(ModuleNotFoundError, match="'torch.fx'.*there is no candelabra.fx"):
+        importlib.import_module("torch.fx")
+    with pytest.raises(ImportError, match="no_such_layer"):
+        exec("from torch.nn import no_such_layer")
+    assert not hasattr(torch.nn, "no_such_layer")
+
+
+def test_replacing_a_function_is_seen(torch, monkeypatch):
+    monkeypatch.setattr(torch.nn.functional, "relu", abs)
+    assert candelabra.nn.functional.relu is abs
+    torch.my_own_name = 3
+    assert torch.my_own_name == 3
+    assert not hasattr(candelabra, "my_own_name")
+
+
+def test_install_is_undone():
+    assert candelabra.torch.is_installed()
+    candelabra.torch.install()
+    assert sum(type(finder).__name__ == "TorchFinder" for finder in sys.meta_path) == 1
+    candelabra.torch.uninstall()
+    assert not candelabra.torch.is_installed()
+    assert "torch" not in sys.modules
+    candelabra.torch.uninstall()
+
+
+def test_pytorch_itself_must_not_be_there_already(monkeypatch):
+    candelabra.torch.uninstall()
+    monkeypatch.setitem(sys.modules, "torch", importlib.import_module("json"))
+    with pytest.raises(RuntimeError, match="PyTorch itself is imported already"):
+        candelabra.torch.install()
+    assert not candelabra.torch.is_installed()
+
+
+CHILDREN = """
+import multiprocessing
+import sys
+import torch
+
+def work(queue):
+    queue.put((type(torch).__name__, torch.ones(3).sum().item()))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    queue = context.SimpleQueue()
+    child = context.Process(target=work, args=(queue,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    print(*queue.get())
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_children(tmp_path: Path, method: str) -> None:
+    script = tmp_path / "children.py"
+    script.write_text(CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "candelabra.torch", str(script), method], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["Mirror", "3.0"], done.stderr
+
+
+def test_command_line(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("VALUE = 7\n")
+    (tmp_path / "program.py").write_text(
+        "import sys, torch, beside\nprint(__name__, sys.argv[1:], torch.tensor(beside.VALUE).item())\nsys.exit(3)\n"
+    )
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "candelabra.torch", *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=120
+        )
+
+    done = run("program.py", "--lr", "0.1")
+    assert (done.stdout.strip(), done.returncode) == ("__main__ ['--lr', '0.1'] 7", 3)
+    done = run("-m", "program", "x")
+    assert done.stdout.strip() == "__main__ ['x'] 7"
+    assert run().returncode == 2
+    assert "usage" in run("--help").stdout
+    done = run("absent.py")
+    assert done.returncode == 2
+    assert "no file" in done.stderr
