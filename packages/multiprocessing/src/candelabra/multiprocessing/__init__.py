@@ -31,7 +31,7 @@ from .strategies import get_all_sharing_strategies, get_sharing_strategy, set_sh
 __version__ = "0.1.0"
 
 
-def Queue(maxsize: int = 0) -> Any:
+def Queue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
     """Return a queue between processes.
 
     Parameters
@@ -53,7 +53,7 @@ def Queue(maxsize: int = 0) -> Any:
     return get_context().Queue(maxsize)
 
 
-def JoinableQueue(maxsize: int = 0) -> Any:
+def JoinableQueue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]
     """Return a queue with task_done() and join().
 
     Examples
@@ -69,7 +69,7 @@ def JoinableQueue(maxsize: int = 0) -> Any:
     return get_context().JoinableQueue(maxsize)
 
 
-def SimpleQueue() -> Any:
+def SimpleQueue() -> Any:  # type: ignore[no-redef]
     """Return a queue with put(), get(), empty() and close() alone.
 
     Examples
@@ -83,7 +83,7 @@ def SimpleQueue() -> Any:
     return get_context().SimpleQueue()
 
 
-def Pool(processes: int | None = None, initializer: Any = None, initargs: Any = (), maxtasksperchild: int | None = None) -> Any:
+def Pool(processes: int | None = None, initializer: Any = None, initargs: Any = (), maxtasksperchild: int | None = None) -> Any:  # type: ignore[no-redef]
     """Return a pool of processes; see `multiprocessing.Pool`.
 
     Parameters
@@ -110,6 +110,7 @@ init_reductions()
 __all__ = [
     *_python.__all__,  # type: ignore[attr-defined]
     "Connection",
+    "Pipe",
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",

@@ -19,6 +19,7 @@ from typing import Any
 
 from .memory import out_of_descriptors
 from .messages import Message, Received
+from .named_files import watch
 
 #: Longer messages go into an anonymous file, whose descriptor is sent in their place.
 INLINE = 32768
@@ -158,7 +159,20 @@ class Connection(connection.Connection):
 
     def send_message(self, message: Message) -> None:
         """Send what is pickled already."""
-        _send(self.fileno(), message.data, message.descriptors)
+        if not message.names:
+            _send(self.fileno(), message.data, message.descriptors)
+            return
+        try:
+            token = watch(message.names)
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise out_of_descriptors(error) from error
+            raise
+        message.names = []
+        try:
+            _send(self.fileno(), message.data, [*message.descriptors, token])
+        finally:
+            os.close(token)
 
     def recv(self) -> Any:
         """Return the next object, waiting for it; raises EOFError where nobody can send any more."""

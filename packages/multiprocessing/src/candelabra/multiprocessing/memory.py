@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import Any
@@ -25,6 +26,9 @@ class AnonymousFile:
         os.close(self.descriptor)
 
 
+#: Larger storages are compared with the memory that is available.
+ASKED_FIRST = 1 << 26
+
 SharedFile = AnonymousFile | NamedFile
 
 
@@ -46,9 +50,24 @@ def out_of_descriptors(error: OSError) -> RuntimeError:
     )
 
 
+def _available() -> int:
+    """The bytes that the machine, or the container where it says so, can give."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with open("/proc/meminfo") as file:
+        limits += [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:")]
+    with contextlib.suppress(FileNotFoundError), open("/sys/fs/cgroup/memory.max") as file:
+        limit = file.read().strip()
+        if limit != "max":
+            limits.append(int(limit))
+    return min(limits)
+
+
 def _allocate(descriptor: int, nbytes: int) -> None:
     if nbytes == 0:
         return
+    # Allocating more than there is would have the system end some process before it says no.
+    if nbytes > ASKED_FIRST and nbytes > (available := _available()):
+        raise candelabra.OutOfMemoryError(f"no shared memory left for {nbytes} bytes: {available} are available")
     try:
         # The pages are there from now on: touching them cannot end the process with SIGBUS.
         os.posix_fallocate(descriptor, 0, nbytes)
@@ -99,12 +118,3 @@ def share(storage: Any) -> Any:
     if on_host(storage) and file_of(storage) is None:
         _C.move_storage(storage, new_storage(storage.nbytes(), storage.device))
     return storage
-
-
-def _after_fork() -> None:
-    for file in _C.mapped_owners():
-        if isinstance(file, NamedFile):
-            file.adopt()
-
-
-os.register_at_fork(after_in_child=_after_fork)

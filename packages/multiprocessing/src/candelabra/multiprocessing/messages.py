@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from multiprocessing.reduction import ForkingPickler
@@ -11,17 +12,27 @@ from typing import Any
 class Message:
     """A pickled object, and the files whose descriptors go with it."""
 
-    __slots__ = ("data", "files")
+    __slots__ = ("data", "files", "names", "pid")
 
     def __init__(self, obj: Any) -> None:
         #: The files, each once; they stay open at least as long as the message is not sent.
         self.files: list[Any] = []
+        #: Names of files that go with it.
+        self.names: list[str] = []
+        self.pid = os.getpid()
         before = getattr(_thread, "outgoing", None)
         _thread.outgoing = self
         try:
             self.data = bytes(ForkingPickler.dumps(obj))
         finally:
             _thread.outgoing = before
+
+    def __del__(self) -> None:
+        # One that could not be made or was not sent; of a copy in a process that was forked, the names are not this process's.
+        if self.names and self.pid == os.getpid():
+            for name in self.names:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name)
 
     def add(self, file: Any) -> int:
         """Take a file along and return its number."""

@@ -7,12 +7,16 @@ that ends removes its directory; the directory of one that was killed is removed
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import secrets
+import select
 import shutil
 import stat
 from multiprocessing import util
+
+from candelabra import _C
 
 ROOT = "/dev/shm"
 #: After so many files made or received, a process looks for directories of dead ones again.
@@ -59,12 +63,17 @@ def _base() -> str:
     return path
 
 
+def _path_of_this_process() -> str:
+    pid = os.getpid()
+    return os.path.join(_base(), f"{_namespace()}-{pid}-{_start_time(pid)}")
+
+
 class _Directory:
     """The directory of this process."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.path = os.path.join(_base(), f"{_namespace()}-{self.pid}-{_start_time(self.pid)}")
+        self.path = _path_of_this_process()
         os.makedirs(self.path, 0o700, exist_ok=True)
         self.count = itertools.count(1)
         sweep()
@@ -75,6 +84,7 @@ class _Directory:
         number = next(self.count)
         if number % SWEEP_EVERY == 0:
             sweep()
+            forget_lost_names()
         return os.path.join(self.path, str(number))
 
 
@@ -110,7 +120,7 @@ util.register_after_fork(_Directory, _after_fork)
 
 def sweep() -> list[str]:
     """Remove the directories of processes that are no more, and return their paths."""
-    removed = []
+    removed: list[str] = []
     base = os.path.join(ROOT, f"candelabra-{os.getuid()}")
     here = str(_namespace())
     try:
@@ -123,10 +133,8 @@ def sweep() -> list[str]:
         if namespace == here and pid.isdecimal() and _start_time(int(pid)) != start:
             shutil.rmtree(os.path.join(base, name), ignore_errors=True)
             removed.append(name)
-    try:
+    with contextlib.suppress(OSError):  # Somebody is using it.
         os.rmdir(base)
-    except OSError:
-        pass  # Somebody is using it.
     return removed
 
 
@@ -147,11 +155,9 @@ class NamedFile:
         return cls(path), descriptor
 
     def send(self) -> str:
-        """Make a name for a message to take along."""
+        """Make a name for a message to take along; see :func:`watch` for what becomes of it where nobody reads the message."""
         if self.path is None or self.pid != os.getpid():
-            raise RuntimeError(
-                "this memory was shared by a process that let go of it while this one was forked; send a clone() of the tensor"
-            )
+            raise RuntimeError("this memory has no name in this process; send a clone() of the tensor")
         sent = os.path.join(_own().path, f"sent-{secrets.token_hex(8)}")
         os.link(self.path, sent)
         return sent
@@ -169,24 +175,82 @@ class NamedFile:
             ) from None
         return cls(path), os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
 
-    def adopt(self) -> None:
-        """In a process that was forked: make a name of its own."""
-        if self.path is None:
-            return
-        path = _own_path()
-        try:
-            os.link(self.path, path)
-        except FileNotFoundError:
-            self.path = None  # The parent was faster; the mapping is still good.
-        else:
-            self.path, self.pid = path, os.getpid()
-
     def __del__(self) -> None:
         if self.path is not None and self.pid == os.getpid():
-            try:
+            with contextlib.suppress(FileNotFoundError):  # The whole directory went before.
                 os.unlink(self.path)
-            except FileNotFoundError:
-                pass  # The whole directory went before.
+
+
+# ---- names on their way
+
+_in_flight: dict[int, list[str]] = {}
+_in_flight_of = os.getpid()
+
+
+def watch(names: list[str]) -> int:
+    """Return a descriptor for the message with these names to take along.
+
+    It is one end of a pipe. When the last process has closed it, since the message was read, or was lost with those who could have read
+    it, this process finds that out at the other end, and removes the names that nobody has taken.
+    """
+    global _in_flight_of
+    if _in_flight_of != os.getpid():
+        for descriptor in _in_flight:
+            os.close(descriptor)
+        _in_flight.clear()
+        _in_flight_of = os.getpid()
+    forget_lost_names()
+    here, there = os.pipe()
+    _in_flight[here] = names
+    return there
+
+
+def forget_lost_names() -> None:
+    """Remove the names in messages that nobody can read any more."""
+    waiting = select.poll()
+    for descriptor in _in_flight:
+        waiting.register(descriptor, 0)
+    for descriptor, _ in waiting.poll(0):
+        for name in _in_flight.pop(descriptor):
+            with contextlib.suppress(FileNotFoundError):  # It was received.
+                os.unlink(name)
+        os.close(descriptor)
+
+
+# ---- forks: the names for the child are made before, while the parent cannot let go of the files
+
+_for_child: tuple[str, list[NamedFile]] | None = None
+
+
+def _before_fork() -> None:
+    global _for_child
+    files = [file for file in _C.mapped_owners() if isinstance(file, NamedFile) and file.path is not None]
+    if not files:
+        return
+    directory = os.path.join(_own().path, f"fork-{secrets.token_hex(8)}")
+    os.mkdir(directory, 0o700)
+    for number, file in enumerate(files):
+        os.link(str(file.path), os.path.join(directory, f"inherited-{number}"))
+    _for_child = (directory, files)
+
+
+def _after_fork_in_parent() -> None:
+    global _for_child
+    _for_child = None
+
+
+def _after_fork_in_child() -> None:
+    global _for_child, _directory
+    if _for_child is None:
+        return
+    (made, files), _for_child = _for_child, None
+    os.rename(made, _path_of_this_process())
+    _directory = _Directory()
+    for number, file in enumerate(files):
+        file.path, file.pid = os.path.join(_directory.path, f"inherited-{number}"), _directory.pid
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def _own_path() -> str:

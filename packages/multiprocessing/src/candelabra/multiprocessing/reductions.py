@@ -26,13 +26,15 @@ def reduce_storage(storage: Any) -> Any:
         )
     file = memory.file_of(memory.share(storage))
     described = (storage.nbytes(), str(storage.device))
+    message = messages.outgoing() if context.get_spawning_popen() is None else None
     if isinstance(file, NamedFile):
-        return rebuild_named, (file.send(), *described)
-    assert file is not None
-    if context.get_spawning_popen() is None:
-        message = messages.outgoing()
+        name = file.send()
         if message is not None:
-            return rebuild_received, (message.add(file), *described)
+            message.names.append(name)
+        return rebuild_named, (name, *described)
+    assert file is not None
+    if message is not None:
+        return rebuild_received, (message.add(file), *described)
     # A process that is being started inherits the descriptor; over pipes that are not ours, it is asked for at this process.
     return rebuild_asked_for, (reduction.DupFd(file.descriptor), *described)
 

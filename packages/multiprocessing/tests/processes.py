@@ -1,0 +1,104 @@
+"""What the processes of the tests run: functions that a fresh interpreter can import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import candelabra as c
+import candelabra.multiprocessing as mp
+
+
+def add_one(received: Any, answers: Any) -> None:
+    """Add 1 to each tensor in place and send it back, until None comes."""
+    while (x := received.get()) is not None:
+        x.add_(1)
+        answers.put(x)
+
+
+def fill(x: Any, value: float) -> None:
+    x.fill_(value)
+
+
+def describe(things: Any) -> Any:
+    """What two tensors on one storage look like at this end."""
+    a, b = things
+    a[(0,) * a.ndim] = 99
+    return a.shape, a.stride(), a.storage_offset(), str(a.dtype), b.tolist(), a.untyped_storage() is b.untyped_storage()
+
+
+def put_and_go(queue: Any) -> None:
+    queue.put(c.arange(5.0))
+
+
+def hold(connection: Any) -> None:
+    """Keep what comes until this process is killed."""
+    kept = [connection.recv()]
+    kept.append(connection.recv())
+    time.sleep(60)
+
+
+def share_forever(connection: Any, strategy: str) -> None:
+    """Send tensors until this process is killed."""
+    mp.set_sharing_strategy(strategy)
+    kept = []
+    while True:
+        kept.append(c.ones(100))
+        connection.send(kept[-1])
+
+
+def raise_in_second(index: int, text: str) -> None:
+    if index == 1:
+        raise ValueError(text)
+    time.sleep(30)
+
+
+def exit_with(index: int, code: int) -> None:
+    os._exit(code)
+
+
+def be_killed(index: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse_to_end(index: int) -> None:
+    if index == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(30)
+    time.sleep(0.5)
+    raise RuntimeError("the other one fails")
+
+
+def write_index(index: int, shared: Any) -> None:
+    shared[index] = index + 1
+
+
+def descend(index: int, weight: Any, steps: int) -> None:
+    """Steps of gradient descent on |x·w - 1·x|², without locks, on a weight that others change as well."""
+    c.set_num_threads(1)
+    x = c.eye(8)
+    for _ in range(steps):
+        error = x @ (weight - 1.0)
+        weight.sub_(x.T @ error, alpha=0.05)
+
+
+def links() -> list[str]:
+    """The descriptors of this process that are shared memory or sockets."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:
+            continue
+        if "memfd:" in target or "socket:" in target:
+            found.append(target)
+    return found
+
+
+def named_files() -> list[Path]:
+    """The files of shared memory that this user has names for."""
+    base = Path(f"/dev/shm/candelabra-{os.getuid()}")
+    return [path for path in base.rglob("*") if path.is_file()] if base.exists() else []

@@ -1,0 +1,160 @@
+"""kill -9 of either side, again and again, leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import processes
+import pytest
+
+import candelabra as c
+import candelabra.multiprocessing as mp
+from candelabra.multiprocessing import named_files
+
+ROUNDS = 100
+
+
+def what_there_is() -> tuple[int, int]:
+    gc.collect()
+    named_files.sweep()
+    named_files.forget_lost_names()
+    return len(processes.links()), len(processes.named_files())
+
+
+def kill(process) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    process.close()
+
+
+def test_receiver_is_killed(strategy):
+    ctx = mp.get_context("fork")
+    before = what_there_is()
+    for _ in range(ROUNDS):
+        receiver, sender = ctx.Pipe(duplex=False)
+        process = ctx.Process(target=processes.hold, args=(receiver,))
+        process.start()
+        receiver.close()
+        # Some it has, some are under way, some it will never get.
+        sender.send([c.ones(4), c.ones(5)])
+        sender.send(c.ones(6))
+        kill(process)
+        with pytest.raises(BrokenPipeError, match="the receiver is gone"):
+            sender.send(c.ones(7))
+        sender.close()
+    assert what_there_is() == before
+
+
+def test_sender_is_killed(strategy):
+    ctx = mp.get_context("fork")
+    before = what_there_is()
+    for _ in range(ROUNDS):
+        receiver, sender = ctx.Pipe(duplex=False)
+        process = ctx.Process(target=processes.share_forever, args=(sender, strategy))
+        process.start()
+        sender.close()
+        kept = [receiver.recv() for _ in range(3)]
+        kill(process)
+        # What was received stays; what is under way comes whole, as it was, or not at all.
+        with pytest.raises((EOFError, mp.SenderGoneError)):
+            kept.extend(iter(receiver.recv, None))
+        assert all(x.sum().item() == 100 for x in kept)
+        receiver.close()
+        del kept
+    assert what_there_is() == before
+
+
+def test_a_queue_outlives_who_is_killed_reading_it():
+    ctx = mp.get_context("fork")
+    received, answers = ctx.Queue(), ctx.SimpleQueue()
+    for _ in range(5):
+        process = ctx.Process(target=processes.add_one, args=(received, answers))
+        process.start()
+        x = c.zeros(2)
+        received.put(x)
+        assert answers.get().tolist() == [1, 1]
+        # It waits for the next one now, as it would with a lock held.
+        time.sleep(0.02)
+        kill(process)
+    process = ctx.Process(target=processes.add_one, args=(received, answers))
+    process.start()
+    received.put(c.zeros(2))
+    received.put(None)
+    assert answers.get().tolist() == [1, 1]
+    process.join(30)
+    assert process.exitcode == 0
+
+
+SCRIPT = """
+import sys
+import candelabra, candelabra.multiprocessing as mp
+mp.set_sharing_strategy(sys.argv[1])
+kept = [candelabra.ones(1000).share_memory_() for _ in range(5)]
+print("shared", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_everybody_is_killed(strategy):
+    before = what_there_is()
+    started = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT, strategy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
+    ]
+    for process in started:
+        assert process.stdout.readline() == b"shared\n"
+    assert len(processes.named_files()) == before[1] + (10 if strategy == "file_system" else 0)
+    for process in started:
+        process.kill()
+        process.communicate()
+    assert what_there_is() == before
+
+
+def test_an_ordinary_end_leaves_nothing(strategy):
+    before = len(processes.named_files())
+    process = subprocess.run([sys.executable, "-c", SCRIPT, strategy], input=b"", capture_output=True, timeout=30)
+    assert process.returncode == 0, process.stderr
+    assert len(processes.named_files()) == before
+
+
+def test_memory_outlives_its_maker(strategy):
+    ctx = mp.get_context("fork")
+    receiver, sender = ctx.Pipe(duplex=False)
+    process = ctx.Process(target=processes.share_forever, args=(sender, strategy))
+    process.start()
+    sender.close()
+    x = receiver.recv()
+    kill(process)
+    named_files.sweep()
+    # It can even be sent on.
+    here, there = mp.Pipe()
+    here.send(x)
+    y = there.recv()
+    y.fill_(2)
+    assert x.tolist() == [2] * 100
+
+
+def test_forked_processes_own_what_they_inherit():
+    mp.set_sharing_strategy("file_system")
+    try:
+        x = c.ones(3).share_memory_()
+        here, there = mp.Pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                there.send(x[1:])
+                there.recv_bytes()
+            finally:
+                os._exit(0)
+        del x
+        gc.collect()
+        y = here.recv()
+        here.send_bytes(b"read")
+        assert os.waitpid(child, 0)[1] == 0 and y.tolist() == [1, 1]
+        assert y.storage_offset() == 1
+    finally:
+        mp.set_sharing_strategy("file_descriptor")
