@@ -535,6 +535,29 @@ def test_operator(name: str) -> None:
     assert ran, f"no dtype of {name} was tried"
 
 
+def _is_plain(name: str) -> bool:
+    """Whether it is an elementwise operator of floating-point tensors and nothing else; not a polynomial, which takes long of such numbers."""
+    elementwise = name in (*FAMILIES["elementwise"], *FAMILIES["special"]) and name not in RECIPES and "polynomial" not in name
+    return elementwise and "float32" in (REFERENCES[name].dtypes if name in REFERENCES else DTYPES)
+
+
+@pytest.mark.usefixtures("_restored_threads")
+@pytest.mark.parametrize("name", [name for name in KERNELS if _is_plain(name)])
+def test_numbers_for_which_there_is_another_way(name: str) -> None:
+    """Infinities and large numbers here and there: those beside them in a block are others with each number of threads."""
+    random = np.random.default_rng(1)
+    tensors = []
+    for _ in range(OPERATORS[name].schema.split(" ->")[0].split("*")[0].count("Tensor ")):
+        x = random.uniform(-9, 9, ROWS * COLUMNS).astype(np.float32)
+        x[random.integers(0, len(x), 60)] = random.choice([np.inf, -np.inf, np.nan, 1e30, -1e9, 0.0, 1e-40], 60)
+        tensors.append(candelabra.tensor(x))
+    seen = []
+    for threads in (1, 2, 3):
+        candelabra.set_num_threads(threads)
+        seen.append([_bits(tensor) for tensor in _tensors(OPERATORS[name](*tensors))])
+    assert seen[0] == seen[1] == seen[2]
+
+
 def test_what_is_left_out_has_a_kernel() -> None:
     assert set(EXCEPTED) <= set(OPERATORS)
     assert len(KERNELS) - len(EXCEPTED) > 180

@@ -279,6 +279,8 @@ struct Reciprocal {
     return T(1) / x;
   }
 };
+// Far from zero the C library's are taken, and for those numbers only: what a number gives must not depend on what is beside it,
+// which changes with the number of threads.
 struct Sin {
   template <typename T>
   bool in_range(T x) const
@@ -290,7 +292,7 @@ struct Sin {
   T slowly(T x) const
     requires std::is_floating_point_v<T>
   {
-    return std::sin(x);
+    return in_range(x) ? math::sin(x) : std::sin(x);
   }
   template <typename T>
   T operator()(T x) const {
@@ -311,7 +313,7 @@ struct Cos {
   T slowly(T x) const
     requires std::is_floating_point_v<T>
   {
-    return std::cos(x);
+    return in_range(x) ? math::cos(x) : std::cos(x);
   }
   template <typename T>
   T operator()(T x) const {
@@ -332,7 +334,7 @@ struct Tan {
   T slowly(T x) const
     requires std::is_floating_point_v<T>
   {
-    return std::tan(x);
+    return in_range(x) ? math::tan(x) : std::tan(x);
   }
   template <typename T>
   T operator()(T x) const {
