@@ -25,7 +25,7 @@ REFERENCES = references()
 #: Those of floating-point numbers; some are of whole numbers only.
 NAMES = [
     name for family in ("elementwise", "special") for name in FAMILIES[family]
-    if 1 <= tensors(name) <= 2 and name in REFERENCES and "float64" in REFERENCES[name].dtypes
+    if 1 <= tensors(name) <= 2 and name != "clamp" and name in REFERENCES and "float64" in REFERENCES[name].dtypes
 ]  # fmt: skip
 
 

@@ -348,6 +348,13 @@ def _distances(make: Maker) -> Iterator[Call]:
         yield lambda p=p: OPERATORS["distances"](x, y, p)
 
 
+def _distances_backward(make: Maker) -> Iterator[Call]:
+    x, y, grad = make.values(2, 150, 9), make.values(2, 170, 9), make.values(2, 150, 170)
+    for p in (1.0, 2.0, 3.5, float("inf")):
+        made = OPERATORS["distances"](x, y, p)
+        yield lambda p=p, made=made: OPERATORS["distances_backward"](grad, x, y, made, p)
+
+
 SHAPE = (ROWS, COLUMNS)
 RECIPES: dict[str, Recipe] = {
     "fill_": _changed("fill_", lambda make: (0.3,)),
@@ -383,6 +390,7 @@ RECIPES: dict[str, Recipe] = {
         )
     ),
     "distances": _distances,
+    "distances_backward": _distances_backward,
     "linalg_vector_norm": _calls(
         *(
             lambda make, p=p, dim=dim: lambda x=make.values(*SHAPE): OPERATORS["linalg_vector_norm"](x, p, dim)
