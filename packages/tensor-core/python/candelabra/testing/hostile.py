@@ -22,6 +22,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,10 @@ import candelabra
 #: Exceptions that a refused call may raise.
 REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError)
 #: Functions that raise another one, as PyTorch's do.
-KNOWN = {"candelabra.nn.functional.embedding": AssertionError, "candelabra.nn.functional.embedding_bag": AssertionError}
+KNOWN: dict[str, type[Exception]] = {
+    "candelabra.nn.functional.embedding": AssertionError,
+    "candelabra.nn.functional.embedding_bag": AssertionError,
+}
 KNOWN |= {f"candelabra.nn.functional.lp_pool{d}d": ZeroDivisionError for d in (1, 2, 3)}
 DTYPES = (
     "float32", "float32", "float64", "int64", "int64", "bool", "uint8", "int32", "int8", "float16", "bfloat16", "complex64", "complex128",
@@ -263,6 +267,10 @@ def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[st
     return None
 
 
+def _note(log: Any, number: int, line: str) -> None:
+    log.write(f"{number} {line}\n".encode(errors="replace"))
+
+
 def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int, log_path: str) -> None:
     """Make the calls from number `start` on; the log says which one is being made."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -282,12 +290,7 @@ def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int
                     number += 1
                     if number <= start:
                         continue
-                    wrong = attack(
-                        f"{namespace}.{name}",
-                        function,
-                        seed + i,
-                        lambda line, at=number: log.write(f"{at} {line}\n".encode(errors="replace")),  # type: ignore[misc]
-                    )
+                    wrong = attack(f"{namespace}.{name}", function, seed + i, partial(_note, log, number))
                     if wrong:
                         print(wrong.replace("\n", " "), flush=True)
         log.write(b"done\n")
