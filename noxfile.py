@@ -46,7 +46,7 @@ TEST_PACKAGES = {
     "autograd": ["tensor-core", "backend-cpu", "autograd"],
     "nn": ["tensor-core", "backend-cpu", "nn"],
     "optim": ["tensor-core", "backend-cpu", "optim"],
-    "multiprocessing": ["tensor-core", "multiprocessing"],
+    "multiprocessing": ["tensor-core", "backend-cpu", "autograd", "nn", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
     "torch-compat": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "distributions", "torch-compat"],
@@ -194,7 +194,15 @@ def tests_integration(session: nox.Session) -> None:
 @nox.session(name="tests-examples")
 def tests_examples(session: nox.Session) -> None:
     """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo and the examples, shortened."""
-    install(session, [*DEMO_PACKAGES, "distributions"], *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
+    install(
+        session,
+        [*DEMO_PACKAGES, "multiprocessing", "distributions"],
+        *TEST_NEEDS,
+        *BUILD_NEEDS,
+        "tqdm",
+        "matplotlib",
+        "scikit-learn",
+    )
     for backend in ("numpy", "minimal-c"):
         session.install(
             "-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend)
@@ -266,7 +274,7 @@ def parity(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation into docs/_build/: a page an operator from its docstring, the packages, the coverage by backend."""
-    install(session, [*DEMO_PACKAGES, "distributions"], "numpy", "sphinx", "furo", "myst-parser")
+    install(session, [*DEMO_PACKAGES, "multiprocessing", "distributions"], "numpy", "sphinx", "furo", "myst-parser")
     session.run("python", str(ROOT / "tools" / "make_coverage.py"))
     session.run(
         "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),

@@ -50,3 +50,10 @@ def test_expression_trees() -> None:
     out = run("expression_trees", "--steps", "100")
     before, after = numbers(r"depth 2: ([\d.]+) before, ([\d.]+) after", out)
     assert after < 0.6 * before
+
+
+def test_hogwild() -> None:
+    out = run("hogwild", "--processes", "2", "--epochs", "4")
+    (steps,) = numbers(r"2 processes took (\d+) steps", out)
+    before, after = numbers(r"accuracy ([\d.]+)% before, ([\d.]+)% after", out)
+    assert steps == 2 * 4 * 43 and after > 85 > 30 > before
