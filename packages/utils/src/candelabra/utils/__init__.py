@@ -1,4 +1,4 @@
-"""Data loading, training loops and tools: but for `checkpoint` and `dlpack`, not in this version yet; every name asked for says so."""
+"""Data loading, training loops and tools: `data`, `checkpoint` and `dlpack`; other names asked for say that they are not in this version yet."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__: list[str] = []
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("checkpoint", "dlpack"):
+    if name in ("checkpoint", "data", "dlpack"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(
-        f"candelabra.utils.{name} is not there yet: version {__version__} of candelabra-utils only reserves the place. "
+        f"candelabra.utils.{name} is not there yet: version {__version__} of candelabra-utils does not have it. "
         "pip install --upgrade candelabra-utils brings it once it is released"
     )

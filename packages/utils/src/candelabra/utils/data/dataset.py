@@ -1,0 +1,317 @@
+"""Datasets: what has samples by number, and what yields them one after the other."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import candelabra
+from candelabra import Tensor
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Samples by number: subclasses define ``__getitem__``, and ``__len__`` where a sampler has to know how many there are.
+
+    ``__getitems__(indices)`` may be defined besides, for sources that give many samples faster than one by one; the loader then calls
+    that with the numbers of a batch.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import Dataset
+    >>> class Squares(Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...     def __getitem__(self, index):
+    ...         return index * index
+    >>> Squares()[3]
+    9
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError(f"{type(self).__name__} is a dataset without __getitem__(self, index); define it")
+
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co], Iterable[T_co]):
+    """Samples that come as a stream: subclasses define ``__iter__``.
+
+    With workers, each of them iterates a copy of the dataset: ask :func:`get_worker_info` there which part is to be yielded.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import IterableDataset
+    >>> class Count(IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(3))
+    >>> list(Count())
+    [0, 1, 2]
+    """
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__} is an iterable dataset without __iter__(self); define it")
+
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Rows of tensors: sample `i` is ``(tensors[0][i], tensors[1][i], …)``.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        All of the same size in the first dimension.
+
+    Raises
+    ------
+    AssertionError
+        Where the sizes differ.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.utils.data import TensorDataset
+    >>> TensorDataset(candelabra.eye(2), candelabra.tensor([5, 6]))[1]
+    (tensor([0., 1.]), tensor(6))
+    """
+
+    tensors: tuple[Tensor, ...]
+
+    def __init__(self, *tensors: Tensor) -> None:
+        if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
+            raise AssertionError(f"Size mismatch between tensors: first dimensions are {[tensor.size(0) for tensor in tensors]}")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].size(0)
+
+
+class StackDataset(Dataset[Any]):
+    """Datasets side by side: a sample is the tuple, or the dictionary, of the samples of each.
+
+    Parameters
+    ----------
+    *args, **kwargs : Dataset
+        The parts, all of one length; samples are tuples of positional ones, or dictionaries of named ones.
+
+    Raises
+    ------
+    ValueError
+        Where lengths differ, where both ways are mixed, and where there is no dataset.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import StackDataset
+    >>> StackDataset(image=[1, 2], label=["a", "b"])[1]
+    {'image': 2, 'label': 'b'}
+    """
+
+    datasets: tuple[Any, ...] | dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError("Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both given.")
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        parts = args or tuple(kwargs.values())
+        self._length = len(parts[0])
+        if any(len(part) != self._length for part in parts):
+            raise ValueError(f"Size mismatch between datasets: their lengths are {[len(part) for part in parts]}")
+        self.datasets = args or kwargs
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: part[index] for name, part in self.datasets.items()}
+        return tuple(part[index] for part in self.datasets)
+
+    def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
+        def rows(part: Any) -> list[Any]:
+            many = getattr(part, "__getitems__", None)
+            found = list(many(indices)) if callable(many) else [part[index] for index in indices]
+            if len(found) != len(indices):
+                raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(found)}")
+            return found
+
+        if isinstance(self.datasets, dict):
+            columns = [rows(part) for part in self.datasets.values()]
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(zip(*(rows(part) for part in self.datasets), strict=True))
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """Datasets one after the other.
+
+    Parameters
+    ----------
+    datasets : iterable of Dataset
+        At least one; none of them iterable only.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import ConcatDataset
+    >>> joined = ConcatDataset([[1, 2], [3]])
+    >>> len(joined), joined[2], joined[-3]
+    (3, 3, 1)
+    """
+
+    datasets: list[Any]
+    cumulative_sizes: list[int]
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """Return where each dataset ends."""
+        return list(itertools.accumulate(len(part) for part in sequence))
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(part, IterableDataset) for part in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: Any) -> T_co:
+        if index < 0:
+            if -index > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            index += len(self)
+        part = bisect.bisect_right(self.cumulative_sizes, index)
+        if part == len(self.datasets):
+            raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
+        return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
+
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """Where each dataset ends, by the name that once was misspelled."""
+        warnings.warn("cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Iterable datasets one after the other.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import ChainDataset, IterableDataset
+    >>> class Count(IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(2))
+    >>> list(ChainDataset([Count(), Count()]))
+    [0, 1, 0, 1]
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for part in self.datasets:
+            if not isinstance(part, IterableDataset):
+                raise AssertionError(f"ChainDataset only supports IterableDataset, but got {type(part).__name__}")
+            yield from part
+
+    def __len__(self) -> int:
+        total = 0
+        for part in self.datasets:
+            if not isinstance(part, IterableDataset):
+                raise AssertionError(f"ChainDataset only supports IterableDataset, but got {type(part).__name__}")
+            total += len(part)  # type: ignore[arg-type]
+        return total
+
+
+class Subset(Dataset[T_co]):
+    """Some samples of a dataset, by their numbers.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import Subset
+    >>> Subset("abcdef", [4, 0])[0]
+    'e'
+    """
+
+    dataset: Any
+    indices: Sequence[int]
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> T_co:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[number] for number in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        many = getattr(self.dataset, "__getitems__", None)
+        if callable(many):
+            return many([self.indices[number] for number in indices])
+        return [self.dataset[self.indices[number]] for number in indices]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset[Any]]:
+    """Split a dataset by chance into parts that share no sample.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to split.
+    lengths : sequence of int or float
+        How many samples each part gets, or which fraction; fractions sum to 1, what rounding leaves goes to the first parts by turns.
+    generator : Generator, optional
+        Where the chance comes from.
+
+    Returns
+    -------
+    list of Subset
+
+    Raises
+    ------
+    ValueError
+        Where the lengths do not sum to the length of the dataset, or a fraction is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.utils.data import random_split
+    >>> parts = random_split(range(10), [0.7, 0.3], candelabra.Generator().manual_seed(1))
+    >>> [len(part) for part in parts]
+    [7, 3]
+    """
+    total = len(dataset)
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        counts = []
+        for number, fraction in enumerate(lengths):
+            if not 0 <= fraction <= 1:
+                raise ValueError(f"Fraction at index {number} is not between 0 and 1")
+            counts.append(math.floor(total * fraction))
+        for number in range(total - sum(counts)):
+            counts[number % len(counts)] += 1
+        for number, count in enumerate(counts):
+            if count == 0:
+                warnings.warn(f"Length of split at index {number} is 0. This might result in an empty dataset.", stacklevel=2)
+    else:
+        counts = [int(count) for count in lengths]
+    if sum(counts) != total or (counts and min(counts) < 0):
+        raise ValueError(f"Sum of input lengths does not equal the length of the input dataset! ({list(lengths)} of {total})")
+    order = candelabra.randperm(total, generator=generator).tolist()
+    ends = itertools.accumulate(counts)
+    return [Subset(dataset, order[end - count : end]) for end, count in zip(ends, counts, strict=True)]

@@ -1,0 +1,327 @@
+"""Iterators over the batches of a `DataLoader`: in this process, or by workers."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from multiprocessing import connection as waiting
+from typing import Any
+
+import candelabra
+
+from .dataset import IterableDataset
+from .fetching import generator_states, make_fetcher, restore_generators, seed_generators
+from .worker import BATCH, END, ERROR, Work, run
+
+#: How long a worker may take to end by itself, in seconds, before it is made to.
+PATIENCE = 1.0
+
+
+class BatchIterator:
+    """What the two kinds have in common: the order, the place within it, and what is done with each batch."""
+
+    def __init__(self, loader: Any) -> None:
+        self._auto_collation = loader.batch_sampler is not None
+        self._expected = len(loader) if isinstance(loader.dataset, IterableDataset) and hasattr(loader.dataset, "__len__") else None
+        self._iterable = isinstance(loader.dataset, IterableDataset)
+        self._num_workers = loader.num_workers
+        self._pin = loader.pins
+        self._dataset_name = type(loader.dataset).__name__
+        self._begin(loader)
+
+    def _begin(self, loader: Any) -> None:
+        """Start an epoch, or take up the one that a state was loaded of."""
+        state, loader._resumed = loader._resumed, None
+        skipped = state["batches"] if state else 0
+        generators = loader._generators()
+        default = None
+        if state:
+            for generator, saved in zip(generators, state["generators"], strict=True):
+                generator.set_state(saved)
+            if state["default_generator"] is not None:
+                default = candelabra.get_rng_state()
+                candelabra.set_rng_state(state["default_generator"])
+        try:
+            #: The generators when the epoch began: the order follows from them.
+            self.started_with = ([generator.get_state() for generator in generators], candelabra.get_rng_state())
+            self._base_seed = int(candelabra.empty((), dtype=candelabra.int64).random_(generator=loader.generator).item())
+            self._indices: Iterator[Any] = iter(loader._index_sampler)
+            if state:
+                # Samplers draw at the first number: that has to be while the generators are as they were.
+                count = 0 if self._iterable else skipped
+                ahead = list(itertools.islice(self._indices, count + 1))[count:]
+                self._indices = itertools.chain(ahead, self._indices)
+        finally:
+            if default is not None:
+                candelabra.set_rng_state(default)
+        self._task = 0 if self._iterable else skipped
+        self._to_drop = skipped if self._iterable else 0
+        #: How many batches of this epoch were yielded.
+        self.yielded = 0 if self._iterable else skipped
+        self.finished = False
+
+    def __iter__(self) -> BatchIterator:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._indices)  # type: ignore[arg-type]
+
+    def _next(self) -> Any:
+        raise NotImplementedError
+
+    def __next__(self) -> Any:
+        if self.finished:
+            raise StopIteration
+        try:
+            while self._to_drop:
+                self._next()
+                self._to_drop -= 1
+                self.yielded += 1
+            batch = self._next()
+        except StopIteration:
+            self.finished = True
+            raise
+        self.yielded += 1
+        if self._expected is not None and self.yielded == self._expected + 1:
+            warnings.warn(
+                f"Length of IterableDataset {self._dataset_name} was reported to be {self._expected} (when accessing len(dataloader)), "
+                f"but {self.yielded} samples have been fetched. "
+                + (
+                    "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica at "
+                    "each worker: see get_worker_info()."
+                    if self._num_workers
+                    else ""
+                ),
+                stacklevel=2,
+            )
+        return pinned(batch) if self._pin else batch
+
+
+def pinned(data: Any) -> Any:
+    """Move the tensors of a batch to page-locked memory."""
+    if hasattr(data, "pin_memory"):
+        return data.pin_memory()
+    if isinstance(data, dict):
+        return type(data)({key: pinned(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(pinned(one) for one in data))
+    if isinstance(data, list | tuple):
+        return type(data)(pinned(one) for one in data)
+    return data
+
+
+class InProcess(BatchIterator):
+    """Makes batches when they are asked for."""
+
+    def __init__(self, loader: Any) -> None:
+        if loader.timeout:
+            raise ValueError("timeout can only be used with workers: num_workers is 0")
+        super().__init__(loader)
+        self._seed_each_batch = loader.seed_each_batch
+        self._fetcher = make_fetcher(loader.dataset, self._auto_collation, loader.collate_fn, loader.drop_last)
+
+    def _next(self) -> Any:
+        index = next(self._indices)
+        task, self._task = self._task, self._task + 1
+        if not self._seed_each_batch:
+            return self._fetcher.fetch(index)
+        states = generator_states()
+        try:
+            seed_generators(self._base_seed + task)
+            return self._fetcher.fetch(index)
+        finally:
+            restore_generators(states)
+
+
+class ByWorkers(BatchIterator):
+    """Has batches made by worker processes, some ahead of time, each with a pipe of its own."""
+
+    def __init__(self, loader: Any) -> None:
+        self._prefetch = loader.prefetch_factor
+        self._timeout = loader.timeout or None
+        self._persistent = loader.persistent_workers
+        self._in_order = loader.in_order
+        self._epoch = -1
+        self._connections: list[Any] = []
+        self._processes: list[Any] = []
+        # Batches in flight at the end, an error, Ctrl-C, a loop that is left: whatever ends this iterator ends its workers.
+        self._end = weakref.finalize(self, end_workers, os.getpid(), self._connections, self._processes)
+        super().__init__(loader)
+
+    def _start_workers(self, loader: Any) -> None:
+        context = loader.multiprocessing_context
+        work = Work(
+            loader.dataset, self._auto_collation, loader.collate_fn, loader.drop_last, loader.worker_init_fn, self._base_seed,
+            loader.seed_each_batch, self._num_workers,
+        )  # fmt: skip
+        forked = context.get_start_method() == "fork"
+        try:
+            for number in range(self._num_workers):
+                ours, theirs = context.Pipe()
+                self._connections.append(ours)
+                inherited = list(self._connections) if forked else []
+                process = context.Process(target=run, args=(theirs, inherited, work, number), daemon=True)
+                try:
+                    process.start()
+                finally:
+                    theirs.close()
+                self._processes.append(process)
+        except BaseException:
+            self._end()
+            raise
+
+    def _begin(self, loader: Any) -> None:
+        super()._begin(loader)
+        if not self._processes:
+            self._start_workers(loader)
+        else:
+            for number in range(self._num_workers):
+                self._tell(number, (self._epoch, None, self._base_seed))
+        self._epoch += 1
+        self._active = [True] * self._num_workers
+        self._load = [0] * self._num_workers
+        self._turn = 0
+        #: Which worker has which task, in the order in which their batches are due.
+        self._due: deque[tuple[int, int]] = deque()
+        self._arrived: dict[int, tuple[str, Any]] = {}
+        for _ in range(self._prefetch * self._num_workers):
+            self._assign()
+
+    def _tell(self, number: int, message: Any) -> None:
+        try:
+            self._connections[number].send(message)
+        except (BrokenPipeError, ConnectionResetError):
+            self._died(number)
+
+    def _assign(self) -> None:
+        """Give the next task to the worker whose turn it is."""
+        able = [number for number in range(self._num_workers) if self._active[number]]
+        if not able:
+            return
+        try:
+            index = next(self._indices)
+        except StopIteration:
+            return
+        if self._in_order:
+            number = min(able, key=lambda one: (one - self._turn) % self._num_workers)
+        else:
+            number = min(able, key=lambda one: (self._load[one], (one - self._turn) % self._num_workers))
+        self._turn = number + 1
+        self._load[number] += 1
+        self._due.append((self._task, number))
+        self._tell(number, (self._epoch, self._task, index))
+        self._task += 1
+
+    def _receive(self, number: int) -> None:
+        """Take a message of a worker; raises BlockingIOError where there is none."""
+        try:
+            epoch, task, kind, answer = self._connections[number].receive_message(wait=False).load()
+        except (EOFError, ConnectionResetError):
+            self._died(number)
+        if epoch != self._epoch:
+            return
+        self._load[number] -= 1
+        if kind == END:
+            self._active[number] = False
+        self._arrived[task] = (kind, answer)
+
+    def _wait(self, numbers: list[int]) -> None:
+        """Wait for a message of one of these workers, or for the death of any."""
+        ends = {self._connections[number]: number for number in numbers}
+        sentinels = {process.sentinel: number for number, process in enumerate(self._processes)}
+        ready = waiting.wait([*ends, *sentinels], self._timeout)
+        if not ready:
+            self._end()
+            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
+        messages = [ends[end] for end in ready if end in ends]
+        for number in messages:
+            self._receive(number)
+        if not messages:
+            self._died(sentinels[ready[0]])  # type: ignore[index]
+
+    def _died(self, number: int) -> None:
+        process = self._processes[number]
+        process.join(PATIENCE)
+        code, pid = process.exitcode, process.pid
+        self.finished = True
+        self._end()
+        if code is not None and code < 0:
+            name = signal.strsignal(-code) or f"signal {-code}"
+            hint = " It might be out of memory." if -code == signal.SIGKILL else ""
+            raise RuntimeError(f"DataLoader worker (pid {pid}) is killed by signal: {name}.{hint}")
+        raise RuntimeError(f"DataLoader worker (pid(s) {pid}) exited unexpectedly" + ("" if code is None else f" with exit code {code}"))
+
+    def _next(self) -> Any:
+        while True:
+            if not self._due:
+                if not self._persistent:
+                    self._end()
+                raise StopIteration
+            found = self._take()
+            if found is None:
+                continue
+            kind, answer = found
+            self._assign()
+            if kind == BATCH:
+                return answer
+            if kind == ERROR:
+                answer.raise_again()
+
+    def _take(self) -> tuple[str, Any] | None:
+        """The answer that is due; None where a message came that is not it."""
+        if self._in_order:
+            task, number = self._due[0]
+            if task not in self._arrived:
+                try:
+                    self._receive(number)
+                except BlockingIOError:
+                    self._wait([number])
+                if task not in self._arrived:
+                    return None
+            self._due.popleft()
+            return self._arrived.pop(task)
+        if not self._arrived:
+            self._wait(sorted({number for _, number in self._due}))
+        if not self._arrived:
+            return None
+        task = next(iter(self._arrived))
+        self._due = deque(one for one in self._due if one[0] != task)
+        return self._arrived.pop(task)
+
+    def again(self, loader: Any) -> ByWorkers:
+        """Start the next epoch with the same workers."""
+        self._begin(loader)
+        return self
+
+    @property
+    def ended(self) -> bool:
+        """Whether the workers are gone."""
+        return not self._end.alive
+
+
+def end_workers(owner: int, connections: list[Any], processes: list[Any]) -> None:
+    """Close the pipes, which workers take as the end; make those end that are in the middle of something."""
+    if os.getpid() != owner:
+        # A fork has a copy of the iterator, but the workers are not its children.
+        return
+    for end in connections:
+        end.close()
+    deadline = time.monotonic() + PATIENCE
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+    for process in processes:
+        if process.is_alive():
+            process.terminate()
+    for process in processes:
+        process.join(PATIENCE)
+        if process.is_alive():
+            process.kill()
+            process.join()
+    connections.clear()
+    processes.clear()

@@ -1,0 +1,222 @@
+"""Samplers: in which order the samples of a dataset are taken, and in which groups."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+import candelabra
+
+T_co = TypeVar("T_co", covariant=True)
+
+#: Draws with replacement are made so many at a time.
+DRAWN_AT_ONCE = 32
+
+
+def _own_generator() -> Any:
+    """A generator that the default one seeds, so that what is drawn later by others does not change the order."""
+    generator = candelabra.Generator()
+    generator.manual_seed(int(candelabra.empty((), dtype=candelabra.int64).random_().item()))
+    return generator
+
+
+class Sampler(Generic[T_co]):
+    """An order of samples: subclasses define ``__iter__``, which yields numbers (or lists of them), and ``__len__`` where it is known.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import Sampler
+    >>> class Backwards(Sampler):
+    ...     def __iter__(self):
+    ...         return iter([2, 1, 0])
+    >>> list(Backwards())
+    [2, 1, 0]
+    """
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__} is a sampler without __iter__(self); define it")
+
+
+class SequentialSampler(Sampler[int]):
+    """All samples, in their order.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import SequentialSampler
+    >>> list(SequentialSampler("abc"))
+    [0, 1, 2]
+    """
+
+    data_source: Sized
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler[int]):
+    """Samples by chance.
+
+    Parameters
+    ----------
+    data_source : Dataset
+        What has a length.
+    replacement : bool
+        Whether a sample may come again before all have come.
+    num_samples : int, optional
+        How many to draw; as many as there are by default.
+    generator : Generator, optional
+        Where the chance comes from; by default one that the default generator seeds in each epoch.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.utils.data import RandomSampler
+    >>> sorted(RandomSampler("abcd", generator=candelabra.Generator().manual_seed(0)))
+    [0, 1, 2, 3]
+    """
+
+    data_source: Sized
+    replacement: bool
+
+    def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None) -> None:
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        count = self.num_samples
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0 or (num_samples is not None and count == 0):
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={count}")
+
+    @property
+    def num_samples(self) -> int:
+        """How many samples are drawn; follows the length of the dataset where none was given."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        n, count = len(self.data_source), self.num_samples
+        generator = self.generator if self.generator is not None else _own_generator()
+        if self.replacement:
+            while count > 0:
+                drawn = min(count, DRAWN_AT_ONCE)
+                yield from candelabra.randint(n, (drawn,), dtype=candelabra.int64, generator=generator).tolist()
+                count -= drawn
+            return
+        while count > 0:
+            yield from candelabra.randperm(n, generator=generator).tolist()[:count]
+            count -= n
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """Given numbers, in an order of chance, each once.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import SubsetRandomSampler
+    >>> sorted(SubsetRandomSampler([7, 3]))
+    [3, 7]
+    """
+
+    indices: Sequence[int]
+
+    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        for number in candelabra.randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[number]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """Numbers from 0 to ``len(weights) - 1``, each as probable as its weight; weights need not sum to 1.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        One for each sample.
+    num_samples : int
+        How many to draw.
+    replacement : bool
+        Whether a number may come again.
+    generator : Generator, optional
+        Where the chance comes from.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import WeightedRandomSampler
+    >>> list(WeightedRandomSampler([0.0, 1.0, 0.0], 4))
+    [1, 1, 1, 1]
+    """
+
+    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None) -> None:
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.weights = candelabra.as_tensor(weights, dtype=candelabra.double)
+        if self.weights.dim() != 1:
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}")
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        yield from candelabra.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of what another sampler yields.
+
+    Parameters
+    ----------
+    sampler : Sampler or iterable
+        What yields the numbers.
+    batch_size : int
+        How many go into a list.
+    drop_last : bool
+        Whether the last list is left out where it is shorter.
+
+    Examples
+    --------
+    >>> from candelabra.utils.data import BatchSampler
+    >>> list(BatchSampler(range(5), 2, False))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        numbers = iter(self.sampler)
+        while batch := list(itertools.islice(numbers, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
+            yield batch
+
+    def __len__(self) -> int:
+        count = len(self.sampler)  # type: ignore[arg-type]
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
