@@ -13,8 +13,8 @@ from candelabra.catalogue import OPERATORS
 
 from .elementwise import narrow_to, wide
 from .registration import decomposes
-from .views import reshape
 from .transformed import is_differentiated_outside
+from .views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
