@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 from typing import Any
 
@@ -32,9 +33,14 @@ ASKED_FIRST = 1 << 26
 SharedFile = AnonymousFile | NamedFile
 
 
+@functools.cache
+def _host_memory(device_type: str) -> bool:
+    return bool(_C.backend_info(device_type)["capabilities"] & 1)
+
+
 def on_host(storage: Any) -> bool:
     """Tell whether other processes on this machine could map the memory of a storage."""
-    return bool(_C.backend_info(storage.device)["capabilities"] & 1)
+    return _host_memory(storage.device.type)
 
 
 def file_of(storage: Any) -> SharedFile | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections.abc
 import copy
-import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,21 +11,10 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
+from .buffers import shared_empty
 from .worker_info import get_worker_info
 
 CollateMap = dict[Any, Callable[..., Any]]
-
-
-def _contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[number + 1 :]) for number in range(len(shape)))
-
-
-def shared_empty(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return a tensor in shared memory, which reaches the parent of a worker without a copy."""
-    from candelabra.multiprocessing import memory, reductions
-
-    nbytes = math.prod(shape) * candelabra.empty(0, dtype=dtype).element_size()
-    return reductions.rebuild_tensor(memory.new_storage(nbytes), dtype, shape, _contiguous_strides(shape), 0, False, None)
 
 
 def destination(shape: tuple[int, ...], like: Tensor) -> Tensor | None:
@@ -34,6 +22,11 @@ def destination(shape: tuple[int, ...], like: Tensor) -> Tensor | None:
     if get_worker_info() is None or like.requires_grad or like.device.type != "cpu" or 0 in shape:
         return None
     return shared_empty(shape, like.dtype)
+
+
+def _numbers(made: Tensor) -> Tensor:
+    out = destination(tuple(made.shape), made)
+    return made if out is None else out.copy_(made)
 
 
 def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: CollateMap | None = None) -> Tensor:
@@ -59,12 +52,12 @@ def collate_numpy_scalar_fn(batch: list[Any], *, collate_fn_map: CollateMap | No
 
 def collate_float_fn(batch: list[float], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     """Make a tensor of float64."""
-    return candelabra.tensor(batch, dtype=candelabra.float64)
+    return _numbers(candelabra.tensor(batch, dtype=candelabra.float64))
 
 
 def collate_int_fn(batch: list[int], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     """Make a tensor of integers, or of truth values."""
-    return candelabra.tensor(batch)
+    return _numbers(candelabra.tensor(batch))
 
 
 def collate_str_fn(batch: list[Any], *, collate_fn_map: CollateMap | None = None) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import candelabra
 
+from .buffers import borrow, new_flags
 from .dataset import IterableDataset
 from .fetching import generator_states, make_fetcher, restore_generators, seed_generators
 from .worker import BATCH, END, ERROR, Work, run
@@ -150,6 +151,7 @@ class ByWorkers(BatchIterator):
         self._epoch = -1
         self._connections: list[Any] = []
         self._processes: list[Any] = []
+        self._flags: list[Any] = []
         # Batches in flight at the end, an error, Ctrl-C, a loop that is left: whatever ends this iterator ends its workers.
         self._end = weakref.finalize(self, end_workers, os.getpid(), self._connections, self._processes)
         super().__init__(loader)
@@ -166,7 +168,9 @@ class ByWorkers(BatchIterator):
                 ours, theirs = context.Pipe()
                 self._connections.append(ours)
                 inherited = list(self._connections) if forked else []
-                process = context.Process(target=run, args=(theirs, inherited, work, number), daemon=True)
+                self._flags.append(new_flags())
+                arguments = (theirs, inherited, work, number, self._flags[-1])
+                process = context.Process(target=run, args=arguments, daemon=True)
                 try:
                     process.start()
                 finally:
@@ -221,9 +225,11 @@ class ByWorkers(BatchIterator):
     def _receive(self, number: int) -> None:
         """Take a message of a worker; raises BlockingIOError where there is none."""
         try:
-            epoch, task, kind, answer = self._connections[number].receive_message(wait=False).load()
+            epoch, task, kind, answer, lent = self._connections[number].receive_message(wait=False).load()
         except (EOFError, ConnectionResetError):
             self._died(number)
+        borrow(lent, self._flags[number])
+        del lent
         if epoch != self._epoch:
             return
         self._load[number] -= 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import candelabra
 
+from .buffers import Buffers, lend, use_buffers
 from .dataset import IterableDataset
 from .fetching import make_fetcher, seed_generators
 from .worker_info import WorkerInfo, set_worker_info
@@ -60,7 +61,7 @@ class _Shown(str):
         return str(self)
 
 
-def run(connection: Any, inherited: list[Any], work: Work, number: int) -> None:
+def run(connection: Any, inherited: list[Any], work: Work, number: int, flags: Any) -> None:
     """Answer tasks until the parent closes its end."""
     for end in inherited:
         # Otherwise nobody would notice that the process at its other end is gone.
@@ -70,6 +71,7 @@ def run(connection: Any, inherited: list[Any], work: Work, number: int) -> None:
     candelabra.set_num_threads(1)
     seed = (work.base_seed + number) & ((1 << 63) - 1)
     seed_generators(seed)
+    use_buffers(Buffers(flags))
     set_worker_info(WorkerInfo(number, work.num_workers, seed, work.dataset))
     where = f"in DataLoader worker process {number}"
     failure: RaisedInWorker | None = None
@@ -121,11 +123,12 @@ def _answer(connection: Any, work: Work, failure: RaisedInWorker | None, where: 
 
 def _send(connection: Any, epoch: int, task: int, kind: str, answer: Any, where: str) -> None:
     try:
-        connection.send((epoch, task, kind, answer))
+        # Batches that are not sent leave their buffers unused; they are taken up again.
+        connection.send((epoch, task, kind, answer, lend(kind == BATCH)))
     except (BrokenPipeError, ConnectionResetError):
         raise
     except Exception as error:
         # What cannot be pickled; an exception's type may be such a thing, too.
         raised = answer if kind == ERROR else RaisedInWorker(error, where)
         raised.kind = RuntimeError if kind == ERROR else raised.kind
-        connection.send((epoch, task, ERROR, raised))
+        connection.send((epoch, task, ERROR, raised, lend(False)))
