@@ -194,15 +194,8 @@ def tests_integration(session: nox.Session) -> None:
 @nox.session(name="tests-examples")
 def tests_examples(session: nox.Session) -> None:
     """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo and the examples, shortened."""
-    install(
-        session,
-        [*DEMO_PACKAGES, "multiprocessing", "distributions"],
-        *TEST_NEEDS,
-        *BUILD_NEEDS,
-        "tqdm",
-        "matplotlib",
-        "scikit-learn",
-    )
+    packages = [*DEMO_PACKAGES, "multiprocessing", "distributions"]
+    install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
     for backend in ("numpy", "minimal-c"):
         session.install(
             "-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend)

@@ -90,6 +90,39 @@ def test_a_queue_outlives_who_is_killed_reading_it():
     assert process.exitcode == 0
 
 
+WAYS_TO_WAIT = {
+    "apply": lambda pool: pool.apply(processes.be_killed, (0,)),
+    "map": lambda pool: pool.map(processes.be_killed, [0]),
+    "imap": lambda pool: list(pool.imap(processes.be_killed, [0])),
+    "imap_unordered": lambda pool: list(pool.imap_unordered(processes.be_killed, [0])),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_WAIT)
+def test_a_pool_tells_of_a_worker_that_is_killed(way):
+    told = []
+    with mp.get_context("fork").Pool(2) as pool:
+        assert pool.map(abs, [-1, 2]) == [1, 2]
+        with pytest.raises(RuntimeError, match=r"of the pool was ended by signal 9, and the task that it had is lost"):
+            WAYS_TO_WAIT[way](pool)
+        # There is a new worker.
+        assert pool.map(abs, [-1, 2, -3, 4]) == [1, 2, 3, 4]
+        with pytest.raises(RuntimeError, match="signal 9"):
+            pool.map_async(processes.be_killed, [0], error_callback=told.append).get(30)
+    assert len(told) == 1
+
+
+def test_a_pool_tells_of_a_worker_that_exits():
+    with mp.get_context("fork").Pool(1) as pool:
+        with pytest.raises(RuntimeError, match="exited with code 3"):
+            pool.apply(os._exit, (3,))
+        lost = pool.apply_async(os._exit, (4,))
+        pool.close()
+        pool.join()
+        with pytest.raises(RuntimeError, match="exited with code 4"):
+            lost.get(1)
+
+
 SCRIPT = """
 import sys
 import candelabra, candelabra.multiprocessing as mp

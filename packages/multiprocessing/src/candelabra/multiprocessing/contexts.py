@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import time
 from multiprocessing import context, pool
@@ -12,7 +13,17 @@ from .queues import JoinableQueue, Queue, SimpleQueue
 
 
 class WorkerPool(pool.Pool):
-    """A pool of processes on queues that share tensors; see `multiprocessing.Pool`."""
+    """A pool of processes on queues that share tensors; see `multiprocessing.Pool`.
+
+    Where a process is killed or exits amid a task, everything that is being waited for raises `RuntimeError`: its result will never come.
+    """
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        workers = _Workers()
+        # Called for each process, also for one that takes the place of another.
+        self.Process = workers.make  # type: ignore[method-assign]
+        super().__init__(*arguments, **keywords)
+        workers.awaited = self._cache  # type: ignore[attr-defined]
 
     @staticmethod
     def _help_stuff_finish(inqueue: Any, task_handler: Any, size: int) -> None:
@@ -23,6 +34,51 @@ class WorkerPool(pool.Pool):
             except BlockingIOError:
                 break
             time.sleep(0)
+
+
+class _Workers:
+    """The processes of a pool, looked after whenever one is to be replaced. Knows nothing of the pool, so that it can be collected."""
+
+    def __init__(self) -> None:
+        self.awaited: dict[int, Any] = {}
+        self._made: list[Any] = []
+
+    def make(self, ctx: Any, *arguments: Any, **keywords: Any) -> Any:
+        """Make a process, which is not started yet."""
+        failed = [worker for worker in self._made if worker.exitcode]
+        self._made = [worker for worker in self._made if worker.exitcode is None]
+        if failed:
+            reasons = ", ".join(f"process {worker.pid} of the pool {_ending(worker.exitcode)}" for worker in failed)
+            self._fail(RuntimeError(f"{reasons}, and the task that it had is lost"))
+        self._made.append(ctx.Process(*arguments, **keywords))
+        return self._made[-1]
+
+    def _fail(self, error: RuntimeError) -> None:
+        for number in list(self.awaited):
+            waiting = self.awaited.get(number)
+            # Its result may come at this moment.
+            with contextlib.suppress(KeyError):
+                # Not pop(): the pool's own dictionary tells others when it becomes empty.
+                del self.awaited[number]
+                _fail(waiting, error)
+
+
+def _ending(code: int) -> str:
+    return f"was ended by signal {-code}" if code < 0 else f"exited with code {code}"
+
+
+def _fail(waiting: Any, error: RuntimeError) -> None:
+    """Have who waits for this result of a pool get an error."""
+    if isinstance(waiting, pool.IMapIterator):
+        with waiting._cond:  # type: ignore[attr-defined]
+            waiting._items.append((False, error))  # type: ignore[attr-defined]
+            waiting._length = waiting._index = waiting._index + 1  # type: ignore[attr-defined]
+            waiting._cond.notify()  # type: ignore[attr-defined]
+        return
+    waiting._success, waiting._value = False, error
+    if waiting._error_callback:
+        waiting._error_callback(error)
+    waiting._event.set()
 
 
 class _Sharing:
