@@ -28,8 +28,8 @@ from typing import Any
 
 import candelabra
 
-#: Exceptions that a refused call may raise.
-REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError)
+#: Exceptions that a refused call may raise; the last one says which distribution has what was asked for.
+REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError, ModuleNotFoundError)
 #: Functions that raise another one, as PyTorch's do.
 KNOWN: dict[str, type[Exception]] = {
     "candelabra.nn.functional.embedding": AssertionError,
