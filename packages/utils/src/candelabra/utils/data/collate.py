@@ -132,7 +132,9 @@ def collate(batch: list[Any], *, collate_fn_map: CollateMap | None = None) -> An
         return kind(*(collate(list(column), collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)))
     if isinstance(element, collections.abc.Sequence) and not isinstance(element, str | bytes):
         if any(len(one) != len(element) for one in batch):
-            raise RuntimeError(f"each element in list of batch should be of equal size, but got {sorted({len(one) for one in batch})}")
+            raise RuntimeError(
+                f"each element in list of batch should be of equal size, but got {sorted({len(one) for one in batch})}"
+            )
         made = [collate(list(column), collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)]
         return made if isinstance(element, tuple) else _same_sequence(element, made)
     raise TypeError(_CANNOT.format(kind))

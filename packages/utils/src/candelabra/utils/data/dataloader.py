@@ -238,7 +238,8 @@ class DataLoader(Generic[T_co]):
         import warnings
 
         warnings.warn(
-            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=3
+            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+            stacklevel=3,
         )
         return False
 

@@ -121,7 +121,9 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both given."
+            )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
         parts = args or tuple(kwargs.values())

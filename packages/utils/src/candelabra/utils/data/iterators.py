@@ -34,6 +34,7 @@ class BatchIterator:
         self._num_workers = loader.num_workers
         self._pin = loader.pins
         self._dataset_name = type(loader.dataset).__name__
+        self._order = loader._index_sampler
         self._begin(loader)
 
     def _begin(self, loader: Any) -> None:
@@ -53,11 +54,10 @@ class BatchIterator:
             self.started_with = ([generator.get_state() for generator in generators], candelabra.get_rng_state())
             self._base_seed = int(candelabra.empty((), dtype=candelabra.int64).random_(generator=loader.generator).item())
             self._indices: Iterator[Any] = iter(loader._index_sampler)
-            if state:
-                # Samplers draw at the first number: that has to be while the generators are as they were.
-                count = 0 if self._iterable else skipped
-                ahead = list(itertools.islice(self._indices, count + 1))[count:]
-                self._indices = itertools.chain(ahead, self._indices)
+            # Samplers draw at the first number: that has to be now, while the generators are as they were noted.
+            count = 0 if self._iterable else skipped
+            ahead = list(itertools.islice(self._indices, count + 1))[count:]
+            self._indices = itertools.chain(ahead, self._indices)
         finally:
             if default is not None:
                 candelabra.set_rng_state(default)
@@ -71,7 +71,7 @@ class BatchIterator:
         return self
 
     def __len__(self) -> int:
-        return len(self._indices)  # type: ignore[arg-type]
+        return len(self._order)
 
     def _next(self) -> Any:
         raise NotImplementedError
@@ -261,7 +261,9 @@ class ByWorkers(BatchIterator):
             name = signal.strsignal(-code) or f"signal {-code}"
             hint = " It might be out of memory." if -code == signal.SIGKILL else ""
             raise RuntimeError(f"DataLoader worker (pid {pid}) is killed by signal: {name}.{hint}")
-        raise RuntimeError(f"DataLoader worker (pid(s) {pid}) exited unexpectedly" + ("" if code is None else f" with exit code {code}"))
+        raise RuntimeError(
+            f"DataLoader worker (pid(s) {pid}) exited unexpectedly" + ("" if code is None else f" with exit code {code}")
+        )
 
     def _next(self) -> Any:
         while True:

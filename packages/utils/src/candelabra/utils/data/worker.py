@@ -11,6 +11,7 @@ from typing import Any
 import candelabra
 
 from .buffers import Buffers, lend, use_buffers
+from .collate import default_collate
 from .dataset import IterableDataset
 from .fetching import make_fetcher, seed_generators
 from .worker_info import WorkerInfo, set_worker_info
@@ -71,7 +72,9 @@ def run(connection: Any, inherited: list[Any], work: Work, number: int, flags: A
     candelabra.set_num_threads(1)
     seed = (work.base_seed + number) & ((1 << 63) - 1)
     seed_generators(seed)
-    use_buffers(Buffers(flags))
+    if work.collate_fn is default_collate:
+        # A function of somebody else may keep a batch, which then must not be written again.
+        use_buffers(Buffers(flags))
     set_worker_info(WorkerInfo(number, work.num_workers, seed, work.dataset))
     where = f"in DataLoader worker process {number}"
     failure: RaisedInWorker | None = None
