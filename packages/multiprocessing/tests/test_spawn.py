@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import signal
+import subprocess
+import sys
 import time
 
 import processes
@@ -10,6 +13,7 @@ import pytest
 
 import candelabra as c
 import candelabra.multiprocessing as mp
+from candelabra.multiprocessing import named_files
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -62,6 +66,36 @@ def test_timeout_and_grace_period():
     with pytest.warns(UserWarning, match="is killed"), pytest.raises(mp.ProcessRaisedException, match="the other one fails"):
         context.join(grace_period=0.2)
     assert not any(process.is_alive() for process in context.processes)
+
+
+SCRIPT = """
+import os, sys, time
+import candelabra.multiprocessing as mp
+
+def wait(index, pipe):
+    pipe.send(os.getpid())
+    time.sleep(60)
+
+if __name__ == "__main__":
+    here, there = mp.Pipe()
+    import threading
+    threading.Thread(target=lambda: print(here.recv(), here.recv(), flush=True)).start()
+    mp.start_processes(wait, args=(there,), nprocs=2, start_method="fork")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_end_with_their_parent(number):
+    parent = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    children = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(children) == 2
+    parent.send_signal(number)
+    parent.wait(20)
+    parent.stdout.close()
+    deadline = time.monotonic() + 10
+    while any(named_files._start_time(pid) is not None for pid in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_another_start_method_is_warned_of():

@@ -78,7 +78,8 @@ class ProcessContext:
         """Return the numbers of the processes."""
         return [int(process.pid) for process in self.processes]
 
-    def _end_others(self, grace_period: float | None) -> None:
+    def end(self, grace_period: float | None = None) -> None:
+        """Ask all processes to end, and kill those that have not after so many seconds; 30 by default."""
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
@@ -126,7 +127,7 @@ class ProcessContext:
                 self._close()
             return not self.sentinels
         process = self.processes[failed]
-        self._end_others(grace_period)
+        self.end(grace_period)
         try:
             raise self._exception(failed, process)
         finally:
@@ -220,8 +221,13 @@ def start_processes(
     context = ProcessContext(processes, failures)
     if not join:
         return context
-    while not context.join():
-        pass
+    try:
+        while not context.join():
+            pass
+    except KeyboardInterrupt:
+        # Python would wait for the processes before it ends.
+        context.end()
+        raise
     return None
 
 
