@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import pickle
 import socket
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from queue import Empty, Full
 
@@ -237,6 +239,8 @@ def test_what_is_not_sent_leaves_nothing(strategy):
     with pytest.raises(Full):
         queue.put_nowait(c.ones(3))
     assert queue.get() == 0
+    queue.close()
+    queue.join_thread()
     del here, there, queue
     gc.collect()
     mp.SimpleQueue().put(c.ones(3))
@@ -252,6 +256,20 @@ def test_more_than_a_pipe_holds():
     for i in range(3000):
         queue.put((i, "x" * 100))
     assert [queue.get(timeout=5)[0] for _ in range(3000)] == list(range(3000))
+
+
+UNREAD = """
+import candelabra, candelabra.multiprocessing as mp
+queue = mp.Queue()
+for _ in range(3000):
+    queue.put("x" * 1000)
+queue.put(candelabra.ones(3))
+"""
+
+
+def test_a_process_ends_with_messages_that_nobody_can_read():
+    done = subprocess.run([sys.executable, "-c", UNREAD], capture_output=True, timeout=30)
+    assert done.returncode == 0 and done.stderr == b""
 
 
 def test_joinable_queue():

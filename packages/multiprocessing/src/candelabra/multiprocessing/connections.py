@@ -151,6 +151,18 @@ def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
 class Connection(connection.Connection):
     """One end of a pipe. Has the methods of `multiprocessing.connection.Connection`; tensors that are sent share their memory."""
 
+    _handle: int | None
+
+    def close(self) -> None:
+        """Close this end; a second time does nothing, whichever thread it is."""
+        # In one step: a number that is closed may be that of another file a moment later.
+        handle = self.__dict__.pop("_handle", None)
+        if handle is not None:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        self.close()
+
     def send(self, obj: Any) -> None:
         """Send an object; raises BrokenPipeError where nobody can receive it any more."""
         self._check_closed()  # type: ignore[attr-defined]

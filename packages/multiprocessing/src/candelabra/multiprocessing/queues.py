@@ -77,8 +77,7 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
         )  # fmt: skip
         self._thread.start()
         if not self._joincancelled:  # type: ignore[attr-defined]
-            join = queues.Queue._finalize_join  # type: ignore[attr-defined]
-            self._jointhread = util.Finalize(self._thread, join, [weakref.ref(self._thread)], exitpriority=-5)
+            self._jointhread = util.Finalize(self._thread, _join, [weakref.ref(self._thread), self._reader], exitpriority=-5)
         close = queues.Queue._finalize_close  # type: ignore[attr-defined]
         self._close = util.Finalize(self, close, [buffer, notempty], exitpriority=10)
 
@@ -86,6 +85,15 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
     def _on_error(self) -> Any:
         # A plain function: a thread that holds the queue would keep it from being collected.
         return type(self)._on_queue_feeder_error  # type: ignore[attr-defined]
+
+
+def _join(thread: Any, reader: Any) -> None:
+    """Wait until everything that was put is sent, or nobody is left to get it."""
+    # This process gets nothing any more: with its end open, the thread would wait for it where all others are gone.
+    reader.close()
+    waiting = thread()
+    if waiting is not None:
+        waiting.join()
 
 
 def _feed(buffer: Any, notempty: Any, ends: Any, failure: list[BaseException], on_error: Any, free: Any) -> None:
