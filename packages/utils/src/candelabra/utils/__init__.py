@@ -1,4 +1,4 @@
-"""Data loading, training loops and tools: `data`, `checkpoint` and `dlpack`; other names asked for say that they are not in this version yet."""
+"""Data loading, training loops and tools: `data`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint` and `dlpack`; other names asked for say that they are not in this version yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__: list[str] = []
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("checkpoint", "data", "dlpack"):
+    if name in ("benchmark", "checkpoint", "collect_env", "data", "dlpack", "tensorboard"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

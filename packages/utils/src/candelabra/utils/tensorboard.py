@@ -1,0 +1,322 @@
+"""Logs that TensorBoard shows, written by the `tensorboard` package: scalars, histograms, images, figures, texts, curves, hyperparameters."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import socket
+import time
+from typing import Any
+
+import numpy as np
+
+import candelabra
+
+try:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+    from tensorboard.plugins.hparams import summary as hparams_summary
+    from tensorboard.plugins.pr_curve.metadata import create_summary_metadata as pr_curve_metadata
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+except ImportError as error:
+    raise ImportError(f"candelabra.utils.tensorboard needs the tensorboard package ({error}): pip install tensorboard") from error
+
+__all__ = ["SummaryWriter"]
+
+
+def _array(values: Any) -> np.ndarray[Any, Any]:
+    if isinstance(values, candelabra.Tensor):
+        values = values.detach().cpu()
+        if values.dtype == candelabra.bfloat16:
+            values = values.float()
+        return np.asarray(values.numpy())
+    return np.asarray(values)
+
+
+def _number(value: Any) -> float:
+    array = _array(value)
+    if array.size != 1:
+        raise ValueError(f"a scalar has one element, but got shape {array.shape}")
+    return float(array.reshape(()))
+
+
+def _histogram(values: Any, bins: Any, max_bins: int | None) -> HistogramProto:
+    array = _array(values).astype(np.float64).ravel()
+    if array.size == 0:
+        raise ValueError("The input has no element.")
+    if not np.isfinite(array).all():
+        raise ValueError("a histogram is of finite values, but there are NaN or infinite ones")
+    if isinstance(bins, str) and bins == "tensorflow":
+        # Logarithmic edges, as wide as a tenth of where they are.
+        positive = np.geomspace(1e-12, 1e20, 775)
+        bins = np.concatenate([-positive[::-1], [0.0], positive])
+        if np.abs(array).max() >= 1e20:
+            bins = np.concatenate([[-np.finfo(np.float64).max], bins, [np.finfo(np.float64).max]])
+    counts, edges = np.histogram(array, bins=bins)
+    if max_bins is not None and len(counts) > max_bins:
+        step = -(-len(counts) // max_bins)
+        counts = np.add.reduceat(counts, np.arange(0, len(counts), step))
+        edges = np.append(edges[:-1:step], edges[-1])
+    filled = np.flatnonzero(counts)
+    first, last = (filled[0], filled[-1] + 1) if len(filled) else (0, 1)
+    return HistogramProto(
+        min=array.min(), max=array.max(), num=array.size, sum=array.sum(), sum_squares=(array * array).sum(),
+        bucket_limit=edges[first : last + 1].tolist(), bucket=[0, *counts[first:last].tolist()],
+    )  # fmt: skip
+
+
+def _image(values: Any, dataformats: str) -> Summary.Image:
+    from PIL import Image
+
+    array = _array(values)
+    layout = dataformats.upper()
+    if array.ndim != len(layout) or len(set(layout)) != len(layout) or set(layout) - set("NCHW") or not {"H", "W"} <= set(layout):
+        raise ValueError(f"an image of shape {array.shape} does not fit dataformats {dataformats!r}")
+    for missing in "NC":
+        if missing not in layout:
+            array, layout = array[None], missing + layout
+    array = array.transpose([layout.index(letter) for letter in "NHWC"])
+    count, height, width, channels = array.shape
+    if channels not in (1, 3, 4):
+        raise ValueError(f"an image has 1, 3 or 4 channels, but got {channels}")
+    columns = min(count, 8)
+    rows = -(-count // columns)
+    grid = np.zeros((rows * height, columns * width, channels), array.dtype)
+    for number, one in enumerate(array):
+        top, left = number // columns * height, number % columns * width
+        grid[top : top + height, left : left + width] = one
+    if grid.dtype != np.uint8:
+        # Fractions of white; what is beyond is cut off.
+        grid = (np.clip(grid.astype(np.float64), 0, 1) * 255).astype(np.uint8)
+    shown = Image.fromarray(grid[..., 0] if channels == 1 else grid)
+    file = io.BytesIO()
+    shown.save(file, format="PNG")
+    return Summary.Image(height=grid.shape[0], width=grid.shape[1], colorspace=channels, encoded_image_string=file.getvalue())
+
+
+class SummaryWriter:
+    """Writes events to a folder, for TensorBoard to show (``tensorboard --logdir FOLDER``).
+
+    Parameters
+    ----------
+    log_dir : str, optional
+        The folder; ``runs/DATE_HOST`` by default.
+    comment : str
+        What is added to the default folder's name.
+    purge_step : int, optional
+        After a crash at some step and a restart from here, events from this step on are hidden.
+    max_queue : int
+        So many events wait before one waits for the disk.
+    flush_secs : int
+        How often what waits is written.
+    filename_suffix : str
+        What the names of files end with.
+
+    Notes
+    -----
+    Graphs, embeddings, meshes, video and audio are not in this version: their methods are not there.
+
+    Examples
+    --------
+    >>> from candelabra.utils.tensorboard import SummaryWriter  # doctest: +SKIP
+    >>> with SummaryWriter("runs/first") as writer:  # doctest: +SKIP
+    ...     writer.add_scalar("loss", 0.5, 1)
+    """
+
+    def __init__(
+        self,
+        log_dir: Any = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ) -> None:
+        if not log_dir:
+            moment = datetime.datetime.now().strftime("%b%d_%H-%M-%S")
+            log_dir = os.path.join("runs", f"{moment}_{socket.gethostname()}{comment}")
+        self.log_dir = os.fspath(log_dir)
+        self.purge_step = purge_step
+        self._options = (max_queue, flush_secs, filename_suffix)
+        self.file_writer: Any = None
+        self._others: dict[str, SummaryWriter] = {}
+        self._open()
+
+    def _open(self) -> Any:
+        if self.file_writer is None:
+            self.file_writer = EventFileWriter(self.log_dir, *self._options)
+            if self.purge_step is not None:
+                self.file_writer.add_event(Event(wall_time=time.time(), step=self.purge_step, file_version="brain.Event:2"))
+                self.purge_step = None
+        return self.file_writer
+
+    def _add(self, summary: Summary, step: int | None, walltime: float | None) -> None:
+        event = Event(wall_time=time.time() if walltime is None else walltime, summary=summary)
+        if step is not None:
+            event.step = int(step)
+        self._open().add_event(event)
+
+    def get_logdir(self) -> str:
+        """Return the folder."""
+        return self.log_dir
+
+    def add_scalar(
+        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None, new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:  # fmt: skip
+        """Add a number to a curve.
+
+        Parameters
+        ----------
+        tag : str
+            The name of the curve.
+        scalar_value : float or Tensor
+            One number.
+        global_step : int, optional
+            Where on the curve.
+        walltime : float, optional
+            When, in seconds since 1970; now by default.
+        new_style, double_precision : bool
+            Whether the number is kept as a tensor, and of 64 bits.
+        """
+        number = _number(scalar_value)
+        if not (new_style or double_precision):
+            self._add(Summary(value=[Summary.Value(tag=tag, simple_value=number)]), global_step, walltime)
+            return
+        tensor = (
+            TensorProto(double_val=[number], dtype="DT_DOUBLE")
+            if double_precision
+            else TensorProto(float_val=[number], dtype="DT_FLOAT")
+        )
+        metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="scalars"))
+        self._add(Summary(value=[Summary.Value(tag=tag, tensor=tensor, metadata=metadata)]), global_step, walltime)
+
+    def add_scalars(
+        self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Add numbers to several curves of one chart; each has a folder of its own below this one."""
+        for tag, value in tag_scalar_dict.items():
+            folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{tag}")
+            if folder not in self._others:
+                self._others[folder] = SummaryWriter(folder)
+            self._others[folder].add_scalar(main_tag, value, global_step, walltime)
+
+    def add_histogram(
+        self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:  # fmt: skip
+        """Add how values are spread; `bins` is what `numpy.histogram` takes, or ``"tensorflow"`` for logarithmic ones."""
+        made = _histogram(values, bins, max_bins)
+        self._add(Summary(value=[Summary.Value(tag=tag, histo=made)]), global_step, walltime)
+
+    def add_image(
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW"
+    ) -> None:
+        """Add an image: floating point from 0 to 1, or bytes; `dataformats` says which dimension is which."""
+        self._add(Summary(value=[Summary.Value(tag=tag, image=_image(img_tensor, dataformats))]), global_step, walltime)
+
+    def add_images(
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "NCHW"
+    ) -> None:
+        """Add images, side by side in one."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_figure(
+        self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
+    ) -> None:
+        """Add figures of matplotlib (one, or a list), and close them."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        figures = figure if isinstance(figure, list | tuple) else [figure]
+        drawn = []
+        for one in figures:
+            canvas = FigureCanvasAgg(one)
+            canvas.draw()
+            drawn.append(np.asarray(canvas.buffer_rgba()).copy())
+            if close:
+                from matplotlib import pyplot
+
+                pyplot.close(one)
+        self.add_image(tag, np.stack(drawn), global_step, walltime, "NHWC")
+
+    def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
+        """Add a text, which is shown as Markdown."""
+        metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+        tensor = TensorProto(dtype="DT_STRING", string_val=[text_string.encode()], tensor_shape=shape)
+        self._add(
+            Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)]), global_step, walltime
+        )
+
+    def add_pr_curve(
+        self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127, weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:  # fmt: skip
+        """Add precision over recall of a classifier: labels 0 or 1, and the probabilities it gave to 1."""
+        truth, given = _array(labels).ravel().astype(bool), _array(predictions).ravel().astype(np.float64)
+        if truth.shape != given.shape:
+            raise ValueError(f"there are {truth.size} labels and {given.size} predictions")
+        weight = (
+            np.ones_like(given) if weights is None else np.broadcast_to(_array(weights).ravel(), given.shape).astype(np.float64)
+        )
+        place = np.clip(np.floor(given * (num_thresholds - 1)), 0, num_thresholds - 1).astype(np.int64)
+        positive = np.bincount(place, weight * truth, num_thresholds)[::-1].cumsum()[::-1]
+        negative = np.bincount(place, weight * ~truth, num_thresholds)[::-1].cumsum()[::-1]
+        true_negative, false_negative = negative[0] - negative, positive[0] - positive
+        precision = positive / np.maximum(positive + negative, 1e-7)
+        recall = positive / np.maximum(positive + false_negative, 1e-7)
+        data = np.stack([positive, negative, true_negative, false_negative, precision, recall])
+        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in data.shape])
+        tensor = TensorProto(dtype="DT_FLOAT", float_val=data.ravel().tolist(), tensor_shape=shape)
+        metadata = pr_curve_metadata(display_name=tag, description="", num_thresholds=num_thresholds)
+        self._add(Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)]), global_step, walltime)
+
+    def add_hparams(
+        self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], run_name: str | None = None, global_step: int | None = None
+    ) -> None:
+        """Add what a run was made with (numbers, strings, truth values), and how well it did, in a folder of its own."""
+        for name, value in hparam_dict.items():
+            if not isinstance(value, bool | int | float | str | candelabra.Tensor):
+                raise ValueError(f"hyperparameter {name!r} is a number, a string or a truth value, but got {type(value).__name__}")
+        plain = {name: _number(value) if isinstance(value, candelabra.Tensor) else value for name, value in hparam_dict.items()}
+        folder = os.path.join(self.log_dir, run_name or str(time.time()))
+        with SummaryWriter(folder) as writer:
+            metrics = [
+                hparams_summary.api_pb2.MetricInfo(name=hparams_summary.api_pb2.MetricName(tag=name)) for name in metric_dict
+            ]
+            infos = [hparams_summary.api_pb2.HParamInfo(name=name) for name in plain]
+            for summary in (
+                hparams_summary.experiment_pb(hparam_infos=infos, metric_infos=metrics),
+                hparams_summary.session_start_pb(plain),
+                hparams_summary.session_end_pb(hparams_summary.api_pb2.STATUS_SUCCESS),
+            ):
+                copied = Summary()
+                copied.ParseFromString(summary.SerializeToString())
+                writer._add(copied, None, None)
+            for name, value in metric_dict.items():
+                writer.add_scalar(name, value, global_step)
+
+    def flush(self) -> None:
+        """Write what waits to the disk."""
+        if self.file_writer is not None:
+            self.file_writer.flush()
+        for other in self._others.values():
+            other.flush()
+
+    def close(self) -> None:
+        """Write what waits, and close the files; the next event opens a new one."""
+        if self.file_writer is not None:
+            self.file_writer.close()
+            self.file_writer = None
+        for other in self._others.values():
+            other.close()
+        self._others.clear()
+
+    def __enter__(self) -> SummaryWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,86 @@
+"""What is written is read back by the tensorboard package."""
+
+import io
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorboard")
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.util.tensor_util import make_ndarray
+
+import candelabra
+from candelabra.utils.tensorboard import SummaryWriter
+
+
+def read(folder):
+    events = EventAccumulator(str(folder), size_guidance={"histograms": 0, "images": 0, "scalars": 0, "tensors": 0})
+    return events.Reload()
+
+
+def test_scalars(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(3):
+            writer.add_scalar("loss", candelabra.tensor(0.5 * step), step, walltime=10.0 + step)
+        writer.add_scalar("fine", 0.1, 7, double_precision=True)
+        writer.add_scalars("both", {"a": 1.0, "b": 2.0}, 4)
+        with pytest.raises(ValueError, match="a scalar has one element"):
+            writer.add_scalar("loss", candelabra.zeros(2))
+    found = read(tmp_path)
+    assert [(one.step, one.value, one.wall_time) for one in found.Scalars("loss")] == [
+        (0, 0.0, 10.0),
+        (1, 0.5, 11.0),
+        (2, 1.0, 12.0),
+    ]
+    assert make_ndarray(found.Tensors("fine")[0].tensor_proto) == 0.1
+    assert [read(tmp_path / f"both_{tag}").Scalars("both")[0].value for tag in "ab"] == [1.0, 2.0]
+
+
+def test_histogram(tmp_path):
+    values = np.random.default_rng(0).normal(size=1000)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_histogram("weights", candelabra.tensor(values))
+        writer.add_histogram("ten", values, bins=10, max_bins=5)
+        with pytest.raises(ValueError, match="no element"):
+            writer.add_histogram("none", candelabra.zeros(0))
+        with pytest.raises(ValueError, match="finite"):
+            writer.add_histogram("none", [float("nan")])
+    made = read(tmp_path).Histograms("weights")[0].histogram_value
+    assert (made.num, made.min, made.max) == (1000, values.min(), values.max())
+    np.testing.assert_allclose([made.sum, made.sum_squares], [values.sum(), (values**2).sum()])
+    assert sum(made.bucket) == 1000
+    counts, edges = np.histogram(values, 10)
+    ten = read(tmp_path).Histograms("ten")[0].histogram_value
+    np.testing.assert_array_equal(ten.bucket[1:], counts.reshape(5, 2).sum(1))
+    np.testing.assert_allclose(ten.bucket_limit, edges[::2])
+
+
+def test_images(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 4, 5), dtype=np.uint8)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image("one", candelabra.tensor(pixels))
+        writer.add_images("two", np.stack([pixels, pixels]) / 255)
+        with pytest.raises(ValueError, match="does not fit dataformats"):
+            writer.add_image("bad", candelabra.zeros(3, 3))
+    found = read(tmp_path)
+    one = np.asarray(image.open(io.BytesIO(found.Images("one")[0].encoded_image_string)))
+    np.testing.assert_array_equal(one, pixels.transpose(1, 2, 0))
+    assert (found.Images("two")[0].width, found.Images("two")[0].height) == (10, 4)
+
+
+def test_text_curve_and_hyperparameters(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_text("note", "*words*", 2)
+        writer.add_pr_curve("pr", [0, 1, 1, 0], [0.1, 0.9, 0.4, 0.6], num_thresholds=3)
+        writer.add_hparams({"lr": 0.1, "name": "sgd", "fast": True}, {"accuracy": 0.75}, run_name="run")
+        with pytest.raises(ValueError, match="hyperparameter 'x'"):
+            writer.add_hparams({"x": []}, {})
+    found = read(tmp_path)
+    assert found.Tensors("note/text_summary")[0].tensor_proto.string_val[0] == b"*words*"
+    curve = make_ndarray(found.Tensors("pr")[0].tensor_proto)
+    np.testing.assert_allclose(curve[0], [2, 1, 0])
+    np.testing.assert_allclose(curve[1], [2, 1, 0])
+    np.testing.assert_allclose(curve[4], [0.5, 0.5, 0])
+    assert read(tmp_path / "run").Scalars("accuracy")[0].value == 0.75
