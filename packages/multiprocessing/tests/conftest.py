@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import candelabra.multiprocessing as mp
+from candelabra.multiprocessing import named_files
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_files():
+    """What is counted here is not of other programs, nor of a second run of these tests."""
+    before = named_files.ROOT
+    named_files.ROOT = os.environ["CANDELABRA_SHARED_MEMORY"] = tempfile.mkdtemp(dir=before)
+    yield
+    shutil.rmtree(named_files.ROOT)
+    named_files.ROOT = before
+    del os.environ["CANDELABRA_SHARED_MEMORY"]
 
 
 @pytest.fixture(params=sorted(mp.get_all_sharing_strategies()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import candelabra as c
 import candelabra.multiprocessing as mp
+from candelabra.multiprocessing import named_files as names
 
 
 def add_one(received: Any, answers: Any) -> None:
@@ -100,5 +102,13 @@ def links() -> list[str]:
 
 def named_files() -> list[Path]:
     """The files of shared memory that this user has names for."""
-    base = Path(f"/dev/shm/candelabra-{os.getuid()}")
+    base = Path(names.ROOT, f"candelabra-{os.getuid()}")
     return [path for path in base.rglob("*") if path.is_file()] if base.exists() else []
+
+
+def what_there_is() -> tuple[int, int]:
+    """How many descriptors and names of shared memory there are, when those of the dead are gone."""
+    gc.collect()
+    names.sweep()
+    names.forget_lost_names()
+    return len(links()), len(named_files())

@@ -19,13 +19,6 @@ from candelabra.multiprocessing import named_files
 ROUNDS = 100
 
 
-def what_there_is() -> tuple[int, int]:
-    gc.collect()
-    named_files.sweep()
-    named_files.forget_lost_names()
-    return len(processes.links()), len(processes.named_files())
-
-
 def kill(process) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.join()
@@ -34,7 +27,7 @@ def kill(process) -> None:
 
 def test_receiver_is_killed(strategy):
     ctx = mp.get_context("fork")
-    before = what_there_is()
+    before = processes.what_there_is()
     for _ in range(ROUNDS):
         receiver, sender = ctx.Pipe(duplex=False)
         process = ctx.Process(target=processes.hold, args=(receiver,))
@@ -47,12 +40,12 @@ def test_receiver_is_killed(strategy):
         with pytest.raises(BrokenPipeError, match="the receiver is gone"):
             sender.send(c.ones(7))
         sender.close()
-    assert what_there_is() == before
+    assert processes.what_there_is() == before
 
 
 def test_sender_is_killed(strategy):
     ctx = mp.get_context("fork")
-    before = what_there_is()
+    before = processes.what_there_is()
     for _ in range(ROUNDS):
         receiver, sender = ctx.Pipe(duplex=False)
         process = ctx.Process(target=processes.share_forever, args=(sender, strategy))
@@ -66,7 +59,7 @@ def test_sender_is_killed(strategy):
         assert all(x.sum().item() == 100 for x in kept)
         receiver.close()
         del kept
-    assert what_there_is() == before
+    assert processes.what_there_is() == before
 
 
 def test_a_queue_outlives_who_is_killed_reading_it():
@@ -134,7 +127,7 @@ sys.stdin.read()
 
 
 def test_everybody_is_killed(strategy):
-    before = what_there_is()
+    before = processes.what_there_is()
     started = [
         subprocess.Popen([sys.executable, "-c", SCRIPT, strategy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
     ]
@@ -144,7 +137,7 @@ def test_everybody_is_killed(strategy):
     for process in started:
         process.kill()
         process.communicate()
-    assert what_there_is() == before
+    assert processes.what_there_is() == before
 
 
 def test_an_ordinary_end_leaves_nothing(strategy):

@@ -88,8 +88,7 @@ def test_small_shapes(strategy, shape):
 
 
 def test_memory_goes_with_the_last_view(strategy):
-    gc.collect()
-    before = len(processes.links()), len(processes.named_files())
+    before = processes.what_there_is()
     x = c.ones(1000).share_memory_()
     view = x[3:]
     del x
@@ -98,7 +97,7 @@ def test_memory_goes_with_the_last_view(strategy):
         before[1] + (strategy == "file_system"),
     )
     del view
-    assert (len(processes.links()), len(processes.named_files())) == before
+    assert processes.what_there_is() == before
 
 
 def test_threads_share_one_tensor():
@@ -129,7 +128,7 @@ def test_strategies_are_checked():
 
 
 def test_too_much_memory(strategy, monkeypatch):
-    before = len(processes.links()), len(processes.named_files())
+    before = processes.what_there_is()
 
     def full(descriptor, offset, length):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -139,8 +138,7 @@ def test_too_much_memory(strategy, monkeypatch):
     with pytest.raises(c.OutOfMemoryError, match="no shared memory left for 40 bytes"):
         x.share_memory_()
     assert not x.is_shared() and x.tolist() == [1] * 10
-    gc.collect()
-    assert (len(processes.links()), len(processes.named_files())) == before
+    assert processes.what_there_is() == before
 
 
 def test_more_memory_than_there_is():

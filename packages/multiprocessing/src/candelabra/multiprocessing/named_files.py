@@ -18,7 +18,8 @@ from multiprocessing import util
 
 from candelabra import _C
 
-ROOT = "/dev/shm"
+#: A file system in memory; processes that send to each other need the same.
+ROOT = os.environ.get("CANDELABRA_SHARED_MEMORY", "/dev/shm")
 #: After so many files made or received, a process looks for directories of dead ones again.
 SWEEP_EVERY = 256
 
