@@ -51,6 +51,8 @@ TEST_PACKAGES = {
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
     "torch-compat": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "distributions", "torch-compat"],
 }
+#: What some test suites need besides TEST_NEEDS.
+TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81"]}
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 
 nox.options.sessions = ["lint", "tests"]
@@ -174,7 +176,7 @@ def tests(session: nox.Session) -> None:
 def make_tests(package: str) -> None:
     @nox.session(name=f"tests-{package}")
     def package_tests(session: nox.Session) -> None:
-        install(session, TEST_PACKAGES[package], *TEST_NEEDS)
+        install(session, TEST_PACKAGES[package], *TEST_NEEDS, *TEST_OTHERS.get(package, []))
         run_tests(session, PACKAGES / package / "tests")
 
     package_tests.__doc__ = f"The tests of {distribution(package)}, with only its own needs installed."

@@ -1,4 +1,7 @@
-"""Data loading, training loops and tools: `data`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint` and `dlpack`; other names asked for say that they are not in this version yet."""
+"""Data loading and tools: `data`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint` and `dlpack`.
+
+Other names that are asked for say that they are not in this version yet.
+"""
 
 from __future__ import annotations
 

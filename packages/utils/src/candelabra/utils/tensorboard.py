@@ -18,7 +18,7 @@ try:
     from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-    from tensorboard.plugins.hparams import summary as hparams_summary
+    from tensorboard.plugins.hparams import summary_v2 as hparams_summary
     from tensorboard.plugins.pr_curve.metadata import create_summary_metadata as pr_curve_metadata
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 except ImportError as error:
@@ -284,18 +284,10 @@ class SummaryWriter:
         plain = {name: _number(value) if isinstance(value, candelabra.Tensor) else value for name, value in hparam_dict.items()}
         folder = os.path.join(self.log_dir, run_name or str(time.time()))
         with SummaryWriter(folder) as writer:
-            metrics = [
-                hparams_summary.api_pb2.MetricInfo(name=hparams_summary.api_pb2.MetricName(tag=name)) for name in metric_dict
-            ]
-            infos = [hparams_summary.api_pb2.HParamInfo(name=name) for name in plain]
-            for summary in (
-                hparams_summary.experiment_pb(hparam_infos=infos, metric_infos=metrics),
-                hparams_summary.session_start_pb(plain),
-                hparams_summary.session_end_pb(hparams_summary.api_pb2.STATUS_SUCCESS),
-            ):
-                copied = Summary()
-                copied.ParseFromString(summary.SerializeToString())
-                writer._add(copied, None, None)
+            names = [hparams_summary.HParam(name) for name in plain]
+            metrics = [hparams_summary.Metric(name) for name in metric_dict]
+            writer._add(hparams_summary.hparams_config_pb(hparams=names, metrics=metrics), None, None)
+            writer._add(hparams_summary.hparams_pb(plain), None, None)
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 

@@ -21,7 +21,7 @@ class Compare:
     >>> from candelabra.utils.benchmark import Compare, Measurement
     >>> rows = [Measurement(1, [t], label="add", sub_label=s, description=d) for t, s, d in ((1e-6, "small", "a"), (4e-6, "small", "b"))]
     >>> Compare(rows).print()
-    [------ add ------]
+    [------- add -------]
                a     b
     1 thread:
         small  1.00  4.00

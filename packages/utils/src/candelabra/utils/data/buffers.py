@@ -147,9 +147,10 @@ def view_of(flags: Tensor) -> Any:
 def borrow(lent: list[tuple[Any, int]], flags: Tensor) -> None:
     """Have buffers that came from a worker tell it when they are free again."""
     for storage, slot in lent:
-        file: Any = memory.file_of(storage)
-        if type(file) is not memory.AnonymousFile:
+        found = memory.file_of(storage)
+        if type(found) is not memory.AnonymousFile:
             continue
+        file: Any = found
         descriptor = file.__dict__.pop("descriptor")
         file.__class__ = BorrowedFile
         file._descriptor, file._slot, file._flags, file._process = descriptor, slot, view_of(flags), os.getpid()

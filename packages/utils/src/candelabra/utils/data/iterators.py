@@ -243,6 +243,7 @@ class ByWorkers(BatchIterator):
         sentinels = {process.sentinel: number for number, process in enumerate(self._processes)}
         ready = waiting.wait([*ends, *sentinels], self._timeout)
         if not ready:
+            self.finished = True
             self._end()
             raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
         messages = [ends[end] for end in ready if end in ends]
