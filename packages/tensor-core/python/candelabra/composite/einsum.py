@@ -68,7 +68,14 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         operands = tuple(operands[0])
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
-    inputs, output = _parsed(equation, tuple([t.ndim for t in operands]))
+    try:
+        dims = tuple([t.ndim for t in operands])
+    except AttributeError:
+        for i, given in enumerate(operands):
+            if not isinstance(given, _C.Tensor):
+                raise TypeError(f"einsum(): expected Tensor as element {i} in argument 1, but got {type(given).__name__}") from None
+        raise
+    inputs, output = _parsed(equation, dims)
     terms = [_diagonals(t, labels) for t, labels in zip(operands, inputs)]
     sizes = _sizes(terms)
     # Sizes of 1 are broadcast: they take no part where another operand has more.

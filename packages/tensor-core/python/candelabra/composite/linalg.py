@@ -94,8 +94,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     if out is not None:
         return _C.give_to_out("matmul", out, _matmul(input, other))
     try:
-        if input.ndim == 2 and other.ndim == 2:
+        if input.ndim == 2 == other.ndim:
             return _mm(input, other)
+        other.ndim
     except AttributeError:
         refuse_others("matmul", input=input, other=other)
         raise

@@ -95,7 +95,10 @@ def with_checked_tensors(name: str, implementation: Callable[..., Any], method: 
     Only what fails is looked at: a call that succeeds is not made slower by a check of each argument. A method whose only tensor is
     the tensor itself is returned as it is.
     """
-    code = getattr(implementation, "__code__", None)
+    inner = implementation
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code = getattr(inner, "__code__", None)
     if code is None or name in CHECK_THEMSELVES:
         return implementation
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

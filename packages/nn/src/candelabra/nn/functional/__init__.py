@@ -1,5 +1,7 @@
 """Layers and losses as functions: everything the modules compute, with their parameters as arguments."""
 
+from candelabra.composite.registration import with_checked_tensors
+
 from . import (
     activation,
     attention,
@@ -70,3 +72,10 @@ from .interpolation import affine_grid_generator as affine_grid_generator
 from .interpolation import grid_sampler as grid_sampler
 from .interpolation import grid_sampler_2d as grid_sampler_2d
 from .interpolation import grid_sampler_3d as grid_sampler_3d
+
+#: Functions that hand their input to an operator as it is: it says itself what is no tensor.
+_CHECKED_BY_OPERATORS = frozenset(("dropout", "embedding", "gelu", "linear", "log_softmax", "relu", "sigmoid", "softmax", "tanh"))
+for _name in __all__:
+    if _name not in _CHECKED_BY_OPERATORS and type(globals()[_name]).__name__ == "function":
+        globals()[_name] = _checked = with_checked_tensors(_name, globals()[_name])
+        _checked.__module__ = __name__  # where pickle finds it
