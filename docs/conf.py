@@ -18,6 +18,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
+autodoc_mock_imports = ["tensorboard"]
 autodoc_default_options = {"members": True, "show-inheritance": True}
 # One long page a module would otherwise list every method of every base class in the sidebar.
 toc_object_entries = False

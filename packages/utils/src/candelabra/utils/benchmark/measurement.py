@@ -23,7 +23,7 @@ def unit_for(seconds: float) -> tuple[float, str]:
 class Measurement:
     """The times of a statement.
 
-    Attributes
+    Parameters
     ----------
     number_per_run : int
         How often the statement ran for each of the times.
