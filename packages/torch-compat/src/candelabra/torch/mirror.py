@@ -21,7 +21,9 @@ class Mirror(ModuleType):
     def __getattr__(self, name: str) -> Any:
         target = self.__dict__.get("_target")
         if name == "__all__" and target is not None:
-            return getattr(target, "__all__", [name for name in dir(target) if not name.startswith("_")])
+            # Submodules are left out: those of packages that are not installed could not be given.
+            there = [name for name, value in vars(target).items() if not name.startswith("_") and not isinstance(value, ModuleType)]
+            return getattr(target, "__all__", there)
         if target is not None and not (name.startswith("__") and name.endswith("__")):
             try:
                 found = getattr(target, name)
