@@ -97,6 +97,34 @@ def test_signature(name: str) -> None:
     assert str(bare) == SIGNATURES[name]
 
 
+METHODS = {
+    "__array_namespace__": "(self, /, *, api_version=None)", "to_device": "(self, device, /, *, stream=None)",
+    "__dlpack__": "(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)",
+    "__getitem__": "(self, key, /)", "__setitem__": "(self, key, value, /)",
+    **dict.fromkeys(("__abs__", "__neg__", "__pos__", "__invert__", "__bool__", "__index__", "__complex__"), "(self, /)"),
+    **{
+        f"__{prefix}{name}__": "(self, other, /)"
+        for prefix in ("", "i", "r")
+        for name in (
+            "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul",
+        )
+    },
+    **{f"__{name}__": "(self, other, /)" for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_method(name: str) -> None:
+    method = getattr(xp.Array, name)
+    try:
+        signature = inspect.signature(method)
+    except ValueError:
+        assert callable(method)  # written in C, without a signature to be read
+        return
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    assert str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)) == METHODS[name]
+
+
 def test_everything_exported_is_of_the_standard() -> None:
     constants = {"e", "inf", "nan", "newaxis", "pi", "linalg", "fft", "Array", "__array_api_version__", *ALL}
     assert set(xp.__all__) == {name for name in SIGNATURES if "." not in name} | constants

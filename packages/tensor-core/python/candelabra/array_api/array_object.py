@@ -72,6 +72,12 @@ class Array(Tensor):
             raise ValueError("to_device(): stream must be None: work is ordered by the backend's current stream")
         return as_array(Tensor.to(self, device), self)
 
+    def __dlpack__(
+        self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: builtins.bool | None = None
+    ) -> Any:
+        """The memory as a DLPack capsule."""
+        return Tensor.__dlpack__(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
     # ---- indexing
 
     def __getitem__(self, key: Any, /) -> Array:
@@ -306,7 +312,7 @@ def install_operators() -> None:
         "invert": elementwise.bitwise_invert,
     }
     for name, unary_function in unary.items():
-        _install(f"__{name}__", lambda self, *, _f=unary_function: _f(self))
+        _install(f"__{name}__", _unary_operator(unary_function))
     for name, function in compared.items():
         _install(f"__{name}__", _operator(function))
     for name, function in binary.items():
@@ -325,6 +331,13 @@ def _install(name: str, function: Callable[..., Any]) -> None:
 
 
 _OPERANDS = (Tensor, bool, int, float, complex)
+
+
+def _unary_operator(function: Callable[[Any], Array]) -> Callable[..., Any]:
+    def operator(self: Array, /) -> Array:
+        return function(self)
+
+    return operator
 
 
 def _operator(function: Callable[[Any, Any], Array]) -> Callable[..., Any]:
