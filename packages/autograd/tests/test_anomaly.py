@@ -88,3 +88,39 @@ def test_per_thread():
         thread.start()
         thread.join()
     assert seen == [False]
+
+
+class Failing(autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise ValueError("no gradient today")
+
+
+def test_an_exception_says_where_the_walk_was():
+    x = candelabra.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="no gradient today") as caught:
+        (Failing.apply(x) * 3).sum().backward()
+    (note,) = caught.value.__notes__
+    assert "FailingBackward" in note
+    assert "detect_anomaly" in note
+    made = x * x
+    made.register_hook(lambda grad: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        made.sum().backward()
+    assert "MulBackward0" in caught.value.__notes__[0]
+    # The tape can be used as before.
+    x.grad = None
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+@pytest.mark.filterwarnings("ignore:Error detected")
+def test_an_exception_shows_the_forward_line_under_anomaly_detection():
+    x = candelabra.ones(2, requires_grad=True)
+    with autograd.detect_anomaly(), pytest.raises(ValueError, match="no gradient today") as caught:
+        Failing.apply(x).sum().backward()
+    assert "Failing.apply(x)" in caught.value.__notes__[0]

@@ -165,6 +165,19 @@ def report_failure(node: Node) -> None:
         )
 
 
+def tell_where(error: BaseException, node: Node | None) -> None:
+    """Add to an exception of a formula or a hook which node it was raised at, and where the node was made, as far as that is known."""
+    if node is None or not hasattr(node, "metadata"):
+        return
+    lines = node.metadata.get("traceback_")
+    made = (
+        f"The forward call that made it:\n{''.join(lines)}"
+        if lines is not None
+        else "candelabra.autograd.detect_anomaly() around the forward call shows the line that made it."
+    )
+    error.add_note(f"Raised in the backward walk at {node.name()}. {made}")
+
+
 def check_gradients(node: Node, gradients: Iterable[Any]) -> None:
     """Raise an error where a gradient has NaN in it."""
     if not _state.check_nan:

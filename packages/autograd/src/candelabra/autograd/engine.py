@@ -16,7 +16,7 @@ import candelabra
 from candelabra import _C, Tensor
 
 from . import hooks as tape_hooks
-from .anomaly import check_gradients, is_anomaly_enabled, report_failure
+from .anomaly import check_gradients, is_anomaly_enabled, report_failure, tell_where
 from .fitting import fit, like
 from .node import AccumulateGrad, Edge, Node
 
@@ -207,36 +207,41 @@ class Walk:
         create_graph = self.create_graph
         leaves_at_once = self.captures is None
         special = self.anomaly or needed is not None
-        while heap:
-            node, grad, _ = pending.pop(heappop(heap))
-            while True:
-                if special or node._hooks is not None:
-                    self._step(node, grad)
-                    break
-                if not node._single:
-                    edges = node._edges
-                    parts = list(node.backward(grad, edges))
+        node: Any = None
+        try:
+            while heap:
+                node, grad, _ = pending.pop(heappop(heap))
+                while True:
+                    if special or node._hooks is not None:
+                        self._step(node, grad)
+                        break
+                    if not node._single:
+                        edges = node._edges
+                        parts = list(node.backward(grad, edges))
+                        if free:
+                            node._saved = None
+                        grad = None
+                        self.distribute(edges, parts)
+                        break
+                    grad = node.backward(grad)
                     if free:
                         node._saved = None
-                    grad = None
-                    self.distribute(edges, parts)
-                    break
-                grad = node.backward(grad)
-                if free:
-                    node._saved = None
-                if grad is None:
-                    break
-                edge = node._edge
-                if isinstance(edge, Tensor):
-                    if leaves_at_once and edge._hooks is None:
-                        take_gradient(edge, grad, create_graph, _HELD_BY_ENGINE)
-                    else:
-                        self.reach_leaf(edge, grad)
-                    break
-                if heap or edge.__class__ is tuple or edge._outputs != 1:
-                    self.add(edge, grad)
-                    break
-                node = edge
+                    if grad is None:
+                        break
+                    edge = node._edge
+                    if isinstance(edge, Tensor):
+                        if leaves_at_once and edge._hooks is None:
+                            take_gradient(edge, grad, create_graph, _HELD_BY_ENGINE)
+                        else:
+                            self.reach_leaf(edge, grad)
+                        break
+                    if heap or edge.__class__ is tuple or edge._outputs != 1:
+                        self.add(edge, grad)
+                        break
+                    node = edge
+        except Exception as error:
+            tell_where(error, node)
+            raise
 
     def _step(self, node: Node, grad: Any) -> None:
         """Walk over one node with all that may be asked: hooks, captured gradients, pruned edges, anomaly detection."""
