@@ -9,7 +9,7 @@ import candelabra
 from candelabra import Tensor
 
 from .array_object import Array, as_array, fresh
-from .data_types import Dtype
+from .data_types import Dtype, finfo
 from .elementwise import promoted
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .statistical import sum as _sum
@@ -221,10 +221,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 def _tolerance(x: Tensor, rtol: float | Array | None) -> float | Tensor:
     """Relative tolerance of singular values; the default is the standard's."""
-    if rtol is None:
-        dtype = candelabra.empty(0, dtype=x.dtype, device="cpu").real.dtype if x.dtype.is_complex else x.dtype
-        return builtins.max(x.shape[-2:]) * candelabra.finfo(dtype).eps
-    return rtol
+    return builtins.max(x.shape[-2:]) * finfo(x.dtype).eps if rtol is None else rtol
 
 
 def outer(x1: Array, x2: Array, /) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
+from candelabra.composite.elementwise import as_it_was
 
 from .dtypes import floating_only, number_of
 
@@ -25,7 +26,7 @@ def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 def _read(input: Tensor, inplace: bool) -> Tensor:
     """What the result is made of: the input, or a copy where the tape may need its numbers after they are overwritten."""
-    return input.clone() if inplace and input.requires_grad and candelabra.is_grad_enabled() else input
+    return as_it_was(input) if inplace else input
 
 
 def _given(name: str, out: Tensor | None, result: Tensor) -> Tensor:
