@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .._C import Tensor
-from ..types import Device
 from .registration import function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+    from candelabra.types import Device
 
 
 @function(name="__array_namespace__", package=False)

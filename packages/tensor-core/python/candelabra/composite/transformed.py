@@ -5,10 +5,9 @@ Composites that look at values, to refuse some or to choose their way, ask here,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from candelabra import _C
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from candelabra import Tensor
 
