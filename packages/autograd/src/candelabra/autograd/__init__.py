@@ -10,7 +10,6 @@ from candelabra import Tensor
 
 from . import derivatives, graph, hooks, inplace, recording
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
-from .engine import backward, backward_of_tensor, grad
 from .function import Function
 from .grad_mode import (
     enable_grad,
@@ -24,6 +23,7 @@ from .grad_mode import (
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .node import Node
 from .variable import Variable
+from .walks import backward, backward_of_tensor, grad
 
 __version__ = "0.1.0"
 

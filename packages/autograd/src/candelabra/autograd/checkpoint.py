@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from .engine import backward
 from .function import Function
 from .graph import saved_tensors_hooks, transformation_depth
+from .walks import backward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 import threading
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-import candelabra
 from candelabra import _C, Tensor
 
 from . import hooks as tape_hooks
 from .anomaly import check_gradients, is_anomaly_enabled, report_failure, tell_where
-from .fitting import fit, like
+from .assembly import Assembly, PartNode, RecordedAssembly
+from .leaves import HELD_BY_ENGINE, call_accumulated_hooks, take_gradient, take_part
 from .node import AccumulateGrad, Edge, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from .graph import GradientEdge
-
-# References that a gradient has inside take_gradient when nobody outside of the engine holds it: the caller's variable, the
-# parameter, and getrefcount's own argument.
-_HELD_BY_ENGINE = 3
 
 
 class _Census:
@@ -61,7 +54,8 @@ class Walk:
         self.free = free
         self.create_graph = create_graph
         self.heap: list[int] = []
-        #: By number of the node: the node, its gradient (a list of them for several results), whether the gradient is our own sum.
+        #: By number of the node: the node, its gradient (a list of them for several results), whether the gradient is our own sum,
+        #: which may be changed (None: it is being put together from parts, see :mod:`.assembly`).
         self.pending: dict[int, list[Any]] = {}
         #: Leaves whose hooks have to see the whole gradient, by id: leaf and sum.
         self.late: dict[int, list[Any]] = {}
@@ -94,6 +88,12 @@ class Walk:
                 heappush(self.heap, key)
             elif waiting[2]:
                 waiting[1].add_(grad)
+            elif waiting[2] is None and not self.create_graph:
+                waiting[1] = waiting[1].finish().add_(grad)
+                waiting[2] = True
+            elif waiting[2] is None:
+                waiting[1] = waiting[1].finish() + grad
+                waiting[2] = False
             else:
                 waiting[1] = waiting[1] + grad
                 waiting[2] = not self.create_graph
@@ -103,6 +103,30 @@ class Walk:
                 heappush(self.heap, key)
             old = waiting[1][number]
             waiting[1][number] = grad if old is None else old + grad
+
+    def add_part(self, node: PartNode, part: Tensor) -> None:
+        """Add what arrived at a view of a part to the gradient of the whole."""
+        edge = node._edge
+        if isinstance(edge, Tensor):
+            self.reach_leaf(edge, part, node)
+            return
+        if edge.__class__ is tuple or edge._outputs != 1:
+            self.add(edge, node.place(part))
+            return
+        key = edge._sequence
+        waiting = self.pending.get(key)
+        if waiting is None:
+            self.pending[key] = [edge, (RecordedAssembly if self.create_graph else Assembly)(node, part), None]
+            heappush(self.heap, key)
+        elif waiting[2] is None:
+            waiting[1].add(node, part)
+        elif self.create_graph:
+            waiting[1] = waiting[1] + node.place(part)
+        else:
+            if not waiting[2]:
+                waiting[1] = waiting[1].clone()
+                waiting[2] = True
+            node.look(waiting[1]).add_(part)
 
     def distribute(self, edges: tuple[Edge, ...], gradients: list[Any]) -> None:
         """Send gradients along edges; the list is emptied, so that nothing but the engine's variable holds them on arrival."""
@@ -114,30 +138,40 @@ class Walk:
             elif self.expected is not None and isinstance(edge, Tensor):
                 self.arrived(edge)
 
-    def reach_leaf(self, leaf: Tensor, grad: Tensor) -> None:
-        """Take a gradient that arrived at a leaf."""
-        if self.captures is not None:
-            if id(leaf) in self.captures:
-                late = self.late.get(id(leaf))
-                if late is None:
-                    self.late[id(leaf)] = [leaf, grad]
-                else:
-                    late[1] = late[1] + grad
+    def reach_leaf(self, leaf: Tensor, grad: Tensor, node: PartNode | None = None) -> None:
+        """Take a gradient that arrived at a leaf: of all of it, or by `node` of the part that a view shows."""
+        captures = self.captures
+        captured = captures is not None
+        if captures is not None and id(leaf) not in captures:
             return
-        if leaf._hooks is not None:
-            late = self.late.get(id(leaf))
-            if late is None:
-                self.late[id(leaf)] = [leaf, grad]
-                if self.expected is None and _FIRST not in self.pending:
-                    self.pending[_FIRST] = [_Census, None, False]
-                    heappush(self.heap, _FIRST)
+        if not captured and leaf._hooks is None:
+            if node is None:
+                take_gradient(leaf, grad, self.create_graph, HELD_BY_ENGINE + 2)
             else:
-                late[1] = late[1] + grad
-            if self.expected is not None:
-                del grad
-                self.arrived(leaf)
+                take_part(leaf, node, grad, self.create_graph)
+            return
+        late = self.late.get(id(leaf))
+        if late is not None:
+            late[1] = self._joined(late[1], grad, node)
         else:
-            take_gradient(leaf, grad, self.create_graph, _HELD_BY_ENGINE + 2)
+            first = grad if node is None else (RecordedAssembly if self.create_graph else Assembly)(node, grad)
+            self.late[id(leaf)] = [leaf, first]
+            if not captured and self.expected is None and _FIRST not in self.pending:
+                self.pending[_FIRST] = [_Census, None, False]
+                heappush(self.heap, _FIRST)
+        if not captured and self.expected is not None:
+            del grad
+            first = None
+            self.arrived(leaf)
+
+    def _joined(self, old: Any, grad: Tensor, node: PartNode | None) -> Any:
+        """Add what arrived to the gradient that a leaf has so far."""
+        if node is None:
+            return _whole(old) + grad
+        if isinstance(old, Tensor):
+            return old + node.place(grad)
+        old.add(node, grad)
+        return old
 
     def arrived(self, leaf: Tensor) -> None:
         """Count an edge to a leaf as walked over; the last one makes its gradient whole."""
@@ -210,12 +244,17 @@ class Walk:
         node: Any = None
         try:
             while heap:
-                node, grad, _ = pending.pop(heappop(heap))
+                node, grad, own = pending.pop(heappop(heap))
+                if own is None:
+                    grad = grad.finish()
                 while True:
                     if special or node._hooks is not None:
                         self._step(node, grad)
                         break
                     if not node._single:
+                        if node._is_part:
+                            self.add_part(node, grad)
+                            break
                         edges = node._edges
                         parts = list(node.backward(grad, edges))
                         if free:
@@ -231,7 +270,7 @@ class Walk:
                     edge = node._edge
                     if isinstance(edge, Tensor):
                         if leaves_at_once and edge._hooks is None:
-                            take_gradient(edge, grad, create_graph, _HELD_BY_ENGINE)
+                            take_gradient(edge, grad, create_graph, HELD_BY_ENGINE)
                         else:
                             self.reach_leaf(edge, grad)
                         break
@@ -273,6 +312,9 @@ class Walk:
             if hooks.prepare is not None:
                 hooks.prepare()
         gradient = arrived if several else arrived[0]
+        if isinstance(node, PartNode) and hooks is None and not self.anomaly:
+            self.add_part(node, arrived[0])
+            return
         try:
             made = (node.backward(gradient),) if node._single else node.backward(gradient, edges)
         except Exception:
@@ -304,6 +346,7 @@ class Walk:
 
     def _finish_leaf(self, leaf: Tensor, grad: Tensor) -> None:
         """Take the whole gradient of a leaf with hooks, or of a captured one."""
+        grad = _whole(grad)
         of_leaf = leaf._hooks
         if of_leaf is not None:
             grad = tape_hooks.call_tensor_hooks(of_leaf.tensor, grad)
@@ -314,8 +357,8 @@ class Walk:
         if accumulate is not None:
             for hook in tuple(accumulate.before.values()):
                 (grad,) = tape_hooks.call_node_hook(hook, (grad,))
-        take_gradient(leaf, grad, self.create_graph, _HELD_BY_ENGINE + 1)
-        _accumulated(leaf, of_leaf)
+        take_gradient(leaf, grad, self.create_graph, HELD_BY_ENGINE + 1)
+        call_accumulated_hooks(leaf, of_leaf)
         if accumulate is not None:
             for hook in tuple(accumulate.after.values()):
                 tape_hooks.call_node_hook(hook, (), (grad,))
@@ -359,43 +402,6 @@ def _node_of(edge: Edge) -> Any:
     if edge is None or isinstance(edge, Tensor):
         return None
     return edge[0] if edge.__class__ is tuple else edge
-
-
-def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> None:
-    """Add a gradient to ``leaf.grad``; the first one becomes it, without a copy where nobody else can see it.
-
-    Parameters
-    ----------
-    leaf, grad
-        The tensor, and what arrived there.
-    create_graph
-        Whether the gradient itself is on the tape: then nothing is done in place.
-    held
-        References to `grad` that the engine itself accounts for; 0 to always copy.
-    """
-    old = leaf._grad
-    if old is not None:
-        if create_graph or old.requires_grad:
-            leaf.grad = old + grad
-        else:
-            old.add_(grad)
-    elif create_graph:
-        leaf.grad = grad.clone()
-    elif getrefcount(grad) <= held and grad._is_exclusive(leaf):
-        leaf.grad = grad
-    else:
-        own = candelabra.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device) if _is_dense(leaf) else None
-        leaf.grad = grad.clone(memory_format=candelabra.contiguous_format) if own is None else own.copy_(grad)
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    """Whether the elements fill a block of memory without gaps and overlaps, in any order of dimensions."""
-    expected = 1
-    for stride, size in sorted((stride, size) for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
 
 
 def walk_back(
@@ -445,309 +451,6 @@ def _key_of(edge: Edge) -> Any:
     return (edge[0]._sequence, edge[1]) if edge.__class__ is tuple else (edge._sequence, 0)
 
 
-def _is_gradient_edge(value: Any) -> bool:
-    return isinstance(value, tuple) and hasattr(value, "output_nr")
-
-
-def first_gradient(number: int, tensor: Tensor, grad: Any, batched: bool = False) -> Tensor:
-    """Check the gradient that the caller gave for a root, or make the ones that stand for none."""
-    if grad is None:
-        if tensor.numel() != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if not (tensor.is_floating_point() or tensor.is_complex()):
-            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
-        if tensor.is_complex():
-            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
-        return candelabra.ones_like(tensor.detach())
-    if not isinstance(grad, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
-    if grad.shape != tensor.shape:
-        raise RuntimeError(
-            f"Mismatch in shape: grad_output[{number}] has a shape of {grad.shape} and output[{number}] has a shape of {tensor.shape}."
-        )
-    if grad.is_complex() != tensor.is_complex():
-        raise RuntimeError(
-            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-            f"grad_output[{number}] has a dtype of {grad.dtype} and output[{number}] has a dtype of {tensor.dtype}."
-        )
-    return grad if grad.dtype is tensor.dtype and grad.device == tensor.device else fit(grad, like(tensor))
-
-
-def _sequence(values: Any) -> tuple[Any, ...]:
-    return (values,) if isinstance(values, Tensor) or values is None or _is_gradient_edge(values) else tuple(values)
-
-
-def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...]) -> list[tuple[Edge, Tensor]]:
-    if len(tensors) != len(gradients):
-        raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
-    pairs = []
-    for number, (tensor, grad) in enumerate(zip(tensors, gradients, strict=True)):
-        if _is_gradient_edge(tensor):
-            if grad is None:
-                raise RuntimeError(
-                    f"grad_outputs[{number}] has to be given: a gradient edge has no sizes that ones could be made of"
-                )
-            pairs.append((edge_of(tensor), grad))
-            continue
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"element {number} of tensors has to be a Tensor, but got {type(tensor).__name__}")
-        if grad is not None or tensor.requires_grad:
-            pairs.append((tensor._edge, first_gradient(number, tensor, grad)))
-        if not tensor.requires_grad:
-            raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
-    return pairs
-
-
-def backward(
-    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    grad_variables: Any = None,
-    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
-) -> None:
-    """Compute the sum of gradients of `tensors` with respect to the leaves they were made from, and add it to their ``grad``.
-
-    Parameters
-    ----------
-    tensors
-        What is differentiated.
-    grad_tensors
-        The vector in the vector-Jacobian product: one gradient of the same sizes for each of `tensors`; None stands for ones where a
-        tensor has one element.
-    retain_graph
-        Whether the tape can be walked again; as `create_graph` by default.
-    create_graph
-        Whether the gradients are on the tape themselves, for gradients of gradients.
-    grad_variables
-        An old name of `grad_tensors`.
-    inputs
-        Only these get a gradient, leaves or not; all leaves by default.
-
-    Raises
-    ------
-    RuntimeError
-        If a tensor does not require grad, has several elements and no gradient, or its tape was walked before.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> x = candelabra.ones(2, requires_grad=True)
-    >>> candelabra.autograd.backward([x * 2, x * 3], [candelabra.ones(2), candelabra.ones(2)])
-    >>> x.grad
-    tensor([5., 5.])
-    """
-    if grad_variables is not None:
-        if grad_tensors is not None:
-            raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
-            )
-        grad_tensors = grad_variables
-    targets = None
-    if inputs is not None:
-        targets = _sequence(inputs)
-        if not targets:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    several = _sequence(tensors)
-    gradients = (None,) * len(several) if grad_tensors is None else _sequence(grad_tensors)
-    roots = _roots(several, gradients)
-    retain = create_graph if retain_graph is None else retain_graph
-    if targets is None:
-        walk_back(roots, retain, create_graph)
-        return
-    _check_targets(targets)
-    computed = walk_back(roots, retain, create_graph, targets)
-    assert computed is not None
-    for target, grad in zip(map(_target_of, targets), computed, strict=True):
-        if grad is not None:
-            take_gradient(target, grad, create_graph, 0)
-            of_leaf = target._hooks
-            if of_leaf is not None and target.grad_fn is None:
-                _accumulated(target, of_leaf)
-
-
-def _check_targets(targets: tuple[Any, ...]) -> None:
-    for target in targets:
-        if isinstance(target, Tensor) and not target.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-
-
-def _target_of(target: Any) -> Tensor:
-    """Give the tensor that a gradient is added to."""
-    if isinstance(target, Tensor):
-        return target
-    if isinstance(target.node, AccumulateGrad):
-        return target.node.variable
-    raise RuntimeError("backward(inputs=...): a gradient edge has to be that of a leaf, for only a tensor has a grad to add to")
-
-
-def _accumulated(leaf: Tensor, of_leaf: Any) -> None:
-    """Call the hooks of a leaf that took its gradient."""
-    for hook in tuple(of_leaf.accumulated.values()):
-        if hook(leaf) is not None:
-            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-
-
-def grad(
-    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
-    """Compute and return the sum of gradients of `outputs` with respect to `inputs`.
-
-    Parameters
-    ----------
-    outputs
-        What is differentiated: tensors, or places on the tape.
-    inputs
-        Tensors (or places on the tape), leaves or not, that `outputs` were made from.
-    grad_outputs
-        One gradient for each of `outputs`; None stands for ones where an output has one element.
-    retain_graph
-        Whether the tape can be walked again; as `create_graph` by default.
-    create_graph
-        Whether the gradients are on the tape themselves.
-    only_inputs
-        Has to be True.
-    allow_unused
-        Whether inputs that `outputs` do not depend on get None instead of an error; as `materialize_grads` by default.
-    is_grads_batched
-        Whether `grad_outputs` have one more dimension in front: the walk is done for all its entries at once, by
-        :func:`candelabra.vmap`.
-    materialize_grads
-        Whether such inputs get zeros.
-
-    Returns
-    -------
-    tuple
-        One gradient for each of `inputs`.
-
-    Raises
-    ------
-    RuntimeError
-        If an output or an input does not require grad, or an input was not used.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> x = candelabra.tensor(3.0, requires_grad=True)
-    >>> (first,) = candelabra.autograd.grad(x**3, x, create_graph=True)
-    >>> candelabra.autograd.grad(first, x)
-    (tensor(18.),)
-    """
-    if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    if allow_unused is None:
-        allow_unused = materialize_grads
-    if not only_inputs:
-        raise ValueError("only_inputs=False is not supported: use candelabra.autograd.backward to accumulate into all leaves")
-    roots, targets = _sequence(outputs), _sequence(inputs)
-    if not targets:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    for number, target in enumerate(targets):
-        if not isinstance(target, Tensor) and not _is_gradient_edge(target):
-            raise TypeError(f"element {number} of inputs has to be a Tensor, but got {type(target).__name__}")
-    gradients = (None,) * len(roots) if grad_outputs is None else _sequence(grad_outputs)
-    retain = create_graph if retain_graph is None else retain_graph
-    if is_grads_batched:
-        return _batched(roots, targets, gradients, retain, create_graph, allow_unused, materialize_grads)
-    pairs = _roots(roots, gradients)
-    _check_targets(targets)
-    computed = walk_back(pairs, retain, create_graph, targets)
-    assert computed is not None
-    for number, part in enumerate(computed):
-        if part is None:
-            if not allow_unused:
-                raise RuntimeError(
-                    f"The differentiated Tensor at index {number} appears to not have been used in the graph (One of the differentiated "
-                    "Tensors appears to not have been used in the graph). Set allow_unused=True if this is the desired behavior."
-                )
-            if materialize_grads:
-                if not isinstance(targets[number], Tensor):
-                    raise RuntimeError("materialize_grads cannot be used with a GradientEdge input, whose sizes are not known")
-                computed[number] = candelabra.zeros_like(targets[number].detach())
-    return tuple(computed)
-
-
-def _batched(
-    roots: tuple[Any, ...], targets: tuple[Any, ...], gradients: tuple[Any, ...], retain: bool, create_graph: bool, allow_unused: bool,
-    materialize: bool,
-) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Do what :func:`grad` does for all entries of the first dimension of `gradients` at once, by vmap."""
-    size = None
-    for number, (root, batch) in enumerate(zip(roots, gradients, strict=True)):
-        if batch is None:
-            continue
-        if batch.ndim == 0 or batch.shape[1:] != root.shape:
-            raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the "
-                "remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
-                f"grad_output[{number}] has a shape of {batch.shape} and output[{number}] has a shape of {root.shape}."
-            )
-        if size not in (None, batch.shape[0]):
-            raise RuntimeError(f"grad_outputs have batches of different sizes: {size} and {batch.shape[0]}")
-        size = batch.shape[0]
-    if size is None:
-        raise RuntimeError("is_grads_batched=True needs grad_outputs")
-    from .func.batching import vmap
-
-    places = [number for number, batch in enumerate(gradients) if batch is not None]
-    used: list[bool] = []
-
-    def one(*vectors: Tensor) -> tuple[Tensor, ...]:
-        given = list(gradients)
-        for place, vector in zip(places, vectors, strict=True):
-            given[place] = vector
-        made = grad(roots, targets, given, retain, create_graph, True, allow_unused, False, materialize)
-        used[:] = [part is not None for part in made]
-        return tuple(part for part in made if part is not None)
-
-    columns = iter(vmap(one)(*(gradients[place] for place in places)))
-    return tuple(next(columns) if part else None for part in used)
-
-
-def backward_of_tensor(
-    self: Tensor,
-    gradient: Tensor | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
-) -> None:
-    """Compute the gradient of this tensor with respect to the leaves it was made from, and add it to their ``grad``.
-
-    Parameters
-    ----------
-    gradient
-        The gradient of something further on with respect to this tensor, of its sizes; may be left out where it has one element.
-    retain_graph, create_graph, inputs
-        As in :func:`candelabra.autograd.backward`.
-
-    Raises
-    ------
-    RuntimeError
-        As in :func:`candelabra.autograd.backward`.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> x = candelabra.tensor([1.0, 2.0], requires_grad=True)
-    >>> (x**2).sum().backward()
-    >>> x.grad
-    tensor([2., 4.])
-    """
-    if inputs is not None:
-        backward((self,), (gradient,), retain_graph, create_graph, None, inputs)
-        return
-    if not self.requires_grad:
-        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
-    walk = Walk(not (create_graph if retain_graph is None else retain_graph), create_graph)
-    edge = self._edge
-    walk.roots.append(edge)
-    walk.add(edge, first_gradient(0, self, gradient))
-    walk.run()
+def _whole(grad: Any) -> Tensor:
+    """Finish a gradient that is being put together from parts."""
+    return grad if isinstance(grad, Tensor) else grad.finish()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from .engine import grad
+from .walks import grad
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from .engine import grad as compute_grad
+from .walks import grad as compute_grad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -52,6 +52,8 @@ class Node:
 
     _outputs = 1
     _single = False
+    #: Whether it is that of a view of a part, whose gradients are put together (see :mod:`.assembly`).
+    _is_part = False
     #: The names of what `_saved` holds: tensor and version in turn.
     _saved_names: tuple[str, ...] = ()
 

@@ -15,6 +15,7 @@ from candelabra import Tensor
 from candelabra.catalogue import OPERATORS
 
 from . import node as nodes
+from .assembly import PartNode
 from .fitting import fit, like
 from .table import ROWS, WRITTEN, Row
 
@@ -102,7 +103,7 @@ class _Writer:
                 f"derivative of {row.name!r}: the operator has no argument {unknown[0]!r}, only {', '.join(self.parameters)}"
             )
         self.namespace: dict[str, Any] = {
-            "Tensor": Tensor, "SingleNode": nodes.SingleNode, "MultiNode": nodes.MultiNode, "next_sequence": nodes.next_sequence,
+            "Tensor": Tensor, "SingleNode": nodes.SingleNode, "MultiNode": nodes.MultiNode, "PartNode": PartNode, "next_sequence": nodes.next_sequence,
             "raise_freed": nodes.raise_freed, "raise_modified": nodes.raise_modified, "own_result": nodes.own_result,
             "is_grad_enabled": candelabra.is_grad_enabled, "fit": fit, "like": like,
         }  # fmt: skip
@@ -139,6 +140,8 @@ class _Writer:
 
     def formulas_of(self, inputs: tuple[str, ...]) -> list[tuple[str, Callable[..., Any]]]:
         """Give the formulas that the gradients of these inputs take."""
+        if self.row.part is not None:
+            return [*self.row.part.items(), ("self", lambda grad, self_shape: None)]
         if self.row.joint is not None:
             return [("joint", self.row.joint)]
         return [(name, self.row.formulas[name]) for name in inputs]
@@ -183,10 +186,26 @@ class _Writer:
                 self.write_gradient(name, formula, single)
         write(f"        return grad_{inputs[0]}" if single else f"        return ({', '.join(f'grad_{name}' for name in inputs)},)")
 
-    def arguments_of(self, formula: Callable[..., Any]) -> str:
+    def write_part_class(self) -> None:
+        """Write the node class of a view of a part."""
+        part = self.row.part
+        assert part is not None
+        values = dict.fromkeys(
+            name for formula in part.values() for name in formula.__code__.co_varnames[1 : formula.__code__.co_argcount]
+        )
+        write = self.lines.append
+        write("class Node(PartNode):")
+        write(f"    __slots__ = {tuple(f'value_{name}' for name in values)!r}")
+        for name, formula in part.items():
+            self.namespace[f"formula_{name}"] = formula
+            first = "whole" if name == "look" else "node.value_self_shape"
+            write(f"    def {name}(node{', whole' if name == 'look' else ''}):")
+            write(f"        return formula_{name}({self.arguments_of(formula, first)})")
+
+    def arguments_of(self, formula: Callable[..., Any], first: str = "incoming") -> str:
         """Write the arguments of a formula's call."""
         code = formula.__code__
-        names = ["incoming"]  # an operator may have an argument of the name grad
+        names = [first]  # an operator may have an argument of the name grad
         for name in code.co_varnames[1 : code.co_argcount]:
             names.append(name if name == "needs" or self.kept(name).kind != "value" else f"node.value_{name}")
         return ", ".join(names)
@@ -260,7 +279,10 @@ class _Writer:
         if len(inputs) == 2 and self.row.joint is None:
             cases = [("First", inputs[:1]), ("Second", inputs[1:]), ("Node", inputs)]
         for class_name, case in cases:
-            self.write_class(class_name, case)
+            if self.row.part is not None:
+                self.write_part_class()
+            else:
+                self.write_class(class_name, case)
         write = self.lines.append
         write(f"def record(result, {', '.join(self.parameters)}):")
         target = "result[0]" if self.results > 1 else "result"

@@ -31,10 +31,11 @@ class Row:
 
     ``joint`` is one function for all of ``inputs``, which returns a tuple; else ``formulas`` has one for each of them. ``broadcast``:
     gradients are summed to the sizes of the inputs, and converted to their dtype. ``may_return_self``: the result may be the first
-    argument itself, and then there is nothing to record.
+    argument itself, and then there is nothing to record. ``part``: of a view of a part of its input, the functions ``look`` and
+    ``span`` of :class:`~.assembly.PartNode`.
     """
 
-    __slots__ = ("broadcast", "formulas", "inputs", "joint", "may_return_self", "name", "title")
+    __slots__ = ("broadcast", "formulas", "inputs", "joint", "may_return_self", "name", "part", "title")
 
     def __init__(
         self,
@@ -45,8 +46,10 @@ class Row:
         broadcast: bool = False,
         title: str = "",
         may_return_self: bool = False,
+        part: dict[str, Formula] | None = None,
     ) -> None:
         self.name = name
+        self.part = part
         self.formulas = formulas
         self.joint = joint
         self.inputs = joint_inputs or tuple(formulas)
@@ -85,6 +88,22 @@ def derivative(
 def joint_derivative(name: str, inputs: tuple[str, ...], formula: Formula, *, broadcast: bool = False, title: str = "") -> None:
     """Enter one formula that gives the gradients of several inputs of operator `name` at once, as a tuple."""
     ROWS[name] = Row(name, {}, formula, inputs, broadcast, title or title_of(name))
+
+
+def part_derivative(name: str, look: Formula, span: Formula | None = None) -> None:
+    """Enter how operator `name`, a view of a part of its argument ``self``, finds that part.
+
+    Parameters
+    ----------
+    name
+        The operator, as in the catalogue.
+    look
+        ``look(whole, ...)``, the same view of another tensor; further parameters as in formulas.
+    span
+        ``span(self_shape, ...)``: the dimension that is cut and from where to where, or None if the part is nothing so simple.
+    """
+    part = {"look": look} if span is None else {"look": look, "span": span}
+    ROWS[name] = Row(name, {"self": look}, title=title_of(name), part=part)
 
 
 def recorder(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -9,7 +9,7 @@ from candelabra import ops
 
 from ..fitting import sum_to
 from ..inplace import laid_out, look_at, overlaps, summed_overlapping
-from ..table import derivative
+from ..table import derivative, part_derivative
 from .parts import placed, zeros
 
 if TYPE_CHECKING:
@@ -36,21 +36,31 @@ derivative("transpose", self=lambda grad, dim0, dim1: grad.transpose(dim0, dim1)
 derivative("t", self=lambda grad: grad.t())
 derivative("movedim", self=lambda grad, source, destination: grad.movedim(destination, source))
 
-derivative("select", self=lambda grad, dim, index, self_shape: placed(grad, self_shape, lambda whole: whole.select(dim, index)))
-derivative(
-    "slice",
-    self=lambda grad, dim, start, end, step, self_shape: placed(
-        grad, self_shape, lambda whole: ops.slice(whole, dim, start, end, step)
-    ),
-)
-derivative(
-    "narrow",
-    self=lambda grad, dim, start, length, self_shape: placed(grad, self_shape, lambda whole: whole.narrow(dim, start, length)),
-)
-derivative(
-    "diagonal",
-    self=lambda grad, offset, dim1, dim2, self_shape: placed(grad, self_shape, lambda whole: whole.diagonal(offset, dim1, dim2)),
-)
+
+def _selected(self_shape: tuple[int, ...], dim: int, index: int) -> tuple[int, int, int]:
+    dim %= len(self_shape)
+    index = int(index) % self_shape[dim]
+    return dim, index, index + 1
+
+
+def _sliced(
+    self_shape: tuple[int, ...], dim: int, start: int | None, end: int | None, step: int
+) -> tuple[int, int, int] | None:  # fmt: skip
+    dim %= len(self_shape)
+    first, last, _ = slice(start, end).indices(self_shape[dim])
+    return (dim, first, max(first, last)) if step == 1 else None
+
+
+def _narrowed(self_shape: tuple[int, ...], dim: int, start: int, length: int) -> tuple[int, int, int]:
+    dim %= len(self_shape)
+    first = int(start) + (self_shape[dim] if start < 0 else 0)
+    return dim, first, first + length
+
+
+part_derivative("select", lambda whole, dim, index: whole.select(dim, index), _selected)
+part_derivative("slice", lambda whole, dim, start, end, step: ops.slice(whole, dim, start, end, step), _sliced)
+part_derivative("narrow", lambda whole, dim, start, length: whole.narrow(dim, start, length), _narrowed)
+part_derivative("diagonal", lambda whole, offset, dim1, dim2: whole.diagonal(offset, dim1, dim2))
 
 
 def _unfold(grad: Tensor, dimension: int, size: int, step: int, self_shape: tuple[int, ...]) -> Tensor:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from ..engine import grad as walk_back
 from ..structure import flatten, map_leaves, unflatten
 from ..transforms.levels import entered, outside
 from ..transforms.tape_level import TapeLevel
+from ..walks import grad as walk_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

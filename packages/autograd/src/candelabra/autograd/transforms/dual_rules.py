@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor, ops
 
-from ..engine import grad as walk_back
 from ..recording import signature
 from ..table import ROWS, WRITTEN
+from ..walks import grad as walk_back
 from .levels import COMPOSITE, NONDIFFERENTIABLE, differentiable, entered
 from .tape_level import TapeLevel
 

@@ -14,7 +14,6 @@ import candelabra
 from candelabra import Tensor, ops
 
 from .dropout import dropout as _dropout
-from .pieces import pieces
 
 _linear = ops.linear
 
@@ -52,7 +51,7 @@ def _plain_step(activation: Callable[[Tensor], Tensor]) -> Step:
 def _lstm_step(gates: Tensor, states: State, weights: _Weights) -> State:
     h, c = states
     width = c.shape[-1]
-    i, f, g, o = pieces(gates + _linear(h, weights.w_hh, weights.b_hh), -1, (width,) * 4)
+    i, f, g, o = (gates + _linear(h, weights.w_hh, weights.b_hh)).split(width, -1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     h = o.sigmoid() * c.tanh()
     return (h if weights.w_hr is None else _linear(h, weights.w_hr, None)), c
@@ -61,8 +60,8 @@ def _lstm_step(gates: Tensor, states: State, weights: _Weights) -> State:
 def _gru_step(gates: Tensor, states: State, weights: _Weights) -> State:
     (h,) = states
     width = h.shape[-1]
-    from_input = pieces(gates, -1, (width,) * 3)
-    from_state = pieces(_linear(h, weights.w_hh, weights.b_hh), -1, (width,) * 3)
+    from_input = gates.split(width, -1)
+    from_state = _linear(h, weights.w_hh, weights.b_hh).split(width, -1)
     r = (from_input[0] + from_state[0]).sigmoid()
     z = (from_input[1] + from_state[1]).sigmoid()
     n = (from_input[2] + r * from_state[2]).tanh()
@@ -176,7 +175,7 @@ def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, bac
         output, cells, _ = ops.lstm_sequence(gates, *states, weights.w_hh, backwards)
         last = 0 if backwards else -1
         return output, (output[last], cells[last])
-    times = pieces(gates, 0)
+    times = gates.unbind(0)
     outputs = []
     for at in reversed(times) if backwards else times:
         states = step(at, states, weights)
@@ -190,7 +189,7 @@ def _run_packed(
     gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool, batch_sizes: list[int]
 ) -> tuple[Tensor, State]:
     """One direction over gates (sum of batch sizes, G): the longest sequences come first, so what ends is at the end."""
-    times = list(pieces(gates, 0, batch_sizes))
+    times = gates.split(batch_sizes, 0)
     if backwards:
         first, outputs = states, []
         states = tuple(state[: batch_sizes[-1]] for state in first)

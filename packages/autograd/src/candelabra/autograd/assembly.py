@@ -1,0 +1,168 @@
+"""Gradients put together from parts.
+
+A view that shows a part of a tensor (a row, a slice, a diagonal) has a gradient of that part alone. Were each made as large as the
+whole, with zeros around it, and then added up, taking a tensor apart into n pieces would cost n passes over the whole, and a loop that
+reads a sequence step by step time that grows with the square of its length. Here the parts are put into one buffer as they arrive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+
+from .node import Node
+
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+    from .node import Edge
+
+#: Of fewer elements than these, setting all to zero first costs less than finding out which to leave alone.
+_WORTH_TRACKING = 1 << 14
+
+
+class PartNode(Node):
+    """What a view of a part of a tensor left behind. Subclasses say where the part is."""
+
+    __slots__ = ("_edge", "value_self_shape")
+
+    _edge: Edge
+    value_self_shape: tuple[int, ...]
+
+    _is_part = True
+
+    def look(self, whole: Tensor) -> Tensor:
+        """Take the same part of another tensor of the same sizes."""
+        raise NotImplementedError(f"{type(self).__name__} does not say where its part is")
+
+    def span(self) -> tuple[int, int, int] | None:
+        """Give the dimension that is cut, and from where to where; None where the part is nothing so simple."""
+        return None
+
+    def all_edges(self) -> tuple[Edge, ...]:
+        return (self._edge,)
+
+    def place(self, grad: Tensor) -> Tensor:
+        """Make zeros of the sizes of the whole, with `grad` in the part's place."""
+        whole = candelabra.zeros(self.value_self_shape, dtype=grad.dtype, device=grad.device)
+        self.look(whole).copy_(grad)
+        return whole
+
+    def backward(self, grad: Tensor, _edges: Any) -> tuple[Tensor]:
+        return (self.place(grad),)
+
+
+class Assembly:
+    """The gradient of a tensor of which parts have arrived.
+
+    While all of them are disjoint slices along one dimension, each is copied to its place once, and only the gaps are set to zero at
+    the end; from the first other one on they are added.
+    """
+
+    __slots__ = ("_covered", "_dim", "_whole")
+
+    def __init__(self, node: PartNode, part: Tensor) -> None:
+        shape = node.value_self_shape
+        self._dim = -1
+        #: Where parts lie, in order and merged: starts and ends in turn.
+        self._covered: list[int] = []
+        self._whole = whole = candelabra.empty(shape, dtype=part.dtype, device=part.device)
+        span = node.span() if whole.numel() >= _WORTH_TRACKING else None
+        if span is None:
+            whole.zero_()
+        else:
+            self._dim, start, end = span
+            self._covered += (start, end)
+        node.look(whole).copy_(part)
+
+    def add(self, node: PartNode, part: Tensor) -> None:
+        """Take one more part."""
+        if self._dim >= 0:
+            span = node.span()
+            if span is not None and span[0] == self._dim and self._cover(span[1], span[2]):
+                node.look(self._whole).copy_(part)
+                return
+        node.look(self.finish()).add_(part)
+
+    def finish(self) -> Tensor:
+        """Give the whole, with zeros where no part came."""
+        if self._dim >= 0:
+            size = self._whole.shape[self._dim]
+            bounds = [0, *self._covered, size]
+            for start, end in zip(bounds[::2], bounds[1::2], strict=True):
+                if start < end:
+                    self._whole.narrow(self._dim, start, end - start).zero_()
+            self._dim = -1
+        return self._whole
+
+    def _cover(self, start: int, end: int) -> bool:
+        """Note that a part lies from start to end; False where another lies there already."""
+        covered = self._covered
+        at = bisect_left(covered, end)
+        if start >= end:
+            return True
+        # An even place is a gap's: the part has to begin in the same gap.
+        if at % 2 or (at and covered[at - 1] > start):
+            return False
+        joins_before = at > 0 and covered[at - 1] == start
+        joins_after = at < len(covered) and covered[at] == end
+        covered[at - joins_before : at + joins_after] = ([] if joins_before else [start]) + ([] if joins_after else [end])
+        return True
+
+
+class RecordedAssembly:
+    """The same where the gradient itself is on the tape, and so nothing is done in place: disjoint slices are joined at the end."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, node: PartNode, part: Tensor) -> None:
+        self._parts: list[tuple[PartNode, Tensor]] = [(node, part)]
+
+    def add(self, node: PartNode, part: Tensor) -> None:
+        """Take one more part."""
+        self._parts.append((node, part))
+
+    def finish(self) -> Tensor:
+        """Give the whole, with zeros where no part came."""
+        joined = self._joined() if len(self._parts) > 1 else None
+        if joined is not None:
+            return joined
+        node, part = self._parts[0]
+        whole = node.place(part)
+        for node, part in self._parts[1:]:
+            whole = whole + node.place(part)
+        return whole
+
+    def _joined(self) -> Tensor | None:
+        """Join the parts along the one dimension that is cut; None where they are not such, or overlap."""
+        spans = [node.span() for node, _ in self._parts]
+        dims = {-1 if span is None else span[0] for span in spans}
+        dim = dims.pop()
+        if dims or dim < 0:
+            return None
+        shape = self._parts[0][0].value_self_shape
+        pieces: list[Tensor] = []
+        reached = 0
+        for number in sorted(range(len(spans)), key=lambda number: spans[number] or ()):
+            _, start, end = spans[number] or (dim, 0, 0)
+            if start >= end:
+                continue
+            if start < reached:
+                return None
+            part = self._parts[number][1]
+            if start > reached:
+                pieces.append(_zeros(shape, dim, start - reached, part))
+            pieces.append(part if part.ndim == len(shape) else part.unsqueeze(dim))
+            reached = end
+        if reached < shape[dim]:
+            pieces.append(_zeros(shape, dim, shape[dim] - reached, self._parts[0][1]))
+        return candelabra.cat(pieces, dim)
+
+
+def _zeros(shape: tuple[int, ...], dim: int, size: int, like: Tensor) -> Tensor:
+    return candelabra.zeros((*shape[:dim], size, *shape[dim + 1 :]), dtype=like.dtype, device=like.device)
+
+
+__all__ = ["Assembly", "PartNode", "RecordedAssembly"]

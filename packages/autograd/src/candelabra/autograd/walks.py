@@ -1,0 +1,319 @@
+"""What begins a walk over the tape: ``backward`` and ``grad``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from .engine import Walk, edge_of, walk_back
+from .fitting import fit, like
+from .leaves import call_accumulated_hooks, take_gradient
+from .node import AccumulateGrad, Edge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .graph import GradientEdge
+
+
+def _is_gradient_edge(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "output_nr")
+
+
+def first_gradient(number: int, tensor: Tensor, grad: Any, batched: bool = False) -> Tensor:
+    """Check the gradient that the caller gave for a root, or make the ones that stand for none."""
+    if grad is None:
+        if tensor.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
+        if tensor.is_complex():
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
+        return candelabra.ones_like(tensor.detach())
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    if grad.shape != tensor.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{number}] has a shape of {grad.shape} and output[{number}] has a shape of {tensor.shape}."
+        )
+    if grad.is_complex() != tensor.is_complex():
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{number}] has a dtype of {grad.dtype} and output[{number}] has a dtype of {tensor.dtype}."
+        )
+    return grad if grad.dtype is tensor.dtype and grad.device == tensor.device else fit(grad, like(tensor))
+
+
+def _sequence(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, Tensor) or values is None or _is_gradient_edge(values) else tuple(values)
+
+
+def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...]) -> list[tuple[Edge, Tensor]]:
+    if len(tensors) != len(gradients):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
+    pairs = []
+    for number, (tensor, grad) in enumerate(zip(tensors, gradients, strict=True)):
+        if _is_gradient_edge(tensor):
+            if grad is None:
+                raise RuntimeError(
+                    f"grad_outputs[{number}] has to be given: a gradient edge has no sizes that ones could be made of"
+                )
+            pairs.append((edge_of(tensor), grad))
+            continue
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"element {number} of tensors has to be a Tensor, but got {type(tensor).__name__}")
+        if grad is not None or tensor.requires_grad:
+            pairs.append((tensor._edge, first_gradient(number, tensor, grad)))
+        if not tensor.requires_grad:
+            raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
+    return pairs
+
+
+def backward(
+    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
+) -> None:
+    """Compute the sum of gradients of `tensors` with respect to the leaves they were made from, and add it to their ``grad``.
+
+    Parameters
+    ----------
+    tensors
+        What is differentiated.
+    grad_tensors
+        The vector in the vector-Jacobian product: one gradient of the same sizes for each of `tensors`; None stands for ones where a
+        tensor has one element.
+    retain_graph
+        Whether the tape can be walked again; as `create_graph` by default.
+    create_graph
+        Whether the gradients are on the tape themselves, for gradients of gradients.
+    grad_variables
+        An old name of `grad_tensors`.
+    inputs
+        Only these get a gradient, leaves or not; all leaves by default.
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor does not require grad, has several elements and no gradient, or its tape was walked before.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.ones(2, requires_grad=True)
+    >>> candelabra.autograd.backward([x * 2, x * 3], [candelabra.ones(2), candelabra.ones(2)])
+    >>> x.grad
+    tensor([5., 5.])
+    """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    targets = None
+    if inputs is not None:
+        targets = _sequence(inputs)
+        if not targets:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    several = _sequence(tensors)
+    gradients = (None,) * len(several) if grad_tensors is None else _sequence(grad_tensors)
+    roots = _roots(several, gradients)
+    retain = create_graph if retain_graph is None else retain_graph
+    if targets is None:
+        walk_back(roots, retain, create_graph)
+        return
+    _check_targets(targets)
+    computed = walk_back(roots, retain, create_graph, targets)
+    assert computed is not None
+    for target, grad in zip(map(_target_of, targets), computed, strict=True):
+        if grad is not None:
+            take_gradient(target, grad, create_graph, 0)
+            of_leaf = target._hooks
+            if of_leaf is not None and target.grad_fn is None:
+                call_accumulated_hooks(target, of_leaf)
+
+
+def _check_targets(targets: tuple[Any, ...]) -> None:
+    for target in targets:
+        if isinstance(target, Tensor) and not target.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+
+
+def _target_of(target: Any) -> Tensor:
+    """Give the tensor that a gradient is added to."""
+    if isinstance(target, Tensor):
+        return target
+    if isinstance(target.node, AccumulateGrad):
+        return target.node.variable
+    raise RuntimeError("backward(inputs=...): a gradient edge has to be that of a leaf, for only a tensor has a grad to add to")
+
+
+def grad(
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Compute and return the sum of gradients of `outputs` with respect to `inputs`.
+
+    Parameters
+    ----------
+    outputs
+        What is differentiated: tensors, or places on the tape.
+    inputs
+        Tensors (or places on the tape), leaves or not, that `outputs` were made from.
+    grad_outputs
+        One gradient for each of `outputs`; None stands for ones where an output has one element.
+    retain_graph
+        Whether the tape can be walked again; as `create_graph` by default.
+    create_graph
+        Whether the gradients are on the tape themselves.
+    only_inputs
+        Has to be True.
+    allow_unused
+        Whether inputs that `outputs` do not depend on get None instead of an error; as `materialize_grads` by default.
+    is_grads_batched
+        Whether `grad_outputs` have one more dimension in front: the walk is done for all its entries at once, by
+        :func:`candelabra.vmap`.
+    materialize_grads
+        Whether such inputs get zeros.
+
+    Returns
+    -------
+    tuple
+        One gradient for each of `inputs`.
+
+    Raises
+    ------
+    RuntimeError
+        If an output or an input does not require grad, or an input was not used.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor(3.0, requires_grad=True)
+    >>> (first,) = candelabra.autograd.grad(x**3, x, create_graph=True)
+    >>> candelabra.autograd.grad(first, x)
+    (tensor(18.),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    if not only_inputs:
+        raise ValueError("only_inputs=False is not supported: use candelabra.autograd.backward to accumulate into all leaves")
+    roots, targets = _sequence(outputs), _sequence(inputs)
+    if not targets:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    for number, target in enumerate(targets):
+        if not isinstance(target, Tensor) and not _is_gradient_edge(target):
+            raise TypeError(f"element {number} of inputs has to be a Tensor, but got {type(target).__name__}")
+    gradients = (None,) * len(roots) if grad_outputs is None else _sequence(grad_outputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(roots, targets, gradients, retain, create_graph, allow_unused, materialize_grads)
+    pairs = _roots(roots, gradients)
+    _check_targets(targets)
+    computed = walk_back(pairs, retain, create_graph, targets)
+    assert computed is not None
+    for number, part in enumerate(computed):
+        if part is None:
+            if not allow_unused:
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {number} appears to not have been used in the graph (One of the differentiated "
+                    "Tensors appears to not have been used in the graph). Set allow_unused=True if this is the desired behavior."
+                )
+            if materialize_grads:
+                if not isinstance(targets[number], Tensor):
+                    raise RuntimeError("materialize_grads cannot be used with a GradientEdge input, whose sizes are not known")
+                computed[number] = candelabra.zeros_like(targets[number].detach())
+    return tuple(computed)
+
+
+def _batched(
+    roots: tuple[Any, ...], targets: tuple[Any, ...], gradients: tuple[Any, ...], retain: bool, create_graph: bool, allow_unused: bool,
+    materialize: bool,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """Do what :func:`grad` does for all entries of the first dimension of `gradients` at once, by vmap."""
+    size = None
+    for number, (root, batch) in enumerate(zip(roots, gradients, strict=True)):
+        if batch is None:
+            continue
+        if batch.ndim == 0 or batch.shape[1:] != root.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the "
+                "remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{number}] has a shape of {batch.shape} and output[{number}] has a shape of {root.shape}."
+            )
+        if size not in (None, batch.shape[0]):
+            raise RuntimeError(f"grad_outputs have batches of different sizes: {size} and {batch.shape[0]}")
+        size = batch.shape[0]
+    if size is None:
+        raise RuntimeError("is_grads_batched=True needs grad_outputs")
+    from .func.batching import vmap
+
+    places = [number for number, batch in enumerate(gradients) if batch is not None]
+    used: list[bool] = []
+
+    def one(*vectors: Tensor) -> tuple[Tensor, ...]:
+        given = list(gradients)
+        for place, vector in zip(places, vectors, strict=True):
+            given[place] = vector
+        made = grad(roots, targets, given, retain, create_graph, True, allow_unused, False, materialize)
+        used[:] = [part is not None for part in made]
+        return tuple(part for part in made if part is not None)
+
+    columns = iter(vmap(one)(*(gradients[place] for place in places)))
+    return tuple(next(columns) if part else None for part in used)
+
+
+def backward_of_tensor(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Compute the gradient of this tensor with respect to the leaves it was made from, and add it to their ``grad``.
+
+    Parameters
+    ----------
+    gradient
+        The gradient of something further on with respect to this tensor, of its sizes; may be left out where it has one element.
+    retain_graph, create_graph, inputs
+        As in :func:`candelabra.autograd.backward`.
+
+    Raises
+    ------
+    RuntimeError
+        As in :func:`candelabra.autograd.backward`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x**2).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    if inputs is not None:
+        backward((self,), (gradient,), retain_graph, create_graph, None, inputs)
+        return
+    if not self.requires_grad:
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    walk = Walk(not (create_graph if retain_graph is None else retain_graph), create_graph)
+    edge = self._edge
+    walk.roots.append(edge)
+    walk.add(edge, first_gradient(0, self, gradient))
+    walk.run()
