@@ -9,7 +9,7 @@ def test_import_and_clear_error():
     module = importlib.import_module("candelabra.utils")
     assert module.__version__ == "0.1.0"
     with pytest.raises(AttributeError, match="candelabra-utils does not have it"):
-        module.Trainer
+        module.mobile_optimizer
 
 
 def test_missing_dunder_is_an_ordinary_attribute_error():

@@ -1,4 +1,4 @@
-"""Data loading and tools: `data`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint` and `dlpack`.
+"""Data loading, training and tools: `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint` and `dlpack`.
 
 Other names that are asked for say that they are not in this version yet.
 """
@@ -14,10 +14,14 @@ __all__: list[str] = []
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("benchmark", "checkpoint", "collect_env", "data", "dlpack", "tensorboard"):
+    if name in ("benchmark", "checkpoint", "collect_env", "data", "dlpack", "tensorboard", "trainer"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "Trainer":
+        from .trainer import Trainer
+
+        return Trainer
     raise AttributeError(
         f"candelabra.utils.{name} is not there yet: version {__version__} of candelabra-utils does not have it. "
         "pip install --upgrade candelabra-utils brings it once it is released"

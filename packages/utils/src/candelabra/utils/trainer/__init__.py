@@ -1,0 +1,18 @@
+"""The training loop that is written by hand each time, and its pieces, each of which can be used by itself."""
+
+from .callbacks import HOOKS, Callback, EarlyStopping
+from .checkpoints import Checkpoints
+from .gradients import clip_gradients
+from .logs import CSVLog, Curves, ProgressBar, TensorBoard
+from .metrics import Mean, accuracy
+from .place import Place
+from .placement import choose_device, to_device
+from .precision import Precision
+from .randomness import kept_generators, random_states, seed_everything, set_random_states
+from .trainer import Progress, Trainer
+
+__all__ = [
+    "HOOKS", "CSVLog", "Callback", "Checkpoints", "Curves", "EarlyStopping", "Mean", "Place", "Precision", "Progress", "ProgressBar",
+    "TensorBoard", "Trainer", "accuracy", "choose_device", "clip_gradients", "kept_generators", "random_states", "seed_everything",
+    "set_random_states", "to_device",
+]  # fmt: skip

@@ -1,0 +1,156 @@
+"""Files of a run, from which it goes on: which are kept, and which is the newest and the best."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import candelabra
+
+_NAME = re.compile(r"step-(\d+)\.candelabra")
+
+
+class Checkpoints:
+    """A folder of checkpoints, of which the last and the best are kept.
+
+    Each is a file ``step-NUMBER.candelabra``, written by `candelabra.save`: beside its place, synced and renamed. So whatever happens, a
+    file that has such a name is whole. An older one is removed only when the newer one is there. A folder is for one run at a time.
+
+    Parameters
+    ----------
+    folder : str or path
+        Where; made where it is not there.
+    every_steps : int, optional
+        After so many steps of the optimizer.
+    every_epochs : int, optional
+        After so many epochs; 1 unless `every_steps` is given.
+    keep_last : int, optional
+        How many of the newest are kept; None keeps all.
+    keep_best : int
+        How many more of the best, by the latest evaluation before them.
+    monitor : str
+        Which value tells.
+    mode : str
+        Whether small (``"min"``) or large (``"max"``) values are good.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative, or there is no such mode.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from candelabra.utils.trainer import Checkpoints
+    >>> checkpoints = Checkpoints(tempfile.mkdtemp(), keep_last=2)
+    >>> for step in (10, 20, 30):
+    ...     path = checkpoints.save({"weight": 0.5 * step}, step)
+    >>> [path.name for path in checkpoints.paths()]
+    ['step-00000020.candelabra', 'step-00000030.candelabra']
+    >>> candelabra.load(checkpoints.latest())
+    {'weight': 15.0}
+    """
+
+    def __init__(
+        self, folder: Any, *, every_steps: int | None = None, every_epochs: int | None = None, keep_last: int | None = 1, keep_best: int = 0,
+        monitor: str = "eval_loss", mode: str = "min",
+    ) -> None:  # fmt: skip
+        for name, number in (("every_steps", every_steps), ("every_epochs", every_epochs), ("keep_last", keep_last)):
+            if number is not None and number < 1:
+                raise ValueError(f"Checkpoints: {name} is a positive number or None, but got {number}")
+        if keep_best < 0:
+            raise ValueError(f"Checkpoints: keep_best is not negative, but got {keep_best}")
+        if mode not in ("min", "max"):
+            raise ValueError(f"Checkpoints: mode is 'min' or 'max', but got {mode!r}")
+        self.folder = Path(folder)
+        self.every_steps = every_steps
+        self.every_epochs = 1 if every_epochs is None and every_steps is None else every_epochs
+        self.keep_last = keep_last
+        self.keep_best = keep_best
+        self.monitor = monitor
+        self.mode = mode
+        #: The monitored value that each checkpoint was written with.
+        self.values: dict[int, float] = {}
+
+    def path(self, step: int) -> Path:
+        """The file of a step."""
+        return self.folder / f"step-{step:08d}.candelabra"
+
+    def paths(self) -> list[Path]:
+        """All checkpoints that are there, the oldest first."""
+        if not self.folder.is_dir():
+            return []
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        return sorted(found, key=_step)
+
+    def latest(self) -> Path | None:
+        """The newest checkpoint; None where there is none."""
+        paths = self.paths()
+        return paths[-1] if paths else None
+
+    def best(self) -> Path | None:
+        """The checkpoint with the best value; None where none was evaluated."""
+        ranked = self._ranked()
+        return self.path(ranked[0]) if ranked else None
+
+    def _ranked(self) -> list[int]:
+        """Steps of checkpoints that are there and have a value, the best first, the earlier one among equals."""
+        sign = 1 if self.mode == "min" else -1
+        there = {_step(path) for path in self.paths()}
+        valued = [step for step, value in self.values.items() if step in there and not math.isnan(value)]
+        return sorted(valued, key=lambda step: (sign * self.values[step], step))
+
+    def save(self, state: Any, step: int, value: float | None = None) -> Path:
+        """Write a checkpoint, then remove those that are not kept.
+
+        Parameters
+        ----------
+        state
+            What `candelabra.save` takes.
+        step : int
+            How far the run is.
+        value : float, optional
+            How good it is.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if value is not None:
+            self.values[step] = float(value)
+        else:
+            self.values.pop(step, None)
+        path = self.path(step)
+        candelabra.save(state, path)
+        self._remove_others()
+        return path
+
+    def _remove_others(self) -> None:
+        paths = self.paths()
+        if self.keep_last is None:
+            return
+        kept = {_step(path) for path in paths[-self.keep_last :]} | set(self._ranked()[: self.keep_best])
+        for path in paths:
+            if _step(path) not in kept:
+                path.unlink(missing_ok=True)
+                self.values.pop(_step(path), None)
+
+    def remove_remnants(self) -> None:
+        """Remove what a run that was killed while it wrote left behind: files that never became checkpoints."""
+        if self.folder.is_dir():
+            for path in self.folder.glob("step-*.candelabra.*.part"):
+                path.unlink(missing_ok=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the values of the checkpoints."""
+        return {"values": dict(self.values)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the values of checkpoints that are in the folder."""
+        self.values = {int(step): float(value) for step, value in state["values"].items() if os.path.exists(self.path(int(step)))}
+
+
+def _step(path: Path) -> int:
+    found = _NAME.fullmatch(path.name)
+    assert found is not None
+    return int(found[1])

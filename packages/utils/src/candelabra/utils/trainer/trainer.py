@@ -1,0 +1,740 @@
+"""The Trainer: the loop over epochs, batches and steps, and what belongs to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import inspect
+import math
+import time
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import candelabra
+
+from .callbacks import check_callback
+from .checkpoints import Checkpoints
+from .gradients import clip_gradients
+from .interruption import stopped_by_signals
+from .logs import ProgressBar
+from .metrics import Mean, Metrics, size_of
+from .place import Place
+from .placement import choose_device, to_device
+from .precision import Precision
+from .randomness import kept_generators, random_states, seed_everything, set_random_states
+
+FORMAT = "candelabra.trainer"
+VERSION = 1
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far training is."""
+
+    #: Epochs that are complete.
+    epoch: int = 0
+    #: Steps of the optimizer.
+    step: int = 0
+    #: Batches that were gone through, those left out for a loss that is not finite among them.
+    batches: int = 0
+    #: Batches that were left out.
+    skipped: int = 0
+
+
+class Trainer:
+    """Trains a model: epochs, steps, evaluation, and checkpoints from which a run goes on as if it had never been interrupted.
+
+    Parameters
+    ----------
+    model : Module
+        What is trained. It is moved to the device.
+    optimizer : Optimizer
+        Of the model's parameters.
+    loss : callable, optional
+        ``loss(output, target)``. A batch is then a pair of inputs and target; inputs that are a list or tuple are the model's arguments,
+        a dict its keyword arguments.
+    step : callable, optional
+        Instead of `loss`: ``step(model, batch)`` returns the loss, or a dict with ``"loss"``, for metrics ``"output"`` and ``"target"``, and
+        whatever other numbers are to be averaged and logged.
+    scheduler : optional
+        A learning rate schedule. One whose ``step`` needs a value (ReduceLROnPlateau) gets the latest `monitor` after each epoch.
+    schedule_by : str
+        Whether the schedule steps after each ``"step"`` or each ``"epoch"``.
+    metrics : dict or list, optional
+        By name: functions of output and target that return the mean over a batch, or objects with ``update(output, target)``,
+        ``compute()`` and ``reset()``. Evaluations have them.
+    device : str or device
+        ``"auto"`` is the CUDA device where there is one, else the CPU.
+    precision : str or dtype, optional
+        ``"bfloat16"`` or ``"float16"`` compute the forward pass in an autocast block; float16 with a gradient scaler.
+    accumulate : int
+        How many batches' gradients make a step: the mean of their losses is what is descended. Fewer batches left at the end of an
+        epoch make a step, too.
+    clip_norm, clip_value : float, optional
+        Bounds of the norm of all gradients and of each element.
+    callbacks : iterable
+        Objects with some of the methods that :data:`HOOKS` lists; see :class:`Callback`.
+    checkpoints : Checkpoints, str or path, optional
+        Where the state is saved and how often; a folder by itself keeps the newest, after each epoch.
+    on_nan : str
+        What happens when a loss is not finite: ``"raise"`` FloatingPointError before anything is changed by it, ``"skip"`` the batch, or
+        ``"ignore"``.
+    seed : int, optional
+        Seeds all generators when training begins.
+    deterministic : bool
+        Refuse operators that are not deterministic while training.
+    max_time : float or timedelta, optional
+        After so many seconds of :meth:`fit`, it stops after the step and saves.
+    profiler : optional
+        A context manager that lasts as long as :meth:`fit`; where it has ``step()``, that is called after each step
+        (`candelabra.profiler.profile`).
+    monitor : str
+        Which value the schedule looks at.
+    progress_bar : bool or dict, optional
+        Show how far it is, by tqdm; a dict has its options. By default where tqdm is installed.
+
+    Attributes
+    ----------
+    progress : Progress
+        Epochs, steps and batches so far.
+    history : list of dict
+        For each epoch its number, the steps so far, the mean of the loss, and what the evaluation found.
+    stopped : str or None
+        Why the latest :meth:`fit` stopped before its end; ``"SIGINT"`` after Ctrl-C.
+
+    Raises
+    ------
+    TypeError
+        If neither or both of `loss` and `step` are given; of an optimizer that needs a closure, and of objects that are no callbacks.
+    ValueError
+        Of options that mean nothing.
+
+    Notes
+    -----
+    A run that is killed and goes on from its checkpoint ends with the same weights, bit for bit: the checkpoint has the model, optimizer,
+    schedule, scaler, callbacks, all generators, and the place in the epoch.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import nn, optim
+    >>> from candelabra.utils import Trainer
+    >>> from candelabra.utils.data import DataLoader, TensorDataset
+    >>> x = candelabra.linspace(-1, 1, 64)[:, None]
+    >>> loader = DataLoader(TensorDataset(x, 3 * x + 1), batch_size=16, shuffle=True)
+    >>> model = nn.Linear(1, 1)
+    >>> trainer = Trainer(model, optim.SGD(model.parameters(), lr=0.3), nn.functional.mse_loss, progress_bar=False)
+    >>> history = trainer.fit(loader, epochs=50)
+    >>> round(model.bias.item(), 3), trainer.progress.step
+    (1.0, 200)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any,
+        loss: Callable[..., Any] | None = None,
+        *,
+        step: Callable[..., Any] | None = None,
+        scheduler: Any = None,
+        schedule_by: str = "epoch",
+        metrics: Any = None,
+        device: Any = "auto",
+        precision: Any = None,
+        scaler: Any = None,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        callbacks: Iterable[Any] = (),
+        checkpoints: Any = None,
+        on_nan: str = "raise",
+        seed: int | None = None,
+        deterministic: bool = False,
+        max_time: Any = None,
+        profiler: Any = None,
+        monitor: str = "eval_loss",
+        progress_bar: bool | dict[str, Any] | None = None,
+    ) -> None:
+        if (loss is None) == (step is None):
+            raise TypeError("Trainer: give loss=, a function of output and target, or step=, a function of model and batch")
+        _refuse_closures(optimizer)
+        if schedule_by not in ("step", "epoch"):
+            raise ValueError(f"Trainer: schedule_by is 'step' or 'epoch', but got {schedule_by!r}")
+        if on_nan not in ("raise", "skip", "ignore"):
+            raise ValueError(f"Trainer: on_nan is 'raise', 'skip' or 'ignore', but got {on_nan!r}")
+        if accumulate < 1:
+            raise ValueError(f"Trainer: accumulate is the number of batches of a step, but got {accumulate}")
+        for name, bound in (("clip_norm", clip_norm), ("clip_value", clip_value)):
+            if bound is not None and not bound > 0:
+                raise ValueError(f"Trainer: {name} must be positive, but got {bound}")
+        self.device = choose_device(device)
+        self.model = model.to(self.device)
+        self.optimizer = optimizer
+        self.loss = loss
+        self.step_function = step
+        self.scheduler = scheduler
+        self.schedule_by = schedule_by
+        self.metrics = Metrics(metrics)
+        self.precision = Precision(precision, self.device.type, scaler)
+        self.accumulate = accumulate
+        self.clip_norm, self.clip_value = clip_norm, clip_value
+        if progress_bar is None:
+            progress_bar = importlib.util.find_spec("tqdm") is not None
+        shown = [] if progress_bar is False else [ProgressBar(**({} if progress_bar is True else progress_bar))]
+        self.callbacks = [*shown, *callbacks]
+        for callback in self.callbacks:
+            check_callback(callback)
+        if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
+            checkpoints = Checkpoints(checkpoints)
+        self.checkpoints: Checkpoints | None = checkpoints
+        self.on_nan = on_nan
+        self.seed = seed
+        self.deterministic = deterministic
+        self.max_time = max_time.total_seconds() if hasattr(max_time, "total_seconds") else max_time
+        self.profiler = profiler
+        self.monitor = monitor
+        self.progress = Progress()
+        self.history: list[dict[str, float]] = []
+        self.stopped: str | None = None
+        self.is_fitting = False
+        #: How many steps training takes in all, where that is known.
+        self.total_steps: int | None = None
+        self._place: Place | None = None
+        self._place_state: dict[str, Any] | None = None
+        self._random: dict[str, Any] | None = None
+        self._running: dict[str, Mean] = {}
+        self._evaluated: dict[str, float] = {}
+        self._saved_at: tuple[int, int] | None = None
+
+    # ---- training
+
+    def fit(
+        self,
+        train_loader: Any,
+        eval_loader: Any = None,
+        *,
+        epochs: int | None = None,
+        steps: int | None = None,
+        eval_every: int | None = None,
+        resume: Any = False,
+    ) -> list[dict[str, float]]:
+        """Train until there were so many epochs, or steps, in all.
+
+        Parameters
+        ----------
+        train_loader : iterable
+            The batches of an epoch, each time it is iterated over: a `DataLoader`.
+        eval_loader : iterable, optional
+            What the model is evaluated on, after each epoch.
+        epochs, steps : int, optional
+            When to stop, counted from the beginning of training and not of this call: a run that goes on is asked for the same. Whichever
+            comes first, where both are given.
+        eval_every : int, optional
+            Evaluate after so many steps instead of each epoch.
+        resume : bool, str or path
+            True goes on from the newest checkpoint, where there is one; a path from that one.
+
+        Returns
+        -------
+        list of dict
+            :attr:`history`.
+
+        Raises
+        ------
+        ValueError
+            If it is not said when to stop.
+        RuntimeError
+            If there are no batches, or `resume` is True without checkpoints.
+        FloatingPointError
+            If a loss is not finite and `on_nan` is ``"raise"``.
+
+        Notes
+        -----
+        Ctrl-C and SIGTERM stop after the step under way: the state is saved, `stopped` says so, and this returns. The second one
+        does what it would have done.
+        """
+        if epochs is None and steps is None:
+            raise ValueError("fit(): say when to stop, by epochs= or steps=")
+        if eval_every is not None and eval_loader is None:
+            raise ValueError("fit(): eval_every= needs an eval_loader")
+        begins = self.progress == Progress()
+        if resume:
+            begins = not self._resume(resume)
+        if begins and self.seed is not None:
+            seed_everything(self.seed)
+        self.stopped = None
+        self.total_steps = _total(train_loader, self.accumulate, epochs, steps)
+        self._place = Place(train_loader)
+        if self._place_state is not None:
+            self._place.load_state_dict(self._place_state)
+        deadline = math.inf if self.max_time is None else time.monotonic() + self.max_time
+
+        def is_over() -> bool:
+            if self.stopped is None and time.monotonic() >= deadline:
+                self.stop("max_time")
+            return (
+                self.stopped is not None
+                or (epochs is not None and self.progress.epoch >= epochs)
+                or (steps is not None and self.progress.step >= steps)
+            )
+
+        self.is_fitting = True
+        with (
+            stopped_by_signals(self.stop),
+            nullcontext() if self.profiler is None else self.profiler,
+            _deterministic(self.deterministic),
+        ):
+            try:
+                self._call("on_fit_start")
+                if self._random is not None:
+                    # Last of all, so that nothing that was done to go on is seen in what is drawn from here on.
+                    set_random_states(self._random)
+                    self._random = None
+                while not is_over():
+                    self._train_epoch(eval_loader, eval_every, is_over)
+                self.save_checkpoint(again=False)
+            except BaseException as error:
+                self._call("on_exception", error)
+                raise
+            finally:
+                self._place_state = self._place.state_dict()
+                self._place = None
+                self.is_fitting = False
+                self._call("on_fit_end")
+        return self.history
+
+    def _train_epoch(self, eval_loader: Any, eval_every: int | None, is_over: Callable[[], bool]) -> None:
+        """Go through the batches of an epoch, or through those that are left of it."""
+        place, progress = self._place, self.progress
+        assert place is not None
+        if self._place_state is None or not (self._place_state["batches"] or self._place_state["exhausted"]):
+            _set_epoch(place.loader, progress.epoch)
+            self._running = {}
+            self._call("on_epoch_start")
+        self._place_state = None
+        self.model.train()
+        self.optimizer.zero_grad()
+        pending, losses = 0, 0.0
+        for batch in place:
+            loss = self._train_batch(batch)
+            if loss is not None:
+                pending, losses = pending + 1, losses + loss
+            if pending == self.accumulate:
+                self._take_step(pending, losses / pending)
+                pending, losses = 0, 0.0
+                self._after_step(eval_loader, eval_every)
+                # Training that ends with the last batch of an epoch ends that epoch, too.
+                if is_over() and (self.stopped is not None or place.batches != _length(place.loader)):
+                    break
+        else:
+            if pending:
+                self._take_step(pending, losses / pending)
+                self._after_step(eval_loader, eval_every)
+        # A place where the batch after the last one was not asked for yet is taken up again as such, and ends here then.
+        if place.exhausted:
+            self._end_epoch(eval_loader if eval_every is None else None)
+
+    def _train_batch(self, batch: Any) -> float | None:
+        """Compute the gradient of a batch's loss; None for a batch that is left out."""
+        batch = to_device(batch, self.device, non_blocking=True)
+        self._call("on_batch_start", batch)
+        with self.precision.forward():
+            result = self.forward(batch)
+        loss = float(result["loss"].item())
+        self.progress.batches += 1
+        if self.on_nan != "ignore" and not math.isfinite(loss):
+            if self.on_nan == "raise":
+                raise FloatingPointError(
+                    f"the loss of batch {self.progress.batches}, in epoch {self.progress.epoch + 1} after step {self.progress.step}, is {loss}; "
+                    "the parameters are as they were before it (on_nan='skip' leaves such batches out)"
+                )
+            self.progress.skipped += 1
+            return None
+        self.precision.backward(result["loss"] / self.accumulate)
+        self._add_running(result, size_of(batch))
+        self._call("on_batch_end", batch, loss)
+        return loss
+
+    def _take_step(self, pending: int, loss: float) -> None:
+        """Step the optimizer along the gradients of so many batches, and the schedule after it."""
+        if pending < self.accumulate:
+            # Each loss was divided by how many were to come.
+            for parameter in self._parameters():
+                if parameter.grad is not None:
+                    parameter.grad.mul_(self.accumulate / pending)
+        self._call("on_before_step")
+        values = {"loss": loss, "lr": float(self.optimizer.param_groups[0]["lr"])}
+        if self.clip_norm is not None or self.clip_value is not None:
+            self.precision.unscale(self.optimizer)
+            values["grad_norm"] = float(clip_gradients(self._parameters(), self.clip_norm, self.clip_value))
+        stepped = self.precision.step(self.optimizer)
+        self.optimizer.zero_grad()
+        self.progress.step += 1
+        if stepped and self.scheduler is not None and self.schedule_by == "step" and not _needs_value(self.scheduler):
+            self.scheduler.step()
+        self._call("on_step_end", values)
+
+    def _after_step(self, eval_loader: Any, eval_every: int | None) -> None:
+        step, checkpoints = self.progress.step, self.checkpoints
+        if eval_every is not None and step % eval_every == 0:
+            self._evaluated = self.evaluate(eval_loader)
+        if checkpoints is not None and checkpoints.every_steps is not None and step % checkpoints.every_steps == 0:
+            self.save_checkpoint()
+        if hasattr(self.profiler, "step"):
+            self.profiler.step()
+
+    def _end_epoch(self, eval_loader: Any) -> None:
+        """Evaluate, note how it went, and step the schedule."""
+        place = self._place
+        assert place is not None
+        if not place.batches:
+            raise RuntimeError(
+                f"fit(): there are no batches in epoch {self.progress.epoch + 1}; the loader has to yield them each time that it is iterated over"
+            )
+        learning_rate = float(self.optimizer.param_groups[0]["lr"])
+        if eval_loader is not None:
+            self._evaluated = self.evaluate(eval_loader)
+        self.progress.epoch += 1
+        place.next_epoch()
+        values = {"epoch": float(self.progress.epoch), "step": float(self.progress.step), "lr": learning_rate}
+        values |= {f"train_{name}": mean.value for name, mean in self._running.items()}
+        values |= self._evaluated
+        self.history.append(values)
+        if self.scheduler is not None:
+            if _needs_value(self.scheduler):
+                self.scheduler.step(values.get(self.monitor, values.get("train_loss")))
+            elif self.schedule_by == "epoch":
+                self.scheduler.step()
+        self._call("on_epoch_end", values)
+        checkpoints = self.checkpoints
+        if checkpoints is not None and checkpoints.every_epochs is not None and self.progress.epoch % checkpoints.every_epochs == 0:
+            self.save_checkpoint()
+
+    def forward(self, batch: Any) -> dict[str, Any]:
+        """Compute the loss of a batch that is on the device, and whatever else `step` returns: a dict with ``"loss"``."""
+        if self.step_function is not None:
+            result = self.step_function(self.model, batch)
+            if not isinstance(result, dict):
+                result = {"loss": result}
+            if not isinstance(result.get("loss"), candelabra.Tensor):
+                raise TypeError(
+                    f"step(model, batch) returns the loss as a tensor, or a dict with it as 'loss', but got {type(result.get('loss')).__name__}"
+                )
+            return result
+        if not isinstance(batch, list | tuple) or len(batch) != 2:
+            raise TypeError(
+                f"a batch is a pair of inputs and target where loss= is given, but got {type(batch).__name__}"
+                + (f" of {len(batch)}" if isinstance(batch, list | tuple) else "")
+                + "; give step=, a function of model and batch, for others"
+            )
+        assert self.loss is not None
+        output = call_model(self.model, batch[0])
+        return {"loss": self.loss(output, batch[1]), "output": output, "target": batch[1]}
+
+    def stop(self, reason: str) -> None:
+        """Have training stop after the step that is under way; `stopped` says why."""
+        self.stopped = reason
+
+    # ---- evaluation
+
+    def evaluate(self, loader: Any) -> dict[str, float]:
+        """Return the mean loss and the metrics over all batches of a loader.
+
+        The model is in evaluation mode, nothing is recorded, and no generator is changed by it: training goes on as if it had not been.
+
+        Parameters
+        ----------
+        loader : iterable
+            Batches as in training.
+
+        Returns
+        -------
+        dict
+            ``eval_loss``, ``eval_NAME`` of each metric and of each other number that `step` returns.
+        """
+        means: dict[str, Mean] = {}
+        self.metrics.reset()
+        with _evaluating(self.model), kept_generators():
+            if self.is_fitting:
+                self._call("on_evaluate_start")
+            for batch in loader:
+                batch = to_device(batch, self.device, non_blocking=True)
+                with self.precision.forward():
+                    result = self.forward(batch)
+                for name, value in _numbers(result).items():
+                    means.setdefault(name, Mean()).add(value, size_of(batch))
+                if self.metrics:
+                    if "output" not in result or "target" not in result:
+                        raise KeyError("metrics need step(model, batch) to return a dict with 'output' and 'target' beside 'loss'")
+                    self.metrics.add(result["output"], result["target"])
+        if not means:
+            raise RuntimeError("evaluate(): the loader has no batches")
+        values = {f"eval_{name}": mean.value for name, mean in means.items()}
+        values |= {f"eval_{name}": value for name, value in self.metrics.values().items()}
+        if self.is_fitting:
+            self._call("on_evaluate_end", values)
+        return values
+
+    def predict(self, loader: Any, *, step: Callable[..., Any] | None = None) -> Any:
+        """Return the model's outputs for all batches of a loader, put together, on the CPU.
+
+        Parameters
+        ----------
+        loader : iterable
+            Batches as in training, or inputs alone: a tensor, a dict, a list with one entry.
+        step : callable, optional
+            ``step(model, batch)`` returns the output, where batches are otherwise.
+
+        Returns
+        -------
+        Tensor, or tuple, list or dict of tensors
+            Put together along the first dimension.
+        """
+        outputs = []
+        with _evaluating(self.model), kept_generators():
+            for batch in loader:
+                batch = to_device(batch, self.device, non_blocking=True)
+                with self.precision.forward():
+                    output = step(self.model, batch) if step is not None else call_model(self.model, _inputs(batch))
+                outputs.append(to_device(output, "cpu"))
+        if not outputs:
+            raise RuntimeError("predict(): the loader has no batches")
+        return _together(outputs)
+
+    # ---- state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that training goes on from: plain data and tensors that `candelabra.save` takes."""
+        if self._place is not None:
+            place: Any = self._place.state_dict()
+        else:
+            place = self._place_state
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "scaler": self.precision.state_dict(),
+            "progress": dataclasses.asdict(self.progress),
+            "history": [dict(values) for values in self.history],
+            "evaluated": dict(self._evaluated),
+            "running": {name: mean.state_dict() for name, mean in self._running.items()},
+            "callbacks": {
+                name: callback.state_dict() for name, callback in self._named_callbacks() if hasattr(callback, "state_dict")
+            },
+            "checkpoints": None if self.checkpoints is None else self.checkpoints.state_dict(),
+            "place": place,
+            "random": random_states(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state of another trainer that was made alike; the next :meth:`fit` goes on from there.
+
+        Raises
+        ------
+        ValueError
+            If it is no state of a trainer.
+        """
+        if not isinstance(state, dict) or state.get("format") != FORMAT:
+            raise ValueError("load_state_dict(): this is no state of a Trainer")
+        if state["version"] > VERSION:
+            raise ValueError(
+                f"load_state_dict(): the state is of version {state['version']}, and this Trainer reads up to {VERSION}"
+            )
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.scheduler is not None and state["scheduler"] is not None:
+            self.scheduler.load_state_dict(state["scheduler"])
+        self.precision.load_state_dict(state["scaler"])
+        self.progress = Progress(**state["progress"])
+        self.history = [dict(values) for values in state["history"]]
+        self._evaluated = dict(state["evaluated"])
+        self._running = {}
+        for name, saved in state["running"].items():
+            self._running[name] = Mean()
+            self._running[name].load_state_dict(saved)
+        for name, callback in self._named_callbacks():
+            if name in state["callbacks"] and hasattr(callback, "load_state_dict"):
+                callback.load_state_dict(state["callbacks"][name])
+        if self.checkpoints is not None and state["checkpoints"] is not None:
+            self.checkpoints.load_state_dict(state["checkpoints"])
+        self._place_state = state["place"]
+        self._random = state["random"]
+
+    def save(self, path: Any) -> None:
+        """Write the state to a file, all at once."""
+        candelabra.save(self.state_dict(), path)
+
+    def load(self, path: Any) -> None:
+        """Take over the state of a file."""
+        self.load_state_dict(candelabra.load(path, map_location=self.device))
+
+    def save_checkpoint(self, again: bool = True) -> Path | None:
+        """Write a checkpoint now; None where there are no checkpoints, or where `again` is False and this state was written already."""
+        at = (self.progress.step, self.progress.epoch)
+        if self.checkpoints is None or (not again and self._saved_at == at) or not self.progress.batches:
+            return None
+        if self.on_nan != "ignore":
+            for name, parameter in self.model.named_parameters():
+                if not candelabra.isfinite(parameter.detach()).all():
+                    raise FloatingPointError(
+                        f"after step {self.progress.step} parameter {name} is not finite; no checkpoint was written, and those before are as they were"
+                    )
+        value = self._evaluated.get(self.checkpoints.monitor)
+        if value is None and self.history:
+            value = self.history[-1].get(self.checkpoints.monitor)
+        if value is not None:
+            self.checkpoints.values[at[0]] = value
+        path = self.checkpoints.save(self.state_dict(), at[0], value)
+        self._saved_at = at
+        self._call("on_checkpoint", path)
+        return path
+
+    def _resume(self, source: Any) -> bool:
+        """Load the checkpoint that is meant; whether there is one."""
+        if source is True:
+            if self.checkpoints is None:
+                raise RuntimeError("fit(): resume=True needs checkpoints=, the folder to look in")
+            self.checkpoints.remove_remnants()
+            source = self.checkpoints.latest()
+            if source is None:
+                return False
+        self.load(source)
+        self._saved_at = (self.progress.step, self.progress.epoch)
+        return True
+
+    # ---- what is used above
+
+    def _parameters(self) -> list[Any]:
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+
+    def _named_callbacks(self) -> list[tuple[str, Any]]:
+        """Callbacks by type, numbered within it, so that their states find them where others were added."""
+        counts: dict[str, int] = {}
+        named = []
+        for callback in self.callbacks:
+            kind = type(callback).__name__
+            counts[kind] = counts.get(kind, 0) + 1
+            named.append((f"{kind}-{counts[kind]}", callback))
+        return named
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        for callback in self.callbacks:
+            method = getattr(callback, name, None)
+            if method is not None:
+                method(self, *arguments)
+
+    def _add_running(self, result: dict[str, Any], size: int) -> None:
+        for name, value in _numbers(result).items():
+            self._running.setdefault(name, Mean()).add(value, size)
+
+
+def call_model(model: Any, inputs: Any) -> Any:
+    """Call a model with inputs: the entries of a list or tuple are its arguments, those of a dict its keyword arguments."""
+    if isinstance(inputs, dict):
+        return model(**inputs)
+    if isinstance(inputs, list | tuple):
+        return model(*inputs)
+    return model(inputs)
+
+
+def _inputs(batch: Any) -> Any:
+    """The inputs of a batch that may have a target beside them."""
+    return batch[0] if isinstance(batch, list | tuple) and len(batch) in (1, 2) else batch
+
+
+def _numbers(result: dict[str, Any]) -> dict[str, float]:
+    """What is to be averaged of what a step returned."""
+    return {
+        name: float(value.detach().item() if isinstance(value, candelabra.Tensor) else value)
+        for name, value in result.items()
+        if name not in ("output", "target")
+    }
+
+
+class _evaluating:
+    """Evaluation mode, without recording; each module gets its own mode back."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._no_grad = candelabra.no_grad()
+
+    def __enter__(self) -> None:
+        self._training = [(module, module.training) for module in self._model.modules()]
+        self._model.eval()
+        self._no_grad.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._no_grad.__exit__(*error)
+        for module, training in self._training:
+            module.training = training
+
+
+class _deterministic:
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+
+    def __enter__(self) -> None:
+        self._before = candelabra.are_deterministic_algorithms_enabled()
+        if self._wanted:
+            candelabra.use_deterministic_algorithms(True)
+
+    def __exit__(self, *error: Any) -> None:
+        candelabra.use_deterministic_algorithms(self._before)
+
+
+def _needs_value(scheduler: Any) -> bool:
+    """Whether a schedule's step has an argument without a default, the value that it looks at."""
+    parameters = inspect.signature(scheduler.step).parameters.values()
+    return any(
+        parameter.default is parameter.empty and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        for parameter in parameters
+    )
+
+
+def _refuse_closures(optimizer: Any) -> None:
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is closure.empty:
+        raise TypeError(
+            f"Trainer: {type(optimizer).__name__} computes the loss several times a step, through a closure; write its loop by hand"
+        )
+
+
+def _total(loader: Any, accumulate: int, epochs: int | None, steps: int | None) -> int | None:
+    """How many steps there are in all; None where the loader does not know its length."""
+    length = _length(loader)
+    if epochs is None or length is None:
+        return steps
+    of_epochs = epochs * -(-length // accumulate)
+    return of_epochs if steps is None else min(steps, of_epochs)
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:
+        return None
+
+
+def _set_epoch(loader: Any, epoch: int) -> None:
+    """Tell samplers that draw their order from the number of the epoch."""
+    for sampler in (getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)):
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(epoch)
+            return
+
+
+def _together(outputs: list[Any]) -> Any:
+    first = outputs[0]
+    if isinstance(first, candelabra.Tensor):
+        return candelabra.cat(outputs) if first.dim() else candelabra.stack(outputs)
+    if isinstance(first, dict):
+        return {key: _together([output[key] for output in outputs]) for key in first}
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*(_together(list(parts)) for parts in zip(*outputs, strict=True)))
+    if isinstance(first, list | tuple):
+        return type(first)(_together(list(parts)) for parts in zip(*outputs, strict=True))
+    return outputs
