@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -124,7 +125,13 @@ class Cache {
     refuse_above_ = physical_memory() + swap_memory();
   }
 
-  int64_t bound() const { return bound_; }
+  // How many bytes of free blocks are kept: as many as were ever in use at once, and a little more, for what comes again in another
+  // order; without this, sizes that change from step to step would pile up until the memory's share is reached.
+  int64_t bound() const {
+    int64_t most = std::max(past_peak.load(std::memory_order_relaxed), allocated_peak.load(std::memory_order_relaxed));
+    return std::min(bound_, most + most / 4 + (int64_t{1} << 26));
+  }
+  void note_past_peak() { past_peak.store(std::max(past_peak.load(), allocated_peak.load()), std::memory_order_relaxed); }
 
   void* take(SizeClass wanted, bool& hit) {
     {
@@ -147,9 +154,10 @@ class Cache {
   }
 
   void put(void* memory, SizeClass size) {
-    if (static_cast<int64_t>(size.bytes) > bound_) return give_back(memory, size.bytes);
+    int64_t most = bound();
+    if (static_cast<int64_t>(size.bytes) > most) return give_back(memory, size.bytes);
     std::lock_guard lock(mutex_);
-    while (cached_ + static_cast<int64_t>(size.bytes) > bound_ && evict_oldest()) {
+    while (cached_ + static_cast<int64_t>(size.bytes) > most && evict_oldest()) {
     }
     push(memory, size);
   }
@@ -174,6 +182,7 @@ class Cache {
   std::mutex& mutex() { return mutex_; }
 
   std::atomic<int64_t> allocated{0}, allocated_peak{0}, reserved{0}, reserved_peak{0};
+  std::atomic<int64_t> past_peak{0};  // the highest allocated_peak that was reset
   std::atomic<int64_t> limit{-1};
   std::atomic<int64_t> slow_calls{0}, slow_hits{0};
   Magazine* magazines = nullptr;  // of live threads, under mutex()
@@ -393,6 +402,7 @@ void memory_statistics(cb_memory_statistics& result) {
 }
 
 void reset_peak_statistics() {
+  cache().note_past_peak();
   cache().allocated_peak = cache().allocated.load();
   cache().reserved_peak = cache().reserved.load();
 }

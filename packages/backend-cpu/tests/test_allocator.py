@@ -159,6 +159,19 @@ print(statistics().reserved)
     assert out.split() == ["0"]
 
 
+def test_changing_sizes_do_not_pile_up() -> None:
+    out = run(
+        """
+from test_allocator import *
+for size in range(20, 200):
+    deallocate(allocate(size << 20), size << 20)
+held = statistics()
+print(held.reserved <= held.allocated_peak * 5 // 4 + (64 << 20))
+"""
+    )
+    assert out.split() == ["True"]
+
+
 def test_many_threads() -> None:
     before = statistics().allocated
     failures: list[str] = []
