@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import candelabra
@@ -189,7 +188,7 @@ def plain_key(x: Tensor, key: Any) -> tuple[Any, list[int] | None]:
     for entry in entries:
         kind = type(entry)
         if kind is slice:
-            backward = backward or (entry.step is not None and entry.step.__index__() < 0)
+            backward = backward or is_backward(entry)
         elif isinstance(entry, Tensor):
             arrays = True
     if not backward and not arrays:
@@ -201,29 +200,45 @@ def plain_key(x: Tensor, key: Any) -> tuple[Any, list[int] | None]:
     return forward_key(x, entries)
 
 
-def forward_key(x: Tensor, entries: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int]]:
-    """Turn slices of negative step into those of the same elements in ascending order."""
-    used = builtins.sum(1 for entry in entries if entry is not None and entry is not Ellipsis and type(entry) is not bool)
+def consumed(entry: Any) -> int:
+    """How many dimensions of an array an entry of a key stands for; an ellipsis counts for none, it takes what is left."""
+    if entry is None or entry is Ellipsis or type(entry) is bool:
+        return 0
+    return entry.ndim if isinstance(entry, Tensor) and entry.dtype is candelabra.bool else 1
+
+
+def placed_entries(x: Tensor, entries: tuple[Any, ...]) -> list[tuple[Any, int]]:
+    """Pair each entry of a key with the dimension of the array where it begins."""
+    used = builtins.sum(map(consumed, entries))
     if used > x.ndim:
         raise IndexError(f"too many indices for array of dimension {x.ndim}")
-    dim = at = 0
+    placed = []
+    dim = 0
+    for entry in entries:
+        placed.append((entry, dim))
+        dim += x.ndim - used if entry is Ellipsis else consumed(entry)
+    return placed
+
+
+def is_backward(entry: Any) -> builtins.bool:
+    """Whether an entry of a key is a slice of negative step."""
+    return type(entry) is slice and entry.step is not None and entry.step < 0
+
+
+def forward_key(x: Tensor, entries: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int]]:
+    """Turn slices of negative step into those of the same elements in ascending order; and where these end up in the result."""
     plain: list[Any] = []
     flips = []
-    for entry in entries:
-        if isinstance(entry, EllipsisType):
-            dim += x.ndim - used
-            at += x.ndim - used
+    added = 0  # dimensions that the result has more, so far, than the array
+    for entry, dim in placed_entries(x, entries):
+        if is_backward(entry):
+            indices = range(*entry.indices(x.shape[dim]))
+            flips.append(dim + added)
+            entry = slice(indices[-1], indices[0] + 1, -indices.step) if len(indices) else slice(0, 0)
         elif entry is None or type(entry) is bool:
-            at += 1
-        elif type(entry) is slice:
-            if entry.step is not None and entry.step < 0:
-                indices = range(*entry.indices(x.shape[dim]))
-                flips.append(at)
-                entry = slice(indices[-1], indices[0] + 1, -indices.step) if len(indices) else slice(0, 0)
-            dim += 1
-            at += 1
-        else:
-            dim += 1
+            added += 1
+        elif type(entry) is not slice and entry is not Ellipsis:
+            added -= 1
         plain.append(entry)
     return tuple(plain), flips
 
@@ -248,30 +263,15 @@ def numbering(x: Tensor) -> Array:
 
 
 def selected_backward(x: Tensor, key: tuple[Any, ...] | Any) -> Array:
-    """What a key with both negative steps and arrays selects."""
-    entries = key if type(key) is tuple else (key,)
-    # Along the dimensions of the slices that go backwards the array is turned round first.
-    dim = 0
-    used = builtins.sum(
-        entry.ndim if isinstance(entry, Tensor) and entry.dtype is candelabra.bool else 1
-        for entry in entries
-        if entry is not None and not isinstance(entry, EllipsisType)
-    )
-    turned, plain = [], []
-    for entry in entries:
-        if isinstance(entry, EllipsisType):
-            dim += x.ndim - used
-        elif isinstance(entry, Tensor) and entry.dtype is candelabra.bool:
-            dim += entry.ndim
-        elif type(entry) is slice:
-            if entry.step is not None and entry.step < 0:
-                indices = range(*entry.indices(x.shape[dim]))
-                last = x.shape[dim] - 1
-                turned.append(dim)
-                entry = slice(last - indices[0], last - indices[-1] + 1, -indices.step) if len(indices) else slice(0, 0)
-            dim += 1
-        elif entry is not None:
-            dim += 1
+    """What a key with both negative steps and arrays selects: along slices that go backwards the array is turned round first."""
+    turned: list[int] = []
+    plain: list[Any] = []
+    for entry, dim in placed_entries(x, key if type(key) is tuple else (key,)):
+        if is_backward(entry):
+            indices = range(*entry.indices(x.shape[dim]))
+            last = x.shape[dim] - 1
+            turned.append(dim)
+            entry = slice(last - indices[0], last - indices[-1] + 1, -indices.step) if len(indices) else slice(0, 0)
         plain.append(entry)
     return fresh(candelabra.flip(x, turned))[tuple(plain)]
 
