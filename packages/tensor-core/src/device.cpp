@@ -207,6 +207,27 @@ PyObject* register_kernel(PyObject*, PyObject* arguments) {
   });
 }
 
+// The kernel of a custom operator out of a shared library of its own. The library stays open: kernels are not taken back.
+PyObject* register_compiled_kernel(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const char *name, *operator_name, *path, *symbol;
+    if (!PyArg_ParseTuple(arguments, "ssss:register_compiled_kernel", &name, &operator_name, &path, &symbol)) return nullptr;
+    const int number = find_device_type(name);
+    check(number >= 0, backend_error, "register_compiled_kernel(): no backend for device '", name, "' is loaded");
+    Operator* op = find_operator(operator_name);
+    check(op && op->schema.custom, PyExc_ValueError, "register_compiled_kernel(): there is no custom operator ", operator_name);
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      const char* reason = dlerror();
+      raise(PyExc_OSError, "the library of the operator ", operator_name, " could not be opened: ", reason ? reason : path);
+    }
+    auto kernel = reinterpret_cast<cb_kernel>(dlsym(library, symbol));
+    check(kernel, PyExc_OSError, path, " exports no function ", symbol, ", the kernel of ", operator_name);
+    op->kernels[number] = {kernel, nullptr, device_type(number).original};
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* set_backend_loader(PyObject*, PyObject* function) {
   Py_XSETREF(loader, Py_NewRef(function));
   Py_RETURN_NONE;
@@ -369,6 +390,9 @@ PyMethodDef device_functions[] = {
     {"set_backend_loader", set_backend_loader, METH_O, "Set the function that loads the backend of a device type by name."},
     {"register_backend", register_backend, METH_VARARGS,
      "Register a device type: name, distribution, path of its library or None."},
+    {"register_compiled_kernel", register_compiled_kernel, METH_VARARGS,
+     "register_compiled_kernel(device_type, operator_name, path, symbol)\n\nTake a function of a shared library as the kernel of a "
+     "custom operator."},
     {"register_kernel", register_kernel, METH_VARARGS, "Register a Python kernel: device type, operator name, callable."},
     {"backend_info", backend_info, METH_O, "What is known of the backend of a device type."},
     {"memory_statistics", memory_statistics, METH_O, "The memory statistics of a device."},

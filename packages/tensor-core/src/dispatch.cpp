@@ -302,7 +302,8 @@ void call_kernel(Call& call, const Kernel& kernel) {
     c.random_offset = taken.offset;
   }
   int32_t status;
-  if (!(call.op.tags & tag_data_dependent) && work(call) >= release_threshold) {
+  // How much a custom kernel does cannot be told from its arguments.
+  if (!(call.op.tags & tag_data_dependent) && ((call.op.tags & tag_custom) || work(call) >= release_threshold)) {
     Py_BEGIN_ALLOW_THREADS;
     status = kernel.compiled(&c);
     Py_END_ALLOW_THREADS;
@@ -346,7 +347,7 @@ void resolve_device(Call& call) {
     return;
   }
   call.device = deciding->device();
-  if (!mixed || call.op.schema.name == "copy_" || (call.op.tags & tag_core)) return;
+  if (!mixed || call.op.schema.name == "copy_" || (call.op.tags & (tag_core | tag_custom))) return;
   for (int i = 0; i < call.argument_count; ++i) {
     Argument& argument = call[i];
     const TensorObject* odd = nullptr;
@@ -409,7 +410,9 @@ void run(Call& call) {
     return;
   }
   if (!(op.tags & tag_data_dependent)) {
-    for (int k = 0; k < call.output_count; ++k) prepare_output(call, call.outputs[k]);
+    for (int k = 0; k < call.output_count; ++k) {
+      if (!call.outputs[k].tensor) prepare_output(call, call.outputs[k]);
+    }
   }
   const Kernel& kernel = op.kernel_table()[call.device.type];
   if (kernel.compiled) [[likely]] {
@@ -420,7 +423,11 @@ void run(Call& call) {
     raise(PyExc_NotImplementedError, "the operator ", call.name(), " has no kernel on device ", to_text(call.device), " (",
           device_type(call.device).distribution, "), and no decomposition; python -m candelabra.backends lists what there is");
   }
-  for (int k = 0; k < call.output_count; ++k) finish_output(call, call.outputs[k]);
+  for (int k = 0; k < call.output_count; ++k) {
+    check(static_cast<bool>(call.outputs[k].tensor), PyExc_RuntimeError, call.name(),
+          "(): the kernel asked for no memory for result ", k, ": allocate_output() gives it");
+    finish_output(call, call.outputs[k]);
+  }
 }
 
 }  // namespace candelabra

@@ -371,6 +371,14 @@ int set_slot(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
+// A custom operator is composite while it has a decomposition; those of the catalogue say which they are.
+int set_composite(PyObject* self, PyObject* value, void* closure) {
+  if (set_slot<&Operator::composite>(self, value, closure) < 0) return -1;
+  Operator& op = *reinterpret_cast<Operator*>(self);
+  if (op.schema.custom) op.tags = op.composite ? op.tags | tag_composite : op.tags & ~static_cast<uint32_t>(tag_composite);
+  return 0;
+}
+
 int set_doc(PyObject* self, PyObject* value, void*) {
   Py_XSETREF(reinterpret_cast<Operator*>(self)->doc, value ? Py_NewRef(value) : nullptr);
   return 0;
@@ -402,17 +410,30 @@ PyGetSetDef operator_attributes[] = {
      "The in-place variant, or None.", nullptr},
     {"functional", [](PyObject* self, void*) { return related(reinterpret_cast<Operator*>(self)->functional); }, nullptr,
      "Of an in-place variant: the operator it belongs to; else None.", nullptr},
-    {"composite", get_slot<&Operator::composite>, set_slot<&Operator::composite>, "The decomposition, or None.", nullptr},
+    {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
     {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>, "Called where the arguments do not fit the schema.",
      nullptr},
     {"recorder", get_slot<&Operator::recorder>, set_slot<&Operator::recorder>, "recorder(result, *arguments) -> result", nullptr},
     {"inplace_recorder", get_slot<&Operator::inplace_recorder>, set_slot<&Operator::inplace_recorder>,
      "inplace_recorder(operator, *arguments) -> result", nullptr},
+    {"implementation", get_slot<&Operator::implementation>, set_slot<&Operator::implementation>,
+     "Of a custom operator: implementation(device, *arguments) -> result", nullptr},
+    {"allocator", get_slot<&Operator::allocator>, set_slot<&Operator::allocator>,
+     "Of a custom operator: allocator(*arguments) -> results that a compiled kernel is to write", nullptr},
     {"result_type", get_slot<&Operator::result_type>, nullptr, "The type of several named results, or None.", nullptr},
     {"__doc__", get_slot<&Operator::doc>, set_doc, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
+
+// By name: one of the catalogue is an attribute of the package.
+PyObject* operator_reduce(PyObject* self, PyObject*) {
+  const Schema& schema = reinterpret_cast<Operator*>(self)->schema;
+  if (!schema.custom) return PyUnicode_FromString(schema.name.c_str());
+  const Ref<> library(PyImport_ImportModule("candelabra.library"));
+  const Ref<> lookup(library ? PyObject_GetAttrString(library.get(), "operator_named") : nullptr);
+  return lookup ? Py_BuildValue("O(s)", lookup.get(), schema.name.c_str()) : nullptr;
+}
 
 PyMethodDef operator_methods[] = {
     {"raw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_raw)), METH_FASTCALL | METH_KEYWORDS,
@@ -420,9 +441,7 @@ PyMethodDef operator_methods[] = {
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
      "again(arguments, out, generator)\n\nCall with the arguments that an interposer was given."},
     {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},
-    {"__reduce__",
-     [](PyObject* self, PyObject*) { return PyUnicode_FromString(reinterpret_cast<Operator*>(self)->schema.name.c_str()); },
-     METH_NOARGS, nullptr},
+    {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -459,6 +478,7 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   op->tags = tags;
   op->shape = shape;
   op->composite = op->fallback = op->recorder = op->inplace_recorder = op->dict = nullptr;
+  op->implementation = op->allocator = nullptr;
   op->doc = Py_NewRef(doc);
   op->inplace = op->functional = nullptr;
   op->result_type = make_result_type(op->schema);
@@ -468,18 +488,18 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   op->out_memory = elementwise ? OutMemory::Whole : rules.memory(op->schema.name);
   op->changes_arguments = false;
   for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
-  op->returns_self = op->changes_arguments && op->schema.result_names.size() == 1 && op->schema.parameters[0].mutated &&
-                     op->schema.parameters[0].type == ParameterType::Tensor;
+  op->returns_self = op->changes_arguments && !(tags & tag_custom) && op->schema.result_names.size() == 1 &&
+                     op->schema.parameters[0].mutated && op->schema.parameters[0].type == ParameterType::Tensor;
   by_name()[op->schema.name] = op;
   return op;
 }
 
 // Shape rules of operators whose kernels go element by element.
 bool is_elementwise_rule(std::string_view rule) {
-  static const std::set<std::string_view> rules = {"unary",          "unary_float",  "unary_real",  "unary_angle", "unary_bool",
-                                                   "complex",        "binary_alpha", "binary",      "divide",      "binary_float",
-                                                   "binary_integer", "compare",      "where",       "clamp",       "ternary_float",
-                                                   "ternary",        "activation",   "masked_fill", "mutate_self"};
+  static const std::set<std::string_view> rules = {
+      "unary",         "unary_float", "unary_real",   "unary_angle",    "unary_bool",  "complex", "binary_alpha",
+      "binary",        "divide",      "binary_float", "binary_integer", "compare",     "where",   "clamp",
+      "ternary_float", "ternary",     "activation",   "masked_fill",    "mutate_self", "formula", "formula_float"};
   return rules.contains(rule);
 }
 
@@ -497,7 +517,7 @@ PyObject* declare_operator(PyObject*, PyObject* arguments) {
     check(shape, PyExc_ValueError, "there is no shape rule '", rule, "' for the operator ", schema.name);
     bool elementwise = is_elementwise_rule(rule);
     Operator* op = make_operator(schema, tags, shape, elementwise, doc);
-    declared().push_back(op);
+    if (!op->schema.custom) declared().push_back(op);
     if (tags & tag_inplace) {
       schema.name += "_";
       schema.parameters[0].mutated = true;
@@ -507,6 +527,19 @@ PyObject* declare_operator(PyObject*, PyObject* arguments) {
       op->inplace->functional = op;
     }
     return Py_NewRef(reinterpret_cast<PyObject*>(op));
+  });
+}
+
+// The object stays, for those who hold it; another operator may be declared under its name.
+PyObject* forget_operator(PyObject*, PyObject* name) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    const char* text = PyUnicode_AsUTF8(name);
+    if (!text) return nullptr;
+    const Operator* op = find_operator(text);
+    check(!op || op->schema.custom, PyExc_ValueError, "forget_operator(): ", text, " belongs to the catalogue");
+    if (op && op->inplace) by_name().erase(op->inplace->schema.name);
+    by_name().erase(text);
+    return Py_NewRef(op ? Py_True : Py_False);
   });
 }
 
@@ -578,6 +611,7 @@ PyMethodDef operator_functions[] = {
     {"declare_out_rules", declare_out_rules, METH_VARARGS,
      "declare_out_rules(exact, whole, apart)\n\nName the operators whose out= must have the dtype of the result, may share whole "
      "elements only, and may share no memory."},
+    {"forget_operator", forget_operator, METH_O, "forget_operator(name)\n\nTake a custom operator out of the registry."},
     {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
     {nullptr, nullptr, 0, nullptr},
 };

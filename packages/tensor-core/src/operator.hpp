@@ -29,6 +29,8 @@ struct Operator {
   PyObject* fallback;          // called with the same arguments when they do not fit the schema: other spellings of the call
   PyObject* recorder;          // recorder(result, *arguments) -> result, after the kernel; set by candelabra.autograd
   PyObject* inplace_recorder;  // on in-place operators: inplace_recorder(operator, *arguments) -> result, instead of the kernel
+  PyObject* implementation;  // of custom operators: implementation(device, *arguments) -> result, where there is no compiled kernel
+  PyObject* allocator;       // of custom operators: allocator(*arguments) -> the results of a compiled kernel, to be written
   PyObject* doc;
   PyObject* dict;
   Operator* inplace;       // the in-place variant of this operator

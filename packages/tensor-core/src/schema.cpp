@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <map>
+#include <stdexcept>
 
 #include "errors.hpp"
 #include "tensor.hpp"
@@ -27,6 +28,11 @@ const std::map<std::string, TypeName, std::less<>> type_names = {
     {"device", {ParameterType::Device, ParameterType::Device, false}},
     {"memory_format", {ParameterType::MemoryFormat, ParameterType::MemoryFormat, false}},
     {"Generator", {ParameterType::Generator, ParameterType::Generator, false}},
+    // PyTorch's names, in schemas of custom operators.
+    {"SymInt", {ParameterType::Int, ParameterType::Ints, true}},
+    {"ScalarType", {ParameterType::Dtype, ParameterType::Dtype, false}},
+    {"Device", {ParameterType::Device, ParameterType::Device, false}},
+    {"MemoryFormat", {ParameterType::MemoryFormat, ParameterType::MemoryFormat, false}},
 };
 
 class Parser {
@@ -37,6 +43,7 @@ class Parser {
     Schema schema;
     schema.text = source_;
     schema.name = identifier();
+    if (schema.name.size() && source_.compare(at_, 2, "::") == 0) qualified_name(schema);
     expect('(');
     bool keyword_only = false;
     if (!accept(')')) {
@@ -57,7 +64,7 @@ class Parser {
     results(schema);
     skip_spaces();
     if (at_ != source_.size()) fail("nothing more");
-    spread_first_list(schema);
+    if (!schema.custom) spread_first_list(schema);
     return schema;
   }
 
@@ -88,6 +95,14 @@ class Parser {
     return source_.substr(start, at_ - start);
   }
 
+  // mylib::name or mylib::name.overload
+  void qualified_name(Schema& schema) {
+    schema.custom = true;
+    at_ += 2;
+    schema.name += "::" + identifier();
+    if (accept('.')) schema.name += "." + identifier();
+  }
+
   // Tensor(a!) self, int[2] stride=1, Tensor?[] indices, int? dim=None
   Parameter parameter() {
     Parameter result{};
@@ -116,15 +131,15 @@ class Parser {
     result.name = identifier();
     result.interned = PyUnicode_InternFromString(result.name.c_str());
     if (!result.interned) throw PythonError();
-    if (accept('=')) result.default_value = default_value();
+    if (accept('=')) result.default_value = default_value(result.type);
     return result;
   }
 
-  PyObject* default_value() {
+  PyObject* default_value(ParameterType type) {
     skip_spaces();
     size_t start = at_;
-    if (source_[at_] == '\'') {
-      at_ = source_.find('\'', at_ + 1);
+    if (at_ < source_.size() && (source_[at_] == '\'' || source_[at_] == '"')) {
+      at_ = source_.find(source_[at_], at_ + 1);
       if (at_ == std::string::npos) fail("a closing quote");
       ++at_;
       return owned(PyUnicode_FromStringAndSize(source_.data() + start + 1, static_cast<Py_ssize_t>(at_ - start - 2))).release();
@@ -133,12 +148,26 @@ class Parser {
       expect(')');
       return owned(PyTuple_New(0)).release();
     }
-    while (at_ < source_.size() && source_[at_] != ',' && source_[at_] != ')') ++at_;
+    if (accept('[')) return default_list(type);
+    while (at_ < source_.size() && source_[at_] != ',' && source_[at_] != ')' && source_[at_] != ']') ++at_;
     std::string word = source_.substr(start, at_ - start);
+    while (!word.empty() && word.back() == ' ') word.pop_back();
+    if (type == ParameterType::Dtype && word != "None") return dtype_named(word);
+    if (type == ParameterType::Device && word != "None") return owned(PyUnicode_FromString(word.c_str())).release();
     if (word == "None") return Py_NewRef(Py_None);
     if (word == "True") return Py_NewRef(Py_True);
     if (word == "False") return Py_NewRef(Py_False);
-    if (word.find_first_of(".e") != std::string::npos) return owned(PyFloat_FromDouble(std::stod(word))).release();
+    if (word.find_first_of(".e") != std::string::npos || word == "inf" || word == "-inf" || word == "nan") {
+      size_t used = 0;
+      double value = 0;
+      try {
+        value = std::stod(word, &used);
+      } catch (const std::logic_error&) {
+        fail("a default value");
+      }
+      if (used != word.size()) fail("a default value");
+      return owned(PyFloat_FromDouble(value)).release();
+    }
     char* end = nullptr;
     PyObject* number = PyLong_FromString(word.c_str(), &end, 10);
     if (!number) {
@@ -148,18 +177,59 @@ class Parser {
     return number;
   }
 
-  void result_type() {
-    if (identifier() != "Tensor") fail("Tensor");
+  // [1, 2], of which the opening bracket was read.
+  PyObject* default_list(ParameterType type) {
+    const Ref<> list = owned(PyList_New(0));
+    if (!accept(']')) {
+      do {
+        const Ref<> element(default_value(type));
+        if (PyList_Append(list.get(), element.get()) < 0) throw PythonError();
+      } while (accept(','));
+      expect(']');
+    }
+    return owned(PyList_AsTuple(list.get())).release();
+  }
+
+  // float32
+  PyObject* dtype_named(const std::string& word) {
+    const Ref<> module = owned(PyImport_ImportModule("candelabra._C"));
+    PyObject* dtype = PyObject_GetAttrString(module.get(), word.c_str());
+    if (dtype && is_dtype_object(dtype)) return dtype;
+    Py_XDECREF(dtype);
+    PyErr_Clear();
+    fail("the name of a dtype");
+  }
+
+  void result_type(Schema& schema) {
+    const bool custom = schema.custom;
+    const std::string type = identifier();
+    if (!custom) {
+      if (type != "Tensor") fail("Tensor");
+    } else if (!type_names.contains(type)) {
+      fail("a type");
+    }
     if (accept('(')) {
       identifier();
       accept('!');
       expect(')');
+      schema.aliased_results = true;
     }
+    if (!custom) return;
+    accept('?');
+    if (accept('[')) expect(']');
+    accept('?');
+  }
+
+  // Results of custom operators need no names.
+  std::string result_name(bool custom) {
+    skip_spaces();
+    const bool nameless = custom && at_ < source_.size() && (source_[at_] == ',' || source_[at_] == ')');
+    return nameless ? std::string() : identifier();
   }
 
   void results(Schema& schema) {
     if (!accept('(')) {
-      result_type();
+      result_type(schema);
       schema.result_names.emplace_back();
       return;
     }
@@ -168,8 +238,8 @@ class Parser {
       return;
     }
     do {
-      result_type();
-      schema.result_names.push_back(identifier());
+      result_type(schema);
+      schema.result_names.push_back(result_name(schema.custom));
     } while (accept(','));
     expect(')');
   }

@@ -24,6 +24,7 @@ enum Tag : uint32_t {
   tag_no_out = 2048,
   tag_core = 4096,
   tag_tensor_first = 8192,
+  tag_custom = 16384,
 };
 
 enum class ParameterType : uint8_t {
@@ -62,6 +63,8 @@ struct Schema {
   int positional_count = 0;
   std::vector<std::string> result_names;  // empty strings when not named
   bool returns_nothing = false;
+  bool custom = false;               // named ns::name: defined by a program, not by the catalogue
+  bool aliased_results = false;      // of a custom operator: a result is marked as (a view of) an argument
   bool variadic_first_list = false;  // view(2, 3) for view([2, 3]): the first list parameter may be spread
 };
 

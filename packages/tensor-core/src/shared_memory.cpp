@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "interop.hpp"
@@ -17,7 +19,7 @@ namespace candelabra {
 
 namespace {
 
-using FileKey = std::pair<dev_t, ino_t>;
+using FileKey = std::tuple<dev_t, ino_t, size_t>;  // with how many bytes of it are mapped
 
 struct Mapping {
   FileKey file;
@@ -63,11 +65,11 @@ PyObject* map_storage(PyObject*, PyObject* arguments) {
     if (fstat(descriptor, &status) != 0) raise_system_error("map_storage");
     // Beyond the end of the file, reading would end the process.
     check(status.st_size >= bytes, PyExc_ValueError, "map_storage(): the file has ", status.st_size, " bytes, fewer than ", bytes);
-    const FileKey file(status.st_dev, status.st_ino);
+    const FileKey file(status.st_dev, status.st_ino, static_cast<size_t>(bytes));
     if (const auto found = mapped_storages().find(file); found != mapped_storages().end()) {
       Storage* storage = found->second;
-      check(storage->bytes == static_cast<size_t>(bytes) && storage->device == device, PyExc_ValueError,
-            "map_storage(): the file is mapped already, as ", storage->bytes, " bytes on ", to_text(storage->device));
+      check(storage->device == device, PyExc_ValueError, "map_storage(): the file is mapped already, on ",
+            to_text(storage->device));
       return storage_object(storage);
     }
     void* data = nullptr;
@@ -78,6 +80,46 @@ PyObject* map_storage(PyObject*, PyObject* arguments) {
     auto mapping = std::make_unique<Mapping>(Mapping{file, Py_NewRef(owner)});
     Storage* storage = adopt_storage(device, data, static_cast<size_t>(bytes), release_mapping, mapping.release());
     mapped_storages()[file] = storage;
+    PyObject* object = storage_object(storage);
+    release(storage);  // the object has a reference of its own
+    return object;
+  });
+}
+
+// The pages of a file on which a storage from map_range() lies.
+struct Pages {
+  void* start;
+  size_t bytes;
+};
+
+void release_pages(Storage& storage) {
+  const std::unique_ptr<Pages> pages(static_cast<Pages*>(storage.owner));
+  munmap(pages->start, pages->bytes);
+}
+
+PyObject* map_range(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    int descriptor, shared;
+    long long offset, bytes;
+    PyObject* device_argument;
+    if (!PyArg_ParseTuple(arguments, "iLLpO:map_range", &descriptor, &offset, &bytes, &shared, &device_argument)) return nullptr;
+    const Device device = device_from_object(device_argument);
+    check(device_type(device).has(CB_CAP_HOST_MEMORY), PyExc_RuntimeError, "map_range(): the memory of device ", to_text(device),
+          " is not host memory, which is what a file can be mapped to");
+    check(offset >= 0 && bytes > 0, PyExc_ValueError, "map_range(): cannot map ", bytes, " bytes at ", offset);
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) raise_system_error("map_range");
+    check(offset <= status.st_size && bytes <= status.st_size - offset, PyExc_ValueError, "map_range(): ", bytes, " bytes at ",
+          offset, " reach beyond the end of the file, which has ", status.st_size);
+    // Mappings begin at pages.
+    const long long before = offset % sysconf(_SC_PAGESIZE);
+    const auto length = static_cast<size_t>(before + bytes);
+    const int flags = shared ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE;
+    void* start = mmap(nullptr, length, PROT_READ | PROT_WRITE, flags, descriptor, offset - before);
+    if (start == MAP_FAILED) raise_system_error("mmap");
+    auto pages = std::make_unique<Pages>(Pages{start, length});
+    Storage* storage =
+        adopt_storage(device, static_cast<char*>(start) + before, static_cast<size_t>(bytes), release_pages, pages.release());
     PyObject* object = storage_object(storage);
     release(storage);  // the object has a reference of its own
     return object;
@@ -146,7 +188,11 @@ PyObject* mapped_owners(PyObject*, PyObject*) {
 PyMethodDef shared_memory_functions[] = {
     {"map_storage", map_storage, METH_VARARGS,
      "map_storage(descriptor, nbytes, owner, device) -> Storage\n\nA storage on the memory of a file, which keeps `owner`; that of "
-     "before where the file is mapped already."},
+     "before where so many bytes of the file are mapped already."},
+    {"map_range", map_range, METH_VARARGS,
+     "map_range(descriptor, offset, nbytes, shared, device) -> Storage\n\nA storage on a part of a file. Writing to it changes the "
+     "file "
+     "where it is shared, and otherwise copies the page first. No descriptor is kept."},
     {"move_storage", move_storage, METH_VARARGS,
      "move_storage(storage, target)\n\nMove the bytes of a storage to the memory of one from map_storage() that nobody else uses."},
     {"storage_owner", storage_owner, METH_O,

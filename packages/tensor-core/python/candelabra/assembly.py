@@ -47,7 +47,7 @@ SUBPACKAGES = {
     "torch": "candelabra-torch-compat",
 }  # fmt: skip
 #: Modules of this distribution that are imported when they are asked for.
-LAZY_MODULES = ("amp", "cpu", "fft", "func", "profiler", "random", "special", "signal", "serialization", "testing", "types")
+LAZY_MODULES = ("amp", "cpu", "fft", "func", "library", "profiler", "random", "special", "signal", "serialization", "testing", "types")
 LAZY_FUNCTIONS = {
     "save": "serialization", "load": "serialization", "vmap": "func",
     "autocast": "amp", "clear_autocast_cache": "amp", "get_autocast_dtype": "amp", "is_autocast_cache_enabled": "amp",
@@ -72,7 +72,23 @@ NATIVE_FUNCTIONS = frozenset({
     "rnn_tanh_cell", "segment_reduce", "triplet_margin_loss",
 })  # fmt: skip
 
-ops: Any = SimpleNamespace()
+
+class Operators(SimpleNamespace):
+    """Every operator by name, and a namespace for each that custom operators were defined in."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"candelabra.ops has no attribute {name!r}")
+        from .library.definitions import OperatorNamespace
+
+        return OperatorNamespace(name)
+
+    def load_library(self, path: Any) -> None:
+        """Define the operators of a shared library that `candelabra.utils.cpp_extension` built."""
+        missing_attribute("utils").cpp_extension.load_library(path)
+
+
+ops: Any = Operators()
 
 
 def assemble(tensor: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ namespace {
 
 // The order of dimensions in memory that TensorIterator of PyTorch finds: fastest first, by the strides of the operands, the
 // first one that tells deciding. Broadcast dimensions (stride 0) tell nothing.
-std::optional<Dims> common_layout(Call& call, std::initializer_list<int> operands, const Dims& sizes) {
+std::optional<Dims> common_layout(Call& call, std::span<const int> operands, const Dims& sizes) {
   const int ndim = sizes.size();
   if (ndim < 2) return std::nullopt;
   const TensorObject* first = nullptr;
@@ -138,7 +138,7 @@ uint64_t dim_set(std::span<const int64_t> dims, int ndim) {
   return ndim == 0 ? 0 : set;
 }
 
-Dtype promoted(Call& call, std::initializer_list<int> operands) {
+Dtype promoted(Call& call, std::span<const int> operands) {
   Promotion promotion;
   for (int i : operands) {
     const Argument& argument = call[i];
@@ -151,7 +151,7 @@ Dtype promoted(Call& call, std::initializer_list<int> operands) {
   return promotion.result();
 }
 
-Output& combine(Call& call, std::initializer_list<int> operands, Dtype result) {
+Output& combine(Call& call, std::span<const int> operands, Dtype result) {
   const TensorObject* first = nullptr;
   Dims sizes;
   bool contiguous = true, same = true;

@@ -32,10 +32,16 @@ void check_factor(const Call& call, const char* factor_name, const cb_scalar& fa
 uint64_t dim_set(std::span<const int64_t> dims, int ndim);
 
 // The promoted dtype of these arguments (tensors and numbers; missing ones are skipped).
-Dtype promoted(Call& call, std::initializer_list<int> operands);
+Dtype promoted(Call& call, std::span<const int> operands);
+inline Dtype promoted(Call& call, std::initializer_list<int> operands) {
+  return promoted(call, std::span<const int>(operands.begin(), operands.size()));
+}
 
 // Broadcasts operands of one computation, which have their dtypes already, and adds the output of an elementwise operator.
-Output& combine(Call& call, std::initializer_list<int> operands, Dtype result);
+Output& combine(Call& call, std::span<const int> operands, Dtype result);
+inline Output& combine(Call& call, std::initializer_list<int> operands, Dtype result) {
+  return combine(call, std::span<const int>(operands.begin(), operands.size()), result);
+}
 
 // A tensor without dimensions is seen as one-dimensional of size 1.
 void see_dimension(Call& call, int i);

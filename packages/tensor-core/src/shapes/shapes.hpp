@@ -37,6 +37,11 @@ void ternary_float(Call& call);
 void activation(Call& call);
 void activation_backward(Call& call);
 
+// custom.cpp
+void custom(Call& call);
+void formula(Call& call);
+void formula_float(Call& call);
+
 // reduction.cpp
 void sum(Call& call);
 void mean(Call& call);

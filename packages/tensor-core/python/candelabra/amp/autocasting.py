@@ -39,6 +39,8 @@ FAST = {"cpu": _C.bfloat16}
 SUPPORTED = (_C.bfloat16, _C.float16)
 
 
+#: Custom operators with the dtype that they are computed in, by device type.
+_CUSTOM: dict[int, dict[str, dtype]] = {}
 _LOWER = frozenset(id(OPERATORS[name]) for name in LOWER)
 _FULL = frozenset(id(OPERATORS[name]) for name in FULL)
 
@@ -86,10 +88,27 @@ def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | Non
         goal = None
     elif number in _FULL:
         goal = _C.float32
+    elif number in _CUSTOM:
+        goals = _CUSTOM[number]
+        changed = tuple([_cast_by_device(value, goals) for value in arguments])
+        return None if all(a is b for a, b in zip(changed, arguments)) else changed
     else:
         return None
     changed = tuple([_cast(value, goal) for value in arguments])
     return None if all(a is b for a, b in zip(changed, arguments)) else changed
+
+
+def _cast_by_device(value: Any, goals: dict[str, dtype]) -> Any:
+    if isinstance(value, (list, tuple)):
+        entries = [_cast_by_device(entry, goals) for entry in value]
+        return value if all(a is b for a, b in zip(entries, value)) else tuple(entries)
+    goal = goals.get(value.device.type) if isinstance(value, _C.Tensor) else None
+    return value if goal is None else _cast(value, goal)
+
+
+def register_operator(operator: _C.Operator, device_type: str, goal: dtype) -> None:
+    """Have a custom operator computed in a dtype where calls are autocast on a device type."""
+    _CUSTOM.setdefault(id(operator), {})[device_type] = goal
 
 
 def _refresh() -> None:

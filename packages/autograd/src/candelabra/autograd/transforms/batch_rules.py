@@ -730,6 +730,10 @@ def rule_of(operator: Any) -> Rule | None:
     """Give the rule of an operator, or of the one it is the in-place variant of."""
     base = operator.functional or operator
     rule = RULES.get(base.name)
+    if rule is None and "::" in base.name:
+        from ..custom_operators import batch_rule_of
+
+        rule = batch_rule_of(base)
     if rule is None and base.elementwise:
         return _elementwise
     return rule

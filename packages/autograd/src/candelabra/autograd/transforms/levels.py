@@ -21,7 +21,7 @@ from ..recording import signature
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT = 2, 4, 8, 256, 512
+VIEW, RANDOM, NONDIFFERENTIABLE, COMPOSITE, DATA_DEPENDENT, CUSTOM = 2, 4, 8, 256, 512, 16384
 
 
 class _State(threading.local):
@@ -223,9 +223,9 @@ _keyword_only: dict[str, tuple[str, ...]] = {}
 
 def split_arguments(operator: Any, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Part the arguments of a call into positional and keyword-only ones."""
-    names = _keyword_only.get(operator.name)
+    names = _keyword_only.get(operator.schema)
     if names is None:
-        names = _keyword_only[operator.name] = tuple(
+        names = _keyword_only[operator.schema] = tuple(
             "from" if name == "from_" else name for name in signature(operator.schema).keyword_only
         )
     if not names:
@@ -248,6 +248,8 @@ def changes_arguments(operator: Any) -> bool:
 
 def changes_first(operator: Any) -> bool:
     """Tell whether an operator changes its first argument, and returns it."""
+    if operator.tags & CUSTOM:
+        return False
     return operator.functional is not None or operator.schema.startswith(f"{operator.name}(Tensor(a!) self")
 
 

@@ -1,0 +1,174 @@
+"""Gradients and batches of custom operators (:mod:`candelabra.library`): their recorders and their rules for vmap.
+
+A recorder is made of what :class:`~.function.Function` is made of, except that the result is there already: the core has called the
+kernel. So custom operators are recorded on every tape, inside of transformations as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from .function import Function, _finish, _prepare
+from .recording import signature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .function import FunctionNode
+
+#: The entry of a structure that stands for one value; a list's stands for its number of entries.
+_ONE = -1
+
+
+def _flattened(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Put the entries of lists of tensors in a row with the other values, and note how many each list had."""
+    flat: list[Any] = []
+    structure: list[int] = []
+    for value in values:
+        if isinstance(value, (list, tuple)) and any(isinstance(entry, Tensor) for entry in value):
+            flat.extend(value)
+            structure.append(len(value))
+        else:
+            flat.append(value)
+            structure.append(_ONE)
+    return flat, structure
+
+
+def _regrouped(flat: Sequence[Any], structure: Sequence[int]) -> list[Any]:
+    """Undo `_flattened`."""
+    made: list[Any] = []
+    at = 0
+    for count in structure:
+        if count == _ONE:
+            made.append(flat[at])
+            at += 1
+        else:
+            made.append(list(flat[at : at + count]))
+            at += count
+    return made
+
+
+def recorder_of(
+    operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    """Make the recorder of a custom operator: ``recorder(result, *arguments) -> result``.
+
+    Without a formula, results require grad, and walking back through them is an error that says so.
+    """
+    keyword_only = signature(operator.schema).keyword_only
+    positional = len(operator.parameters) - len(keyword_only)
+    name = operator.name
+    title = f"GeneratedBackwardFor_{name.replace('::', '_').replace('.', '_')}_default"
+
+    def walk_back(ctx: Any, *gradients: Any) -> Any:
+        if backward is None:
+            raise RuntimeError(
+                f"Trying to backward through {name} but no autograd formula was registered. Please use "
+                "candelabra.library.register_autograd to add one."
+            )
+        given = [None if kind is None else part for kind, part in zip(ctx.result_kinds, gradients, strict=True)]
+        made = backward(ctx, *_regrouped(given, ctx.result_structure))
+        several = list(made) if isinstance(made, (tuple, list)) and not _is_one_list(made, ctx.structure) else [made]
+        while len(several) > len(ctx.structure) and several[-1] is None:
+            several.pop()
+        if len(several) != len(ctx.structure):
+            raise RuntimeError(
+                f"function {title}Backward returned an incorrect number of gradients (expected {len(ctx.structure)}, got {len(several)})"
+            )
+        flat: list[Any] = []
+        for position, (part, count) in enumerate(zip(several, ctx.structure, strict=True)):
+            if count == _ONE:
+                flat.append(part)
+            elif part is None:
+                flat.extend([None] * count)
+            elif isinstance(part, (list, tuple)) and len(part) == count:
+                flat.extend(part)
+            else:
+                raise RuntimeError(
+                    f"Expected the gradient returned from backward of {name} for argument {position}, a list of {count} tensors, to be a "
+                    f"list of {count}, but got {type(part).__name__}"
+                    + (f" of {len(part)}" if isinstance(part, (list, tuple)) else "")
+                )
+        return tuple(flat)
+
+    function: Any = type(Function)(title, (Function,), {"backward": staticmethod(walk_back), "__module__": __name__})
+
+    def record(result: Any, *arguments: Any) -> Any:
+        inputs, named = arguments[:positional], dict(zip(keyword_only, arguments[positional:], strict=True))
+        flat, structure = _flattened(inputs)
+        several = isinstance(result, (tuple, list))
+        results, result_structure = _flattened((result,) if isinstance(result, list) or not several else result)
+        node: FunctionNode = function._backward_cls()
+        recording = _prepare(node, tuple(flat))
+        context: Any = node
+        context.structure, context.result_structure = structure, result_structure
+        context.result_kinds = [True if isinstance(part, Tensor) else None for part in results]
+        node.needs_input_grad = tuple(_regrouped(node.needs_input_grad, structure))
+        if setup_context is not None:
+            before = candelabra._C.set_grad_enabled(False)
+            try:
+                if keyword_only:
+                    setup_context(ctx=node, inputs=inputs, keyword_only_inputs=named, output=result)
+                else:
+                    setup_context(node, inputs, result)
+            finally:
+                candelabra._C.set_grad_enabled(before)
+        _finish(node, tuple(flat), results, recording)
+        return result
+
+    return record
+
+
+def _is_one_list(made: Any, structure: Sequence[int]) -> bool:
+    """Whether what a formula returned is the one list of gradients of the one list of tensors, and not an entry an argument."""
+    return len(structure) == 1 and structure[0] != _ONE and len(made) == structure[0] and not isinstance(made[0], (list, tuple))
+
+
+def batch_rule_of(operator: Any) -> Callable[..., Any] | None:
+    """Make the rule for batches of what `candelabra.library.register_vmap` was given, or give None where it was given nothing."""
+    rule = getattr(operator, "vmap_rule", None)
+    return None if rule is None else _batch_rule(rule)
+
+
+def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
+    from .structure import broadcast_prefix, flatten
+    from .transforms.batch_level import Batched
+    from .transforms.custom import VmapInfo
+    from .transforms.levels import split_arguments
+
+    def rule(level: Any, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        def taken_apart(value: Any) -> tuple[Any, Any]:
+            if isinstance(value, Tensor):
+                return level.value_of(value)
+            if isinstance(value, (list, tuple)) and any(isinstance(entry, Tensor) for entry in value):
+                pairs = [taken_apart(entry) for entry in value]
+                return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            return value, None
+
+        pairs = [taken_apart(argument) for argument in arguments]
+        positional, named = split_arguments(operator, tuple(pair[0] for pair in pairs))
+        in_dims = tuple(pair[1] for pair in pairs)[: len(positional)]
+        made = function(VmapInfo(level.size, level.randomness), in_dims, *positional, **named)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise RuntimeError(
+                f"{operator.name}: the function of register_vmap must return a pair, the results and where the batch is in each, but "
+                f"returned {type(made).__name__}"
+            )
+        output, out_dims = made
+        results, structure = flatten(output)
+        places = broadcast_prefix(out_dims, structure)
+        if places is None:
+            raise RuntimeError(f"{operator.name}: the out_dims {out_dims} of register_vmap do not fit what it returned")
+        wrapped = [
+            Batched(part, place) if isinstance(part, Tensor) else part for part, place in zip(results, places, strict=True)
+        ]
+        if not isinstance(output, (tuple, list)):
+            return wrapped[0]
+        if isinstance(output, list):
+            return [level.wrap(part.value, part.bdim) if isinstance(part, Batched) else part for part in wrapped]
+        return tuple(wrapped)
+
+    return rule

@@ -1,0 +1,77 @@
+"""Custom operators: functions of one's own as operators, as ``torch.library`` has them.
+
+A custom operator is called, recorded, transformed and profiled as every other one is. It has a schema, by which its arguments are
+checked; kernels, one a device or one for all; a gradient (`register_autograd`), a rule for batches (`register_vmap`) and a function that
+describes its results (`register_fake`). ``candelabra.ops.NAMESPACE.NAME`` is the operator.
+
+Compiled kernels come by :mod:`candelabra.utils.cpp_extension`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from .checking import OpCheckError, opcheck
+from .definitions import CustomOpDef, custom_op, get_ctx, operator_named
+from .registration import (
+    Library,
+    define,
+    impl,
+    impl_abstract,
+    register_autocast,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_vmap,
+)
+from .schemas import infer_schema
+
+__all__ = [
+    "CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
+    "infer_schema", "opcheck", "operator_named", "register_autocast", "register_autograd", "register_fake", "register_kernel",
+    "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+]  # fmt: skip
+
+
+def fallthrough_kernel() -> NoReturn:
+    """Stand for "go on to the next kernel" in PyTorch's dispatcher; to be called by nobody."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def triton_op(*arguments: Any, **keywords: Any) -> NoReturn:
+    """Refuse: there is no compiler of Triton kernels here.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+    """
+    raise NotImplementedError(
+        "candelabra.library.triton_op: there is no Triton here. custom_op() takes kernels in Python (NumPy, Numba, Cython), and "
+        "candelabra.utils.cpp_extension.load_inline() compiles kernels in C and C++"
+    )
+
+
+def wrap_triton(kernel: Any) -> NoReturn:
+    """Refuse: there is no compiler of Triton kernels here.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+    """
+    triton_op(kernel)
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Any = None) -> NoReturn:
+    """Refuse: tensors have no ``__torch_dispatch__`` here.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+    """
+    raise NotImplementedError(
+        "candelabra.library.register_torch_dispatch: subclasses of Tensor have no __torch_dispatch__; what an operator does for each device "
+        "is said by register_kernel()"
+    )

@@ -1,0 +1,200 @@
+// Custom operators: what a program defines by candelabra.library. Those of a formula go element by element; of the others nothing
+// is known but their schema, and a Python function says what memory a compiled kernel is to write.
+#include <algorithm>
+#include <array>
+
+#include "../operator.hpp"
+#include "../storage.hpp"
+#include "checks.hpp"
+#include "shapes.hpp"
+
+namespace candelabra::shapes {
+
+namespace {
+
+// function(first, *arguments), or without `first` where it is null: keyword-only parameters by their names.
+Ref<> call_with(PyObject* function, PyObject* first, const Call& call) {
+  const Schema& schema = call.op.schema;
+  std::array<PyObject*, max_arguments + 1> values;
+  size_t count = 0;
+  if (first) values[count++] = first;
+  for (int i = 0; i < call.argument_count; ++i) values[count++] = call.arguments[i].object;
+  const auto keywords = static_cast<size_t>(call.argument_count - schema.positional_count);
+  Ref<> names;
+  if (keywords > 0) {
+    names = owned(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
+    for (size_t k = 0; k < keywords; ++k) {
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(k),
+                       Py_NewRef(schema.parameters[static_cast<size_t>(schema.positional_count) + k].interned));
+    }
+  }
+  return owned(PyObject_Vectorcall(function, values.data(), count - keywords, names.get()));
+}
+
+// visit(tensor, i) for each tensor of argument i, until one returns true.
+template <typename Visit>
+bool any_tensor(const Call& call, Visit visit) {
+  for (int i = 0; i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.is_tensor() && visit(*argument.tensor, i)) return true;
+    if (argument.kind != ArgumentKind::Tensors) continue;
+    for (int k = 0; k < argument.count; ++k) {
+      if (argument.tensors[k] && visit(*argument.tensors[k], i)) return true;
+    }
+  }
+  return false;
+}
+
+// A compiled kernel sees one device's memory only.
+void check_devices(const Call& call) {
+  any_tensor(call, [&](const TensorObject& tensor, int i) {
+    check(tensor.device() == call.device, PyExc_RuntimeError, call.name(),
+          "(): Expected all tensors to be on the same device, but found at least two devices, ", to_text(call.device), " and ",
+          to_text(tensor.device()), " (argument '", call.op.schema.parameters[static_cast<size_t>(i)].name,
+          "'); move one with .to(device)");
+    return false;
+  });
+}
+
+// Two storages may be of the same memory: of NumPy's array of a tensor, for one.
+bool overlap(const Storage& a, const Storage& b) {
+  if (&a == &b) return true;
+  const auto *first = static_cast<const char*>(a.data), *second = static_cast<const char*>(b.data);
+  return a.device == b.device && a.bytes > 0 && b.bytes > 0 && first < second + b.bytes && second < first + a.bytes;
+}
+
+bool belongs_to_arguments(const Call& call, const TensorObject& tensor) {
+  return any_tensor(call, [&](const TensorObject& argument, int) { return overlap(*argument.storage, *tensor.storage); });
+}
+
+// What a kernel in Python did to the tensors that it was given, as far as it shows in their versions and results.
+class Watch {
+ public:
+  explicit Watch(const Call& call) : call_(call) {
+    any_tensor(call, [&](const TensorObject& tensor, int i) {
+      const bool named = any_tensor(call, [&](const TensorObject& other, int k) {
+        return call.op.schema.parameters[static_cast<size_t>(k)].mutated && overlap(*other.storage, *tensor.storage);
+      });
+      if (!named) watched_.push_back({tensor.storage, tensor.storage->version, i});
+      return false;
+    });
+  }
+
+  void check_arguments() const {
+    for (const Watched& one : watched_) {
+      if (one.storage->version == one.version) continue;
+      const std::string& name = call_.op.schema.parameters[static_cast<size_t>(one.argument)].name;
+      raise(PyExc_RuntimeError, call_.name(), "(): the kernel changed argument '", name,
+            "' in place, which the operator's schema does not say. Name it in mutates_args (as \"Tensor(a!) ", name,
+            "\" in a schema), or have the kernel change a clone; the schema: ", call_.op.schema.text);
+    }
+  }
+
+  void check_results(PyObject* result) {
+    if (is_tensor(result)) return check_result(*as_tensor(result));
+    if (!PyTuple_Check(result) && !PyList_Check(result)) return;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(result); ++k) check_results(PySequence_Fast_GET_ITEM(result, k));
+  }
+
+ private:
+  struct Watched {
+    const Storage* storage;
+    decltype(Storage::version) version;
+    int argument;
+  };
+
+  void check_result(const TensorObject& result) {
+    const bool again = std::ranges::any_of(results_, [&](const Storage* other) { return overlap(*other, *result.storage); });
+    check(!again && !belongs_to_arguments(call_, result), PyExc_RuntimeError, call_.name(),
+          "(): The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
+          "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = "
+          "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. "
+          "return x.clone()) or refactor the custom operator to not return y.");
+    results_.push_back(result.storage);
+  }
+
+  const Call& call_;
+  std::vector<Watched> watched_;
+  std::vector<const Storage*> results_;
+};
+
+// A tensor is the memory of a result; a dtype says that the kernel asks for the memory when it knows the sizes.
+void take_result(Call& call, PyObject* made, size_t position) {
+  if (is_dtype_object(made)) {
+    check(call.op.tags & tag_data_dependent, PyExc_RuntimeError, call.name(), "(): the sizes of result ", position,
+          " are not given, and the operator was not defined as one whose results depend on data");
+    call.add_output(dtype_from_object(made), {});
+    return;
+  }
+  check(is_tensor(made), PyExc_TypeError, call.name(), "(): what describes the results gave ", Py_TYPE(made)->tp_name,
+        " for result ", position, ", not Tensor");
+  TensorObject* tensor = as_tensor(made);
+  check(tensor->device() == call.device, PyExc_RuntimeError, call.name(), "(): the kernel runs on ", to_text(call.device),
+        ", but the memory for result ", position, " is on ", to_text(tensor->device()));
+  check(!belongs_to_arguments(call, *tensor), PyExc_RuntimeError, call.name(), "(): result ", position,
+        " must not share memory with an argument: the function that describes the results is to make new tensors");
+  Output& output = call.add_output(tensor->dtype, tensor->sizes);
+  output.tensor = TensorRef::borrow(tensor);
+}
+
+void allocate_results(Call& call) {
+  const size_t expected = call.op.schema.result_names.size();
+  if (expected == 0) return;
+  check(expected <= max_outputs, PyExc_NotImplementedError, call.name(), "(): a compiled kernel has no more than ", max_outputs,
+        " results, not ", expected);
+  check(call.op.allocator, PyExc_RuntimeError, call.name(),
+        "(): nothing says which shape the results have; register_fake() takes a function that makes them");
+  const Ref<> made = call_with(call.op.allocator, nullptr, call);
+  if (expected == 1 && !PyTuple_Check(made.get())) return take_result(call, made.get(), 0);
+  check(PyTuple_Check(made.get()) && static_cast<size_t>(PyTuple_GET_SIZE(made.get())) == expected, PyExc_TypeError, call.name(),
+        "(): what describes the results must give ", expected, " of them, not ",
+        PyTuple_Check(made.get()) ? text(PyTuple_GET_SIZE(made.get())) : std::string(Py_TYPE(made.get())->tp_name));
+  for (size_t k = 0; k < expected; ++k) take_result(call, PyTuple_GET_ITEM(made.get(), static_cast<Py_ssize_t>(k)), k);
+}
+
+// Tensors and the numbers in their places.
+std::vector<int> operands(const Call& call) {
+  std::vector<int> found;
+  for (int i = 0; i < call.argument_count; ++i) {
+    const ArgumentKind kind = call.arguments[i].kind;
+    if (kind == ArgumentKind::Tensor || kind == ArgumentKind::Number) found.push_back(i);
+  }
+  return found;
+}
+
+void compute_in(Call& call, const std::vector<int>& found, Dtype dtype) {
+  for (int i : found) {
+    if (call[i].kind == ArgumentKind::Number) check_number_fits(call[i].scalar, dtype, false);
+    call.convert(i, dtype);
+  }
+  combine(call, found, dtype);
+}
+
+}  // namespace
+
+void custom(Call& call) {
+  if (call.op.kernels[call.device.type].compiled) {
+    check_devices(call);
+    return allocate_results(call);
+  }
+  check(call.op.implementation, PyExc_NotImplementedError, call.name(), "(): no kernel is registered for device ",
+        to_text(call.device), ", nor for any other");
+  const Ref<> device(device_object(call.device));
+  Watch watch(call);
+  call.result = call_with(call.op.implementation, device.get(), call);
+  watch.check_arguments();
+  if (!call.op.schema.aliased_results) watch.check_results(call.result.get());
+}
+
+void formula(Call& call) {
+  const std::vector<int> found = operands(call);
+  compute_in(call, found, promoted(call, found));
+}
+
+void formula_float(Call& call) {
+  const std::vector<int> found = operands(call);
+  const Dtype dtype = promoted(call, found);
+  compute_in(call, found, is_integral(dtype) ? default_dtype() : dtype);
+}
+
+}  // namespace candelabra::shapes
