@@ -154,7 +154,7 @@ class Walk:
         if late is not None:
             late[1] = self._joined(late[1], grad, node)
         else:
-            first = grad if node is None else (RecordedAssembly if self.create_graph else Assembly)(node, grad)
+            first: Any = grad if node is None else (RecordedAssembly if self.create_graph else Assembly)(node, grad)
             self.late[id(leaf)] = [leaf, first]
             if not captured and self.expected is None and _FIRST not in self.pending:
                 self.pending[_FIRST] = [_Census, None, False]
