@@ -1,0 +1,115 @@
+"""How a workload is timed: all sides in one process, in turn, over several rounds."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from .workload import Work, Workload, result_bytes, tensors
+
+#: Seconds that a side may run, untimed, before each timed stretch: caches and thread pools are the other side's until then.
+SETTLING = 0.002
+#: Seconds after which the rounds of a workload with long calls end, though never before the third.
+LONGEST = 6.0
+
+
+@dataclass
+class Timing:
+    """Medians and all times of one workload, in seconds of one call, and bytes of its results."""
+
+    workload: Workload
+    times: list[list[float]]
+    written: float
+    again: float
+
+    @property
+    def medians(self) -> list[float]:
+        """Of each side."""
+        return [statistics.median(times) for times in self.times]
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the next side's."""
+        ours, theirs = self.medians[:2]
+        return ours / theirs
+
+
+@dataclass
+class Side:
+    """A framework's work, and how often it is called in a stretch."""
+
+    xp: Any
+    work: Work
+    count: int = 1
+    settling: int = 1
+    times: list[float] = field(default_factory=list)
+
+
+def stretch(work: Work, count: int) -> float:
+    """Seconds of one call, over so many."""
+    start = time.perf_counter()
+    for _ in itertools.repeat(None, count):
+        work()
+    return (time.perf_counter() - start) / count
+
+
+def warm_up(side: Side, seconds: float) -> float:
+    """Call for about this long; sets the counts, and returns the seconds of a call."""
+    side.work()
+    once = stretch(side.work, 1)
+    count = 1
+    while once * count < seconds / 2:
+        count = min(2 * count, max(1, int(seconds / max(once, 1e-8))) + 1)
+        once = stretch(side.work, count)
+        if once * count >= seconds / 2:
+            break
+    side.count = max(1, round(seconds / once))
+    side.settling = max(1, min(side.count, round(SETTLING / once)))
+    return once
+
+
+def recorded(xp: Any, recording: bool) -> contextlib.AbstractContextManager[Any]:
+    """Whether gradients are recorded."""
+    return contextlib.nullcontext() if recording else xp.no_grad()
+
+
+def measure(workload: Workload, libraries: list[Any], rounds: int, seconds: float, makes: list[Any] | None = None) -> Timing:
+    """Time a workload for each library; the first is ours. `makes` are for libraries that need a work of their own."""
+    builders = makes or [workload.make] * len(libraries)
+    sides = [Side(xp, build(xp)) for xp, build in zip(libraries, builders, strict=True)]
+    with recorded(libraries[0], workload.recording):
+        result = sides[0].work()
+    written, again = float(result_bytes(result)), float(result_bytes(tensors(result)[:1]))
+    del result
+    gc.collect()
+    gc.disable()
+    try:
+        longest = 0.0
+        for side in sides:
+            with recorded(side.xp, workload.recording):
+                longest += warm_up(side, seconds) * side.count
+        done = max(3, min(rounds, int(LONGEST / max(longest, 1e-9))))
+        for number in range(done):
+            for side in sides if number % 2 == 0 else reversed(sides):
+                with recorded(side.xp, workload.recording):
+                    for _ in itertools.repeat(None, side.settling):
+                        side.work()
+                    side.times.append(stretch(side.work, side.count))
+    finally:
+        gc.enable()
+    return Timing(workload, [side.times for side in sides], written, again)
+
+
+def moved(timing: Timing) -> tuple[float, float]:
+    """Bytes that a workload reads and writes at least."""
+    workload = timing.workload
+    written = timing.written if workload.written is None else workload.written
+    read = workload.read or 0.0
+    if workload.backward and workload.written is None:
+        read += timing.again
+    return read, written

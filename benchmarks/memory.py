@@ -1,0 +1,70 @@
+"""Peak memory of training steps, each framework in a process of its own: ``python -m benchmarks.memory LIBRARY NAME``."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from .workloads import training_steps
+
+ROOT = Path(__file__).parent.parent
+STEPS = 5
+
+
+def status() -> dict[str, int]:
+    """The lines of /proc/self/status that are in kB, in bytes."""
+    with open("/proc/self/status") as file:
+        return {name: 1024 * int(amount) for name, amount in re.findall(r"^(\w+):\s+(\d+) kB$", file.read(), re.MULTILINE)}
+
+
+def peak(library: str, name: str) -> int:
+    """Bytes of memory that a model, its gradients, its optimizer and so many steps take at most.
+
+    Counted from after the import. Pages of files are not counted: which parts of its libraries a framework has touched says nothing of
+    the memory a step takes.
+    """
+    xp: Any = importlib.import_module(library)
+    xp.set_num_threads(2)
+    importlib.import_module(f"{library}.optim")
+    # The first product, sum and gradient set up thread pools and libraries.
+    x = xp.ones(64, 64, requires_grad=True)
+    (x @ x).sum().backward()
+    del x
+    gc.collect()
+    before = status()["RssAnon"]
+    Path("/proc/self/clear_refs").write_text("5")  # the highest use so far starts anew
+    work = training_steps()[name].make(xp)
+    for _ in range(STEPS):
+        work()
+    after = status()
+    return max(0, after["VmHWM"] - after["RssFile"] - after["RssShmem"] - before)
+
+
+def measure_all(pattern: str = "") -> list[dict[str, Any]]:
+    """Each training step, in turn, by processes of their own: the lowest of three."""
+    found = []
+    print(f"\npeak memory of training steps{'':35} {'Candelabra':>11} {'PyTorch':>11} {'ratio':>6}")
+    for name, workload in training_steps().items():
+        if not re.search(pattern, workload.full_name):
+            continue
+        peaks: dict[str, list[int]] = {"candelabra": [], "torch": []}
+        for _ in range(3):
+            for library, into in peaks.items():
+                run = subprocess.run(
+                    [sys.executable, "-m", "benchmarks.memory", library, name], capture_output=True, text=True, check=True, cwd=ROOT
+                )
+                into.append(json.loads(run.stdout))
+        ours, theirs = min(peaks["candelabra"]), min(peaks["torch"])
+        found.append({"name": name, "ours": ours, "theirs": theirs})
+        print(f"  {name:62} {ours / 1e6:8.1f} MB {theirs / 1e6:8.1f} MB {ours / theirs:6.3f}", flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    print(peak(*sys.argv[1:]))

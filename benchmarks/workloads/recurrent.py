@@ -1,0 +1,32 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..inputs import normal
+from ..workload import Workload, layer
+
+
+def _layer(name: str, kind: str, backward: bool, *shape: int, hidden: int = 128, **options: Any) -> Workload:
+    steps, batch, size = shape
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    operations = 2.0 * steps * batch * gates * hidden * (size + hidden) * (3 if backward else 1)
+    return layer(
+        f"nn.{kind} {name}", lambda xp: getattr(xp.nn, kind)(size, hidden, **options), normal(*shape, grad=backward),
+        backward=backward, operations=operations, tolerance=1e-3,
+    )  # fmt: skip
+
+
+WORKLOADS = [
+    _layer("64 to 128, 32 steps, batch 32", "LSTM", False, 32, 32, 64),
+    _layer("64 to 128, forward and backward", "LSTM", True, 32, 32, 64),
+    _layer("16 to 16, 4 steps, batch 1", "LSTM", False, 4, 1, 16, hidden=16),
+    _layer("256 to 512, 64 steps, batch 64", "LSTM", False, 64, 64, 256, hidden=512),
+    _layer("64 to 128, two layers, both directions", "LSTM", False, 32, 32, 64, num_layers=2, bidirectional=True),
+    _layer("64 to 128, 32 steps, batch 32", "GRU", False, 32, 32, 64),
+    _layer("64 to 128, forward and backward", "GRU", True, 32, 32, 64),
+    _layer("64 to 128, 32 steps, batch 32", "RNN", False, 32, 32, 64),
+    layer("nn.LSTMCell 64 to 128, batch 32", lambda xp: xp.nn.LSTMCell(64, 128), normal(32, 64), operations=2.0 * 32 * 512 * 192),
+    layer("nn.GRUCell 64 to 128, batch 32", lambda xp: xp.nn.GRUCell(64, 128), normal(32, 64), operations=2.0 * 32 * 384 * 192),
+]
