@@ -123,25 +123,28 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
             _check_inner(a, b, a.shape[0], b.shape[0])
             return _squeeze(_mm(_unsqueeze(a, 0), b), 0)
         return _squeeze(_matmul(_unsqueeze(a, 0), b), -2)
-    _check_inner(a, b, a.shape[-1], b.shape[-2])
+    *batch, rows, inner = a.shape
+    *batch_b, inner_b, columns = b.shape
+    if inner != inner_b:
+        _check_inner(a, b, inner, inner_b)
     if right == 2:
         # One large product in place of a batch of small ones.
         return _linear(a, _transpose(b, 0, 1))
-    if left == 3 and right == 3 and a.shape[0] == b.shape[0]:
+    if batch != batch_b:
+        try:
+            batch = broadcast_shape(batch, batch_b)
+        except RuntimeError:
+            raise RuntimeError(
+                f"matmul(): the batch dimensions {list(a.shape[:-2])} and {list(b.shape[:-2])} of shapes {list(a.shape)} and "
+                f"{list(b.shape)} cannot be broadcast together"
+            ) from None
+        a = _expand(a, (*batch, rows, inner))
+        b = _expand(b, (*batch, inner, columns))
+    elif left == 3:
         return _bmm(a, b)
-    try:
-        batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
-    except RuntimeError:
-        raise RuntimeError(
-            f"matmul(): the batch dimensions {list(a.shape[:-2])} and {list(b.shape[:-2])} of shapes {list(a.shape)} and {list(b.shape)} "
-            "cannot be broadcast together"
-        ) from None
-    count = 1
-    for n in batch:
-        count *= n
-    a = reshape(_expand(a, (*batch, *a.shape[-2:])), (count, *a.shape[-2:]))
-    b = reshape(_expand(b, (*batch, *b.shape[-2:])), (count, *b.shape[-2:]))
-    return reshape(_bmm(a, b), (*batch, a.shape[1], b.shape[2]))
+    count = math.prod(batch)
+    product = _bmm(reshape(a, (count, rows, inner)), reshape(b, (count, inner, columns)))
+    return reshape(product, (*batch, rows, columns))
 
 
 def _check_inner(a: Tensor, b: Tensor, inner_a: int, inner_b: int) -> None:

@@ -228,21 +228,28 @@ def randint(
     >>> bool(((x >= 1) & (x <= 6)).all())
     True
     """
-    count = len(bounds_and_size)
-    keys = ("low", "high", "size") if count + len(names) == 3 else ("high", "size")
-    given = dict(zip([k for k in keys if k not in names], bounds_and_size))
-    if count > 3 or len(given) != count or not set(names) <= {"low", "high", "size"}:
-        raise TypeError("randint() is called as randint(high, size) or randint(low, high, size)")
-    given.update(names)
-    if "high" not in given or "size" not in given:
-        raise TypeError("randint() is called as randint(high, size) or randint(low, high, size)")
-    low, high = given.get("low", 0), given["high"]
+    low, high, size = _bounds_and_size(bounds_and_size, names)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if out is None and dtype is None:
         dtype = _C.int64
-    made = memory_for(given["size"], "randint", out, dtype, layout, device, pin_memory)
+    made = memory_for(size, "randint", out, dtype, layout, device, pin_memory)
     return finish(_random_range_(made, low, high, generator=generator), requires_grad)
+
+
+def _bounds_and_size(given: tuple[Any, ...], names: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Sort out the arguments of randint(), each of which may be given by name."""
+    if not names:
+        if len(given) == 2:
+            return 0, *given
+        if len(given) == 3:
+            return given
+    keys = ("low", "high", "size") if len(given) + len(names) == 3 else ("high", "size")
+    all_given = dict(zip([k for k in keys if k not in names], given))
+    if len(all_given) != len(given) or not set(names) <= {"low", "high", "size"} or not {"high", "size"} <= {*all_given, *names}:
+        raise TypeError("randint() is called as randint(high, size) or randint(low, high, size)")
+    all_given.update(names)
+    return all_given.get("low", 0), all_given["high"], all_given["size"]
 
 
 @function(method=False)
