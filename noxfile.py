@@ -47,12 +47,12 @@ TEST_PACKAGES = {
     "nn": ["tensor-core", "backend-cpu", "nn"],
     "optim": ["tensor-core", "backend-cpu", "optim"],
     "multiprocessing": ["tensor-core", "backend-cpu", "autograd", "nn", "multiprocessing"],
-    "utils": ["tensor-core", "backend-cpu", "multiprocessing", "utils"],
+    "utils": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
     "torch-compat": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "distributions", "torch-compat"],
 }
 #: What some test suites need besides TEST_NEEDS.
-TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81"]}
+TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 
 nox.options.sessions = ["lint", "tests"]

@@ -84,3 +84,15 @@ def test_text_curve_and_hyperparameters(tmp_path):
     np.testing.assert_allclose(curve[1], [2, 1, 0])
     np.testing.assert_allclose(curve[4], [0.5, 0.5, 0])
     assert read(tmp_path / "run").Scalars("accuracy")[0].value == 0.75
+
+
+def test_what_came_after_a_restart_is_hidden(tmp_path):
+    for first, last, purge in ((0, 6, None), (4, 8, 4)):
+        with SummaryWriter(tmp_path, purge_step=purge) as writer:
+            for step in range(first, last):
+                writer.add_scalar("loss", float(first), step)
+        # Files are read by name, and these are of one second.
+        next(tmp_path.glob("*.tfevents.*.*")).rename(tmp_path / f"events.out.tfevents.{first}")
+    assert [(one.step, one.value) for one in read(tmp_path).Scalars("loss")] == [
+        *((step, 0.0) for step in range(4)), *((step, 4.0) for step in range(4, 8)),
+    ]  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 import candelabra
 
 try:
-    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.event_pb2 import Event, SessionLog
     from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
@@ -149,7 +149,10 @@ class SummaryWriter:
         if self.file_writer is None:
             self.file_writer = EventFileWriter(self.log_dir, *self._options)
             if self.purge_step is not None:
-                self.file_writer.add_event(Event(wall_time=time.time(), step=self.purge_step, file_version="brain.Event:2"))
+                now = time.time()
+                self.file_writer.add_event(Event(wall_time=now, step=self.purge_step, file_version="brain.Event:2"))
+                restarted = SessionLog(status=SessionLog.START)
+                self.file_writer.add_event(Event(wall_time=now, step=self.purge_step, session_log=restarted))
                 self.purge_step = None
         return self.file_writer
 

@@ -178,8 +178,9 @@ class Curves:
         self.draw()
 
     def on_fit_end(self, trainer: Any) -> None:
-        """Draw."""
-        self.draw()
+        """Draw, where there is something to be drawn."""
+        if any(self.points.values()):
+            self.draw()
 
     def draw(self) -> None:
         """Draw into the file: losses in one field, each other value in one of its own."""

@@ -271,8 +271,9 @@ class Trainer:
             self._place.load_state_dict(self._place_state)
         deadline = math.inf if self.max_time is None else time.monotonic() + self.max_time
 
-        def is_over() -> bool:
-            if self.stopped is None and time.monotonic() >= deadline:
+        def is_over(stepped: bool = True) -> bool:
+            # At least one step is taken: a time that is always too short would never come to an end.
+            if stepped and self.stopped is None and time.monotonic() >= deadline:
                 self.stop("max_time")
             return (
                 self.stopped is not None
@@ -292,7 +293,7 @@ class Trainer:
                     # Last of all, so that nothing that was done to go on is seen in what is drawn from here on.
                     set_random_states(self._random)
                     self._random = None
-                while not is_over():
+                while not is_over(stepped=False):
                     self._train_epoch(eval_loader, eval_every, is_over)
                 self.save_checkpoint(again=False)
             except BaseException as error:
@@ -721,7 +722,8 @@ def _length(loader: Any) -> int | None:
 
 def _set_epoch(loader: Any, epoch: int) -> None:
     """Tell samplers that draw their order from the number of the epoch."""
-    for sampler in (getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)):
+    samplers: list[Any] = [getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)]
+    for sampler in samplers:
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(epoch)
             return
