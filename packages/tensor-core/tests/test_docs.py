@@ -17,12 +17,12 @@ from candelabra.catalogue import OPERATORS
 #: Everything documented: where it is found, and its docstring.
 DOCUMENTED: dict[str, str | None] = {f"ops.{name}": operator.__doc__ for name, operator in OPERATORS.items()}
 DOCUMENTED |= {name: function.__doc__ for name, function in composite.FUNCTIONS.items()}
-for _module in ("backends", "defaults", "grad_mode", "numeric_info", "printing", "serialization"):
+for _module in ("backends", "defaults", "grad_mode", "numeric_info", "printing"):
     _found = __import__(f"candelabra.{_module}", fromlist=[_module])
     for _name, _object in vars(_found).items():
         if not _name.startswith("_") and inspect.getmodule(_object) is _found and callable(_object):
             DOCUMENTED[f"{_module}.{_name}"] = _object.__doc__
-for _module in ("linalg", "fft", "special", "signal.windows"):
+for _module in ("linalg", "fft", "special", "signal.windows", "serialization", "safetensors"):
     _found = importlib.import_module(f"candelabra.{_module}")
     DOCUMENTED |= {f"{_module}.{_name}": getattr(_found, _name).__doc__ for _name in _found.__all__}
 METHODS: dict[str, str | None] = {f"Tensor.{name}": method.__doc__ for name, method in composite.METHODS.items()}

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from candelabra._C import Tensor, device, dtype
+    from candelabra._C import Tensor, dtype
     from candelabra.types import Device
 
 
@@ -247,82 +247,3 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     raw = numpy.frombuffer(view, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
     made = _shared_or_copied(raw)
     return finish(made if dtype is _C.uint8 else OPERATORS["view_dtype"](made, dtype), requires_grad)
-
-
-@function(method=False)
-def from_file(
-    filename: Any,
-    shared: bool | None = None,
-    size: int = 0,
-    *,
-    dtype: dtype | None = None,
-    layout: Any = None,
-    device: Device = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Make a one-dimensional tensor on the memory of a file.
-
-    Parameters
-    ----------
-    filename : str or path
-        The file.
-    shared : bool, optional
-        True: changes are written to the file, which is made, or made longer, where need be. Otherwise they are not.
-    size : int
-        The number of elements.
-    dtype : dtype, optional
-        By default the default dtype.
-    layout, device, pin_memory
-        Only host memory can be that of a file.
-    requires_grad : bool
-        Whether operations on the result are recorded.
-
-    Raises
-    ------
-    RuntimeError
-        Where the file cannot be opened or mapped, or is shorter than `size` elements.
-
-    Examples
-    --------
-    >>> import candelabra, os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "numbers")
-    ...     candelabra.from_file(path, shared=True, size=3, dtype=candelabra.int32).fill_(7)
-    ...     candelabra.from_file(path, size=2, dtype=candelabra.int32)
-    tensor([7, 7, 7], dtype=candelabra.int32)
-    tensor([7, 7], dtype=candelabra.int32)
-    """
-    import mmap
-    import os
-
-    check_layout(layout, pin_memory, "from_file")
-    wanted = _C.get_default_dtype() if dtype is None else dtype
-    path, needed = os.fspath(filename), size * wanted.itemsize
-    if size < 0:
-        raise RuntimeError(f"from_file(): size must not be negative, but got {size}")
-    if device is not None and not _shares_host_memory(device):
-        raise NotImplementedError(f"from_file(): only tensors in host memory can be mapped to files, not on {device}; use .to()")
-    mode, flags = ("read-write", os.O_RDWR | os.O_CREAT) if shared else ("read-only", os.O_RDONLY)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise RuntimeError(f"unable to open file <{path}> in {mode} mode: {error.strerror} ({error.errno})") from error
-    try:
-        held = os.fstat(descriptor).st_size
-        if held < needed:
-            if not shared:
-                raise RuntimeError(f"file <{path}> size <{held}> is smaller than the required mapping size <{needed}>")
-            os.ftruncate(descriptor, needed)
-        if needed == 0:
-            return finish(OPERATORS["empty"]((0,), dtype=wanted, device=device), requires_grad)
-        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-        return frombuffer(mmap.mmap(descriptor, needed, access=access), dtype=wanted, requires_grad=requires_grad)
-    except (OSError, ValueError) as error:
-        raise RuntimeError(f"unable to mmap {needed} bytes from file <{path}>: {error}") from error
-    finally:
-        os.close(descriptor)
-
-
-def _shares_host_memory(device: device | str | int) -> bool:
-    return bool(_C.backend_info(_C.device(device))["capabilities"] & 1)

@@ -1,0 +1,505 @@
+"""safetensors files, read and written: a header in JSON, and behind it the bytes of the tensors (https://github.com/huggingface/safetensors).
+
+The functions are those of ``safetensors.torch``. The format is read here rather than by the package of this name, since that makes
+tensors only of the frameworks it knows, and by way of NumPy there is no bfloat16, and no tensor on the mapped file.
+"""
+
+from __future__ import annotations
+
+import json
+from math import prod
+
+from candelabra import _C
+
+from .serialization.errors import FileError, explained
+from .serialization.native import no_name_twice
+from .serialization.places import Piece, Places, storage_memory, typed_tensor
+from .serialization.saving import write_to
+from .serialization.sources import opened
+from .serialization.zip_files import write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Any
+
+    from candelabra._C import Tensor
+    from candelabra.types import Device
+
+    from .serialization.sources import Source
+
+    Path = str | os.PathLike[str]
+
+__all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
+
+#: The names of dtypes in headers.
+DTYPES = {
+    "BOOL": _C.bool, "U8": _C.uint8, "I8": _C.int8, "I16": _C.int16, "U16": _C.uint16, "F16": _C.float16, "BF16": _C.bfloat16,
+    "I32": _C.int32, "U32": _C.uint32, "F32": _C.float32, "I64": _C.int64, "U64": _C.uint64, "F64": _C.float64, "C64": _C.complex64,
+}  # fmt: skip
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+#: Names that the format has and that are no dtypes here.
+_NOT_HERE = frozenset({"F4", "F6_E2M3", "F6_E3M2", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0"})
+_LONGEST_HEADER = 100_000_000
+_FORMAT = "safetensors file"
+
+
+class _Described:
+    """A tensor as a header describes it."""
+
+    __slots__ = ("begin", "dtype", "end", "name", "shape")
+
+    def __init__(self, name: str, dtype: str, shape: list[int], begin: int, end: int) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.begin = begin
+        self.end = end
+
+
+# ---- reading
+
+
+def is_safetensors(source: Source) -> bool:
+    """Tell whether a file begins as those of safetensors do."""
+    if source.size - source.start < 10:
+        return False
+    head = source.read(source.start, 9)
+    return int.from_bytes(head[:8], "little") <= _LONGEST_HEADER and head[8:] == b"{"
+
+
+def _header(source: Source) -> tuple[dict[str, _Described], dict[str, str] | None, int]:
+    """The tensors by name, the metadata, and where the bytes of the tensors begin."""
+    start = source.start
+    length = int.from_bytes(source.read(start, 8), "little")
+    if length > _LONGEST_HEADER:
+        raise FileError(f"a header of {length} bytes")
+    text = source.read(start + 8, length)
+    if text[:1] != b"{":
+        raise FileError("its header is no JSON")
+    header = json.loads(text.decode("utf-8"), object_pairs_hook=no_name_twice)
+    metadata = header.pop("__metadata__", None)
+    if metadata is not None and (not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values())):
+        raise FileError("its metadata are more than text")
+    found = {name: _described(name, value) for name, value in header.items()}
+    end = 0
+    for described in sorted(found.values(), key=lambda each: (each.begin, each.end)):
+        if described.begin != end:
+            raise FileError(f"the bytes of {described.name[:100]!r} do not follow those before")
+        end = described.end
+    begin = start + 8 + length
+    if begin + end != source.size:
+        raise FileError(f"it has {source.size - begin} bytes of tensors instead of {end}")
+    return found, metadata, begin
+
+
+def _described(name: str, value: Any) -> _Described:
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
+        raise FileError(f"the tensor {name[:100]!r} is not described")
+    dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
+    if not isinstance(dtype, str) or not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
+        raise FileError(f"the tensor {name[:100]!r} is not described")
+    if len(shape) > 64 or not all(type(n) is int and 0 <= n < 1 << 63 for n in [*shape, *offsets]):
+        raise FileError(f"the tensor {name[:100]!r} has impossible sizes or places")
+    begin, end = offsets
+    if dtype in DTYPES:
+        if end - begin != prod(shape) * DTYPES[dtype].itemsize:
+            raise FileError(f"the tensor {name[:100]!r} has {end - begin} bytes, and {dtype} of shape {shape} has others")
+    elif dtype not in _NOT_HERE or begin > end:
+        raise FileError(f"the tensor {name[:100]!r} has the dtype {dtype[:40]!r}, which is not known")
+    return _Described(name, dtype, shape, begin, end)
+
+
+def _tensor(source: Source, places: Places, described: _Described, begin: int) -> Tensor:
+    dtype = DTYPES.get(described.dtype)
+    if dtype is None:
+        raise FileError(
+            f"the tensor {described.name[:100]!r} is of the dtype {described.dtype}, which is not there: the smallest floating-point "
+            "dtypes are candelabra.float16 and candelabra.bfloat16"
+        )
+    at = begin + described.begin
+    piece = Piece(described.end - described.begin, lambda memory: source.fill(at, memory), source, at)
+    strides, dense = [0] * len(described.shape), 1
+    for dim in reversed(range(len(described.shape))):
+        strides[dim] = dense
+        dense *= max(described.shape[dim], 1)
+    return typed_tensor(places.place(piece, "cpu", alignment=dtype.itemsize), dtype, described.shape, strides, 0)
+
+
+def read_all(source: Source, places: Places) -> tuple[dict[str, Tensor], dict[str, str] | None]:
+    """Return the tensors and the metadata in a file."""
+    found, metadata, begin = _header(source)
+    for described in found.values():
+        if described.dtype not in DTYPES:
+            _tensor(source, places, described, begin)
+    return {name: _tensor(source, places, described, begin) for name, described in found.items()}, metadata
+
+
+def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = True) -> dict[str, Tensor]:
+    """Read the tensors of a safetensors file.
+
+    Parameters
+    ----------
+    filename
+        A path.
+    device
+        Where the tensors go.
+    mmap
+        Whether tensors on the CPU are to be on the file itself, which is read as they are; what is written to them stays in this process.
+
+    Raises
+    ------
+    candelabra.serialization.FileError
+        Where it is no such file, is damaged, or holds numbers of a dtype that is not there.
+
+    Examples
+    --------
+    >>> import candelabra, os, tempfile
+    >>> from candelabra.safetensors import load_file, save_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     save_file({"weight": candelabra.ones(2)}, path, metadata={"epoch": "3"})
+    ...     load_file(path)
+    {'weight': tensor([1., 1.])}
+    """
+    with opened(filename, "load_file()") as source, explained("load_file()", filename, _FORMAT):
+        return read_all(source, Places(device, mmap))[0]
+
+
+def load(data: bytes) -> dict[str, Tensor]:
+    """Read the tensors of the bytes of a safetensors file.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.safetensors import load, save
+    >>> load(save({"bias": candelabra.zeros(2)}))
+    {'bias': tensor([0., 0.])}
+    """
+    import io
+
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"load(): expected bytes, but got {type(data).__name__}; load_file() takes a path")
+    with opened(io.BytesIO(data), "load()") as source, explained("load()", None, _FORMAT):
+        return read_all(source, Places())[0]
+
+
+class safe_open:
+    """Open a safetensors file to read some of its tensors, or parts of them.
+
+    Parameters
+    ----------
+    filename
+        A path.
+    framework
+        Taken for the sake of others: tensors are Candelabra's.
+    device
+        Where the tensors go.
+
+    Examples
+    --------
+    >>> import candelabra, os, tempfile
+    >>> from candelabra.safetensors import safe_open, save_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     save_file({"weight": candelabra.arange(6).reshape(3, 2)}, path, metadata={"epoch": "3"})
+    ...     with safe_open(path) as file:
+    ...         file.keys(), file.metadata(), file.get_slice("weight")[1:, 0]
+    (['weight'], {'epoch': '3'}, tensor([2, 4]))
+    """
+
+    def __init__(self, filename: Path, framework: str = "candelabra", device: Device = "cpu") -> None:
+        if framework not in ("candelabra", "pt", "torch", "pytorch"):
+            raise ValueError(f"safe_open(): the tensors are Candelabra's, and not those of the framework {framework!r}")
+        self._filename = filename
+        self._places = Places(device, mapped=True)
+        self._opening = opened(filename, "safe_open()")
+        self._source: Source | None = self._opening.__enter__()
+        try:
+            with explained("safe_open()", filename, _FORMAT):
+                self._found, self._metadata, self._begin = _header(self._source)
+        except BaseException:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        if self._source is not None:
+            self._source = None
+            self._opening.__exit__(None, None, None)
+
+    def __enter__(self) -> safe_open:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_source", None) is not None:
+            self._close()
+
+    def keys(self) -> list[str]:
+        """Return the names of the tensors in alphabetical order."""
+        return sorted(self._found)
+
+    def offset_keys(self) -> list[str]:
+        """Return the names of the tensors in the order of their bytes."""
+        return sorted(self._found, key=lambda name: (self._found[name].begin, name))
+
+    def metadata(self) -> dict[str, str] | None:
+        """Return the text that was saved with the tensors."""
+        return self._metadata
+
+    def get_tensor(self, name: str) -> Tensor:
+        """Return one tensor."""
+        described = self._described(name)
+        if self._source is None:
+            raise ValueError("safe_open(): the file is closed")
+        with explained("safe_open()", self._filename, _FORMAT):
+            return _tensor(self._source, self._places, described, self._begin)
+
+    def get_slice(self, name: str) -> SafeSlice:
+        """Return one tensor to take a part of by indexing; only that part is read."""
+        return SafeSlice(self, self._described(name))
+
+    def _described(self, name: str) -> _Described:
+        found = self._found.get(name)
+        if found is None:
+            raise KeyError(f"safe_open(): the file has no tensor {name!r}")
+        return found
+
+
+class SafeSlice:
+    """A tensor in a file, of which a part is read by indexing it."""
+
+    def __init__(self, file: safe_open, described: _Described) -> None:
+        self._file = file
+        self._found = described
+
+    def get_shape(self) -> list[int]:
+        """Return the sizes."""
+        return list(self._found.shape)
+
+    def get_dtype(self) -> str:
+        """Return the name of the dtype in the file."""
+        return self._found.dtype
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return self._file.get_tensor(self._found.name)[index]
+
+
+# ---- writing
+
+
+def _prepare(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> tuple[bytes, list[Any]]:
+    """The head of a file, and the memory of its tensors."""
+    if not isinstance(tensors, dict):
+        raise ValueError(f"Expected a dict of [str, Tensor] but received {type(tensors).__name__}")
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or name == "__metadata__":
+            raise ValueError(f"save(): {name!r} cannot be the name of a tensor")
+        if not isinstance(tensor, _C.Tensor):
+            raise ValueError(f"Key `{name}` is invalid, expected Tensor but received {type(tensor).__name__}")
+        if tensor.dtype not in _NAMES:
+            raise ValueError(
+                f"save(): the format has no dtype for {name!r}, which is of {tensor.dtype.name}; save its view_as_real()"
+            )
+        if not tensor.is_contiguous():
+            raise ValueError(
+                f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means you are trying to save "
+                "tensors which are reference of each other in which case it's recommended to save only the full tensors, and reslice at "
+                "load time, or simply call `.contiguous()` on your tensor to pack it before saving."
+            )
+    together = [names for names in _sharing(tensors) if len(names) > 1]
+    if together:
+        raise RuntimeError(
+            f"Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them again: "
+            f"{together}. A potential way to correctly save your model is to use `save_model`."
+        )
+    if metadata is not None and (
+        not isinstance(metadata, dict)
+        or not all(isinstance(key, str) and isinstance(value, str) for key, value in metadata.items())
+    ):
+        raise TypeError("save(): metadata must be a dict of str to str")
+    # As the package orders them: the largest dtypes first, so that all are aligned.
+    order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
+    at = 0
+    memories = []
+    for name in order:
+        tensor = tensors[name].detach().cpu()
+        begin = tensor.storage_offset() * tensor.dtype.itemsize
+        nbytes = tensor.numel() * tensor.dtype.itemsize
+        header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + nbytes]}
+        memories.append(memoryview(storage_memory(tensor.untyped_storage()))[begin : begin + nbytes])
+        at += nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    text += b" " * (-(8 + len(text)) % 64)
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(f"save(): the names and shapes of the tensors take {len(text)} bytes, more than the format allows")
+    return len(text).to_bytes(8, "little") + text, memories
+
+
+def _sharing(tensors: Mapping[str, Tensor]) -> list[list[str]]:
+    """The names of tensors, those together whose memory overlaps."""
+    ranges = sorted(
+        (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.dtype.itemsize, str(tensor.device), name)
+        for name, tensor in tensors.items()
+        if tensor.numel()
+    )
+    groups: list[list[str]] = []
+    end, where = -1, ""
+    for begin, stop, device, name in sorted(ranges, key=lambda each: (each[2], each[0])):
+        if groups and device == where and begin < end:
+            groups[-1].append(name)
+            end = max(end, stop)
+        else:
+            groups.append([name])
+            end, where = stop, device
+    return groups
+
+
+def save_file(tensors: dict[str, Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write tensors as a safetensors file, which takes the place of the one that is there all at once.
+
+    Parameters
+    ----------
+    tensors
+        Contiguous tensors, none on the memory of another.
+    filename
+        A path.
+    metadata
+        Text to go with them.
+
+    Raises
+    ------
+    ValueError
+        Where one is no tensor, not contiguous, or of a dtype that the format has not (complex128).
+    RuntimeError
+        Where tensors share memory.
+
+    Examples
+    --------
+    See :func:`load_file`.
+
+    >>> import candelabra
+    >>> candelabra.safetensors.save_file({"x": candelabra.ones(2)}, "/dev/null")
+    """
+    head, memories = _prepare(tensors, metadata)
+
+    def write(stream: Any) -> None:
+        write_all(stream, head)
+        for memory in memories:
+            write_all(stream, memory)
+
+    write_to(filename, write)
+
+
+def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """Return tensors as the bytes of a safetensors file; see :func:`save_file`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> len(candelabra.safetensors.save({"x": candelabra.ones(2)}))
+    72
+    """
+    head, memories = _prepare(tensors, metadata)
+    return b"".join([head, *memories])
+
+
+def save_model(model: Any, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
+    """Write the state of a module as a safetensors file; of tensors that are the same, one, and the names of the others in the metadata.
+
+    Parameters
+    ----------
+    model
+        Anything with ``state_dict()``.
+    filename
+        A path.
+    metadata
+        Text to go with it.
+    force_contiguous
+        Whether tensors that are not contiguous are copied; otherwise they are refused.
+
+    Raises
+    ------
+    RuntimeError
+        Where tensors share a part of their memory, and none of them has all of it.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> class Model:
+    ...     def state_dict(self):
+    ...         return {"weight": candelabra.ones(2, 2)}
+    >>> candelabra.safetensors.save_model(Model(), "/dev/null")
+    """
+    state = dict(model.state_dict())
+    together = dict(metadata or {})
+    for names in _sharing({name: tensor for name, tensor in state.items() if tensor.is_contiguous()}):
+        whole = sorted(names, key=lambda name: (-state[name].numel() * state[name].dtype.itemsize, name))
+        kept = whole[0]
+        for other in whole[1:]:
+            same = (state[other].data_ptr(), state[other].shape, state[other].dtype) == (
+                state[kept].data_ptr(), state[kept].shape, state[kept].dtype,
+            )  # fmt: skip
+            if not same:
+                raise RuntimeError(f"save_model(): {kept!r} and {other!r} share a part of their memory; save copies of them")
+            together[other] = kept
+            del state[other]
+    if force_contiguous:
+        state = {name: tensor.contiguous() for name, tensor in state.items()}
+    save_file(state, filename, together or None)
+
+
+def load_model(model: Any, filename: Path, strict: bool = True, device: Device = "cpu") -> tuple[list[str], list[str]]:
+    """Read the state of a module from a safetensors file, and return the names that are missing and those that are not expected.
+
+    Parameters
+    ----------
+    model
+        Anything with ``state_dict()`` and ``load_state_dict(state, strict=False)``.
+    filename
+        A path.
+    strict
+        Whether there must be no such names.
+    device
+        Where the file is read to.
+
+    Raises
+    ------
+    RuntimeError
+        Where `strict` is set and names are missing or not expected.
+
+    Examples
+    --------
+    >>> import candelabra, os, tempfile
+    >>> class Model:
+    ...     weight = candelabra.zeros(2)
+    ...     def state_dict(self):
+    ...         return {"weight": self.weight}
+    ...     def load_state_dict(self, state, strict):
+    ...         self.weight.copy_(state["weight"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     candelabra.safetensors.save_file({"weight": candelabra.ones(2)}, path)
+    ...     candelabra.safetensors.load_model(Model(), path)
+    ([], [])
+    """
+    with safe_open(filename, device=device) as file:
+        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+        metadata = file.metadata() or {}
+    known = model.state_dict()
+    for name in known:
+        if name not in state and metadata.get(name) in state:
+            state[name] = state[metadata[name]]
+    missing = sorted(name for name in known if name not in state)
+    unexpected = sorted(name for name in state if name not in known)
+    if strict and (missing or unexpected):
+        raise RuntimeError(
+            f"Error(s) in loading state_dict for {type(model).__name__}: missing names {missing}, names that are not expected {unexpected}"
+        )
+    model.load_state_dict(state, strict=False)
+    return missing, unexpected

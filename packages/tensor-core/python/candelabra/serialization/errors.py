@@ -1,0 +1,85 @@
+"""What is raised where a file cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import struct
+import zlib
+
+from candelabra import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+
+class FileError(RuntimeError):
+    """A file is truncated, damaged, hostile, or of another format than any that is read. Nothing was loaded.
+
+    Examples
+    --------
+    >>> import candelabra, io
+    >>> try:
+    ...     candelabra.load(io.BytesIO(b"no archive"))
+    ... except candelabra.serialization.FileError:
+    ...     print("refused")
+    refused
+    """
+
+
+class UnsafeFileError(FileError, pickle.UnpicklingError):
+    """A file names a class or a function that is neither a tensor nor plain data, and that nobody has allowed.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> issubclass(candelabra.serialization.UnsafeFileError, candelabra.serialization.FileError)
+    True
+    """
+
+
+class CalledError(Exception):
+    """An exception of what the caller gave, ``map_location`` or an allowed class, on its way through :func:`explained`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def call_given(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that the caller gave; what it raises is not taken for a fault of the file."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise CalledError(error) from error
+
+
+#: What reading content that makes no sense may raise.
+_FAULTS = (
+    ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError, OverflowError, IndexError, struct.error, zlib.error,
+    RuntimeError,
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def explained(function: str, f: Any, formats: str) -> Iterator[None]:
+    """Raise whatever is wrong with the content of a file as a `FileError` that names it; let the errors of the system and of the caller pass."""
+    try:
+        yield
+    except CalledError as called:
+        raise called.error from None
+    except (_C.OutOfMemoryError, _C.BackendError):
+        raise
+    except UnsafeFileError as error:
+        raise UnsafeFileError(_sentence(function, f, formats, error)) from error
+    except _FAULTS as error:
+        raise FileError(_sentence(function, f, formats, error)) from error
+
+
+def _sentence(function: str, f: Any, formats: str, error: Exception) -> str:
+    name = os.fsdecode(f) if isinstance(f, (str, bytes, os.PathLike)) else "the file"
+    reason = str(error) or type(error).__name__
+    return f"{function}: {name} is no {formats}, or it is damaged: {reason}"

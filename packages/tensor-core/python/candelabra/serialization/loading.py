@@ -1,0 +1,192 @@
+"""``candelabra.load``, which knows all formats by what a file begins with."""
+
+from __future__ import annotations
+
+import mmap as _mmap
+import os
+import pickle
+import tarfile
+
+from . import native, numpy_files, pytorch_archive, pytorch_legacy
+from .errors import FileError, UnsafeFileError, explained
+from .options import get_default_mmap_options
+from .places import Places
+from .sources import opened
+from .zip_files import Archive, is_archive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .sources import Source, Target
+
+#: Whether load(mmap=None) maps files.
+_FORMATS = "archive of candelabra.save or torch.save"
+
+
+def load(
+    f: Target,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Read what :func:`candelabra.save` wrote, or ``torch.save`` did; also safetensors and NumPy's files. Never runs code from the file.
+
+    Of PyTorch's files tensors and plain data are read, as in state dicts; the bytes of a tensor are taken as they are, so nothing of
+    PyTorch is needed. Of a safetensors file and of an ``.npz`` archive the result is a dict of tensors, of an ``.npy`` file a tensor.
+
+    Parameters
+    ----------
+    f
+        A path, or a binary file object that can seek.
+    map_location
+        Where the tensors go: a device for all; a dict from the devices they were on; or a function of their storage, on the CPU, and of the
+        name of the device, which returns that storage on another device, or a device, or None. By default where they were.
+    pickle_module
+        Taken for PyTorch's sake and without effect, where it is that of the standard library.
+    weights_only
+        Taken for PyTorch's sake and without effect: an archive holds tensors and plain data only, whatever is asked for.
+    mmap
+        True: tensors are on the file itself, which is read as they are, and their numbers are not held against checksums. What is written to
+        them stays in this process (but see `serialization.set_default_mmap_options`). The file must not be written to, or made
+        shorter, while they live; :func:`candelabra.save` replaces it and leaves them what they were.
+    **pickle_load_args
+        `encoding` is that of the strings in files that PyTorch wrote in Python 2.
+
+    Raises
+    ------
+    candelabra.serialization.FileError
+        A RuntimeError: where the file is damaged, of no known format, or of a newer version.
+    candelabra.serialization.UnsafeFileError
+        A FileError and a ``pickle.UnpicklingError``: where it holds other things than tensors and plain data.
+    AttributeError
+        Where `f` is neither a path nor a file that can seek.
+    ValueError
+        Where ``mmap=True`` is asked for what is no path.
+    candelabra.BackendError
+        Where tensors were on a device that is not there.
+
+    Examples
+    --------
+    See :func:`candelabra.save`.
+    """
+    if pickle_module is not None and pickle_module is not pickle:
+        raise RuntimeError(
+            f"load(): can not safely load by way of {getattr(pickle_module, '__name__', pickle_module)!s}: files are read without it, and no code "
+            "from them runs; leave out pickle_module"
+        )
+    encoding = pickle_load_args.pop("encoding", "utf-8")
+    if pickle_load_args:
+        raise TypeError(f"load() got an unexpected keyword argument {next(iter(pickle_load_args))!r}")
+    if not isinstance(encoding, str):
+        raise TypeError(f"load(): encoding must be a str, but got {type(encoding).__name__}")
+    mapped = bool(mmap)
+    if mapped and not isinstance(f, (str, bytes, os.PathLike)):
+        raise ValueError("f must be a string filename in order to use mmap argument")
+    places = Places(map_location, mapped)
+    writable = mapped and get_default_mmap_options() == _mmap.MAP_SHARED
+    with opened(f, "candelabra.load()", writable) as source, explained("candelabra.load()", f, _FORMATS):
+        return _read(source, places, mapped, encoding)
+
+
+def _read(source: Source, places: Places, mapped: bool, encoding: str) -> Any:
+    from candelabra import safetensors
+
+    if is_archive(source):
+        return _read_archive(Archive(source), places, encoding)
+    if source.size == source.start:
+        raise FileError("there is nothing in it")
+    if safetensors.is_safetensors(source):
+        return safetensors.read_all(source, places)[0]
+    if numpy_files.is_npy(source):
+        return numpy_files.read_npy(source, places, source.start)
+    if pytorch_legacy.is_legacy(source):
+        if mapped:
+            raise FileError(
+                "it is of PyTorch's old format, which cannot be mapped: mmap can only be used with files saved with "
+                "torch.save(_use_new_zipfile_serialization=True)"
+            )
+        return pytorch_legacy.read(source, places, encoding)
+    head = source.read(source.start, min(512, source.size - source.start))
+    if len(head) == 512 and _is_tar(head):
+        raise FileError("it is a tar archive of PyTorch before version 0.2: load it with a PyTorch and save it again")
+    if head[:1] == b"\x80" and 1 < head[1] <= 5:
+        raise UnsafeFileError("it is a pickle by itself, and those are not read: save it by candelabra.save or torch.save")
+    raise FileError("it begins as no format that is known")
+
+
+def _read_archive(archive: Archive, places: Places, encoding: str) -> Any:
+    if native.is_native(archive):
+        return native.read(archive, places)
+    prefix = pytorch_archive.prefix_of(archive)
+    if prefix is not None:
+        return pytorch_archive.read(archive, prefix, places, encoding)
+    if numpy_files.is_npz(archive):
+        return numpy_files.read_npz(archive, places)
+    raise FileError("there is no description.json, data.pkl or .npy in it")
+
+
+def _is_tar(head: bytes) -> bool:
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "strict")
+    except (tarfile.HeaderError, ValueError):
+        return False
+    return True
+
+
+def get_unsafe_globals_in_checkpoint(f: Target) -> list[str]:
+    """Return what a file of PyTorch names that is neither known nor allowed: what would have to be allowed to read it.
+
+    Raises
+    ------
+    candelabra.serialization.FileError
+        Where it is no file of ``torch.save``.
+
+    Examples
+    --------
+    >>> import candelabra, io
+    >>> file = io.BytesIO()
+    >>> candelabra.save({"weight": candelabra.ones(2)}, file, format="pytorch")
+    >>> candelabra.serialization.get_unsafe_globals_in_checkpoint(file)
+    []
+    """
+    import pickletools
+
+    from .pytorch_objects import Objects
+
+    function = "get_unsafe_globals_in_checkpoint()"
+    with opened(f, function) as source, explained(function, f, "archive of torch.save"):
+        archive = Archive(source)
+        prefix = pytorch_archive.prefix_of(archive)
+        if prefix is None:
+            raise FileError("there is no data.pkl in it")
+        text = pytorch_archive.read_pickle(archive, prefix)
+        objects = Objects(lambda pid: None)
+        found: dict[str, None] = {}
+        strings: list[str] = []
+        memo: dict[int, Any] = {}
+        last: Any = None
+        for code, argument, _ in pickletools.genops(text):
+            name = code.name
+            if name in ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"):
+                last = str(argument)
+                strings.append(last)
+            elif name in ("MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT"):
+                memo[len(memo) if name == "MEMOIZE" else int(str(argument))] = last
+            elif name in ("GET", "BINGET", "LONG_BINGET"):
+                last = memo.get(int(str(argument)))
+                if last is not None:
+                    strings.append(last)
+            elif name in ("GLOBAL", "INST", "STACK_GLOBAL"):
+                module, _, thing = str(argument).partition(" ") if name != "STACK_GLOBAL" else (*strings[-2:-1], "", *strings[-1:])
+                try:
+                    objects.find(module, thing)
+                except FileError:
+                    found[f"{module}.{thing}"] = None
+                last = None
+            else:
+                last = None
+        return list(found)

@@ -1,0 +1,266 @@
+"""Candelabra's own archives: what an object is in JSON, and the bytes of each storage beside it.
+
+The archive has a description, ``description.json``, and one entry of plain bytes for each storage, ``storages/0`` and so on. Tensors
+that share a storage share it again when they are loaded. Only dict, OrderedDict, list, tuple, str, bool, int, float, complex, bytes,
+None, dtype, Size, device, Storage and Tensor are stored; anything else is refused when saving.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import json
+import math
+
+from candelabra import _C
+
+from .errors import FileError
+from .limits import Budget
+from .options import get_crc32_options
+from .places import Piece, is_parameter, leaf, parameter, storage_memory, typed_tensor, whole
+from .zip_files import STORED, ArchiveWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from candelabra._C import Tensor
+
+    from .places import Places
+    from .zip_files import Archive
+
+FORMAT = "candelabra archive"
+VERSION = 1
+DESCRIPTION = "description.json"
+# A description is small; what is larger was made to exhaust memory.
+_LARGEST_DESCRIPTION = 1 << 28
+# Python writes longer numbers in decimal only when asked to.
+_LONG_NUMBER = 1 << 12
+
+
+# ---- saving
+
+
+class _Writer:
+    """Describes an object as JSON, and collects the storages of its tensors."""
+
+    def __init__(self) -> None:
+        self.storages: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._open: set[int] = set()
+
+    def describe(self, value: Any) -> Any:
+        kind = type(value)
+        if value is None or kind in (bool, str):
+            return value
+        if kind is int:
+            return value if value.bit_length() < _LONG_NUMBER else {"int": hex(value)}
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if kind is complex:
+            return {"complex": [repr(value.real), repr(value.imag)]}
+        if kind is bytes:
+            return {"bytes": base64.b64encode(value).decode("ascii")}
+        if isinstance(value, _C.Tensor):
+            return {"tensor": self._tensor(value)}
+        if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
+            plain = value.item()
+            # np.mean(losses) and the like: by their value. (That of a long double is a long double.)
+            if type(plain) is not kind:
+                return self.describe(plain)
+        if kind is _C.dtype:
+            return {"dtype": value.name}
+        if kind is _C.device:
+            return {"device": str(value)}
+        if kind is _C.Size:
+            return {"size": list(value)}
+        if kind is _C.Storage:
+            return {"storage": self._storage(value)}
+        if kind in (list, tuple, dict, collections.OrderedDict):
+            return self._container(value, kind)
+        raise TypeError(
+            f"candelabra.save(): cannot store {kind.__module__}.{kind.__qualname__}: only tensors and plain data (dict, list, tuple, "
+            "str, numbers, bytes, None) are stored; save the state_dict() of a module or an optimizer, and "
+            "candelabra.from_numpy(array) of an array"
+        )
+
+    def _container(self, value: Any, kind: type) -> Any:
+        if id(value) in self._open:
+            raise ValueError("candelabra.save(): a container that contains itself cannot be stored")
+        self._open.add(id(value))
+        if kind is list:
+            described: Any = [self.describe(item) for item in value]
+        elif kind is tuple:
+            described = {"tuple": [self.describe(item) for item in value]}
+        else:
+            pairs = [[self.describe(key), self.describe(item)] for key, item in value.items()]
+            if kind is dict:
+                described = {"dict": pairs}
+            elif hasattr(value, "_metadata"):
+                # The versions of its modules, which a state dict has as an attribute.
+                described = {"state_dict": [pairs, self.describe(value._metadata)]}
+            else:
+                described = {"ordered_dict": pairs}
+        self._open.discard(id(value))
+        return described
+
+    def _storage(self, storage: Any) -> int:
+        number = self._numbers.get(id(storage))
+        if number is None:
+            number = self._numbers[id(storage)] = len(self.storages)
+            self.storages.append(storage)
+        return number
+
+    def _tensor(self, t: Tensor) -> dict[str, Any]:
+        described = {
+            "storage": self._storage(t.untyped_storage()),
+            "dtype": t.dtype.name,
+            "size": list(t.shape),
+            "stride": list(t.stride()),
+            "offset": t.storage_offset(),
+            "requires_grad": t.requires_grad,
+        }
+        if is_parameter(t):
+            described["parameter"] = True
+        return described
+
+
+def prepare(obj: Any) -> Any:
+    """Return a function that writes an object to a stream; what cannot be stored is refused before anything is written."""
+    writer = _Writer()
+    try:
+        content = writer.describe(obj)
+        storages = [{"bytes": storage.nbytes(), "device": str(storage.device)} for storage in writer.storages]
+        description = {"format": FORMAT, "version": VERSION, "storages": storages, "content": content}
+        text = json.dumps(description, allow_nan=False, separators=(",", ":")).encode()
+    except RecursionError:
+        raise ValueError("candelabra.save(): containers are nested too deeply to be stored") from None
+
+    def write(stream: Any) -> None:
+        archive = ArchiveWriter(stream, get_crc32_options())
+        archive.add(DESCRIPTION, text)
+        for number, storage in enumerate(writer.storages):
+            archive.add(f"storages/{number}", storage_memory(storage))
+        archive.close()
+
+    return write
+
+
+# ---- loading
+
+
+class _Reader:
+    """Makes the object again from its description, and checks all of it."""
+
+    def __init__(self, archive: Archive, storages: Any, places: Places, length: int) -> None:
+        if not isinstance(storages, list):
+            raise FileError("its storages are not described")
+        self._archive = archive
+        self._described = storages
+        self._places = places
+        self._loaded: dict[int, Any] = {}
+        self._budget = Budget(length)
+
+    def restore(self, described: Any) -> Any:
+        if described is None or isinstance(described, (bool, int, float, str)):
+            return described
+        if isinstance(described, list):
+            return [self.restore(item) for item in described]
+        if not isinstance(described, dict) or len(described) != 1:
+            raise FileError("an unknown kind of value")
+        kind, value = next(iter(described.items()))
+        if kind == "tensor":
+            return self._tensor(value)
+        if kind == "tuple":
+            return tuple([self.restore(item) for item in value])
+        if kind in ("dict", "ordered_dict"):
+            made: Any = {} if kind == "dict" else collections.OrderedDict()
+            for key, item in value:
+                made[self._budget.key(self.restore(key))] = self.restore(item)
+            return made
+        if kind == "state_dict":
+            made = self.restore({"ordered_dict": value[0]})
+            made._metadata = self.restore(value[1])
+            return made
+        if kind == "int":
+            return int(value, 16)
+        if kind == "float":
+            return float(value)
+        if kind == "complex":
+            return complex(float(value[0]), float(value[1]))
+        if kind == "bytes":
+            return base64.b64decode(value, validate=True)
+        if kind == "dtype":
+            return _dtype(value)
+        if kind == "device":
+            if not isinstance(value, str) or len(value) > 64:
+                raise FileError("a device without a name")
+            return _C.device(value)
+        if kind == "size":
+            return _C.Size([whole(n) for n in value])
+        if kind == "storage":
+            return self._storage(whole(value)).untyped_storage()
+        raise FileError(f"an unknown kind of value: {kind[:40]!r}")
+
+    def _storage(self, number: int) -> Any:
+        if number in self._loaded:
+            return self._loaded[number]
+        if not 0 <= number < len(self._described):
+            raise FileError(f"storage {number} is missing")
+        described = self._described[number]
+        entry = self._archive.entry(f"storages/{number}")
+        if entry.size != described["bytes"]:
+            raise FileError(f"storage {number} has {entry.size} bytes instead of {str(described['bytes'])[:40]}")
+        piece = Piece(
+            entry.size,
+            lambda memory: self._archive.fill(entry, memory),
+            self._archive.source if entry.method == STORED else None,
+            entry.offset,
+        )
+        device = described["device"]
+        if not isinstance(device, str):
+            raise FileError("a storage without a device")
+        self._loaded[number] = self._places.place(piece, device)
+        return self._loaded[number]
+
+    def _tensor(self, described: dict[str, Any]) -> Tensor:
+        dtype = _dtype(described["dtype"])
+        flat = self._storage(whole(described["storage"]))
+        made = typed_tensor(flat, dtype, described["size"], described["stride"], described["offset"])
+        if described.get("parameter") is True:
+            return parameter(made, described["requires_grad"])
+        return leaf(made, described["requires_grad"])
+
+
+def _dtype(name: Any) -> _C.dtype:
+    found = getattr(_C, name, None) if isinstance(name, str) else None
+    if not isinstance(found, _C.dtype):
+        raise FileError(f"unknown dtype {str(name)[:40]!r}")
+    return found
+
+
+def is_native(archive: Archive) -> bool:
+    """Tell whether an archive is Candelabra's own."""
+    return DESCRIPTION in archive.entries
+
+
+def read(archive: Archive, places: Places) -> Any:
+    """Return what is in an archive."""
+    text = archive.read(DESCRIPTION, _LARGEST_DESCRIPTION)
+    description = json.loads(text, object_pairs_hook=no_name_twice)
+    if not isinstance(description, dict) or description["format"] != FORMAT:
+        raise FileError("its format is another")
+    if type(description["version"]) is not int or description["version"] > VERSION:
+        raise FileError(
+            f"candelabra.load(): the file has version {str(description['version'])[:40]} of the format, this candelabra reads up to "
+            f"{VERSION}: pip install --upgrade candelabra-tensor-core"
+        )
+    return _Reader(archive, description["storages"], places, len(text)).restore(description["content"])
+
+
+def no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dict of what a JSON object has, unless it has a name twice."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise FileError("a name stands twice in its description")
+    return made

@@ -1,0 +1,313 @@
+"""NumPy's files, ``.npy`` and ``.npz``, read and written without NumPy (its ``numpy.lib.format`` describes them), and without pickles."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from candelabra import _C
+
+from .errors import FileError, explained
+from .options import get_crc32_options
+from .places import Piece, Places, storage_memory, typed_tensor
+from .saving import write_to
+from .sources import Source, opened
+from .zip_files import STORED, Archive, ArchiveWriter, is_archive, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from candelabra._C import Tensor
+
+    from .sources import Target
+
+_MAGIC = b"\x93NUMPY"
+_ALIGNMENT = 64
+_LONGEST_HEADER = 10_000
+
+#: Kind and size of NumPy's dtypes, and what is written for each dtype.
+_DTYPES = {
+    "b1": _C.bool, "u1": _C.uint8, "i1": _C.int8, "i2": _C.int16, "u2": _C.uint16, "i4": _C.int32, "u4": _C.uint32, "i8": _C.int64,
+    "u8": _C.uint64, "f2": _C.float16, "f4": _C.float32, "f8": _C.float64, "c8": _C.complex64, "c16": _C.complex128,
+}  # fmt: skip
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
+#: What of these is turned around in files of the other byte order.
+_NUMBERS = {"c8": 4, "c16": 8}
+
+_KEY = re.compile(
+    r"""\s*\{\s*(?=.{0,9999}\}\s*$)
+    (?P<pairs>(?:'(?:descr|fortran_order|shape)'\s*:\s*
+        (?:'[<>|=]?[a-zA-Z][0-9]{0,9}'|True|False|\(\s*(?:[0-9]{1,19}\s*,\s*)*(?:[0-9]{1,19}\s*)?\)|\[.*\])\s*(?:,\s*|(?=\}))){3})
+    \}\s*""",
+    re.VERBOSE | re.DOTALL,
+)
+_PAIR = re.compile(r"'(descr|fortran_order|shape)'\s*:\s*('[^']*'|True|False|\([^)]*\)|\[.*\])", re.DOTALL)
+
+
+def is_npy(source: Source) -> bool:
+    """Tell whether a file begins as those of NumPy do."""
+    return source.size - source.start >= 8 and source.read(source.start, 6) == _MAGIC
+
+
+def is_npz(archive: Archive) -> bool:
+    """Tell whether an archive holds arrays."""
+    return bool(archive.entries) and all(name.endswith(".npy") for name in archive.entries)
+
+
+# ---- reading
+
+
+def _header(source: Source, start: int) -> tuple[str, bool, list[int], int]:
+    """The code of the dtype with its byte order, whether the first dimension is dense, the shape, and where the numbers begin."""
+    head = source.read(start, 8)
+    if head[:6] != _MAGIC:
+        raise FileError("it does not begin as an .npy file")
+    if head[6] not in (1, 2, 3):
+        raise FileError(f"version {head[6]}.{head[7]} of the format, which is not known")
+    width = 2 if head[6] == 1 else 4
+    length = int.from_bytes(source.read(start + 8, width), "little")
+    if length > _LONGEST_HEADER:
+        raise FileError(f"a header of {length} bytes")
+    text = source.read(start + 8 + width, length).decode("utf-8" if head[6] == 3 else "latin1")
+    if not _KEY.fullmatch(text):
+        raise FileError("its header does not say dtype, order and shape")
+    found = dict(_PAIR.findall(text))
+    if len(found) != 3 or found["fortran_order"] not in ("True", "False"):
+        raise FileError("its header does not say dtype, order and shape")
+    described, shape = found["descr"], found["shape"]
+    if not described.startswith("'"):
+        raise FileError("it holds records, and tensors have one dtype")
+    if not shape.startswith("("):
+        raise FileError("its header does not say a shape")
+    sizes = [int(n) for n in re.findall("[0-9]+", shape)]
+    return described.strip("'"), found["fortran_order"] == "True", sizes, start + 8 + width + length
+
+
+def _dtype(described: str) -> tuple[Any, int]:
+    """The dtype, and the size of what is to be turned around in it; 1 for nothing."""
+    order, code = (described[0], described[1:]) if described[0] in "<>|=" else ("=", described)
+    if code == "O":
+        raise FileError("it holds objects of Python, which are pickled, and those are not read")
+    dtype = _DTYPES.get(code)
+    if dtype is None:
+        raise FileError(f"it holds numbers of NumPy's dtype {described!r}, for which there is no tensor")
+    return dtype, _NUMBERS.get(code, dtype.itemsize) if order == ">" else 1
+
+
+def _array(source: Source, start: int, end: int, places: Places) -> Tensor:
+    described, fortran, sizes, begin = _header(source, start)
+    dtype, swap = _dtype(described)
+    if len(sizes) > 64:
+        raise FileError(f"an array of {len(sizes)} dimensions")
+    nbytes = prod(sizes) * dtype.itemsize
+    if nbytes > end - begin:
+        raise FileError(f"it ends before the {nbytes} bytes of its array")
+    flat = places.place(Piece(nbytes, lambda memory: source.fill(begin, memory), source, begin), "cpu", swap)
+    strides, dense = [0] * len(sizes), 1
+    for at in range(len(sizes)) if fortran else reversed(range(len(sizes))):
+        strides[at] = dense
+        dense *= max(sizes[at], 1)
+    return typed_tensor(flat, dtype, sizes, strides, 0)
+
+
+def read_npy(source: Source, places: Places, start: int = 0) -> Tensor:
+    """Return the array in a file."""
+    return _array(source, start, source.size, places)
+
+
+class _Held(Source):
+    """The bytes of a compressed entry."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def fill(self, offset: int, target: memoryview) -> None:
+        self.check(offset, len(target))
+        target[:] = self._data[offset : offset + len(target)]
+
+
+def read_npz(archive: Archive, places: Places) -> dict[str, Tensor]:
+    """Return the arrays in an archive, by their names."""
+    made = {}
+    for name, entry in archive.entries.items():
+        if entry.method == STORED and places.mapped:
+            # On the file itself; only the header is read.
+            made[name.removesuffix(".npy")] = _array(archive.source, entry.offset, entry.offset + entry.size, places)
+        else:
+            held = bytearray(entry.size)
+            archive.fill(entry, memoryview(held))
+            made[name.removesuffix(".npy")] = read_npy(_Held(memoryview(held)), places)
+    return made
+
+
+def load_npy(f: Target, *, mmap: bool = False) -> Tensor:
+    """Read an ``.npy`` file into a tensor.
+
+    Parameters
+    ----------
+    f
+        A path, or a binary file object that can seek.
+    mmap
+        Whether the tensor is to be on the file itself, as in :func:`candelabra.load`.
+
+    Raises
+    ------
+    candelabra.serialization.FileError
+        Where it is no such file, is damaged, or holds what tensors do not: objects, records, text.
+
+    Examples
+    --------
+    >>> import candelabra, io
+    >>> file = io.BytesIO()
+    >>> candelabra.serialization.save_npy(file, candelabra.tensor([[1, 2], [3, 4]]))
+    >>> _ = file.seek(0)
+    >>> candelabra.serialization.load_npy(file)
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    with opened(f, "load_npy()") as source, explained("load_npy()", f, ".npy file"):
+        return read_npy(source, Places(None, mmap), source.start)
+
+
+def load_npz(f: Target, *, mmap: bool = False) -> dict[str, Tensor]:
+    """Read an ``.npz`` archive into a dict of tensors.
+
+    Parameters
+    ----------
+    f
+        A path, or a binary file object that can seek.
+    mmap
+        Whether tensors are to be on the file itself, those that are not compressed, as in :func:`candelabra.load`.
+
+    Raises
+    ------
+    candelabra.serialization.FileError
+        Where it is no such archive, is damaged, or holds what tensors do not: objects, records, text.
+
+    Examples
+    --------
+    >>> import candelabra, io
+    >>> file = io.BytesIO()
+    >>> candelabra.serialization.save_npz(file, x=candelabra.tensor([1, 2]))
+    >>> candelabra.serialization.load_npz(file)
+    {'x': tensor([1, 2])}
+    """
+    with opened(f, "load_npz()") as source, explained("load_npz()", f, ".npz archive"):
+        if not is_archive(source):
+            raise FileError("it is no archive")
+        archive = Archive(source)
+        if archive.entries and not is_npz(archive):
+            raise FileError("it holds more than .npy files")
+        return read_npz(archive, Places(None, mmap))
+
+
+# ---- writing
+
+
+def _written(tensor: Any) -> tuple[bytes, Any]:
+    """The header and the numbers of a tensor."""
+    if not isinstance(tensor, _C.Tensor):
+        raise TypeError(f"save_npy(): expected a Tensor, but got {type(tensor).__name__}")
+    code = _CODES.get(tensor.dtype)
+    if code is None:
+        raise TypeError(
+            f"save_npy(): NumPy has no dtype {tensor.dtype.name}; save x.float(), or the bits as x.view(candelabra.int16)"
+        )
+    detached = tensor.detach()
+    reverse = detached.permute(tuple(reversed(range(detached.ndim)))) if detached.ndim > 1 else detached
+    fortran = detached.ndim > 1 and not detached.is_contiguous() and reverse.is_contiguous()
+    dense = (reverse if fortran else detached).contiguous().cpu()
+    order = "|" if dense.dtype.itemsize == 1 else "<"
+    shape = tuple(detached.shape)
+    header = f"{{'descr': '{order}{code}', 'fortran_order': {fortran}, 'shape': {shape!r}, }}".encode()
+    padding = -(len(_MAGIC) + 4 + len(header) + 1) % _ALIGNMENT
+    header += b" " * padding + b"\n"
+    begin = dense.storage_offset() * dense.dtype.itemsize
+    memory = memoryview(storage_memory(dense.untyped_storage()))[begin : begin + dense.numel() * dense.dtype.itemsize]
+    return _MAGIC + b"\x01\x00" + len(header).to_bytes(2, "little") + header, memory
+
+
+def save_npy(f: Target, tensor: Tensor) -> None:
+    """Write a tensor as an ``.npy`` file, which ``numpy.load`` reads.
+
+    Parameters
+    ----------
+    f
+        A path, whose file is replaced all at once, or a binary file object.
+    tensor
+        Of any dtype that NumPy has: all but bfloat16.
+
+    Raises
+    ------
+    TypeError
+        Where it is no tensor, or of a dtype that NumPy has not.
+
+    Examples
+    --------
+    >>> import candelabra, io, numpy
+    >>> file = io.BytesIO()
+    >>> candelabra.serialization.save_npy(file, candelabra.ones(2))
+    >>> _ = file.seek(0)
+    >>> numpy.load(file)
+    array([1., 1.], dtype=float32)
+    """
+    header, memory = _written(tensor)
+
+    def write(stream: Any) -> None:
+        write_all(stream, header)
+        write_all(stream, memory)
+
+    write_to(f, write)
+
+
+def save_npz(f: Target, *tensors: Tensor, compressed: bool = False, **named: Tensor) -> None:
+    """Write tensors as an ``.npz`` archive, which ``numpy.load`` reads.
+
+    Parameters
+    ----------
+    f
+        A path, whose file is replaced all at once, or a binary file object.
+    *tensors
+        Written as ``arr_0``, ``arr_1`` and so on.
+    compressed
+        Whether they are compressed; then they cannot be mapped.
+    **named
+        Written under their names.
+
+    Raises
+    ------
+    TypeError
+        Where one is no tensor, or of a dtype that NumPy has not.
+    ValueError
+        Where a name is given twice.
+
+    Examples
+    --------
+    >>> import candelabra, io, numpy
+    >>> file = io.BytesIO()
+    >>> candelabra.serialization.save_npz(file, candelabra.ones(2), bias=candelabra.zeros(1))
+    >>> _ = file.seek(0)
+    >>> sorted(numpy.load(file))
+    ['arr_0', 'bias']
+    """
+    together = {f"arr_{number}": tensor for number, tensor in enumerate(tensors)}
+    for name, tensor in named.items():
+        if name in together:
+            raise ValueError(f"save_npz(): the name {name!r} is that of a tensor without one")
+        together[name] = tensor
+    written = {name: _written(tensor) for name, tensor in together.items()}
+
+    def write(stream: Any) -> None:
+        archive = ArchiveWriter(stream, get_crc32_options() or compressed)
+        for name, (header, memory) in written.items():
+            archive.add(f"{name}.npy", _joined(header, memory), compressed)
+        archive.close()
+
+    write_to(f, write)
+
+
+def _joined(header: bytes, memory: Sequence[int]) -> bytes:
+    return b"".join((header, memory))  # type: ignore[arg-type]

@@ -1,0 +1,138 @@
+"""What can be set for all files: whether checksums are written, in which order the bytes of old files are, how files are mapped."""
+
+from __future__ import annotations
+
+import enum
+import mmap
+from types import TracebackType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAP_SHARED, MAP_PRIVATE = mmap.MAP_SHARED, mmap.MAP_PRIVATE
+
+
+class LoadEndianness(enum.Enum):
+    """The order of the bytes in a number.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.serialization.LoadEndianness.LITTLE
+    <LoadEndianness.LITTLE: 2>
+    """
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+class _Options:
+    checksums = True
+    endianness: LoadEndianness | None = None
+    mapping = mmap.MAP_PRIVATE
+
+
+_OPTIONS = _Options()
+
+
+def get_crc32_options() -> bool:
+    """Tell whether archives get checksums.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.serialization.get_crc32_options()
+    True
+    """
+    return _OPTIONS.checksums
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Set whether archives get checksums. Without them, saving is faster, and unzip warns; a file that has them is always checked.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.serialization.set_crc32_options(True)
+    """
+    _OPTIONS.checksums = bool(compute_crc32)
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """Return the order of bytes in PyTorch's files that do not tell theirs; None for this machine's.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.serialization.get_default_load_endianness()
+    """
+    return _OPTIONS.endianness
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Set the order of bytes in PyTorch's files that do not tell theirs, those from before version 2.1.
+
+    Raises
+    ------
+    TypeError
+        Where it is neither a `LoadEndianness` nor None.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.serialization.set_default_load_endianness(None)
+    """
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _OPTIONS.endianness = endianness
+
+
+def get_default_mmap_options() -> int:
+    """Return how ``load(mmap=True)`` maps files: ``mmap.MAP_PRIVATE`` or ``mmap.MAP_SHARED``.
+
+    Examples
+    --------
+    >>> import candelabra, mmap
+    >>> candelabra.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    True
+    """
+    return _OPTIONS.mapping
+
+
+class set_default_mmap_options:
+    """Set how ``load(mmap=True)`` maps files, for good or in a ``with`` block.
+
+    Parameters
+    ----------
+    flags
+        ``mmap.MAP_PRIVATE``: what is written to tensors stays in this process. ``mmap.MAP_SHARED``: it goes to the file, which has to be
+        writable.
+
+    Raises
+    ------
+    ValueError
+        For other flags.
+
+    Examples
+    --------
+    >>> import candelabra, mmap
+    >>> with candelabra.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+    ...     candelabra.serialization.get_default_mmap_options() == mmap.MAP_SHARED
+    True
+    """
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (MAP_SHARED, MAP_PRIVATE):
+            raise ValueError(
+                f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
+            )
+        self._before = _OPTIONS.mapping
+        _OPTIONS.mapping = flags
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+        _OPTIONS.mapping = self._before

@@ -1,0 +1,153 @@
+"""Writes the pickles of PyTorch's files: tensors by the names of PyTorch's functions, which need not be there."""
+
+from __future__ import annotations
+
+import codecs
+import collections
+import pickle
+
+from candelabra import _C
+
+from . import allowing
+from .places import is_parameter
+from .pytorch_objects import STORAGES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CLASS_OF = {dtype: name for name, dtype in STORAGES.items() if name != "UntypedStorage"}
+_PLAIN = (
+    bool, int, float, complex, str, bytes, bytearray, type(None), list, tuple, dict, set, frozenset, collections.OrderedDict,
+    collections.defaultdict, collections.Counter,
+)  # fmt: skip
+
+# That of C cannot be told how to write.
+_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+#: What pickle itself writes to make some of these again.
+_MAKERS = (
+    collections.OrderedDict, collections.defaultdict, collections.Counter, set, frozenset, complex, codecs.encode, bytes, bytearray,
+    dict, list, int, float, str, bool, tuple, _PythonPickler,
+)  # fmt: skip
+
+
+class TensorPickler(_PythonPickler):
+    """Writes tensors as PyTorch does.
+
+    Parameters
+    ----------
+    stream
+        Where the pickle goes.
+    legacy
+        Whether it is for a file from before PyTorch 1.6.
+    """
+
+    def __init__(self, stream: Any, legacy: bool = False) -> None:
+        super().__init__(stream, protocol=2)
+        self.storages: list[Any] = []
+        self.dtypes: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._legacy = legacy
+
+    def dump_tensors(self, obj: Any) -> None:
+        """Write one object."""
+        try:
+            self.dump(obj)
+        except RecursionError:
+            raise ValueError("candelabra.save(): containers are nested too deeply to be stored") from None
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        if isinstance(obj, _C.Tensor):
+            known = self.memo.get(id(obj))
+            if known is not None:
+                self.write(self.get(known[0]))
+            else:
+                self._save_tensor(obj)
+                self.memoize(obj)
+        elif isinstance(obj, _C.dtype):
+            self._save_name("torch", obj.name)
+        elif isinstance(obj, _C.Size):
+            self._save_call("torch", "Size", (tuple(obj),))
+        elif isinstance(obj, _C.device):
+            self._save_call(
+                "torch", "device", tuple(part if number == 0 else int(part) for number, part in enumerate(str(obj).split(":")))
+            )
+        elif (
+            type(obj) in _PLAIN
+            or any(obj is maker for maker in _MAKERS)
+            or allowing.is_allowed(type(obj))
+            or allowing.is_allowed(obj)
+        ):
+            super().save(obj, save_persistent_id)
+        elif type(obj).__module__ == "numpy" and type(obj).__name__ != "ndarray" and type(obj.item()) is not type(obj):
+            self.save(obj.item())
+        else:
+            kind = type(obj)
+            raise TypeError(
+                f"candelabra.save(): cannot store {kind.__module__}.{kind.__qualname__} for PyTorch: only tensors and plain data are "
+                "stored; save the state_dict() of a module or an optimizer"
+            )
+
+    def _save_name(self, module: str, name: str) -> None:
+        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+
+    def _save_call(self, module: str, name: str, arguments: tuple[Any, ...]) -> None:
+        self._save_name(module, name)
+        self.write(pickle.MARK)
+        for argument in arguments:
+            self.save(argument)
+        self.write(pickle.TUPLE + pickle.REDUCE)
+
+    def _save_tensor(self, tensor: Any) -> None:
+        if is_parameter(tensor):
+            self._save_name("torch._utils", "_rebuild_parameter")
+            self.write(pickle.MARK)
+            self._save_plain(tensor, False)
+            self.save(tensor.requires_grad)
+            self.save(collections.OrderedDict())
+            self.write(pickle.TUPLE + pickle.REDUCE)
+        else:
+            self._save_plain(tensor, tensor.requires_grad)
+
+    def _save_plain(self, tensor: Any, requires_grad: bool) -> None:
+        storage = tensor.untyped_storage()
+        # Dtypes that came late have no storage of their own in PyTorch.
+        typed = tensor.dtype.name in _CLASS_OF
+        number = self._numbers.get(id(storage))
+        if number is None:
+            number = self._numbers[id(storage)] = len(self.storages)
+            self.storages.append(storage)
+            self.dtypes.append(tensor.dtype if typed else _C.uint8)
+        # Before version 1.6, all tensors on a storage were of its dtype.
+        dtype = self.dtypes[number] if self._legacy else tensor.dtype
+        if self._legacy and typed and dtype is not tensor.dtype:
+            raise ValueError(
+                f"candelabra.save(): tensors of {dtype.name} and {tensor.dtype.name} on one storage cannot be stored in PyTorch's old format; "
+                "leave out _use_new_zipfile_serialization=False"
+            )
+        self._save_name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
+        self.write(pickle.MARK)
+        self.write(pickle.MARK)
+        self.save("storage")
+        if typed:
+            self._save_name("torch", _CLASS_OF[tensor.dtype.name])
+        elif self._legacy:
+            # PyTorch writes the other class here, too, but cannot read it.
+            self._save_name("torch", "ByteStorage")
+        else:
+            self._save_name("torch.storage", "UntypedStorage")
+        self.save(str(number))
+        self.save(str(storage.device))
+        self.save(storage.nbytes() // (tensor.dtype.itemsize if typed else 1))
+        if self._legacy:
+            self.save(None)
+        self.write(pickle.TUPLE + pickle.BINPERSID)
+        self.save(tensor.storage_offset())
+        self.save(tuple(tensor.shape))
+        self.save(tuple(tensor.stride()))
+        self.save(requires_grad)
+        self.save(collections.OrderedDict())
+        if not typed:
+            self.save(tensor.dtype)
+        self.write(pickle.TUPLE + pickle.REDUCE)

@@ -1,0 +1,105 @@
+"""``candelabra.save``."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+from . import native, pytorch_archive, pytorch_legacy
+from .replacing import replaced
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .sources import Target
+
+
+def save(
+    obj: Any,
+    f: Target,
+    pickle_module: Any = None,
+    pickle_protocol: int | None = None,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+    *,
+    format: str | None = None,
+) -> None:
+    """Write tensors and plain data to a file.
+
+    Parameters
+    ----------
+    obj
+        Tensors in any nesting of dict, OrderedDict, list and tuple, with str, numbers, bytes, None, dtypes, sizes and devices. Numbers
+        of NumPy are stored as Python's. In PyTorch's format also sets, defaultdicts, Counters and bytearrays.
+    f
+        A path, or a binary file object. The file of a path is replaced all at once when everything is written and on the disk: whatever
+        happens, there is the old one or the new one. It keeps its permissions, and a symbolic link stays one.
+    pickle_module, pickle_protocol
+        Taken for PyTorch's sake and without effect, where it is that of the standard library: no code is ever stored.
+    _use_new_zipfile_serialization
+        False: in PyTorch's format from before version 1.6.
+    _disable_byteorder_record
+        Whether PyTorch's format is to leave out the order of bytes.
+    format
+        ``"candelabra"``, which is the default, or ``"pytorch"`` for an archive that ``torch.load`` reads.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such format, a container contains itself, or containers are nested too deeply.
+    TypeError
+        Where something else is in there.
+    AttributeError
+        Where `f` is neither a path nor a file.
+    OSError
+        Where the file cannot be written.
+
+    Examples
+    --------
+    >>> import candelabra, io
+    >>> file = io.BytesIO()
+    >>> candelabra.save({"weight": candelabra.tensor([1.0, 2.0])}, file)
+    >>> _ = file.seek(0)
+    >>> candelabra.load(file)
+    {'weight': tensor([1., 2.])}
+    """
+    if not hasattr(f, "write") and not isinstance(f, (str, bytes, os.PathLike)):
+        raise AttributeError(
+            f"save(): expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got {type(f).__name__}"
+        )
+    if pickle_module is not None and pickle_module is not pickle:
+        raise RuntimeError(
+            f"save(): nothing is stored by way of {getattr(pickle_module, '__name__', pickle_module)!s}, only tensors and plain data; leave out "
+            "pickle_module"
+        )
+    if format not in (None, "candelabra", "pytorch"):
+        raise ValueError(f"save(): format must be 'candelabra' or 'pytorch', but got {format!r}")
+    if not _use_new_zipfile_serialization:
+        if format == "candelabra":
+            raise ValueError("save(): the old format is PyTorch's; leave out format='candelabra'")
+        write = pytorch_legacy.prepare(obj)
+    elif format == "pytorch":
+        write = pytorch_archive.prepare(obj, _folder_in_archive(f), not _disable_byteorder_record)
+    else:
+        write = native.prepare(obj)
+    write_to(f, write)
+
+
+def write_to(f: Any, write: Any) -> None:
+    """Have a function write to a file object, or to a path, whose file is replaced when all is written."""
+    if hasattr(f, "write"):
+        write(f)
+        if hasattr(f, "flush"):
+            f.flush()
+        return
+    with replaced(f) as stream:
+        write(stream)
+
+
+def _folder_in_archive(f: Any) -> str:
+    """As PyTorch names it: as the file, without its extension."""
+    if hasattr(f, "write"):
+        return "archive"
+    name = os.path.splitext(os.path.basename(os.fsdecode(f)))[0]
+    return name if name and "/" not in name and name.isprintable() else "archive"

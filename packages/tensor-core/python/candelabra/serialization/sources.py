@@ -1,0 +1,131 @@
+"""Files to read from at any place: by their path, or as objects of Python."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import stat
+
+from .errors import FileError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO, Any
+
+    Target = str | os.PathLike[str] | IO[bytes]
+
+#: How much is asked of a file object at once.
+_PIECE = 1 << 26
+
+
+class Source:
+    """The bytes of a file. Sizes that a file claims are held against `size` before anything is allocated for them."""
+
+    size: int
+    #: Where reading begins in a file that is no archive with a directory at its end.
+    start: int = 0
+    #: For mapping; None of what is no file of the system.
+    descriptor: int | None = None
+
+    def fill(self, offset: int, target: memoryview) -> None:
+        """Read as many bytes as `target` has."""
+        raise NotImplementedError
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Read `count` bytes."""
+        self.check(offset, count)
+        held = bytearray(count)
+        self.fill(offset, memoryview(held))
+        return bytes(held)
+
+    def check(self, offset: int, count: int) -> None:
+        """Raise where the file has not so many bytes there."""
+        if offset < 0 or count < 0 or offset + count > self.size:
+            raise FileError(f"it ends at {self.size} bytes, before {count} bytes at {offset}")
+
+    def finished(self, offset: int) -> None:
+        """Leave a file object at the end of what was read."""
+
+
+class PathSource(Source):
+    """A file of the system."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.descriptor = descriptor
+        self.size = size
+
+    def fill(self, offset: int, target: memoryview) -> None:
+        assert self.descriptor is not None
+        done = 0
+        while done < len(target):
+            count = os.preadv(self.descriptor, [target[done : done + _PIECE]], offset + done)
+            if count == 0:
+                raise FileError("it became shorter while it was read")
+            done += count
+
+
+class ObjectSource(Source):
+    """A file object that can seek."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.start = file.tell()
+        self.size = file.seek(0, io.SEEK_END)
+        if self.size is None:
+            self.size = file.tell()
+
+    def fill(self, offset: int, target: memoryview) -> None:
+        self._file.seek(offset)
+        done = 0
+        while done < len(target):
+            piece = self._file.read(min(len(target) - done, _PIECE))
+            if not isinstance(piece, (bytes, bytearray, memoryview)):
+                raise FileError(f"reading gives {type(piece).__name__} instead of bytes; open it in binary mode")
+            if not piece:
+                raise FileError("it ended while it was read")
+            target[done : done + len(piece)] = piece
+            done += len(piece)
+
+    def finished(self, offset: int) -> None:
+        self._file.seek(offset)
+
+
+@contextlib.contextmanager
+def opened(f: Any, function: str, writable: bool = False) -> Iterator[Source]:
+    """Open a path, or take a file object as it is.
+
+    Raises
+    ------
+    AttributeError
+        Where `f` is neither a path nor a file object that can seek.
+    OSError
+        Where the file cannot be opened.
+    """
+    if not isinstance(f, (str, bytes, os.PathLike)):
+        for needed in ("read", "seek", "tell"):
+            if not hasattr(f, needed):
+                raise AttributeError(
+                    f"'{type(f).__name__}' object has no attribute '{needed}'. {function} takes a path, or a file that is seekable: read it "
+                    "into an io.BytesIO before"
+                )
+        try:
+            source = ObjectSource(f)
+        except io.UnsupportedOperation as error:
+            raise AttributeError(
+                f"{function} takes files that are seekable ({error}): read it into an io.BytesIO before"
+            ) from error
+        yield source
+        return
+    descriptor = os.open(f, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(f))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.ESPIPE, f"{function} takes ordinary files; read it into an io.BytesIO before", os.fsdecode(f))
+        yield PathSource(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
