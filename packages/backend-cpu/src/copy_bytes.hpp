@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -31,8 +32,8 @@ inline void stream_lines(void* destination, const void* source, int64_t bytes) {
   }
 }
 
-// Copies without reading the destination's lines first. Ends with a fence.
-inline void stream_bytes(void* destination, const void* source, int64_t bytes) {
+// Copies without reading the destination's lines first.
+inline void stream_unfenced(void* destination, const void* source, int64_t bytes) {
   auto* out = static_cast<char*>(destination);
   const auto* in = static_cast<const char*>(source);
   int64_t head = std::min<int64_t>(bytes, static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out) & 63));
@@ -40,21 +41,33 @@ inline void stream_bytes(void* destination, const void* source, int64_t bytes) {
   int64_t lines = (bytes - head) & ~int64_t{63};
   stream_lines(out + head, in + head, lines);
   std::memcpy(out + head + lines, in + head + lines, bytes - head - lines);
+}
+// The same, ending with a fence.
+inline void stream_bytes(void* destination, const void* source, int64_t bytes) {
+  stream_unfenced(destination, source, bytes);
   _mm_sfence();
+}
+
+// Ends without a fence.
+template <typename U>
+void fill_past_caches(U* out, U value, int64_t n) {
+  int64_t i = 0;
+  alignas(64) U line[64 / sizeof(U)];
+  for (U& each : line) each = value;
+  for (; i < n && reinterpret_cast<uintptr_t>(out + i) & 63; ++i) out[i] = value;
+  constexpr int64_t step = 64 / sizeof(U);
+  for (; i + step <= n; i += step) stream_lines(out + i, line, 64);
+  for (; i < n; ++i) out[i] = value;
 }
 
 template <typename U>
 void fill_bytes(U* out, U value, int64_t n) {
-  int64_t i = 0;
   if (n * static_cast<int64_t>(sizeof(U)) >= streaming_threshold / 2) {
-    alignas(64) U line[64 / sizeof(U)];
-    for (U& each : line) each = value;
-    for (; i < n && reinterpret_cast<uintptr_t>(out + i) & 63; ++i) out[i] = value;
-    constexpr int64_t step = 64 / sizeof(U);
-    for (; i + step <= n; i += step) stream_lines(out + i, line, 64);
+    fill_past_caches(out, value, n);
     _mm_sfence();
+  } else {
+    std::fill_n(out, n, value);
   }
-  for (; i < n; ++i) out[i] = value;
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -55,12 +55,8 @@ struct Same {
 };
 
 void copy_same(cb_tensor& out, const cb_tensor& source) {
-  int64_t size = itemsize(out.dtype);
-  if (out.numel > tiny_elements) {
-    Geometry<2> g = geometry<2>({&out, &source});
-    if (move_blocks(g, out, source)) return;
-  }
-  dispatch_size(size, [&]<typename U>() {
+  if (out.numel > tiny_elements) return move_elements(out, source);
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     static constexpr Same op{};
     Blocks blocks{loop1<Same, U, U>, &op, light};
     blocks.halves_as_float = false;

@@ -1,4 +1,5 @@
 // gather, scatter, scatter_add: one index for every element.
+#include "../allocator.hpp"
 #include "../load.hpp"
 #include "move.hpp"
 #include "scatter_lines.hpp"
@@ -6,55 +7,132 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
+// n elements of a line by number; a number that is none of the line's is refused before those next to it are read.
+template <typename U>
+void pick(U* to, int64_t to_step, const int64_t* numbers, int64_t index_step, const U* line, int64_t line_step, int64_t n, int64_t dim,
+          int64_t size) {
+  constexpr int64_t together = 512;
+  for (int64_t first = 0; first < n; first += together) {
+    const int64_t count = std::min(together, n - first);
+    const int64_t* number = numbers + first * index_step;
+    U* out = to + first * to_step;
+    if (any_outside(number, index_step, count, size)) refuse(number, index_step, count, dim, size);
+    if (to_step == 1 && index_step == 1 && line_step == 1)
+      for (int64_t i = 0; i < count; ++i) out[i] = line[number[i]];
+    else
+      for (int64_t i = 0; i < count; ++i) out[i * to_step] = line[number[i * index_step] * line_step];
+  }
+}
+
 void gather(Call& call) {
   const cb_tensor &self = call.tensor(0), &index = call.tensor(2);
   cb_tensor& out = call.output();
-  int64_t dim = call.integer(1);
+  const int64_t dim = call.integer(1);
   if (index.numel == 0) return;
-  // Where element p of the index would be read if its number were 0.
-  int64_t size = self.ndim ? self.sizes[dim] : 1, stride = self.ndim ? self.strides[dim] : 1;
-  Seen base(self, index, -1);
-  if (index.ndim) base.strides[dim] = 0;
-  auto g = geometry<3>({&out, &index, &base.tensor});
+  const int64_t size = self.ndim ? self.sizes[dim] : 1;
+  const Lines lines(index, {&out, &self, &out}, dim);
+  const auto [index_step, out_step, self_step, unused_step] = std::to_array(lines.step);
+  const int64_t index_side = lines.g.strides[0][0], out_side = lines.g.strides[1][0], self_side = lines.g.strides[2][0];
+  const int64_t* numbers = data<int64_t>(index);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
-    parallel_for(g.numel, light_grain / 2, [&](int64_t begin, int64_t end) {
-      for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-        U* to = data<U>(out) + at[0];
-        const int64_t* numbers = data<int64_t>(index) + at[1];
-        const U* from = data<U>(self) + at[2];
-        for (int64_t i = 0; i < n; ++i) {
-          int64_t number = numbers[i * g.strides[1][0]];
-          if (static_cast<uint64_t>(number) >= static_cast<uint64_t>(size)) out_of_bounds(number, dim, size);
-          to[i * g.strides[0][0]] = from[i * g.strides[2][0] + number * stride];
-        }
-      });
-    });
+    U* to = mutable_data<U>(out);
+    const U* from = data<U>(self);
+    // A line that is read here and there comes to the cache sooner as a whole.
+    constexpr int64_t whole_bytes = 16384;
+    const int64_t line_bytes = size * static_cast<int64_t>(sizeof(U));
+    const bool whole = self_step == 1 && line_bytes <= whole_bytes && lines.count * 2 >= size && size > 64;
+    lines.for_each(
+        line_bytes,
+        [&](const int64_t* at) {
+          if (whole) ask_for(from + at[2], size);
+          pick(to + at[1], out_step, numbers + at[0], index_step, from + at[2], self_step, lines.count, dim, size);
+        },
+        [&](const int64_t* at, int64_t n) {
+          constexpr int64_t ahead = 4;
+          for (int64_t k = 0; k < lines.count; ++k) {
+            const int64_t* number = numbers + at[0] + k * index_step;
+            U* row = to + at[1] + k * out_step;
+            const U* block = from + at[2];
+            if (any_outside(number, index_side, n, size)) refuse(number, index_side, n, dim, size);
+            if (index_side == 0) {  // one number for all of them
+              move_run(row, out_side, block + *number * self_step, self_side, n);
+            } else if (index_side == 1 && out_side == 1 && self_side == 1) {
+              if (k + ahead < lines.count) ask_for(number + ahead * index_step, n);
+              for (int64_t i = 0; i < n; ++i) row[i] = block[i + number[i] * self_step];
+            } else {
+              for (int64_t i = 0; i < n; ++i) row[i * out_side] = block[i * self_side + number[i * index_side] * self_step];
+            }
+          }
+        });
   });
 }
 
 void scatter(Call& call) {
   const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
-  cb_tensor& out = call.output();
-  int64_t dim = call.integer(1);
+  const cb_tensor& out = call.output();
+  const int64_t dim = call.integer(1);
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
-  begin_as(out, self);
-  dispatch_size(itemsize(out.dtype),
-                [&]<typename U>() { scatter_lines<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }); });
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    scatter_lines<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }, &self);
+  });
+}
+
+// A single long line that goes to few places: parts of it are summed apart, always the same ones, and the sums of the parts then are
+// added in their order.
+constexpr int64_t parts = 8, shortest_part = 8192;
+
+template <typename T>
+bool adds_in_parts(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source) {
+  if constexpr (std::is_same_v<T, bool>)
+    return false;
+  else
+    return out.ndim == 1 && index.ndim == 1 && !(source.flags & CB_TENSOR_NUMBER) && index.numel >= parts * shortest_part &&
+           index.numel >= 4 * parts * out.numel;
+}
+
+template <typename T>
+void add_in_parts(const cb_tensor& out, const cb_tensor& self, const cb_tensor& index, const cb_tensor& source) {
+  using C = compute_t<T>;
+  const int64_t places = out.numel, length = (index.numel + parts - 1) / parts;
+  const int64_t index_step = index.strides[0], source_step = source.strides[0];
+  Scratch<C> sums(parts * places);
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      C* sum = sums.data() + part * places;
+      std::fill_n(sum, places, C(0));
+      const int64_t* number = data<int64_t>(index) + part * length * index_step;
+      const T* value = data<T>(source) + part * length * source_step;
+      const int64_t n = std::min(length, index.numel - part * length);
+      if (index_step == 1 && source_step == 1)
+        for (int64_t k = 0; k < n; ++k) sum[number[k]] += static_cast<C>(value[k]);
+      else
+        for (int64_t k = 0; k < n; ++k) sum[number[k * index_step]] += static_cast<C>(value[k * source_step]);
+    }
+  });
+  parallel_for(places, light_grain / parts, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      C total = static_cast<C>(data<T>(self)[i * self.strides[0]]);
+      for (int64_t part = 0; part < parts; ++part) total += sums[part * places + i];
+      mutable_data<T>(out)[i * out.strides[0]] = static_cast<T>(total);
+    }
+  });
 }
 
 void scatter_add(Call& call) {
   const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
-  cb_tensor& out = call.output();
-  int64_t dim = call.integer(1);
+  const cb_tensor& out = call.output();
+  const int64_t dim = call.integer(1);
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
-  begin_as(out, self);
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
-    scatter_lines<T>(out, index, source, dim, [](T& to, const T& value) {
+    if constexpr (!std::is_same_v<T, bool>)
+      if (adds_in_parts<T>(out, index, source)) return add_in_parts<T>(out, self, index, source);
+    const auto add = [](T& to, const T& value) {
       if constexpr (std::is_same_v<T, bool>)
         to = load(&to) || load(&value);
       else
         to = static_cast<T>(to + value);
-    });
+    };
+    scatter_lines<T>(out, index, source, dim, add, &self);
   });
 }
 

@@ -1,6 +1,7 @@
 // One index for a whole slab of elements: index_select, index_add, index_copy, index_fill, index, index_put, take, embedding and
 // its gradient. All of them turn indices into offsets first (which checks every index before anything is written), then move or add
 // slab after slab.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -67,9 +68,11 @@ class Offsets {
       for (int64_t i = 0; i < n; ++i) *to++ = at[0] + i * g.strides[0][0];
     });
   }
-  int64_t operator[](int64_t j) { return values_ ? (*values_)[j] : j * step_; }
+  int64_t operator[](int64_t j) const { return values_ ? (*values_)[j] : j * step_; }
+  // Null where they are a step apart.
+  const int64_t* values() const { return values_ ? values_->data() : nullptr; }
   // Offsets [first, first + n), in the buffer unless they are in memory already.
-  const int64_t* some(int64_t first, int64_t n, int64_t* buffer) {
+  const int64_t* some(int64_t first, int64_t n, int64_t* buffer) const {
     if (values_) return values_->data() + first;
     for (int64_t i = 0; i < n; ++i) buffer[i] = (first + i) * step_;
     return buffer;
@@ -113,13 +116,7 @@ struct Slabs {
       for (; first < last; first += together) {
         int64_t n_slabs = std::min(together, last - first);
         const int64_t *to_at = to.some(first, n_slabs, to_buffer), *from_at = from.some(first, n_slabs, from_buffer);
-        if (!slab_after_slab) {
-          for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
-            for (int64_t i = 0; i < n; ++i)
-              for (int64_t j = 0; j < n_slabs; ++j)
-                run(to_at[j] + at[0] + i * to_stride, from_at[j] + at[1] + i * from_stride, int64_t{1}, int64_t{1}, int64_t{1});
-          });
-        } else if (elements == 1) {
+        if (elements == 1) {
           for (int64_t j = 0; j < n_slabs; ++j) run(to_at[j], from_at[j], int64_t{1}, int64_t{1}, int64_t{1});
         } else if (shape.flat()) {
           for (int64_t j = 0; j < n_slabs; ++j)
@@ -132,7 +129,9 @@ struct Slabs {
         }
       }
     };
-    if (Exclusive && (slab_after_slab || elements == 1) && (count >= 64 || elements < 1024))
+    if (!slab_after_slab && elements > 1)
+      for_each_element(run);
+    else if (Exclusive && (count >= 64 || elements < 1024))
       parallel_for(count, grain_for(elements), [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
     else
       parallel_for(elements, std::max<int64_t>(16, grain_for(count)),
@@ -140,6 +139,28 @@ struct Slabs {
   }
 
  private:
+  // Each element of a slab through all slabs, whose offsets stay in the second cache.
+  template <typename F>
+  void for_each_element(F&& run) const {
+    constexpr int64_t together = 8192;
+    const int64_t most = std::min(count, together);
+    Scratch<int64_t> even_to(to.values() ? 0 : most), even_from(from.values() ? 0 : most);
+    for (int64_t first = 0; first < count; first += together) {
+      const int64_t n_slabs = std::min(together, count - first);
+      const int64_t* to_at = to.some(first, n_slabs, even_to.data());
+      const int64_t* from_at = from.some(first, n_slabs, even_from.data());
+      parallel_for(shape.numel, std::max<int64_t>(1, grain_for(n_slabs)), [&](int64_t begin, int64_t end) {
+        for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t to_base = at[0] + i * shape.strides[0][0], from_base = at[1] + i * shape.strides[1][0];
+            for (int64_t j = 0; j < n_slabs; ++j)
+              run(to_at[j] + to_base, from_at[j] + from_base, int64_t{1}, int64_t{1}, int64_t{1});
+          }
+        });
+      });
+    }
+  }
+
   struct Rest {
     int64_t sizes[max_dims];
     int64_t strides[max_dims];
@@ -171,8 +192,96 @@ void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
   });
 }
 
+// Slabs without gaps, by where they go: sources[starts[g]] to sources[starts[g + 1]] are added to place[g], in the order of the index.
+struct Groups {
+  Scratch<int64_t> sources, places, starts;
+  int64_t count = 0;
+
+  explicit Groups(int64_t slabs) : sources(slabs), places(slabs), starts(slabs + 1) {}
+};
+
+// By counting; null where the slabs are few, have gaps, or are spread over far more memory than they take.
+std::unique_ptr<Groups> group(const Slabs& slabs) {
+  constexpr int64_t fewest = 64, shortest = 8, spread = 8;
+  const int64_t *to = slabs.to.values(), n = slabs.count, length = slabs.shape.numel;
+  if (!to || n < fewest || length < shortest || !slabs.shape.contiguous() || !slabs.slab_after_slab) return nullptr;
+  // Slabs that are apart are at least `length` apart, so that this division tells them from one another.
+  Scratch<int64_t> keys(n);
+  int64_t largest = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    if (to[j] < 0) return nullptr;
+    keys[j] = static_cast<int64_t>(static_cast<uint64_t>(to[j]) / static_cast<uint64_t>(length));
+    largest = std::max(largest, keys[j]);
+  }
+  if (largest > spread * n + 1024) return nullptr;
+  auto groups = std::make_unique<Groups>(n);
+  Scratch<int64_t> next(largest + 1);
+  std::fill_n(next.data(), largest + 1, int64_t{0});
+  for (int64_t j = 0; j < n; ++j) ++next[keys[j]];
+  int64_t sum = 0;
+  for (int64_t key = 0; key <= largest; ++key) {
+    const int64_t here = next[key];
+    next[key] = sum;
+    if (here) groups->starts[groups->count++] = sum;
+    sum += here;
+  }
+  groups->starts[groups->count] = n;
+  for (int64_t j = 0; j < n; ++j) groups->sources[next[keys[j]]++] = j;
+  for (int64_t g = 0; g < groups->count; ++g) groups->places[g] = to[groups->sources[groups->starts[g]]];
+  for (int64_t k = 0; k < n; ++k) groups->sources[k] = slabs.from[groups->sources[k]];
+  return groups;
+}
+
+// The sums of a few columns stay in registers; rows that come later are asked for early. Half precisions are summed in float32.
+template <typename T, typename S>
+void add_group(T* to, const S* from, const int64_t* sources, int64_t n, const int64_t* all_end, int64_t length, compute_t<T> factor) {
+  using C = compute_t<T>;
+  constexpr int64_t together = 256 / sizeof(C) ? 256 / sizeof(C) : 1, ahead = 6;
+  int64_t c = 0;
+  for (; c + together <= length; c += together) {
+    C sums[together];
+    for (int64_t k = 0; k < together; ++k) sums[k] = static_cast<C>(to[c + k]);
+    for (int64_t s = 0; s < n; ++s) {
+      if (sources + s + ahead < all_end) {
+        const auto* next = reinterpret_cast<const char*>(from + sources[s + ahead] + c);
+        for (int64_t byte = 0; byte < together * static_cast<int64_t>(sizeof(S)); byte += 64) __builtin_prefetch(next + byte);
+      }
+      const S* row = from + sources[s] + c;
+#pragma omp simd
+      for (int64_t k = 0; k < together; ++k) sums[k] = static_cast<C>(sums[k] + factor * static_cast<C>(row[k]));
+    }
+    if constexpr (is_half_v<T>)
+      from_float(sums, to + c, together);
+    else
+      std::copy_n(sums, together, to + c);
+  }
+  if (c == length) return;
+  const int64_t rest = length - c;
+  C sums[together];
+  for (int64_t k = 0; k < rest; ++k) sums[k] = static_cast<C>(to[c + k]);
+  for (int64_t s = 0; s < n; ++s) {
+    const S* row = from + sources[s] + c;
+#pragma omp simd
+    for (int64_t k = 0; k < rest; ++k) sums[k] = static_cast<C>(sums[k] + factor * static_cast<C>(row[k]));
+  }
+  for (int64_t k = 0; k < rest; ++k) to[c + k] = static_cast<T>(sums[k]);
+}
+
+template <typename T, typename S>
+void add_groups(Groups& groups, int64_t length, T* to, const S* from, compute_t<T> factor) {
+  const int64_t *starts = groups.starts.data(), *sources = groups.sources.data(), *all_end = sources + starts[groups.count];
+  // Shared out by slabs that are added, at the boundaries of groups.
+  parallel_for(starts[groups.count], grain_for(length), [&](int64_t begin, int64_t end) {
+    for (int64_t g = std::lower_bound(starts, starts + groups.count, begin) - starts; g < groups.count && starts[g] < end; ++g)
+      add_group(to + groups.places[g], from, sources + starts[g], starts[g + 1] - starts[g], all_end, length, factor);
+  });
+}
+
 template <typename T, typename S>
 void add_slabs(Slabs& slabs, T* to, const S* from, T factor) {
+  if constexpr (!std::is_same_v<T, bool>)
+    if (const auto groups = group(slabs))
+      return add_groups(*groups, slabs.shape.numel, to, from, static_cast<compute_t<T>>(factor));
   slabs.for_each<false>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
     T* a = to + o;
     const S* b = from + i;
@@ -314,12 +423,45 @@ void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, st
       slabs.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slabs.shape.strides[write_indexed][0]);
 }
 
+// Every dimension of self is indexed, by numbers without gaps: the elements straight from their numbers.
+bool index_elements(const cb_tensor& self, std::span<const cb_tensor* const> indices, const cb_tensor& out) {
+  if (static_cast<int>(indices.size()) < self.ndim || !is_contiguous(out)) return false;
+  for (const cb_tensor* each : indices)
+    if (!each || !is_contiguous(*each)) return false;
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    parallel_for(out.numel, light_grain / 4, [&](int64_t begin, int64_t end) {
+      constexpr int64_t together = 512;
+      int64_t offsets[together];
+      for (int64_t first = begin; first < end; first += together) {
+        const int64_t count = std::min(together, end - first);
+        std::fill_n(offsets, count, int64_t{0});
+        for (int d = 0; d < self.ndim; ++d) {
+          const int64_t *numbers = data<int64_t>(*indices[d]) + first, size = self.sizes[d], stride = self.strides[d];
+          int64_t outside = 0;
+#pragma omp simd reduction(| : outside)
+          for (int64_t i = 0; i < count; ++i) {
+            const int64_t counted = numbers[i] + (numbers[i] < 0 ? size : 0);
+            outside |= counted | (size - 1 - counted);
+            offsets[i] += counted * stride;
+          }
+          if (outside < 0)
+            for (int64_t i = 0; i < count; ++i) checked(numbers[i], d, size, Negative::CountsFromTheEnd);
+        }
+        U* to = mutable_data<U>(out) + first;
+        for (int64_t i = 0; i < count; ++i) to[i] = data<U>(self)[offsets[i]];
+      }
+    });
+  });
+  return true;
+}
+
 void index(Call& call) {
   const cb_tensor& self = call.tensor(0);
   cb_tensor& out = call.output();
   auto indices = call.tensors(1);
   Indexed indexed(indices);
   if (!indexed.shape) return move_elements(out, self);
+  if (out.numel > 0 && index_elements(self, indices, out)) return;
   Slabs slabs(indexed.shape->numel);
   set_indexed(slabs, indexed, self, indices, out, false);
   move_slabs<true>(slabs, out, self);
@@ -350,18 +492,51 @@ void index_put(Call& call) {
 
 // ---- take
 
+[[noreturn, gnu::cold, gnu::noinline]] void out_of_reach(int64_t number, int64_t numel) {
+  throw failure(CB_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.",
+                static_cast<long long>(number), static_cast<long long>(numel));
+}
+
+// Elements of memory without gaps, straight from their numbers.
+template <typename U>
+void take_dense(U* to, const U* from, const int64_t* numbers, int64_t n, int64_t size) {
+  constexpr int64_t together = 512;
+  int64_t counted[together];
+  for (int64_t first = 0; first < n; first += together) {
+    const int64_t count = std::min(together, n - first);
+    int64_t outside = 0;
+#pragma omp simd reduction(| : outside)
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t number = numbers[first + i];
+      counted[i] = number + (number < 0 ? size : 0);
+      outside |= counted[i] | (size - 1 - counted[i]);
+    }
+    if (outside < 0) {
+      for (int64_t i = 0; i < count; ++i)
+        if (static_cast<uint64_t>(counted[i]) >= static_cast<uint64_t>(size)) out_of_reach(numbers[first + i], size);
+    }
+    for (int64_t i = 0; i < count; ++i) to[first + i] = from[counted[i]];
+  }
+}
+
 void take(Call& call) {
   const cb_tensor &self = call.tensor(0), &index = call.tensor(1);
   cb_tensor& out = call.output();
   if (index.numel == 0) return;
+  if (is_contiguous(self) && is_contiguous(index) && is_contiguous(out)) {
+    dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+      parallel_for(index.numel, light_grain / 4, [&](int64_t begin, int64_t end) {
+        take_dense(mutable_data<U>(out) + begin, data<U>(self), data<int64_t>(index) + begin, end - begin, self.numel);
+      });
+    });
+    return;
+  }
   Slabs slabs(index.numel);
   auto g = geometry<1>({&self}, Order::RowMajor);
   int64_t* numbered = slabs.from.for_each_of(index.numel);
   for_each_index(index, [&](int64_t j, int64_t number) {
     int64_t counted = number < 0 ? number + self.numel : number;
-    if (static_cast<uint64_t>(counted) >= static_cast<uint64_t>(self.numel))
-      throw failure(CB_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.",
-                    static_cast<long long>(number), static_cast<long long>(self.numel));
+    if (static_cast<uint64_t>(counted) >= static_cast<uint64_t>(self.numel)) out_of_reach(number, self.numel);
     numbered[j] = g.flat() ? counted * g.strides[0][0] : Position<1>(g, counted).offsets[0];
   });
   slabs.to.set_dense(out, 0, out.ndim);
@@ -425,6 +600,15 @@ void embedding_backward(Call& call) {
   cb_tensor& out = call.output();
   int64_t padding = call.integer(3);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
+    if constexpr (is_half_v<T>) {
+      Slabs slabs(indices.numel);
+      set_rows(slabs, out, indices, grad, true);
+      if (padding >= 0) drop(slabs, indices, padding);
+      if (const auto groups = group(slabs)) {
+        clear(out);
+        return add_groups(*groups, slabs.shape.numel, data<T>(out), data<T>(grad), 1.0f);
+      }
+    }
     using S = compute_t<T>;  // half precisions are summed in float32, beside the output
     Scratch<S> sums(is_half_v<T> ? out.numel : 0);
     int64_t strides[2] = {out.sizes[1], 1};

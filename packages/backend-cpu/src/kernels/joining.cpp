@@ -10,9 +10,53 @@ char* address(const cb_tensor& tensor, int64_t element) {
   return static_cast<char*>(tensor.data) + element * itemsize(tensor.dtype);
 }
 
+// A part of the result that is the same in each of its rows: where it begins there, how long it is, and where it comes from.
+struct Piece {
+  const std::byte* from;
+  int64_t at, bytes;
+};
+
+// Rows made of pieces that lie one after another in memory: all pieces of a block of rows are written before the next block, so
+// that every line of the result goes out once.
+void join_rows(const cb_tensor& out, int64_t rows, std::span<const Piece> pieces) {
+  constexpr int64_t block_bytes = 16384;
+  const int64_t bytes = out.numel * itemsize(out.dtype), row = bytes / rows;
+  const int64_t together = std::max<int64_t>(1, block_bytes / row);
+  const bool past_caches = bytes >= streaming_threshold;
+  auto* to = static_cast<std::byte*>(out.data);
+  parallel_for(rows, std::max<int64_t>(1, light_grain * 4 / row), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += together) {
+      const int64_t n = std::min(together, end - first);
+      for (const Piece& piece : pieces)
+        move_rows(to + first * row + piece.at, row, piece.from + first * piece.bytes, piece.bytes, n, piece.bytes, past_caches);
+    }
+    if (past_caches) _mm_sfence();
+  });
+}
+
+// Rows are counted by the dimensions before `dim`; false where a tensor has gaps, or where one row is all there is.
+bool join_dense(const cb_tensor& out, int64_t dim, std::span<const cb_tensor* const> parts) {
+  constexpr size_t most = 64;
+  int64_t rows = 1, at = 0;
+  for (int64_t d = 0; d < dim; ++d) rows *= out.sizes[d];
+  if (rows < 2 || out.numel == 0 || parts.size() > most || !is_contiguous(out)) return false;
+  Piece pieces[most];
+  size_t count = 0;
+  for (const cb_tensor* part : parts) {
+    if (!is_contiguous(*part)) return false;
+    if (part->numel == 0) continue;
+    const int64_t bytes = part->numel / rows * itemsize(out.dtype);
+    pieces[count++] = {static_cast<const std::byte*>(part->data), at, bytes};
+    at += bytes;
+  }
+  join_rows(out, rows, std::span(pieces, count));
+  return true;
+}
+
 void cat(Call& call) {
   cb_tensor& out = call.output();
   int64_t dim = call.integer(1);
+  if (join_dense(out, dim, call.tensors(0))) return;
   int64_t at = 0;
   for (const cb_tensor* part : call.tensors(0)) {
     cb_tensor place = *part;
@@ -26,10 +70,13 @@ void cat(Call& call) {
 void stack(Call& call) {
   cb_tensor& out = call.output();
   int64_t dim = call.integer(1), at = 0;
+  const auto parts = call.tensors(0);
+  constexpr size_t interleaved = 4;  // single elements of so few tensors are interleaved faster
+  if ((dim + 1 < out.ndim || parts.size() > interleaved) && join_dense(out, dim, parts)) return;
   int64_t strides[max_dims];
   for (int d = 0, kept = 0; d < out.ndim; ++d)
     if (d != dim) strides[kept++] = out.strides[d];
-  for (const cb_tensor* part : call.tensors(0)) {
+  for (const cb_tensor* part : parts) {
     cb_tensor place = *part;
     place.data = address(out, at++ * out.strides[dim]);
     place.strides = strides;
@@ -76,7 +123,10 @@ void triangle_of(const cb_tensor& in, cb_tensor& out, int64_t diagonal) {
         int64_t kept = Lower ? 0 : edge, kept_end = Lower ? edge : columns;
         int64_t cleared = Lower ? edge : 0, cleared_end = Lower ? columns : edge;
         if (!same) move_run(to + kept * out_stride, out_stride, from + kept * in_stride, in_stride, kept_end - kept);
-        for (int64_t j = cleared; j < cleared_end; ++j) to[j * out_stride] = U{};
+        if (out_stride == 1)
+          std::fill(to + cleared, to + cleared_end, U{});
+        else
+          for (int64_t j = cleared; j < cleared_end; ++j) to[j * out_stride] = U{};
       }
     });
   });

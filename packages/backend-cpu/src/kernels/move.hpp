@@ -116,6 +116,7 @@ inline bool move_blocks(const Geometry<2>& g, const cb_tensor& out, const cb_ten
   return across != 0;
 }
 
+// A run of elements, any steps apart on both sides.
 template <typename U>
 [[gnu::always_inline]] inline void move_run(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t n) {
   if (out_stride == 1 && in_stride == 1) {
@@ -125,21 +126,134 @@ template <typename U>
       std::memcpy(out, in, static_cast<size_t>(n) * sizeof(U));
   } else if (out_stride == 1 && in_stride == -1) {
     for (int64_t i = 0; i < n; ++i) out[i] = in[-i];
+  } else if (out_stride == 1 && in_stride == 0) {
+    std::fill_n(out, n, *in);
+  } else if (out_stride == 1 && in_stride == 2) {
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * 2];
   } else {
     for (int64_t i = 0; i < n; ++i) out[i * out_stride] = in[i * in_stride];
   }
+}
+
+// Rows of so many bytes, each without gaps, and a step apart on both sides.
+template <int64_t Bytes>
+void move_short_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows) {
+  for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, Bytes);
+}
+
+// Longer than half of `Most` and not longer than `Most`: the first and the last bytes, which may overlap.
+template <int64_t Most>
+void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes) {
+  constexpr int64_t half = Most / 2;
+  const int64_t second = bytes - half;
+  for (int64_t i = 0; i < rows; ++i) {
+    std::byte first[half], last[half];
+    std::memcpy(first, in + i * in_step, half);
+    std::memcpy(last, in + i * in_step + second, half);
+    std::memcpy(out + i * out_step, first, half);
+    std::memcpy(out + i * out_step + second, last, half);
+  }
+}
+
+// Steps are in bytes. `past_caches`: long rows are not to be read back soon; whoever asks for it fences.
+inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes,
+                      bool past_caches = false) {
+  constexpr int64_t long_row = 1024;
+  switch (bytes) {
+    case 1:
+      return move_short_rows<1>(out, out_step, in, in_step, rows);
+    case 2:
+      return move_short_rows<2>(out, out_step, in, in_step, rows);
+    case 4:
+      return move_short_rows<4>(out, out_step, in, in_step, rows);
+    case 8:
+      return move_short_rows<8>(out, out_step, in, in_step, rows);
+    case 16:
+      return move_short_rows<16>(out, out_step, in, in_step, rows);
+    case 32:
+      return move_short_rows<32>(out, out_step, in, in_step, rows);
+    case 64:
+      return move_short_rows<64>(out, out_step, in, in_step, rows);
+    default:
+      break;
+  }
+  if (bytes > 4 && bytes < 8) return move_overlapping_rows<8>(out, out_step, in, in_step, rows, bytes);
+  if (bytes > 8 && bytes < 16) return move_overlapping_rows<16>(out, out_step, in, in_step, rows, bytes);
+  if (bytes > 16 && bytes < 32) return move_overlapping_rows<32>(out, out_step, in, in_step, rows, bytes);
+  if (bytes > 32 && bytes < 64) return move_overlapping_rows<64>(out, out_step, in, in_step, rows, bytes);
+  if (past_caches && bytes >= long_row)
+    for (int64_t i = 0; i < rows; ++i) stream_unfenced(out + i * out_step, in + i * in_step, bytes);
+  else
+    for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, static_cast<size_t>(bytes));
+}
+
+// The dimensions of a geometry without the innermost one.
+inline Geometry<2> without_innermost(const Geometry<2>& g) {
+  Geometry<2> outer;
+  outer.ndim = g.ndim - 1;
+  outer.numel = g.numel / g.sizes[0];
+  for (int d = 1; d < g.ndim; ++d) {
+    outer.sizes[d - 1] = g.sizes[d];
+    for (int k = 0; k < 2; ++k) outer.strides[k][d - 1] = g.strides[k][d];
+  }
+  return outer;
+}
+
+// The innermost dimension lies without gaps on both sides: as bytes.
+inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
+  const int64_t size = itemsize(out.dtype), bytes = g.sizes[0] * size;
+  const Geometry<2> outer = without_innermost(g);
+  const bool past_caches = g.numel * size >= streaming_threshold;
+  auto* to = static_cast<std::byte*>(out.data);
+  const auto* from = static_cast<const std::byte*>(in.data);
+  parallel_for(outer.numel, std::max<int64_t>(1, light_grain * 4 / std::max<int64_t>(bytes, 4)), [&](int64_t begin, int64_t end) {
+    for_each_run(outer, begin, end, [&](const int64_t* at, int64_t rows) {
+      move_rows(to + at[0] * size, outer.strides[0][0] * size, from + at[1] * size, outer.strides[1][0] * size, rows, bytes,
+                past_caches);
+    });
+    if (past_caches) _mm_sfence();
+  });
+}
+
+// The innermost dimension is short: it is gone along outside the next one, in blocks that stay in the first cache.
+template <typename U>
+void move_short_runs(const Geometry<2>& g, U* out, const U* in) {
+  constexpr int64_t together = 512;
+  const Geometry<2> outer = without_innermost(g);
+  const int64_t width = g.sizes[0], out_side = g.strides[0][0], in_side = g.strides[1][0];
+  const int64_t out_step = outer.strides[0][0], in_step = outer.strides[1][0];
+  parallel_for(outer.numel, std::max<int64_t>(1, light_grain / width), [&](int64_t begin, int64_t end) {
+    for_each_run(outer, begin, end, [&](const int64_t* at, int64_t n) {
+      for (int64_t first = 0; first < n; first += together) {
+        const int64_t count = std::min(together, n - first);
+        U* to = out + at[0] + first * out_step;
+        const U* from = in + at[1] + first * in_step;
+        for (int64_t k = 0; k < width; ++k) move_run(to + k * out_side, out_step, from + k * in_side, in_step, count);
+      }
+    });
+  });
 }
 
 inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
   if (out.numel == 0) return;
   auto g = geometry<2>({&out, &in});
   if (move_blocks(g, out, in)) return;
+  if (g.ndim > 1 && g.strides[0][0] == 1 && g.strides[1][0] == 1) return move_dense_rows(g, out, in);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(in);
+    constexpr int64_t short_run = 16;
+    if (g.ndim > 1 && g.sizes[0] <= short_run && g.sizes[1] > g.sizes[0]) return move_short_runs(g, to, from);
+    const bool repeats = g.strides[0][0] == 1 && g.strides[1][0] == 0 &&
+                         g.numel * static_cast<int64_t>(sizeof(U)) >= streaming_threshold;
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
-      for_each_run(g, begin, end,
-                   [&](const int64_t* at, int64_t n) { move_run(to + at[0], g.strides[0][0], from + at[1], g.strides[1][0], n); });
+      for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+        if (repeats)
+          fill_past_caches(to + at[0], from[at[1]], n);
+        else
+          move_run(to + at[0], g.strides[0][0], from + at[1], g.strides[1][0], n);
+      });
+      if (repeats) _mm_sfence();
     });
   });
 }

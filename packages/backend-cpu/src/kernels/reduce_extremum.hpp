@@ -52,11 +52,15 @@ struct Extremum {
 
   static T of(const T* values, int64_t n) {
     using L = Lanes<T>;
-    T result = identity();
-    int64_t i = 0;
+    if (n < L::count) {
+      T result = identity();
+      for (int64_t i = 0; i < n; ++i) result = pick(result, values[i]);
+      return result;
+    }
+    typename L::type a = L::load(values);
+    int64_t i = L::count;
     if (n >= 4 * L::count) {
-      typename L::type a = L::load(values), b = L::load(values + L::count), c = L::load(values + 2 * L::count),
-                       d = L::load(values + 3 * L::count);
+      typename L::type b = L::load(values + L::count), c = L::load(values + 2 * L::count), d = L::load(values + 3 * L::count);
       for (i = 4 * L::count; i + 4 * L::count <= n; i += 4 * L::count) {
         a = pick(a, L::load(values + i));
         b = pick(b, L::load(values + i + L::count));
@@ -64,10 +68,14 @@ struct Extremum {
         d = pick(d, L::load(values + i + 3 * L::count));
       }
       a = pick(pick(a, b), pick(c, d));
-      for (int k = 0; k < L::count; ++k) result = pick(result, static_cast<T>(a[k]));
     }
-    for (; i < n; ++i) result = pick(result, values[i]);
-    return result;
+    for (; i + L::count <= n; i += L::count) a = pick(a, L::load(values + i));
+    a = pick(a, L::load(values + n - L::count));  // the rest, and some once more, which changes nothing
+    alignas(L::bytes) T lanes[L::count];
+    L::store(lanes, a);
+    for (int half = L::count / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) lanes[k] = pick(lanes[k], lanes[k + half]);
+    return lanes[0];
   }
 
   static void block(Acc& acc, const T* values, int64_t n, int64_t) { acc = pick(acc, of(values, n)); }

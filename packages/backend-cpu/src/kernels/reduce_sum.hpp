@@ -24,35 +24,119 @@ struct Twofold {
   }
 };
 
-// Reads in order, as the processor fetches ahead; 32 sums at once, so that none waits for another.
-template <typename Acc, typename T>
-[[gnu::always_inline]] inline Acc sum_of(const T* values, int64_t n) {
-  constexpr int64_t lanes = 32;
-  Acc sum{};
-  int64_t i = 0;
-  if (n >= 2 * lanes) {
-    alignas(64) Acc sums[lanes] = {};
-    if constexpr (std::is_same_v<T, float> && std::is_same_v<Acc, double>) {
-      __m256d parts[lanes / 4];
-      for (auto& part : parts) part = _mm256_setzero_pd();
-      for (; i + lanes <= n; i += lanes)
-        for (int64_t k = 0; k < lanes / 4; ++k)
-          parts[k] = _mm256_add_pd(parts[k], _mm256_cvtps_pd(_mm_loadu_ps(values + i + 4 * k)));
-      for (int64_t k = 0; k < lanes / 4; ++k) _mm256_store_pd(sums + 4 * k, parts[k]);
-    } else {
-      for (; i + lanes <= n; i += lanes)
-#pragma omp simd
-        for (int64_t k = 0; k < lanes; ++k) sums[k] += static_cast<Acc>(values[i + k]);
-    }
-    for (int64_t half = lanes / 2; half > 0; half /= 2)
-      for (int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
-    sum = sums[0];
-  }
-  for (; i < n; ++i) sum += static_cast<Acc>(values[i]);
-  return sum;
+// What is added of an element: itself, itself unless it is NaN, or its square.
+enum class Of { elements, numbers, squares };
+
+template <Of What, typename Acc, typename T>
+[[gnu::always_inline]] inline Acc counted(T value) {
+  const Acc wide = static_cast<Acc>(value);
+  if constexpr (What == Of::numbers) return value == value ? wide : Acc{};
+  return What == Of::squares ? wide * wide : wide;
 }
 
-template <typename T>
+// float32 in float64: 32 sums at once, so that none waits for another, and reads in order, as the processor fetches ahead. Halves
+// are added to halves until one sum is left, in the same order for every width of vectors.
+template <Of What>
+[[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
+  int64_t i = 0;
+#ifdef __AVX512F__
+  const auto wide = [](__m256 value) {
+    if constexpr (What == Of::numbers) value = _mm256_maskz_mov_ps(_mm256_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
+    return _mm512_cvtps_pd(value);
+  };
+  const auto plus = [](__m512d sum, __m512d value) {
+    return What == Of::squares ? _mm512_fmadd_pd(value, value, sum) : _mm512_add_pd(sum, value);
+  };
+  __m512d a = _mm512_setzero_pd(), b = a, c = a, d = a;
+  for (; i + 32 <= n; i += 32) {
+    a = plus(a, wide(_mm256_loadu_ps(values + i)));
+    b = plus(b, wide(_mm256_loadu_ps(values + i + 8)));
+    c = plus(c, wide(_mm256_loadu_ps(values + i + 16)));
+    d = plus(d, wide(_mm256_loadu_ps(values + i + 24)));
+  }
+  const __m512d all = _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
+  __m256d sum = _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_extractf64x4_pd(all, 1));
+#else
+  const auto wide = [](__m128 value) {
+    if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
+    return _mm256_cvtps_pd(value);
+  };
+  const auto plus = [](__m256d sum, __m256d value) {
+    return What == Of::squares ? _mm256_fmadd_pd(value, value, sum) : _mm256_add_pd(sum, value);
+  };
+  __m256d parts[8];
+  for (auto& part : parts) part = _mm256_setzero_pd();
+  for (; i + 32 <= n; i += 32)
+    for (int64_t k = 0; k < 8; ++k) parts[k] = plus(parts[k], wide(_mm_loadu_ps(values + i + 4 * k)));
+  for (int64_t half = 4; half > 0; half /= 2)
+    for (int64_t k = 0; k < half; ++k) parts[k] = _mm256_add_pd(parts[k], parts[k + half]);
+  __m256d sum = parts[0];
+#endif
+  for (; i + 4 <= n; i += 4) {
+    __m128 value = _mm_loadu_ps(values + i);
+    if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
+    const __m256d few = _mm256_cvtps_pd(value);
+    sum = What == Of::squares ? _mm256_fmadd_pd(few, few, sum) : _mm256_add_pd(sum, few);
+  }
+  const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
+  double total = _mm_cvtsd_f64(pair) + _mm_cvtsd_f64(_mm_unpackhi_pd(pair, pair));
+  for (; i < n; ++i) total += counted<What, double>(values[i]);
+  return total;
+}
+
+template <typename Acc, Of What = Of::elements, typename T>
+[[gnu::always_inline]] inline Acc sum_of(const T* values, int64_t n) {
+  if constexpr (std::is_same_v<T, float> && std::is_same_v<Acc, double>) {
+    return sum_of_floats<What>(values, n);
+  } else {
+    constexpr int64_t lanes = 32;
+    Acc sum{};
+    int64_t i = 0;
+    if (n >= 2 * lanes) {
+      alignas(64) Acc sums[lanes] = {};
+      for (; i + lanes <= n; i += lanes)
+#pragma omp simd
+        for (int64_t k = 0; k < lanes; ++k) sums[k] += counted<What, Acc>(values[i + k]);
+      for (int64_t half = lanes / 2; half > 0; half /= 2)
+        for (int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
+      sum = sums[0];
+    }
+    for (; i < n; ++i) sum += counted<What, Acc>(values[i]);
+    return sum;
+  }
+}
+
+// Eight half precisions as float32.
+[[gnu::always_inline]] inline __m256 widened(const Half* in) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+}
+[[gnu::always_inline]] inline __m256 widened(const BFloat16* in) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))), 16));
+}
+
+// Half precisions of one block: a sum in float32 of so few has more digits than they do.
+template <Of What, typename T>
+[[gnu::always_inline]] inline double sum_of_halves(const T* values, int64_t n) {
+  constexpr int64_t lanes = 64;
+  const auto numbers = [](__m256 value) {
+    return What == Of::numbers ? _mm256_and_ps(value, _mm256_cmp_ps(value, value, _CMP_ORD_Q)) : value;
+  };
+  __m256 parts[lanes / 8];
+  for (auto& part : parts) part = _mm256_setzero_ps();
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int64_t k = 0; k < lanes / 8; ++k) parts[k] = _mm256_add_ps(parts[k], numbers(widened(values + i + 8 * k)));
+  for (; i + 8 <= n; i += 8) parts[0] = _mm256_add_ps(parts[0], numbers(widened(values + i)));
+  __m256d sum = _mm256_setzero_pd();
+  for (const __m256 part : parts)
+    sum = _mm256_add_pd(sum, _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(part)), _mm256_cvtps_pd(_mm256_extractf128_ps(part, 1))));
+  const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
+  double total = _mm_cvtsd_f64(pair) + _mm_cvtsd_f64(_mm_unpackhi_pd(pair, pair));
+  for (; i < n; ++i) total += counted<What, double>(static_cast<float>(values[i]));
+  return total;
+}
+
+template <typename T, Of What = Of::elements>
 struct Sum {
   using Value = T;
   using Plain = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
@@ -67,7 +151,7 @@ struct Sum {
     else
       acc += value;
   }
-  static void block(Acc& acc, const T* values, int64_t n, int64_t) { add(acc, sum_of<Plain>(values, n)); }
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) { add(acc, sum_of<Plain, What>(values, n)); }
 
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
     int64_t r = 0;
@@ -75,14 +159,14 @@ struct Sum {
       const T* row = values + r * stride;
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
-        auto at = [&](int64_t i) { return static_cast<Plain>(row[i * stride + j]); };
+        auto at = [&](int64_t i) { return counted<What, Plain>(row[i * stride + j]); };
         add(acc[j], ((at(0) + at(1)) + (at(2) + at(3))) + ((at(4) + at(5)) + (at(6) + at(7))));
       }
     }
     for (; r < rows; ++r) {
       const T* row = values + r * stride;
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) add(acc[j], static_cast<Plain>(row[j]));
+      for (int64_t j = 0; j < columns; ++j) add(acc[j], counted<What, Plain>(row[j]));
     }
   }
 
@@ -100,6 +184,28 @@ struct Sum {
     else
       return acc;
   }
+};
+
+// Half precisions as they lie in memory.
+template <typename T, Of What = Of::elements>
+struct SumOfHalves {
+  using Value = T;
+  using Acc = double;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return 0; }
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) { acc += sum_of_halves<What>(values, n); }
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t first) {
+    constexpr int64_t together = 8;
+    alignas(64) float wide[together * tile_columns];
+    for (int64_t r = 0; r < rows; r += together) {
+      const int64_t count = std::min(together, rows - r);
+      for (int64_t i = 0; i < count; ++i) to_float(values + (r + i) * stride, wide + i * columns, columns);
+      Sum<float, What>::rows(acc, wide, columns, count, columns, first + r);
+    }
+  }
+  static void merge(Acc& acc, const Acc& later) { acc += later; }
+  static double value(const Acc& acc) { return acc; }
 };
 
 }  // namespace reduce

@@ -33,10 +33,10 @@ void store_sum(const typename Operation::Acc* results, int64_t count, int64_t le
   }
 }
 
-template <typename T, bool Mean>
+template <typename T, bool Mean, Of What = Of::elements>
 void sum_parts(const cb_tensor& in, const cb_tensor& out, Parts parts) {
-  using Value = std::conditional_t<is_integer_v<T>, int64_t, compute_t<T>>;
-  using Operation = Sum<Value>;
+  using Value = std::conditional_t<is_integer_v<T>, int64_t, T>;
+  using Operation = std::conditional_t<is_half_v<T>, SumOfHalves<Value, What>, Sum<Value, What>>;
   run<Operation>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_sum<T, Operation, Mean>}, parts);
 }
 
@@ -56,6 +56,67 @@ void mean(Call& call) {
   cb_tensor& out = call.output();
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(
       out.dtype, [&]<typename T>() { sum_parts<real_t<T>, true>(in, out, is_complex_v<T> ? Parts::Keep : Parts::Whole); });
+}
+
+void nan_sum(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor& out = call.output();
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { sum_parts<T, false, Of::numbers>(in, out, Parts::Whole); });
+}
+
+// ---- count_nonzero
+
+template <typename T>
+bool differs_from_zero(T value) {
+  if constexpr (is_half_v<T>)
+    return (value.bits & 0x7fff) != 0;
+  else if constexpr (is_complex_v<T>)
+    return (value.real() != 0) | (value.imag() != 0);
+  else
+    return value != T(0);
+}
+
+template <typename T>
+struct CountNonzero {
+  using Value = T;
+  using Acc = int64_t;
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return 0; }
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
+    // Counters as wide as the elements: a block is too short for them to overflow.
+    using Counter = std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+    constexpr int64_t lanes = 128 / sizeof(Counter);
+    static_assert(block_length / lanes <= 255);
+    Counter counters[lanes] = {};
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+#pragma omp simd
+      for (int64_t k = 0; k < lanes; ++k) counters[k] = static_cast<Counter>(counters[k] + differs_from_zero(values[i + k]));
+    for (const Counter count : counters) acc += static_cast<Acc>(count);
+    for (; i < n; ++i) acc += differs_from_zero(values[i]);
+  }
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = values + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) acc[j] += differs_from_zero(row[j]);
+    }
+  }
+  static void merge(Acc& acc, const Acc& later) { acc += later; }
+};
+
+void store_count(const int64_t* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
+  for (int64_t i = 0; i < count; ++i) reinterpret_cast<int64_t*>(to)[i * stride] = results[i];
+}
+
+void count_nonzero(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  const cb_tensor& out = call.output();
+  dispatch<AllTypes>(in.dtype, [&]<typename T>() {
+    using Value = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    run<CountNonzero<Value>>(in, out, {static_cast<const char*>(in.data), sizeof(T)}, {static_cast<char*>(out.data), sizeof(int64_t), store_count});
+  });
 }
 
 // ---- prod
@@ -199,6 +260,8 @@ void any(Call& call) {
 void register_reduction(KernelTable& table) {
   table.add<sum>("sum");
   table.add<mean>("mean");
+  table.add<nan_sum>("nan_sum");
+  table.add<count_nonzero>("count_nonzero");
   table.add<prod>("prod");
   table.add<all>("all");
   table.add<any>("any");

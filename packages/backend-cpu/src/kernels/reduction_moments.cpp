@@ -80,17 +80,7 @@ template <typename T>
 struct SumOfSquares : Sum<T> {
   using typename Sum<T>::Acc;
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
-    double a = 0, b = 0;
-    int64_t half = n / 2;
-    const T* second = values + half;
-#pragma omp simd reduction(+ : a, b)
-    for (int64_t i = 0; i < half; ++i) {
-      double x = static_cast<double>(values[i]), y = static_cast<double>(second[i]);
-      a += x * x;
-      b += y * y;
-    }
-    if (n % 2) a += static_cast<double>(values[n - 1]) * static_cast<double>(values[n - 1]);
-    Sum<T>::add(acc, a + b);
+    Sum<T>::add(acc, sum_of<double, Of::squares>(values, n));
   }
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
     int64_t r = 0;

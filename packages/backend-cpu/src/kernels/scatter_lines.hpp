@@ -1,6 +1,8 @@
 // Writing at positions along one dimension, for scatter and its relatives: one index for every element.
 #pragma once
 
+#include <array>
+
 #include "../load.hpp"
 #include "move.hpp"
 
@@ -35,64 +37,140 @@ struct Seen {
   Seen(const Seen&) = delete;
 };
 
+// Whether one of n numbers is negative or not below `size` (which is positive): the sign of either then is.
+[[gnu::always_inline]] inline bool any_outside(const int64_t* numbers, int64_t stride, int64_t n, int64_t size) {
+  int64_t outside = 0;
+  if (stride == 1) {
+#pragma omp simd reduction(| : outside)
+    for (int64_t i = 0; i < n; ++i) outside |= numbers[i] | (size - 1 - numbers[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) outside |= numbers[i * stride] | (size - 1 - numbers[i * stride]);
+  }
+  return outside < 0;
+}
+
+[[gnu::cold, gnu::noinline]] inline void refuse(const int64_t* numbers, int64_t stride, int64_t n, int64_t dim, int64_t size) {
+  for (int64_t i = 0; i < n; ++i)
+    if (static_cast<uint64_t>(numbers[i * stride]) >= static_cast<uint64_t>(size)) out_of_bounds(numbers[i * stride], dim, size);
+}
+
 inline void check_indices(const cb_tensor& index, int64_t dim, int64_t size) {
   auto g = geometry<1>({&index});
   parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
       const int64_t* numbers = data<int64_t>(index) + at[0];
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t number = numbers[i * g.strides[0][0]];
-        if (static_cast<uint64_t>(number) >= static_cast<uint64_t>(size)) out_of_bounds(number, dim, size);
-      }
+      const int64_t stride = g.strides[0][0];
+      if (any_outside(numbers, stride, n, size)) refuse(numbers, stride, n, dim, size);
     });
   });
 }
 
+// Lines along a dimension of an index and of three tensors that it belongs to, and the dimensions that count the lines.
+struct Lines {
+  int64_t count, step[4];  // of the index; steps along the dimension
+  Geometry<4> g;
+  bool along;  // a line lies closer together than its neighbours do
+
+  Lines(const cb_tensor& index, const std::array<const cb_tensor*, 3>& tensors, int64_t dim) {
+    count = index.ndim ? index.sizes[dim] : 1;
+    const auto step_of = [&](const cb_tensor& tensor) {
+      return index.ndim && !(tensor.flags & CB_TENSOR_NUMBER) ? tensor.strides[dim] : 0;
+    };
+    step[0] = step_of(index);
+    for (int k = 0; k < 3; ++k) step[k + 1] = step_of(*tensors[k]);
+    Seen numbers(index, index, dim), first(*tensors[0], index, dim), second(*tensors[1], index, dim), third(*tensors[2], index, dim);
+    g = geometry<4>({&numbers.tensor, &first.tensor, &second.tensor, &third.tensor});
+    along = g.numel == 1 || std::abs(step[0]) < std::abs(g.strides[0][0]);
+  }
+
+  // line(at): each line; or block(at, n): n lines side by side, few enough for `bytes` of each to stay in the second cache.
+  template <typename Line, typename Block>
+  void for_each(int64_t bytes, Line&& line, Block&& block) const {
+    if (along) {
+      parallel_for(g.numel, grain_for(2 * count), [&](int64_t begin, int64_t end) {
+        for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) {
+            int64_t here[4];
+            for (int k = 0; k < 4; ++k) here[k] = at[k] + i * g.strides[k][0];
+            line(here);
+          }
+        });
+      });
+      return;
+    }
+    constexpr int64_t cache = 512 * 1024, narrowest = 16, blocks_wanted = 8;
+    int64_t width = std::max(narrowest, cache / std::max<int64_t>(bytes, 1));
+    width = std::min({width, g.sizes[0], std::max(narrowest, (g.numel + blocks_wanted - 1) / blocks_wanted)});
+    const int64_t blocks = (g.sizes[0] + width - 1) / width, units = blocks * (g.numel / g.sizes[0]);
+    parallel_for(units, grain_for(2 * count * width), [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t first = unit % blocks * width;
+        Position<4> at(g, unit / blocks * g.sizes[0] + first);
+        block(static_cast<const int64_t*>(at.offsets), std::min(width, g.sizes[0] - first));
+      }
+    });
+  }
+};
+
+// Asks for the lines of memory that a row of elements lies in.
+template <typename T>
+[[gnu::always_inline]] inline void ask_for(const T* row, int64_t n) {
+  constexpr int64_t each = 64 / sizeof(T) ? 64 / sizeof(T) : 1;
+  for (int64_t i = 0; i < n; i += each) __builtin_prefetch(row + i);
+}
+
 // Where several indices are equal, the last one is written last, and sums are made in the order of the index: work is shared out
-// by lines along `dim`, which write apart from one another. write(T& of the output, const S& of the source).
+// by lines along `dim`, which write apart from one another. write(T& of the output, const S& of the source). Where `self` is given,
+// the output begins as a copy of it (each part just before it is written to, as far as the index reaches all of them).
 template <typename T, typename S = T, typename F>
-void scatter_lines(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim, F&& write) {
+void scatter_lines(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim, F&& write,
+                   const cb_tensor* self = nullptr) {
+  const bool fresh = self && self->data != out.data;
+  bool reaches_all = fresh && index.numel != 0;
+  for (int d = 0; d < index.ndim && reaches_all; ++d) reaches_all = d == dim || index.sizes[d] == out.sizes[d];
+  if (fresh && !reaches_all) begin_as(out, *self);
   if (index.numel == 0) return;
-  int64_t count = index.ndim ? index.sizes[dim] : 1;
-  auto step = [&](const cb_tensor& tensor) { return index.ndim && !(tensor.flags & CB_TENSOR_NUMBER) ? tensor.strides[dim] : 0; };
-  int64_t out_step = step(out), index_step = step(index), source_step = step(source);
-  Seen kept_out(out, index, dim), kept_index(index, index, dim), kept_source(source, index, dim);
-  auto g = geometry<3>({&kept_index.tensor, &kept_out.tensor, &kept_source.tensor});
-  int64_t index_stride = g.strides[0][0], out_stride = g.strides[1][0], source_stride = g.strides[2][0];
-  bool along_dim = g.numel == 1 || std::abs(index_step) < std::abs(index_stride);
+  const Lines lines(index, {&out, &source, reaches_all ? self : &out}, dim);
+  const int64_t extent = out.ndim ? out.sizes[dim] : 1, count = lines.count;
+  const auto [index_step, out_step, source_step, self_step] = std::to_array(lines.step);
+  const int64_t index_side = lines.g.strides[0][0], out_side = lines.g.strides[1][0], source_side = lines.g.strides[2][0];
+  const int64_t self_side = lines.g.strides[3][0];
   T* to = mutable_data<T>(out);
   const S* from = data<S>(source);
   const int64_t* numbers = data<int64_t>(index);
-  // Position k of n lines that lie side by side.
-  auto across = [&](const int64_t* at, int64_t n, int64_t k) {
-    const int64_t* number = numbers + at[0] + k * index_step;
-    T* line = to + at[1];
-    const S* value = from + at[2] + k * source_step;
-    if (index_stride == 0 && out_stride == 1 && source_stride == 1) {  // one number for all of them
-      line += *number * out_step;
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) write(line[i], value[i]);
-    } else {
-      for (int64_t i = 0; i < n; ++i) write(line[i * out_stride + number[i * index_stride] * out_step], value[i * source_stride]);
-    }
-  };
-  parallel_for(g.numel, std::max<int64_t>(16, grain_for(count)), [&](int64_t begin, int64_t end) {
-    if (along_dim) {
-      for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-          T* line = to + at[1] + i * out_stride;
-          const int64_t* number = numbers + at[0] + i * index_stride;
-          const S* value = from + at[2] + i * source_stride;
+  const T* begins = reaches_all ? data<T>(*self) : nullptr;
+  lines.for_each(
+      extent * static_cast<int64_t>(sizeof(T)),
+      [&](const int64_t* at) {
+        T* line = to + at[1];
+        const int64_t* number = numbers + at[0];
+        const S* value = from + at[2];
+        if (begins) move_run(line, out_step, begins + at[3], self_step, extent);
+        if (index_step == 1 && out_step == 1 && source_step == 1)
+          for (int64_t k = 0; k < count; ++k) write(line[number[k]], value[k]);
+        else
           for (int64_t k = 0; k < count; ++k) write(line[number[k * index_step] * out_step], value[k * source_step]);
+      },
+      [&](const int64_t* at, int64_t n) {
+        constexpr int64_t ahead = 4;
+        T* block = to + at[1];
+        if (begins)
+          for (int64_t k = 0; k < extent; ++k) move_run(block + k * out_step, out_side, begins + at[3] + k * self_step, self_side, n);
+        for (int64_t k = 0; k < count; ++k) {
+          const int64_t* number = numbers + at[0] + k * index_step;
+          const S* value = from + at[2] + k * source_step;
+          if (index_side == 0 && out_side == 1 && source_side == 1) {  // one number for all of them
+            T* row = block + *number * out_step;
+#pragma omp simd
+            for (int64_t i = 0; i < n; ++i) write(row[i], value[i]);
+          } else if (index_side == 1 && out_side == 1 && source_side == 1) {
+            if (k + ahead < count) ask_for(number + ahead * index_step, n), ask_for(value + ahead * source_step, n);
+            for (int64_t i = 0; i < n; ++i) write(block[i + number[i] * out_step], value[i]);
+          } else {
+            for (int64_t i = 0; i < n; ++i) write(block[i * out_side + number[i * index_side] * out_step], value[i * source_side]);
+          }
         }
       });
-    } else if (g.flat()) {
-      const int64_t at[3] = {begin * index_stride, begin * out_stride, begin * source_stride};
-      for (int64_t k = 0; k < count; ++k) across(at, end - begin, k);
-    } else {
-      for (int64_t k = 0; k < count; ++k) for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) { across(at, n, k); });
-    }
-  });
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
