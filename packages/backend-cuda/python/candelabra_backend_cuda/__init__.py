@@ -1,20 +1,83 @@
-"""The backend for NVIDIA GPUs: claims the device type ``cuda``; its kernels are not in this version yet."""
+"""Candelabra's backend for NVIDIA GPUs: a shared library of kernels behind ``candelabra/backend.h``.
+
+Nothing here is called by users: ``import candelabra`` finds this package by its entry point and loads the library the first
+time that a tensor is made on the device ``cuda``.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pluggy
 
 if TYPE_CHECKING:
-    from candelabra.backends import Registrar
+    from candelabra.backends.registrar import Registrar
 
 __version__ = "0.1.0"
 
-hookimpl = pluggy.HookimplMarker("candelabra")
+_hook = pluggy.HookimplMarker("candelabra")
+
+#: Where NVIDIA's PyPI packages for CUDA 13 put their libraries, in the namespace package ``nvidia``.
+LIBRARY_FOLDERS = ("cu13/lib", "cudnn/lib", "nccl/lib")
 
 
-@hookimpl
+def library_path() -> Path:
+    """Return where the shared library of kernels lies.
+
+    Returns
+    -------
+    pathlib.Path
+        ``lib/libcandelabra_cuda.so`` in the folder of the package.
+
+    Raises
+    ------
+    ImportError
+        The library is missing: this is a source tree that was not built.
+
+    Examples
+    --------
+    >>> import candelabra_backend_cuda
+    >>> candelabra_backend_cuda.library_path().name
+    'libcandelabra_cuda.so'
+    """
+    # In an editable install the package has two folders: the sources', and the one that CMake installs into.
+    candidates = [Path(folder) / "lib" / "libcandelabra_cuda.so" for folder in __path__]
+    path = next((candidate for candidate in candidates if candidate.is_file()), candidates[0])
+    if not path.is_file():
+        raise ImportError(
+            f"{path} is missing: install the wheel of candelabra-backend-cuda, or build it (pip install ./packages/backend-cuda)"
+        )
+    return path
+
+
+def library_folders() -> list[Path]:
+    """Return the folders of NVIDIA's libraries in this environment, without importing anything.
+
+    Returns
+    -------
+    list of pathlib.Path
+        Those that exist. ``CANDELABRA_CUDA_LIBRARIES``, folders with ``:`` between them, goes before them.
+
+    Examples
+    --------
+    >>> import candelabra_backend_cuda
+    >>> all(folder.is_dir() for folder in candelabra_backend_cuda.library_folders())
+    True
+    """
+    spec = importlib.util.find_spec("nvidia")
+    roots = list(spec.submodule_search_locations or []) if spec is not None else []
+    folders = [Path(root) / part for root in roots for part in LIBRARY_FOLDERS]
+    return [folder for folder in folders if folder.is_dir()]
+
+
+@_hook
 def candelabra_register_backend(registrar: Registrar) -> None:
-    """Say that there are no kernels yet: the device stays unavailable, with this reason."""
-    raise RuntimeError(f"candelabra-backend-cuda {__version__} holds no kernels yet; use device='cpu'")
+    """Give the core the shared library (the hook of the entry-point group ``candelabra.backends``)."""
+    path = library_path()
+    library = ctypes.CDLL(os.fspath(path))
+    library.candelabra_cuda_set_library_folders(":".join(map(os.fspath, library_folders())).encode())
+    registrar.library(path)

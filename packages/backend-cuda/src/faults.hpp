@@ -1,0 +1,67 @@
+// Failures that only a running kernel finds (an index out of range), told to the host without waiting for it.
+//
+// A kernel that meets one writes it to memory that the host sees, and goes on with an index that is in range. The host looks when
+// the next kernel is called and whenever it waits for the device, and raises what it finds: under the name of the operator that
+// failed, with the context unharmed. CANDELABRA_LAUNCH_BLOCKING=1 has it raised by the call itself.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels.hpp"
+
+namespace candelabra::cuda {
+
+enum class FaultKind : int32_t {
+  None = 0,
+  IndexError = 1,    // "index %d is out of bounds for dimension %d with size %d" as IndexError
+  RuntimeIndex = 2,  // the same as RuntimeError (gather, scatter)
+  TargetRange = 3,   // "Target %d is out of bounds." as IndexError (nll_loss)
+  NotPositive = 4,   // "probability tensor contains either `inf`, `nan` or element < 0"
+  Custom = 5         // the text that was given to fault_sink, as RuntimeError
+};
+
+// One for a device, in host memory that the device sees.
+struct Fault {
+  int32_t state;  // 0: none, 1: being written, 2: complete
+  FaultKind kind;
+  int32_t operator_number;
+  int32_t dim;
+  int64_t index;
+  int64_t size;
+};
+
+// What a kernel is launched with.
+struct FaultSink {
+  Fault* fault;
+  int32_t operator_number;
+
+#ifdef __CUDACC__
+  __device__ void report(FaultKind kind, int64_t index, int dim, int64_t size) const {
+    if (atomicCAS_system(&fault->state, 0, 1) != 0) return;  // the first one is told
+    fault->kind = kind;
+    fault->operator_number = operator_number;
+    fault->dim = dim;
+    fault->index = index;
+    fault->size = size;
+    __threadfence_system();
+    atomicExch_system(&fault->state, 2);
+  }
+  // A checked index: counted from the end where negative; 0 where it is out of range, which is reported.
+  __device__ int64_t checked(int64_t index, int dim, int64_t size, bool wraps = true,
+                             FaultKind kind = FaultKind::IndexError) const {
+    const int64_t wrapped = wraps && index < 0 ? index + size : index;
+    if (wrapped >= 0 && wrapped < size) return wrapped;
+    report(kind, index, dim, size);
+    return 0;
+  }
+#endif
+};
+
+// The sink of a call; `text` is what FaultKind::Custom says.
+FaultSink fault_sink(const Call& call, const char* text = nullptr);
+// Throws what a kernel of this device has reported, and forgets it.
+void raise_fault_of(int device);
+
+}  // namespace candelabra::cuda

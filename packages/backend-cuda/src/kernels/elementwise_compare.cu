@@ -1,0 +1,172 @@
+// Comparison, logic and selection.
+#include "candelabra/math.hpp"
+#include "elementwise.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+using BoolAndReals = decltype(BoolType{} + RealTypes{});
+using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
+
+struct Equal {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct NotEqual {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return a != b;
+  }
+};
+struct Less {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessEqual {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct Greater {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct GreaterEqual {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+struct LogicalAnd {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return (a != T(0)) & (b != T(0));
+  }
+};
+struct LogicalOr {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return (a != T(0)) | (b != T(0));
+  }
+};
+struct LogicalXor {
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return (a != T(0)) != (b != T(0));
+  }
+};
+
+// Only moves elements, so it is compiled by size.
+struct Select {
+  template <typename U>
+  __device__ U operator()(uint8_t condition, U a, U b) const {
+    return condition ? a : b;
+  }
+};
+void where(Call& call) {
+  dispatch_size(itemsize(call.output().dtype), [&]<typename U>() {
+    map<Types<U>, Types<uint8_t, U, U>>(call, Select{}, {&call.output()}, {&call.tensor(0), &call.tensor(1), &call.tensor(2)});
+  });
+}
+
+// NaN in any of the three gives NaN; where min is above max the result is max.
+struct Clamp {
+  template <typename T>
+  __device__ T operator()(T x, T low, T high) const {
+    T raised = x < low || low != low ? low : x;
+    T lowered = raised > high || high != high ? high : raised;
+    return x != x ? x : low != low ? low : lowered;
+  }
+};
+struct ClampMin {
+  template <typename T>
+  __device__ T operator()(T x, T low) const {
+    return x < low || low != low ? (x != x ? x : low) : x;
+  }
+};
+struct ClampMax {
+  template <typename T>
+  __device__ T operator()(T x, T high) const {
+    return x > high || high != high ? (x != x ? x : high) : x;
+  }
+};
+void clamp(Call& call) {
+  if (call.given(1) && call.given(2))
+    return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}); });
+  if (!call.given(1) && !call.given(2)) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
+  dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
+    if (call.given(1))
+      map2<T>(call, ClampMin{}, 0, 1);
+    else
+      map2<T>(call, ClampMax{}, 0, 2);
+  });
+}
+
+// From the nearer end, so that weight 1 gives the end exactly.
+struct Lerp {
+  template <typename T>
+  __device__ T operator()(T start, T end, T weight) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::abs(weight) < real_t<T>(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+    else
+      return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+  }
+};
+void lerp(Call& call) {
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() { map3<T>(call, Lerp{}); });
+}
+
+template <typename T>
+struct AddProduct {
+  T value;
+  __device__ T operator()(T self, T a, T b) const { return static_cast<T>(self + value * a * b); }
+};
+template <typename T>
+struct AddQuotient {
+  T value;
+  __device__ T operator()(T self, T a, T b) const { return self + value * (a / b); }
+};
+void addcmul(Call& call) {
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    map3<T>(call, AddProduct<C>{scalar_to<C>(call.scalar(3))});
+  });
+}
+void addcdiv(Call& call) {
+  if (is_integer_dtype(call.output().dtype))
+    throw failure(CB_RUNTIME_ERROR,
+                  "Integer division with addcdiv is no longer supported. "
+                  "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    map3<T>(call, AddQuotient<C>{scalar_to<C>(call.scalar(3))});
+  });
+}
+
+}  // namespace
+
+void register_elementwise_compare(KernelTable& table) {
+  table.add<binary_bool<Equal, AllTypes>>("eq");
+  table.add<binary_bool<NotEqual, AllTypes>>("ne");
+  table.add<binary_bool<Less, BoolAndReals>>("lt");
+  table.add<binary_bool<LessEqual, BoolAndReals>>("le");
+  table.add<binary_bool<Greater, BoolAndReals>>("gt");
+  table.add<binary_bool<GreaterEqual, BoolAndReals>>("ge");
+  table.add<binary_bool<LogicalAnd, AllTypes>>("logical_and");
+  table.add<binary_bool<LogicalOr, AllTypes>>("logical_or");
+  table.add<binary_bool<LogicalXor, AllTypes>>("logical_xor");
+  table.add<where>("where");
+  table.add<clamp>("clamp");
+  table.add<lerp>("lerp");
+  table.add<addcmul>("addcmul");
+  table.add<addcdiv>("addcdiv");
+}
+
+}  // namespace candelabra::cuda

@@ -1,0 +1,477 @@
+// Operators of one argument. Formulas are in candelabra/math.hpp; here each is bound to its dtypes.
+#include <cmath>
+#include <limits>
+
+#include "candelabra/special_functions.hpp"
+#include "complex_math.cuh"
+#include "elementwise.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+using IntegersAndFloats = RealTypes;
+using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
+using BoolAndReals = decltype(BoolType{} + RealTypes{});
+
+template <typename T>
+constexpr bool whole = is_integer_v<T>;
+
+// ---- results of the same dtype
+
+struct Neg {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return static_cast<T>(-x);
+  }
+};
+struct Sign {  // NaN has sign 0, as in PyTorch
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return static_cast<T>(static_cast<int>(T(0) < x) - static_cast<int>(x < T(0)));
+  }
+};
+struct Sgn {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return complex_math::sgn(x);
+    else
+      return Sign{}(x);
+  }
+};
+struct Identity {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return x;
+  }
+};
+struct Floor {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::floor(x);
+  }
+};
+struct Ceil {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::ceil(x);
+  }
+};
+struct Trunc {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::trunc(x);
+  }
+};
+struct Frac {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return x - math::trunc(x);
+  }
+};
+struct Square {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return x;
+    else
+      return static_cast<T>(x * x);
+  }
+};
+struct Conjugate {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::conj(x);
+    else
+      return x;
+  }
+};
+struct Relu {  // NaN stays
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return x < T(0) ? T(0) : x;
+  }
+};
+struct BitwiseNot {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return !x;
+    else
+      return static_cast<T>(~x);
+  }
+};
+struct Round {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (whole<T>)
+      return x;
+    else
+      return math::round_even(x);
+  }
+};
+template <typename T>
+struct RoundDecimals {
+  T scale;  // 10^|decimals|
+  bool fraction;
+  __device__ T operator()(T x) const { return fraction ? math::round_even(x * scale) / scale : math::round_even(x / scale) * scale; }
+};
+template <typename T>
+struct NanToNum {
+  T nan, above, below;
+  __device__ T operator()(T x) const {
+    T value = x == math::detail::infinity<T> ? above : x == -math::detail::infinity<T> ? below : x;
+    return x != x ? nan : value;
+  }
+  __device__ ::cuda::std::complex<T> operator()(::cuda::std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
+};
+
+// Of half precisions the bit of the sign alone is changed.
+struct FlipSignBit {
+  __device__ uint16_t operator()(uint16_t bits) const { return bits ^ 0x8000u; }
+};
+
+void neg(Call& call) {
+  if (is_half_dtype(call.output().dtype)) {
+    return map1<uint16_t>(call, FlipSignBit{});
+  }
+  if (call.output().dtype == CB_BOOL)
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+        "`logical_not()` operator instead.");
+  unary<Neg, NumberTypes>(call);
+}
+
+void relu(Call& call) {
+  if (call.output().dtype == CB_BOOL) throw failure(CB_RUNTIME_ERROR, "Boolean inputs not supported for relu");
+  unary<Relu, IntegersAndFloats>(call);
+}
+
+void round(Call& call) {
+  int64_t decimals = call.integer(1);
+  if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
+    if (decimals != 0) throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
+    return unary<Round, IntegersAndFloats>(call);
+  }
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    auto scale = static_cast<C>(std::pow(10.0, static_cast<double>(std::abs(decimals))));
+    map1<T>(call, RoundDecimals<C>{scale, decimals > 0});
+  });
+}
+
+template <typename T>
+constexpr double largest = static_cast<double>(std::numeric_limits<T>::max());
+template <>
+constexpr double largest<Half> = 65504.0;
+template <>
+constexpr double largest<BFloat16> = 3.3895313892515355e38;
+
+void nan_to_num(Call& call) {
+  if (is_integer_dtype(call.output().dtype)) return unary<Identity, decltype(BoolType{} + IntegerTypes{})>(call);
+  dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
+    using R = compute_t<real_t<T>>;
+    R nan = call.given(1) ? static_cast<R>(call.real(1)) : R(0);
+    R above = static_cast<R>(call.given(2) ? call.real(2) : largest<real_t<T>>);
+    R below = static_cast<R>(call.given(3) ? call.real(3) : -largest<real_t<T>>);
+    map1<T>(call, NanToNum<R>{nan, above, below});
+  });
+}
+
+// ---- floating and complex results
+
+struct Exp {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::exp(x);
+    else
+      return math::exp(x);
+  }
+};
+struct Exp2 {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return complex_math::exp2(x);
+    else
+      return math::exp2(x);
+  }
+};
+struct Expm1 {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return complex_math::expm1(x);
+    else
+      return math::expm1(x);
+  }
+};
+struct Log {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::log(x);
+    else
+      return math::log(x);
+  }
+};
+struct Log2 {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return complex_math::log2(x);
+    else
+      return math::log2(x);
+  }
+};
+struct Log10 {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::log10(x);
+    else
+      return math::log10(x);
+  }
+};
+struct Log1p {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return complex_math::log1p(x);
+    else
+      return math::log1p(x);
+  }
+};
+struct Sqrt {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::sqrt(x);
+    else
+      return math::sqrt(x);
+  }
+};
+struct Rsqrt {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return T(1) / ::cuda::std::sqrt(x);
+    else
+      return T(1) / math::sqrt(x);
+  }
+};
+struct Reciprocal {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return T(1) / x;
+  }
+};
+// Far from zero the formulas lose digits.
+struct Sin {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::sin(x);
+    else
+      return math::abs(x) > math::trigonometric_limit<T> ? ::cuda::std::sin(x) : math::sin(x);
+  }
+};
+struct Cos {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::cos(x);
+    else
+      return math::abs(x) > math::trigonometric_limit<T> ? ::cuda::std::cos(x) : math::cos(x);
+  }
+};
+struct Tan {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::tan(x);
+    else
+      return math::abs(x) > math::trigonometric_limit<T> ? ::cuda::std::tan(x) : math::tan(x);
+  }
+};
+struct Asin {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::asin(x);
+    else
+      return math::asin(x);
+  }
+};
+struct Acos {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::acos(x);
+    else
+      return math::acos(x);
+  }
+};
+struct Atan {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::atan(x);
+    else
+      return math::atan(x);
+  }
+};
+struct Sinh {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::sinh(x);
+    else
+      return math::sinh(x);
+  }
+};
+struct Cosh {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::cosh(x);
+    else
+      return math::cosh(x);
+  }
+};
+struct Tanh {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::tanh(x);
+    else
+      return math::tanh(x);
+  }
+};
+struct Asinh {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::asinh(x);
+    else
+      return math::asinh(x);
+  }
+};
+struct Acosh {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::acosh(x);
+    else
+      return math::acosh(x);
+  }
+};
+struct Atanh {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return ::cuda::std::atanh(x);
+    else
+      return math::atanh(x);
+  }
+};
+struct Sigmoid {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    if constexpr (is_complex_v<T>)
+      return T(1) / (T(1) + ::cuda::std::exp(-x));
+    else
+      return math::sigmoid(x);
+  }
+};
+struct Erf {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return math::erf(x);
+  }
+};
+struct Erfc {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return math::erfc(x);
+  }
+};
+struct Erfinv {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return math::erfinv(x);
+  }
+};
+struct Lgamma {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return math::lgamma(x);
+  }
+};
+struct Digamma {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return math::digamma(x);
+  }
+};
+
+}  // namespace
+
+void register_elementwise_unary(KernelTable& table) {
+  table.add<neg>("neg");
+  table.add<unary<Sign, BoolAndReals>>("sign");
+  table.add<unary<Sgn, AllTypes>>("sgn");
+  table.add<unary<Floor, IntegersAndFloats>>("floor");
+  table.add<unary<Ceil, IntegersAndFloats>>("ceil");
+  table.add<unary<Trunc, IntegersAndFloats>>("trunc");
+  table.add<unary<Frac, FloatTypes>>("frac");
+  table.add<unary<Square, AllTypes>>("square");
+  table.add<unary<Conjugate, AllTypes>>("conj_physical");
+  table.add<relu>("relu");
+  table.add<round>("round");
+  table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{})>>("bitwise_not");
+  table.add<nan_to_num>("nan_to_num");
+
+  table.add<unary<Exp, FloatsAndComplex>>("exp");
+  table.add<unary<Exp2, FloatsAndComplex>>("exp2");
+  table.add<unary<Expm1, FloatsAndComplex>>("expm1");
+  table.add<unary<Log, FloatsAndComplex>>("log");
+  table.add<unary<Log2, FloatsAndComplex>>("log2");
+  table.add<unary<Log10, FloatsAndComplex>>("log10");
+  table.add<unary<Log1p, FloatsAndComplex>>("log1p");
+  table.add<unary<Sqrt, FloatsAndComplex>>("sqrt");
+  table.add<unary<Rsqrt, FloatsAndComplex>>("rsqrt");
+  table.add<unary<Reciprocal, FloatsAndComplex>>("reciprocal");
+  table.add<unary<Sin, FloatsAndComplex>>("sin");
+  table.add<unary<Cos, FloatsAndComplex>>("cos");
+  table.add<unary<Tan, FloatsAndComplex>>("tan");
+  table.add<unary<Asin, FloatsAndComplex>>("asin");
+  table.add<unary<Acos, FloatsAndComplex>>("acos");
+  table.add<unary<Atan, FloatsAndComplex>>("atan");
+  table.add<unary<Sinh, FloatsAndComplex>>("sinh");
+  table.add<unary<Cosh, FloatsAndComplex>>("cosh");
+  table.add<unary<Tanh, FloatsAndComplex>>("tanh");
+  table.add<unary<Asinh, FloatsAndComplex>>("asinh");
+  table.add<unary<Acosh, FloatsAndComplex>>("acosh");
+  table.add<unary<Atanh, FloatsAndComplex>>("atanh");
+  table.add<unary<Sigmoid, FloatsAndComplex>>("sigmoid");
+  table.add<unary<Erf, FloatTypes>>("erf");
+  table.add<unary<Erfc, FloatTypes>>("erfc");
+  table.add<unary<Erfinv, FloatTypes>>("erfinv");
+  table.add<unary<Lgamma, FloatTypes>>("lgamma");
+  table.add<unary<Digamma, FloatTypes>>("digamma");
+}
+
+}  // namespace candelabra::cuda

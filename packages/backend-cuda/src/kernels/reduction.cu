@@ -1,0 +1,95 @@
+// sum, mean, prod, all, any. float32 is added in float64, half precisions in float32, as much as a device does in one go; integers wrap.
+#include "reduce.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+// The type that sums of T are kept in.
+template <typename T>
+struct sum_type {
+  using type = std::conditional_t<is_integer_v<T>, uint64_t, std::conditional_t<is_half_v<T>, float, double>>;
+};
+template <typename T>
+struct sum_type<::cuda::std::complex<T>> {
+  using type = complex128;
+};
+
+template <typename T, bool Mean>
+struct Sum {
+  using Element = T;
+  using Acc = typename sum_type<T>::type;
+  using Results = Types<T>;
+  static constexpr bool ordered = false;
+
+  __device__ Acc identity() const { return Acc(0); }
+  __device__ void take(Acc& acc, compute_t<T> value, int64_t) const { acc = acc + static_cast<Acc>(value); }
+  __device__ Acc merge(const Acc& a, const Acc& b) const { return a + b; }
+  __device__ void finish(const Acc& acc, int64_t length, compute_t<T>* result) const {
+    if constexpr (Mean)
+      *result = static_cast<compute_t<T>>(acc / static_cast<real_t<Acc>>(length));
+    else
+      *result = static_cast<compute_t<T>>(acc);
+  }
+};
+
+template <typename T>
+struct Product {
+  using Element = T;
+  using Acc = typename sum_type<T>::type;
+  using Results = Types<T>;
+  static constexpr bool ordered = false;
+
+  __device__ Acc identity() const { return Acc(1); }
+  __device__ void take(Acc& acc, compute_t<T> value, int64_t) const { acc = acc * static_cast<Acc>(value); }
+  __device__ Acc merge(const Acc& a, const Acc& b) const { return a * b; }
+  __device__ void finish(const Acc& acc, int64_t, compute_t<T>* result) const { *result = static_cast<compute_t<T>>(acc); }
+};
+
+template <typename T, bool Any>
+struct Truth {
+  using Element = T;
+  using Acc = uint32_t;
+  using Results = Types<bool>;
+  static constexpr bool ordered = false;
+
+  __device__ Acc identity() const { return Any ? 0u : 1u; }
+  __device__ void take(Acc& acc, compute_t<T> value, int64_t) const {
+    const uint32_t truth = value != compute_t<T>(0);
+    acc = Any ? acc | truth : acc & truth;
+  }
+  __device__ Acc merge(const Acc& a, const Acc& b) const { return Any ? a | b : a & b; }
+  __device__ void finish(const Acc& acc, int64_t, bool* result) const { *result = acc != 0; }
+};
+
+template <bool Any>
+void reduce_truth(Call& call) {
+  dispatch<AllTypes>(call.tensor(0).dtype,
+                     [&]<typename T>() { reduce(call, Truth<T, Any>{}, call.tensor(0), call.output()); });
+}
+
+void sum(Call& call) {
+  if (call.output().dtype == CB_BOOL) return reduce_truth<true>(call);
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { reduce(call, Sum<T, false>{}, call.tensor(0), call.output()); });
+}
+
+void mean(Call& call) {
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(
+      call.output().dtype, [&]<typename T>() { reduce(call, Sum<T, true>{}, call.tensor(0), call.output()); });
+}
+
+void prod(Call& call) {
+  if (call.output().dtype == CB_BOOL) return reduce_truth<false>(call);
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { reduce(call, Product<T>{}, call.tensor(0), call.output()); });
+}
+
+}  // namespace
+
+void register_reduction(KernelTable& table) {
+  table.add<sum>("sum");
+  table.add<mean>("mean");
+  table.add<prod>("prod");
+  table.add<reduce_truth<false>>("all");
+  table.add<reduce_truth<true>>("any");
+}
+
+}  // namespace candelabra::cuda

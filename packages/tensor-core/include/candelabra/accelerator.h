@@ -1,0 +1,206 @@
+/*
+ * accelerator.h: what a device may have beyond memory, kernels, streams and events; a supplement to backend.h.
+ *
+ * A backend that has some of it answers extension("accelerator") with one constant table, cb_accelerator. Every field but size
+ * may be null: then the device does not have it, and candelabra.accelerator says so when it is asked for. Versions go as in
+ * backend.h: fields are appended only, and nothing is read beyond the size that the other side states.
+ *
+ * Streams, events, capturing and pools are opaque addresses. Functions return enum cb_status; cb_backend.last_error() has the message.
+ */
+#ifndef CANDELABRA_ACCELERATOR_H
+#define CANDELABRA_ACCELERATOR_H
+
+#include "candelabra/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* More bits of cb_backend.capabilities. */
+enum cb_accelerator_capabilities {
+  CB_CAP_GRAPHS = 128,     /* the graph functions are there */
+  CB_CAP_COLLECTIVES = 256 /* the table of collectives is there */
+};
+
+/* For cb_backend.event_create, or-ed: what stands there as with_timing. */
+enum cb_event_flags {
+  CB_EVENT_TIMING = 1,
+  CB_EVENT_BLOCKING = 2,    /* who waits for it sleeps */
+  CB_EVENT_INTERPROCESS = 4 /* may be opened by another process; without timing */
+};
+
+/* What is told of a device beyond cb_device_properties. */
+typedef struct cb_device_details {
+  uint64_t size;
+  int32_t major; /* of the architecture: compute capability 9.0 is 9, 0 */
+  int32_t minor;
+  int32_t warp_size;
+  int32_t threads_per_processor;
+  int32_t threads_per_block;
+  int32_t clock_khz;
+  int64_t l2_bytes;
+  int64_t shared_bytes_per_block;       /* without asking for more */
+  int64_t shared_bytes_per_block_optin; /* at most */
+  int64_t shared_bytes_per_processor;
+  int32_t registers_per_processor;
+  int32_t is_integrated;
+  int32_t is_multi_gpu_board;
+  int32_t pci_domain;
+  int32_t pci_bus;
+  int32_t pci_device;
+  int32_t driver_version; /* as the vendor counts: 13000 */
+  int32_t runtime_version;
+  uint8_t uuid[16];
+} cb_device_details;
+
+/* Counts of the caching allocator beyond cb_memory_statistics. Bytes unless they are counts; `current`, `peak`, and totals since the
+ * start or the last reset of the totals. */
+typedef struct cb_memory_figure {
+  int64_t current, peak, allocated, freed;
+} cb_memory_figure;
+
+typedef struct cb_memory_details {
+  uint64_t size;
+  cb_memory_figure allocated;      /* bytes handed out */
+  cb_memory_figure requested;      /* bytes asked for, before rounding */
+  cb_memory_figure active;         /* handed out, or waiting for a stream that still uses them */
+  cb_memory_figure reserved;       /* held from the system */
+  cb_memory_figure inactive_split; /* free parts of blocks that are partly in use */
+  cb_memory_figure allocations;    /* counts, as above */
+  cb_memory_figure segments;
+  cb_memory_figure active_blocks;
+  cb_memory_figure inactive_split_blocks;
+  int64_t retry_count;       /* the system refused; the cache was freed and it was asked again */
+  int64_t failure_count;     /* out of memory */
+  int64_t sync_count;        /* waited for streams to get memory back */
+  int64_t device_alloc_count; /* calls of the system */
+  int64_t device_free_count;
+  int64_t limit; /* bytes, -1 without */
+} cb_memory_details;
+
+enum cb_block_state {
+  CB_BLOCK_ALLOCATED = 0,
+  CB_BLOCK_PENDING = 1, /* given back, in use by another stream */
+  CB_BLOCK_FREE = 2
+};
+
+/* One block of one segment, for memory_snapshot; blocks of a segment come in the order of their addresses. */
+typedef struct cb_memory_block {
+  uint64_t size_of_struct;
+  uint64_t segment_address;
+  uint64_t segment_bytes;
+  void* stream;
+  void* pool; /* null: the ordinary one */
+  int32_t is_expandable;
+  int32_t is_large;
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t requested;
+  int32_t state; /* enum cb_block_state */
+  int32_t device;
+} cb_memory_block;
+
+/* What another process opens: memory (with the place in the block that was exported) or an event. */
+typedef struct cb_ipc_handle {
+  uint64_t size;
+  uint8_t bytes[128]; /* the vendor's handle, zero-filled */
+  uint64_t offset;    /* of the memory in the block that the handle stands for */
+  uint64_t block_bytes;
+} cb_ipc_handle;
+
+/* How strict a capture is about what other threads do. */
+enum cb_capture_mode { CB_CAPTURE_GLOBAL = 0, CB_CAPTURE_THREAD_LOCAL = 1, CB_CAPTURE_RELAXED = 2 };
+
+enum cb_reduction { CB_REDUCE_SUM = 0, CB_REDUCE_PRODUCT = 1, CB_REDUCE_MIN = 2, CB_REDUCE_MAX = 3, CB_REDUCE_MEAN = 4 };
+
+/* Collectives over communicators of processes. Counts are elements of one rank's part; all are queued on the stream. */
+typedef struct cb_collectives {
+  uint64_t size;
+  const char* name; /* "nccl" */
+  int32_t (*version)(int32_t* result);
+  /* One rank makes the id (128 bytes) and the others get it by other means. */
+  int32_t (*unique_id)(uint8_t id[128]);
+  int32_t (*create)(int32_t device, const uint8_t id[128], int32_t rank, int32_t ranks, void** communicator);
+  int32_t (*destroy)(void* communicator);
+  int32_t (*abort)(void* communicator); /* ends what hangs; the communicator is gone */
+  /* CB_OK, or the failure that has happened meanwhile. */
+  int32_t (*query)(void* communicator);
+  int32_t (*all_reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
+                        void* stream);
+  int32_t (*broadcast)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t root, void* stream);
+  int32_t (*reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction, int32_t root,
+                    void* stream);
+  int32_t (*all_gather)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream);
+  int32_t (*reduce_scatter)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
+                            void* stream);
+  int32_t (*all_to_all)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream);
+  int32_t (*send)(void* communicator, const void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream);
+  int32_t (*receive)(void* communicator, void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream);
+  /* What stands between the two is begun together. */
+  int32_t (*group_begin)(void);
+  int32_t (*group_end)(void);
+} cb_collectives;
+
+typedef struct cb_accelerator {
+  uint64_t size; /* sizeof(cb_accelerator) as the backend was compiled */
+
+  int32_t (*device_details)(int32_t device, cb_device_details* result);
+
+  /* Streams: the range of priorities (the greatest is the smallest number), and whether what is queued goes to a graph. */
+  int32_t (*stream_priorities)(int32_t device, int32_t* least, int32_t* greatest);
+  int32_t (*stream_is_capturing)(int32_t device, void* stream, int32_t* result);
+
+  /* Memory. */
+  int32_t (*memory_details)(int32_t device, cb_memory_details* result);
+  int32_t (*reset_totals)(int32_t device);
+  /* Calls visit for every block; visit must not use the backend. */
+  int32_t (*memory_snapshot)(int32_t device, void (*visit)(void* context, const cb_memory_block* block), void* context);
+  int32_t (*memory_info)(int32_t device, int64_t* free_bytes, int64_t* total_bytes);
+
+  /* Pinned host memory, which asynchronous copies need. */
+  int32_t (*allocate_pinned)(size_t bytes, void** result);
+  void (*deallocate_pinned)(void* memory, size_t bytes);
+  int32_t (*is_pinned)(const void* memory, int32_t* result);
+  int32_t (*record_pinned)(void* memory, int32_t device, void* stream); /* not reused before the stream is done with it */
+  void (*empty_pinned_cache)(void);
+
+  /* Copies that return at once where the host memory is pinned. */
+  int32_t (*copy_from_host_async)(int32_t device, void* destination, const void* source, size_t bytes, void* stream);
+  int32_t (*copy_to_host_async)(int32_t device, void* destination, const void* source, size_t bytes, void* stream);
+
+  /* Other devices of the same type. The stream is one of the source's device. */
+  int32_t (*can_access_peer)(int32_t device, int32_t peer, int32_t* result);
+  int32_t (*copy_peer)(int32_t to, void* destination, int32_t from, const void* source, size_t bytes, void* stream);
+
+  /* Other processes. An opened block is closed by its base. */
+  int32_t (*ipc_export_memory)(int32_t device, void* memory, cb_ipc_handle* result);
+  int32_t (*ipc_open_memory)(int32_t device, const cb_ipc_handle* handle, void** base);
+  int32_t (*ipc_close_memory)(int32_t device, void* base);
+  int32_t (*ipc_export_event)(int32_t device, void* event, cb_ipc_handle* result);
+  int32_t (*ipc_open_event)(int32_t device, const cb_ipc_handle* handle, void** event);
+
+  /* Graphs: what is queued on the stream between begin and end is recorded and not run. Memory allocated meanwhile comes from the
+   * pool and stays its own as long as the pool lives. random_offset is the generator's offset at the beginning: random numbers of a
+   * replay begin at the offset that graph_launch gives, with its seed. */
+  int32_t (*pool_create)(int32_t device, void** pool);
+  int32_t (*pool_retain)(int32_t device, void* pool);
+  int32_t (*pool_release)(int32_t device, void* pool);
+  int32_t (*graph_begin)(int32_t device, void* stream, void* pool, int32_t mode, uint64_t random_offset);
+  int32_t (*graph_end)(int32_t device, void* stream, void** graph);
+  int32_t (*graph_launch)(int32_t device, void* graph, void* stream, uint64_t seed, uint64_t offset);
+  int32_t (*graph_write_dot)(int32_t device, void* graph, const char* path);
+  void (*graph_destroy)(int32_t device, void* graph);
+
+  /* Marks for the vendor's profiler; nothing happens without it. */
+  void (*range_push)(const char* text);
+  void (*range_pop)(void);
+  void (*mark)(const char* text);
+
+  const cb_collectives* collectives;
+} cb_accelerator;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
