@@ -105,7 +105,7 @@ void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
     raise(PyExc_BufferError, "the memory of device ", to_text(tensor->device()),
           " is not host memory. Use Tensor.cpu() to copy the tensor to host memory first.");
   }
-  check(!tensor->requires_grad, PyExc_BufferError,
+  check(!tensor->requires_grad || !grad_mode.enabled, PyExc_BufferError,
         "Can't export a buffer of Tensor that requires grad. Use tensor.detach() first.");
   const char* format = buffer_format(tensor->dtype);
   check(format, PyExc_BufferError, "the buffer protocol has no format for ", name(tensor->dtype));
@@ -160,7 +160,7 @@ void check_numpy_dtype(const TensorObject& tensor) {
 }
 
 Ref<> shared_array(TensorObject* tensor) {
-  check(!tensor->requires_grad, PyExc_RuntimeError,
+  check(!tensor->requires_grad || !grad_mode.enabled, PyExc_RuntimeError,
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   const DeviceType& type = device_type(tensor->device());
   if (!type.has(CB_CAP_HOST_MEMORY)) {

@@ -1,4 +1,4 @@
-"""Data loading, training and tools: `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint` and `dlpack`.
+"""Data loading, training and tools: `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`, `cpp_extension` and `dlpack`.
 
 Other names that are asked for say that they are not in this version yet.
 """
@@ -14,7 +14,7 @@ __all__: list[str] = []
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("benchmark", "checkpoint", "collect_env", "data", "dlpack", "tensorboard", "trainer"):
+    if name in ("benchmark", "checkpoint", "collect_env", "cpp_extension", "data", "dlpack", "tensorboard", "trainer"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
