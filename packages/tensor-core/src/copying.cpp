@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "interop.hpp"
 #include "operator.hpp"
+#include "streams.hpp"
 
 namespace candelabra {
 
@@ -59,20 +60,73 @@ void copy_bytes_within(Device device, void* destination, const void* source, siz
   int32_t status;
   {
     const Unlocked unlocked(bytes >= unlocked_bytes);
-    status = type.table->copy_within(device.index, destination, source, bytes, nullptr);
+    status = type.table->copy_within(device.index, destination, source, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_within", status);
 }
 
-void copy_bytes_between(Device to, void* destination, Device from, const void* source, size_t bytes) {
-  if (device_type(from).has(CB_CAP_HOST_MEMORY)) {
+// Queues the copy, where the backend can; true where it did. What the host's side of it needs is the backend's to keep.
+bool copy_bytes_async(Device to, void* destination, Device from, const void* source, size_t bytes) {
+  const bool leaves = device_type(to).has(CB_CAP_HOST_MEMORY);
+  const Device device = leaves ? from : to;
+  const DeviceType& type = device_type(device);
+  const cb_accelerator& table = accelerator_of(type);
+  const auto function = leaves ? table.copy_to_host_async : table.copy_from_host_async;
+  if (!function) return false;
+  const int32_t status = function(device.index, destination, source, bytes, current_stream(device));
+  if (status != CB_OK) raise_backend_failure(type, leaves ? "copy_to_host_async" : "copy_from_host_async", status);
+  return true;
+}
+
+// An event of this scope.
+class Marker {
+ public:
+  explicit Marker(Device device) : device_(device), type_(device_type(device)) {
+    const int32_t status = type_.table->event_create(device.index, 0, &event_);
+    if (status != CB_OK) raise_backend_failure(type_, "event_create", status);
+  }
+  Marker(const Marker&) = delete;
+  Marker& operator=(const Marker&) = delete;
+  ~Marker() { type_.table->event_destroy(device_.index, event_); }
+  // Whatever is queued on `waiting` later waits for what is queued on this device now.
+  void order_before(Device waiting) {
+    int32_t status = type_.table->event_record(device_.index, event_, current_stream(device_));
+    if (status == CB_OK) status = type_.table->event_wait(waiting.index, event_, current_stream(waiting));
+    if (status != CB_OK) raise_backend_failure(type_, "event_wait", status);
+  }
+
+ private:
+  Device device_;
+  const DeviceType& type_;
+  void* event_ = nullptr;
+};
+
+// Between devices of one type: on the stream of the source, behind what still uses the destination, and before what reads it.
+bool copy_bytes_to_peer(Device to, void* destination, Device from, const void* source, size_t bytes) {
+  if (to.type != from.type) return false;
+  const DeviceType& type = device_type(from);
+  const auto function = accelerator_of(type).copy_peer;
+  if (!function || !type.has(CB_CAP_EVENTS)) return false;
+  Marker(to).order_before(from);
+  const int32_t status = function(to.index, destination, from.index, source, bytes, current_stream(from));
+  if (status != CB_OK) raise_backend_failure(type, "copy_peer", status);
+  Marker(from).order_before(to);
+  return true;
+}
+
+void copy_bytes_between(Device to, void* destination, Device from, const void* source, size_t bytes, bool non_blocking) {
+  const bool from_host = device_type(from).has(CB_CAP_HOST_MEMORY), to_host = device_type(to).has(CB_CAP_HOST_MEMORY);
+  if (from_host) {
     wait_for(from);
+    if (non_blocking && !to_host && copy_bytes_async(to, destination, from, source, bytes)) return;
     return copy_bytes_from_host(to, destination, source, bytes);
   }
-  if (device_type(to).has(CB_CAP_HOST_MEMORY)) {
+  if (to_host) {
     wait_for(to);
+    if (non_blocking && copy_bytes_async(to, destination, from, source, bytes)) return;
     return copy_bytes_to_host(from, destination, source, bytes);
   }
+  if (copy_bytes_to_peer(to, destination, from, source, bytes)) return;
   std::vector<std::byte> buffer(bytes);
   copy_bytes_to_host(from, buffer.data(), source, bytes);
   copy_bytes_from_host(to, destination, buffer.data(), bytes);
@@ -109,7 +163,7 @@ void copy_bytes_to_host(Device device, void* destination, const void* source, si
   int32_t status;
   {
     const Unlocked unlocked(bytes >= unlocked_bytes);
-    status = type.table->copy_to_host(device.index, destination, source, bytes, nullptr);
+    status = type.table->copy_to_host(device.index, destination, source, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_to_host", status);
 }
@@ -125,18 +179,22 @@ void copy_bytes_from_host(Device device, void* destination, const void* source, 
   int32_t status;
   {
     const Unlocked unlocked(bytes >= unlocked_bytes);
-    status = type.table->copy_from_host(device.index, destination, source, bytes, nullptr);
+    status = type.table->copy_from_host(device.index, destination, source, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_from_host", status);
 }
 
 bool copy_as_bytes(TensorObject* destination, TensorObject* source) {
+  return copy_as_bytes(destination, source, false);
+}
+
+bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blocking) {
   if (!same_block(*destination, *source)) return false;
   const size_t bytes = static_cast<size_t>(destination->numel) * itemsize(destination->dtype);
   if (bytes == 0 || destination->data() == source->data()) return true;
   const Device device = destination->device();
   if (device != source->device()) {
-    copy_bytes_between(device, destination->data(), source->device(), source->data(), bytes);
+    copy_bytes_between(device, destination->data(), source->device(), source->data(), bytes, non_blocking);
     return true;
   }
   if (share_memory_partly(*destination, *source)) return false;
@@ -175,11 +233,21 @@ TensorRef convert_dtype(TensorObject* self, Dtype dtype) {
 }
 
 TensorRef to_device(TensorObject* self, Device device) {
+  return to_device(self, device, false);
+}
+
+TensorRef to_device(TensorObject* self, Device device, bool non_blocking) {
   if (self->device() == device) return TensorRef::borrow(self);
   const TensorRef block = is_dense_and_non_overlapping(*self) ? TensorRef::borrow(self) : contiguous(self);
-  TensorRef result = empty_strided(block->sizes, preserved_strides(*block.get()), block->dtype, device);
   const size_t bytes = static_cast<size_t>(block->numel) * itemsize(block->dtype);
-  if (bytes) copy_bytes_between(device, result->data(), block->device(), block->data(), bytes);
+  const DeviceType& from = device_type(block->device());
+  TensorRef result;
+  // A copy to the host goes on after the call only where it goes to pinned memory.
+  if (non_blocking && bytes && device == host_device() && accelerator_of(from).copy_to_host_async && has_pinned_memory(from))
+    result = make_tensor(make_pinned_storage(from, bytes), block->dtype, block->sizes, preserved_strides(*block.get()), 0);
+  else
+    result = empty_strided(block->sizes, preserved_strides(*block.get()), block->dtype, device);
+  if (bytes) copy_bytes_between(device, result->data(), block->device(), block->data(), bytes, non_blocking);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include "operator.hpp"
 #include "python_kernel.hpp"
 #include "random.hpp"
+#include "streams.hpp"
 
 namespace candelabra {
 
@@ -212,6 +213,29 @@ void prepare_output(Call& call, Output& output) {
   output.tensor = TensorRef::borrow(&given);
 }
 
+// The sizes that tensors given as out= have, to be had again where the call fails: they were empty, and are as before then.
+class GivenSizes {
+ public:
+  explicit GivenSizes(Call& call) : call_(call) {
+    for (int k = 0; k < call.output_count; ++k) {
+      const TensorObject* given = call.outputs[k].given;
+      if (given && given->numel == 0 && !(given->sizes == call.outputs[k].sizes)) before_[k] = Before{given->sizes, given->strides};
+    }
+  }
+  void restore() {
+    for (int k = 0; k < call_.output_count; ++k) {
+      if (before_[k]) set_geometry(*call_.outputs[k].given, std::move(before_[k]->sizes), std::move(before_[k]->strides), 0);
+    }
+  }
+
+ private:
+  struct Before {
+    Dims sizes, strides;
+  };
+  Call& call_;
+  std::array<std::optional<Before>, max_outputs> before_;
+};
+
 // The caller's tensor is what is returned.
 void finish_output(const Call& call, Output& output) {
   if (!output.given || output.tensor.get() == output.given) return;
@@ -286,7 +310,7 @@ void call_kernel(Call& call, const Kernel& kernel) {
   c.reserved = 0;
   c.outputs = frame.outputs;
   c.arguments = frame.values;
-  c.stream = nullptr;
+  c.stream = current_stream(call.device);
   c.random_seed = c.random_offset = 0;
   c.error = frame.error;
   c.error_capacity = sizeof frame.error;
@@ -394,21 +418,11 @@ GeneratorState take_random_numbers(Call& call) {
   return taken;
 }
 
-void run(Call& call) {
+namespace {
+
+// The memory of the results, and the kernel that writes them.
+void compute(Call& call) {
   Operator& op = call.op;
-  if (call.device.type < 0) resolve_device(call);
-  if (op.returns_self && op.functional) separate_arguments(call, call[0].tensor);
-  op.shape(call);
-  if (call.result || (op.tags & tag_core)) return;
-  if (op.tags & tag_view) {
-    for (int k = 0; k < call.output_count; ++k) {
-      Output& output = call.outputs[k];
-      output.tensor = make_view(output.view_of, std::move(output.sizes), std::move(*output.strides), output.offset);
-      output.tensor->dtype = output.dtype;
-      if (op.tags & tag_nondifferentiable) output.tensor->unrecorded_view = false;  // detach(): apart from the tape anyway
-    }
-    return;
-  }
   if (!(op.tags & tag_data_dependent)) {
     for (int k = 0; k < call.output_count; ++k) {
       if (!call.outputs[k].tensor) prepare_output(call, call.outputs[k]);
@@ -428,6 +442,35 @@ void run(Call& call) {
           "(): the kernel asked for no memory for result ", k, ": allocate_output() gives it");
     finish_output(call, call.outputs[k]);
   }
+}
+
+}  // namespace
+
+void run(Call& call) {
+  Operator& op = call.op;
+  if (call.device.type < 0) resolve_device(call);
+  if (op.returns_self && op.functional) separate_arguments(call, call[0].tensor);
+  op.shape(call);
+  if (call.result || (op.tags & tag_core)) return;
+  if (op.tags & tag_view) {
+    for (int k = 0; k < call.output_count; ++k) {
+      Output& output = call.outputs[k];
+      output.tensor = make_view(output.view_of, std::move(output.sizes), std::move(*output.strides), output.offset);
+      output.tensor->dtype = output.dtype;
+      if (op.tags & tag_nondifferentiable) output.tensor->unrecorded_view = false;  // detach(): apart from the tape anyway
+    }
+    return;
+  }
+  if (call.output_count > 0 && call.outputs[0].given && !op.returns_self) [[unlikely]] {
+    GivenSizes given(call);
+    try {
+      return compute(call);
+    } catch (...) {
+      given.restore();
+      throw;
+    }
+  }
+  compute(call);
 }
 
 }  // namespace candelabra

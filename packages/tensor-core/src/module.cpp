@@ -5,6 +5,7 @@
 #include "interposing.hpp"
 #include "operator.hpp"
 #include "random.hpp"
+#include "streams.hpp"
 #include "tensor_type.hpp"
 
 namespace {
@@ -81,7 +82,7 @@ bool fill(PyObject* module) {
     return false;
   }
   for (PyMethodDef* functions : {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions,
-                                 random_functions, interposing_functions, shared_memory_functions}) {
+                                 random_functions, interposing_functions, shared_memory_functions, accelerator_functions}) {
     if (PyModule_AddFunctions(module, functions) < 0) return false;
   }
   return PyModule_AddIntConstant(module, "ABI_MAJOR", CB_ABI_MAJOR) == 0 &&

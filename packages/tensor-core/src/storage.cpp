@@ -1,5 +1,7 @@
 #include "storage.hpp"
 
+#include "streams.hpp"
+
 #include <memory>
 #include <new>
 #include <utility>
@@ -120,7 +122,7 @@ Storage* make_storage(Device device, size_t bytes) {
   void* data = nullptr;
   if (bytes > 0) {
     const DeviceType& type = device_type(device);
-    int32_t status = type.table->allocate(device.index, bytes, nullptr, &data);
+    int32_t status = type.table->allocate(device.index, bytes, current_stream(device), &data);
     if (status != CB_OK) [[unlikely]]
       raise_backend_failure(type, "allocate", status);
   }

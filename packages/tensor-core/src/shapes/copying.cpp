@@ -1,5 +1,6 @@
 // Copies between tensors, dtypes and devices.
 #include "../interop.hpp"
+#include "../streams.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -41,11 +42,12 @@ void copy_(Call& call) {
         "Please clone() the tensor before performing the operation.");
   warn_of_lost_part(call.tensor(1).dtype, self->dtype);
   const auto done = [&] { call.result = Ref<>::borrow(as_object(self)); };
-  if (self->numel == 0 || copy_as_bytes(self, &call.tensor(1))) return done();
+  const bool non_blocking = call.boolean(2);
+  if (self->numel == 0 || copy_as_bytes(self, &call.tensor(1), non_blocking)) return done();
   if (call.tensor(1).device() != self->device()) {
     if (!device_type(self->device()).has(CB_CAP_HOST_MEMORY)) call.convert(1, self->dtype);
     call[1].tensor = call.keep(to_device(&call.tensor(1), self->device()));
-    if (copy_as_bytes(self, &call.tensor(1))) return done();
+    if (copy_as_bytes(self, &call.tensor(1), non_blocking)) return done();
   } else if (share_memory_partly(*self, call.tensor(1))) {
     call[1].tensor = call.keep(candelabra::clone(&call.tensor(1), MemoryFormat::Preserve));
   }
@@ -65,7 +67,9 @@ void to_copy(Call& call) {
   const bool convert_first = !device_type(device).has(CB_CAP_HOST_MEMORY) || device == self->device();
   TensorRef result = TensorRef::borrow(self);
   if (convert_first) result = convert_dtype(result.get(), dtype);
-  result = to_device(result.get(), device);
+  // What is read here again must have arrived.
+  const bool arrives_later = call.boolean(3) && result->dtype == dtype && format_or(call, 4, MemoryFormat::Preserve) == MemoryFormat::Preserve;
+  result = to_device(result.get(), device, arrives_later);
   result = convert_dtype(result.get(), dtype);
   const MemoryFormat format = format_or(call, 4, MemoryFormat::Preserve);
   const bool in_format = format == MemoryFormat::Preserve || (format == MemoryFormat::Contiguous && result->contiguous);

@@ -1,0 +1,696 @@
+// Python's way to what a device has beyond memory and kernels: streams, events, figures of its allocator, pinned memory, other
+// processes, graphs. candelabra.accelerator is written on these functions.
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interop.hpp"
+#include "random.hpp"
+#include "storage.hpp"
+#include "streams.hpp"
+
+namespace candelabra {
+
+namespace {
+
+void require(bool there, const DeviceType& type, const char* what) {
+  check(there, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ", what);
+}
+
+void succeed(const DeviceType& type, const char* what, int32_t status) {
+  if (status != CB_OK) [[unlikely]]
+    raise_backend_failure(type, what, status);
+}
+
+void* address_of(PyObject* object) {
+  void* address = PyLong_AsVoidPtr(object);
+  if (!address && PyErr_Occurred()) throw PythonError();
+  return address;
+}
+
+// f(device, type, address) of the arguments (device, address).
+template <typename F>
+PyObject* with_address(PyObject* arguments, const char* format, F&& f) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *device_argument, *address;
+    if (!PyArg_ParseTuple(arguments, format, &device_argument, &address)) return nullptr;
+    const Device device = device_from_object(device_argument);
+    return f(device, device_type(device), address_of(address));
+  });
+}
+
+template <typename F>
+int32_t unlocked(F&& f) {
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = f();
+  Py_END_ALLOW_THREADS;
+  return status;
+}
+
+// ---- streams
+
+PyObject* stream_create(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    int priority;
+    if (!PyArg_ParseTuple(arguments, "Oi:stream_create", &object, &priority)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require(type.has(CB_CAP_STREAMS) && type.table->stream_create, type, "streams");
+    void* stream = nullptr;
+    succeed(type, "stream_create", type.table->stream_create(device.index, priority, &stream));
+    return PyLong_FromVoidPtr(stream);
+  });
+}
+
+PyObject* stream_destroy(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:stream_destroy", [](Device device, const DeviceType& type, void* stream) {
+    if (stream && type.table->stream_destroy) type.table->stream_destroy(device.index, stream);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* stream_synchronize(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:stream_synchronize", [](Device device, const DeviceType& type, void* stream) {
+    if (type.has(CB_CAP_STREAMS) && type.table->stream_synchronize)
+      succeed(type, "stream_synchronize", unlocked([&] { return type.table->stream_synchronize(device.index, stream); }));
+    else
+      succeed(type, "synchronize", unlocked([&] { return type.table->synchronize(device.index); }));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* stream_query(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:stream_query", [](Device device, const DeviceType& type, void* stream) {
+    int32_t done = 1;
+    if (type.has(CB_CAP_STREAMS) && type.table->stream_query)
+      succeed(type, "stream_query", type.table->stream_query(device.index, stream, &done));
+    return PyBool_FromLong(done);
+  });
+}
+
+PyObject* stream_priorities(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    int32_t least = 0, greatest = 0;
+    if (const auto function = accelerator_of(type).stream_priorities)
+      succeed(type, "stream_priorities", function(device.index, &least, &greatest));
+    return Py_BuildValue("ii", least, greatest);
+  });
+}
+
+PyObject* stream_is_capturing(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:stream_is_capturing", [](Device device, const DeviceType& type, void* stream) {
+    int32_t result = 0;
+    if (const auto function = accelerator_of(type).stream_is_capturing)
+      succeed(type, "stream_is_capturing", function(device.index, stream, &result));
+    return PyBool_FromLong(result);
+  });
+}
+
+PyObject* current_stream_function(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr),
+                   [&] { return PyLong_FromVoidPtr(current_stream(device_from_object(argument))); });
+}
+
+PyObject* set_current_stream_function(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:set_current_stream", [](Device device, const DeviceType& type, void* stream) {
+    require(!stream || type.has(CB_CAP_STREAMS), type, "streams");
+    set_current_stream(device, stream);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* record_stream(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *address;
+    if (!PyArg_ParseTuple(arguments, "OO:record_stream", &object, &address)) return nullptr;
+    const Storage* storage = root_storage(storage_from_object(object));
+    const DeviceType& type = device_type(storage->device);
+    // Memory of others has an owner that keeps it.
+    if (storage->data && !storage->release && type.has(CB_CAP_STREAMS) && type.table->stream_record_memory)
+      succeed(type, "stream_record_memory",
+              type.table->stream_record_memory(storage->device.index, storage->data, address_of(address)));
+    Py_RETURN_NONE;
+  });
+}
+
+// ---- events
+
+PyObject* event_create(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    int flags;
+    if (!PyArg_ParseTuple(arguments, "Oi:event_create", &object, &flags)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require(type.has(CB_CAP_EVENTS) && type.table->event_create, type, "events");
+    void* event = nullptr;
+    succeed(type, "event_create", type.table->event_create(device.index, flags, &event));
+    return PyLong_FromVoidPtr(event);
+  });
+}
+
+PyObject* event_destroy(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:event_destroy", [](Device device, const DeviceType& type, void* event) {
+    if (event && type.table->event_destroy) type.table->event_destroy(device.index, event);
+    return Py_NewRef(Py_None);
+  });
+}
+
+using EventFunction = int32_t (*cb_backend::*)(int32_t device, void* event, void* stream);
+
+PyObject* event_on_stream(PyObject* arguments, const char* name, EventFunction function) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *event, *stream;
+    if (!PyArg_ParseTuple(arguments, "OOO", &object, &event, &stream)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require(type.has(CB_CAP_EVENTS) && type.table->*function, type, "events");
+    succeed(type, name, (type.table->*function)(device.index, address_of(event), address_of(stream)));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* event_record(PyObject*, PyObject* arguments) {
+  return event_on_stream(arguments, "event_record", &cb_backend::event_record);
+}
+PyObject* event_wait(PyObject*, PyObject* arguments) {
+  return event_on_stream(arguments, "event_wait", &cb_backend::event_wait);
+}
+
+PyObject* event_synchronize(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:event_synchronize", [](Device device, const DeviceType& type, void* event) {
+    require(type.has(CB_CAP_EVENTS) && type.table->event_synchronize, type, "events");
+    succeed(type, "event_synchronize", unlocked([&] { return type.table->event_synchronize(device.index, event); }));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* event_query(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:event_query", [](Device device, const DeviceType& type, void* event) {
+    require(type.has(CB_CAP_EVENTS) && type.table->event_query, type, "events");
+    int32_t done = 0;
+    succeed(type, "event_query", type.table->event_query(device.index, event, &done));
+    return PyBool_FromLong(done);
+  });
+}
+
+PyObject* event_elapsed(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *start, *end;
+    if (!PyArg_ParseTuple(arguments, "OOO:event_elapsed", &object, &start, &end)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require(type.has(CB_CAP_EVENTS) && type.table->event_elapsed, type, "events");
+    double milliseconds = 0;
+    succeed(type, "event_elapsed", type.table->event_elapsed(device.index, address_of(start), address_of(end), &milliseconds));
+    return PyFloat_FromDouble(milliseconds);
+  });
+}
+
+// ---- figures
+
+struct NamedFigure {
+  const char* name;
+  cb_memory_figure cb_memory_details::*figure;
+};
+constexpr NamedFigure figures[] = {
+    {"allocated_bytes", &cb_memory_details::allocated},
+    {"requested_bytes", &cb_memory_details::requested},
+    {"active_bytes", &cb_memory_details::active},
+    {"reserved_bytes", &cb_memory_details::reserved},
+    {"inactive_split_bytes", &cb_memory_details::inactive_split},
+    {"allocation", &cb_memory_details::allocations},
+    {"segment", &cb_memory_details::segments},
+    {"active", &cb_memory_details::active_blocks},
+    {"inactive_split", &cb_memory_details::inactive_split_blocks},
+};
+struct NamedCount {
+  const char* name;
+  int64_t cb_memory_details::*count;
+};
+constexpr NamedCount counts[] = {
+    {"num_alloc_retries", &cb_memory_details::retry_count},       {"num_ooms", &cb_memory_details::failure_count},
+    {"num_sync_all_streams", &cb_memory_details::sync_count},     {"num_device_alloc", &cb_memory_details::device_alloc_count},
+    {"num_device_free", &cb_memory_details::device_free_count},   {"limit", &cb_memory_details::limit},
+};
+
+void set_item(PyObject* dictionary, const std::string& key, int64_t value) {
+  const Ref<> number = owned(PyLong_FromLongLong(value));
+  if (PyDict_SetItemString(dictionary, key.c_str(), number.get()) < 0) throw PythonError();
+}
+
+PyObject* memory_details(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    cb_memory_details details{};
+    details.size = sizeof details;
+    details.limit = -1;
+    if (const auto function = accelerator_of(type).memory_details) {
+      succeed(type, "memory_details", function(device.index, &details));
+    } else {  // as far as every backend knows them
+      cb_memory_statistics basic{};
+      basic.size = sizeof basic;
+      succeed(type, "memory_statistics", type.table->memory_statistics(device.index, &basic));
+      details.allocated.current = details.active.current = details.requested.current = basic.allocated;
+      details.allocated.peak = details.active.peak = details.requested.peak = basic.allocated_peak;
+      details.reserved.current = basic.reserved;
+      details.reserved.peak = basic.reserved_peak;
+      details.allocations.allocated = basic.allocation_count;
+      details.device_alloc_count = basic.allocation_count - basic.cache_hit_count;
+    }
+    Ref<> result = owned(PyDict_New());
+    for (const NamedFigure& each : figures) {
+      const cb_memory_figure& figure = details.*each.figure;
+      const std::string name = std::string(each.name) + ".all.";
+      set_item(result.get(), name + "current", figure.current);
+      set_item(result.get(), name + "peak", figure.peak);
+      set_item(result.get(), name + "allocated", figure.allocated);
+      set_item(result.get(), name + "freed", figure.freed);
+    }
+    for (const NamedCount& each : counts) set_item(result.get(), each.name, details.*each.count);
+    return result.release();
+  });
+}
+
+PyObject* reset_memory_totals(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    const auto function = accelerator_of(type).reset_totals;
+    require(function, type, "totals of its allocator");
+    succeed(type, "reset_totals", function(device.index));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* memory_info(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    int64_t free_bytes = 0, total_bytes = 0;
+    if (const auto function = accelerator_of(type).memory_info) {
+      succeed(type, "memory_info", function(device.index, &free_bytes, &total_bytes));
+    } else if (type.table->device_properties) {
+      cb_device_properties properties{};
+      properties.size = sizeof properties;
+      succeed(type, "device_properties", type.table->device_properties(device.index, &properties));
+      free_bytes = properties.free_memory;
+      total_bytes = properties.total_memory;
+    }
+    return Py_BuildValue("LL", static_cast<long long>(free_bytes), static_cast<long long>(total_bytes));
+  });
+}
+
+PyObject* memory_snapshot(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    const auto function = accelerator_of(type).memory_snapshot;
+    require(function, type, "snapshot of its memory");
+    // Copied first: Python's memory is not to be touched while the allocator is held.
+    std::vector<cb_memory_block> blocks;
+    succeed(type, "memory_snapshot",
+            function(
+                device.index,
+                [](void* context, const cb_memory_block* block) {
+                  static_cast<std::vector<cb_memory_block>*>(context)->push_back(*block);
+                },
+                &blocks));
+    Ref<> result = owned(PyList_New(0));
+    for (const cb_memory_block& block : blocks) {
+      const char* state = block.state == CB_BLOCK_ALLOCATED ? "active_allocated"
+                          : block.state == CB_BLOCK_PENDING ? "active_pending_free"
+                                                            : "inactive";
+      const Ref<> entry = owned(Py_BuildValue(
+          "{s:i,s:K,s:K,s:K,s:K,s:O,s:O,s:K,s:K,s:K,s:s}", "device", block.device, "segment_address",
+          static_cast<unsigned long long>(block.segment_address), "segment_size", static_cast<unsigned long long>(block.segment_bytes),
+          "stream", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.stream)), "pool",
+          static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.pool)), "is_expandable",
+          block.is_expandable ? Py_True : Py_False, "is_large", block.is_large ? Py_True : Py_False, "address",
+          static_cast<unsigned long long>(block.address), "size", static_cast<unsigned long long>(block.bytes), "requested_size",
+          static_cast<unsigned long long>(block.requested), "state", state));
+      if (PyList_Append(result.get(), entry.get()) < 0) return nullptr;
+    }
+    return result.release();
+  });
+}
+
+PyObject* device_details(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    cb_device_details d{};
+    d.size = sizeof d;
+    if (const auto function = accelerator_of(type).device_details) succeed(type, "device_details", function(device.index, &d));
+    return Py_BuildValue(
+        "{s:i,s:i,s:i,s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:y#}", "major", d.major, "minor", d.minor,
+        "warp_size", d.warp_size, "max_threads_per_multi_processor", d.threads_per_processor, "max_threads_per_block",
+        d.threads_per_block, "clock_rate", d.clock_khz, "L2_cache_size", static_cast<long long>(d.l2_bytes),
+        "shared_memory_per_block", static_cast<long long>(d.shared_bytes_per_block), "shared_memory_per_block_optin",
+        static_cast<long long>(d.shared_bytes_per_block_optin), "shared_memory_per_multiprocessor",
+        static_cast<long long>(d.shared_bytes_per_processor), "regs_per_multiprocessor", d.registers_per_processor, "is_integrated",
+        d.is_integrated ? Py_True : Py_False, "is_multi_gpu_board", d.is_multi_gpu_board ? Py_True : Py_False, "pci_domain_id",
+        d.pci_domain, "pci_bus_id", d.pci_bus, "pci_device_id", d.pci_device, "driver_version", d.driver_version, "runtime_version",
+        d.runtime_version, "uuid", reinterpret_cast<const char*>(d.uuid), static_cast<Py_ssize_t>(sizeof d.uuid));
+  });
+}
+
+// ---- pinned memory
+
+struct Pinned {
+  void (*release)(void*, size_t);
+};
+
+void release_pinned(Storage& storage) {
+  const std::unique_ptr<Pinned> pinned(static_cast<Pinned*>(storage.owner));
+  if (storage.data) pinned->release(storage.data, storage.bytes);
+}
+
+PyObject* pinned_storage(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(arguments, "On:pinned_storage", &object, &bytes)) return nullptr;
+    check(bytes >= 0, PyExc_ValueError, "pinned_storage(): the number of bytes must not be negative, but is ", bytes);
+    Storage* storage = make_pinned_storage(device_type(device_from_object(object)), static_cast<size_t>(bytes));
+    PyObject* result = storage_object(storage);
+    release(storage);  // the object has a reference of its own
+    return result;
+  });
+}
+
+PyObject* is_pinned(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *device_argument;
+    if (!PyArg_ParseTuple(arguments, "OO:is_pinned", &object, &device_argument)) return nullptr;
+    const Storage* storage = root_storage(storage_from_object(object));
+    const DeviceType& type = device_type(device_from_object(device_argument));
+    if (storage->release == release_pinned) Py_RETURN_TRUE;
+    int32_t result = 0;
+    const auto function = accelerator_of(type).is_pinned;
+    if (function && storage->data && device_type(storage->device).has(CB_CAP_HOST_MEMORY))
+      succeed(type, "is_pinned", function(storage->data, &result));
+    return PyBool_FromLong(result);
+  });
+}
+
+PyObject* empty_pinned_cache(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    if (const auto function = accelerator_of(device_type(device_from_object(argument))).empty_pinned_cache) function();
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* can_access_peer(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *other;
+    if (!PyArg_ParseTuple(arguments, "OO:can_access_peer", &object, &other)) return nullptr;
+    const Device device = device_from_object(object), peer = device_from_object(other);
+    const DeviceType& type = device_type(device);
+    int32_t result = device == peer;
+    const auto function = accelerator_of(type).can_access_peer;
+    if (function && device.type == peer.type) succeed(type, "can_access_peer", function(device.index, peer.index, &result));
+    return PyBool_FromLong(result);
+  });
+}
+
+// ---- other processes
+
+cb_ipc_handle handle_from(PyObject* bytes, unsigned long long offset, unsigned long long block_bytes) {
+  cb_ipc_handle handle{};
+  handle.size = sizeof handle;
+  check(PyBytes_Check(bytes) && static_cast<size_t>(PyBytes_GET_SIZE(bytes)) == sizeof handle.bytes, PyExc_ValueError,
+        "a handle of other processes' memory has ", sizeof handle.bytes, " bytes");
+  std::memcpy(handle.bytes, PyBytes_AS_STRING(bytes), sizeof handle.bytes);
+  handle.offset = offset;
+  handle.block_bytes = block_bytes;
+  return handle;
+}
+
+PyObject* handle_object(const cb_ipc_handle& handle) {
+  return Py_BuildValue("y#KK", reinterpret_cast<const char*>(handle.bytes), static_cast<Py_ssize_t>(sizeof handle.bytes),
+                       static_cast<unsigned long long>(handle.offset), static_cast<unsigned long long>(handle.block_bytes));
+}
+
+PyObject* ipc_export_storage(PyObject*, PyObject* object) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const Storage* storage = root_storage(storage_from_object(object));
+    const DeviceType& type = device_type(storage->device);
+    const auto function = accelerator_of(type).ipc_export_memory;
+    require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
+    check(storage->data, PyExc_ValueError, "an empty storage has no memory to share");
+    cb_ipc_handle handle{};
+    handle.size = sizeof handle;
+    succeed(type, "ipc_export_memory", function(storage->device.index, storage->data, &handle));
+    return handle_object(handle);
+  });
+}
+
+struct Opened {
+  Device device;
+  void* base;
+};
+
+void release_opened(Storage& storage) {
+  const std::unique_ptr<Opened> opened(static_cast<Opened*>(storage.owner));
+  const auto function = accelerator_of(device_type(opened->device)).ipc_close_memory;
+  if (function) function(opened->device.index, opened->base);
+}
+
+PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *bytes;
+    unsigned long long offset, block_bytes, storage_bytes;
+    if (!PyArg_ParseTuple(arguments, "OOKKK:ipc_open_storage", &object, &bytes, &offset, &block_bytes, &storage_bytes)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    const auto function = accelerator_of(type).ipc_open_memory;
+    require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
+    check(offset <= block_bytes && storage_bytes <= block_bytes - offset, PyExc_ValueError,
+          "ipc_open_storage(): the storage lies outside of the block of memory");
+    const cb_ipc_handle handle = handle_from(bytes, offset, block_bytes);
+    void* base = nullptr;
+    succeed(type, "ipc_open_memory", function(device.index, &handle, &base));
+    auto opened = std::make_unique<Opened>(Opened{device, base});
+    Storage* storage = adopt_storage(device, static_cast<char*>(base) + offset, storage_bytes, release_opened, opened.release());
+    PyObject* result = storage_object(storage);
+    release(storage);
+    return result;
+  });
+}
+
+PyObject* ipc_export_event(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:ipc_export_event", [](Device device, const DeviceType& type, void* event) {
+    const auto function = accelerator_of(type).ipc_export_event;
+    require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
+    cb_ipc_handle handle{};
+    handle.size = sizeof handle;
+    succeed(type, "ipc_export_event", function(device.index, event, &handle));
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(handle.bytes), sizeof handle.bytes);
+  });
+}
+
+PyObject* ipc_open_event(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *bytes;
+    if (!PyArg_ParseTuple(arguments, "OO:ipc_open_event", &object, &bytes)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    const auto function = accelerator_of(type).ipc_open_event;
+    require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
+    const cb_ipc_handle handle = handle_from(bytes, 0, 0);
+    void* event = nullptr;
+    succeed(type, "ipc_open_event", function(device.index, &handle, &event));
+    return PyLong_FromVoidPtr(event);
+  });
+}
+
+// ---- graphs
+
+void require_graphs(const DeviceType& type) {
+  const cb_accelerator& table = accelerator_of(type);
+  require(type.has(CB_CAP_GRAPHS) && table.graph_begin && table.graph_end && table.graph_launch && table.graph_destroy &&
+              table.pool_create && table.pool_retain && table.pool_release,
+          type, "graphs");
+}
+
+PyObject* pool_create(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    void* pool = nullptr;
+    succeed(type, "pool_create", accelerator_of(type).pool_create(device.index, &pool));
+    return PyLong_FromVoidPtr(pool);
+  });
+}
+PyObject* pool_retain(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:pool_retain", [](Device device, const DeviceType& type, void* pool) {
+    require_graphs(type);
+    succeed(type, "pool_retain", accelerator_of(type).pool_retain(device.index, pool));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* pool_release(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:pool_release", [](Device device, const DeviceType& type, void* pool) {
+    require_graphs(type);
+    succeed(type, "pool_release", accelerator_of(type).pool_release(device.index, pool));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* graph_begin(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *stream, *pool;
+    int mode;
+    if (!PyArg_ParseTuple(arguments, "OOOi:graph_begin", &object, &stream, &pool, &mode)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    const uint64_t offset = generator_state(nullptr, device).offset;
+    succeed(type, "graph_begin", accelerator_of(type).graph_begin(device.index, address_of(stream), address_of(pool), mode, offset));
+    return PyLong_FromUnsignedLongLong(offset);
+  });
+}
+
+// The graph, and how many blocks of random numbers a replay takes. The capture itself has drawn none.
+PyObject* graph_end(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *stream;
+    unsigned long long offset;
+    if (!PyArg_ParseTuple(arguments, "OOK:graph_end", &object, &stream, &offset)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    GeneratorState& state = generator_state(nullptr, device);
+    const uint64_t taken = state.offset - offset;
+    state.offset = offset;
+    void* graph = nullptr;
+    succeed(type, "graph_end", accelerator_of(type).graph_end(device.index, address_of(stream), &graph));
+    const Ref<> address = owned(PyLong_FromVoidPtr(graph));
+    return Py_BuildValue("OK", address.get(), static_cast<unsigned long long>(taken));
+  });
+}
+
+PyObject* graph_launch(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *graph;
+    unsigned long long taken;
+    if (!PyArg_ParseTuple(arguments, "OOK:graph_launch", &object, &graph, &taken)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    GeneratorState& state = generator_state(nullptr, device);
+    succeed(type, "graph_launch",
+            accelerator_of(type).graph_launch(device.index, address_of(graph), current_stream(device), state.seed, state.offset));
+    state.offset += taken;
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* graph_write_dot(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *graph;
+    const char* path;
+    if (!PyArg_ParseTuple(arguments, "OOs:graph_write_dot", &object, &graph, &path)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    const auto function = accelerator_of(type).graph_write_dot;
+    require(function, type, "description of its graphs");
+    succeed(type, "graph_write_dot", function(device.index, address_of(graph), path));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* graph_destroy(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:graph_destroy", [](Device device, const DeviceType& type, void* graph) {
+    if (graph && accelerator_of(type).graph_destroy) accelerator_of(type).graph_destroy(device.index, graph);
+    return Py_NewRef(Py_None);
+  });
+}
+
+// ---- marks for profilers
+
+PyObject* profiler_mark(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    const char* kind;
+    const char* text;
+    if (!PyArg_ParseTuple(arguments, "Oss:profiler_mark", &object, &kind, &text)) return nullptr;
+    const cb_accelerator& table = accelerator_of(device_type(device_from_object(object)));
+    if (std::strcmp(kind, "push") == 0) {
+      if (table.range_push) table.range_push(text);
+    } else if (std::strcmp(kind, "pop") == 0) {
+      if (table.range_pop) table.range_pop();
+    } else {
+      check(std::strcmp(kind, "mark") == 0, PyExc_ValueError, "profiler_mark(): push, pop or mark, not ", kind);
+      if (table.mark) table.mark(text);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+}  // namespace
+
+bool has_pinned_memory(const DeviceType& type) {
+  const cb_accelerator& table = accelerator_of(type);
+  return type.has(CB_CAP_PINNED_MEMORY) && table.allocate_pinned && table.deallocate_pinned;
+}
+
+Storage* make_pinned_storage(const DeviceType& type, size_t bytes) {
+  require(has_pinned_memory(type), type, "pinned memory");
+  const cb_accelerator& table = accelerator_of(type);
+  void* memory = nullptr;
+  if (bytes > 0) succeed(type, "allocate_pinned", table.allocate_pinned(bytes, &memory));
+  auto pinned = std::make_unique<Pinned>(Pinned{table.deallocate_pinned});
+  return adopt_storage(host_device(), memory, bytes, release_pinned, pinned.release());
+}
+
+PyMethodDef accelerator_functions[] = {
+    {"stream_create", stream_create, METH_VARARGS, "Make a stream of a device, with a priority: its address."},
+    {"stream_destroy", stream_destroy, METH_VARARGS, "Give a stream back."},
+    {"stream_synchronize", stream_synchronize, METH_VARARGS, "Wait for a stream."},
+    {"stream_query", stream_query, METH_VARARGS, "Whether everything queued on a stream is done."},
+    {"stream_priorities", stream_priorities, METH_O, "The least and the greatest priority of streams."},
+    {"stream_is_capturing", stream_is_capturing, METH_VARARGS, "Whether what is queued on a stream goes to a graph."},
+    {"current_stream", current_stream_function, METH_O, "The address of this thread's current stream of a device; 0: the default."},
+    {"set_current_stream", set_current_stream_function, METH_VARARGS, "Make a stream this thread's current one of its device."},
+    {"record_stream", record_stream, METH_VARARGS, "The memory of a storage is used on this stream, too."},
+    {"event_create", event_create, METH_VARARGS, "Make an event of a device: flags 1 timing, 2 blocking, 4 interprocess."},
+    {"event_destroy", event_destroy, METH_VARARGS, "Give an event back."},
+    {"event_record", event_record, METH_VARARGS, "Put an event at the end of a stream."},
+    {"event_wait", event_wait, METH_VARARGS, "Have a stream wait for an event."},
+    {"event_synchronize", event_synchronize, METH_VARARGS, "Wait for an event."},
+    {"event_query", event_query, METH_VARARGS, "Whether an event has come true."},
+    {"event_elapsed", event_elapsed, METH_VARARGS, "Milliseconds between two events."},
+    {"memory_details", memory_details, METH_O, "All figures of a device's allocator."},
+    {"reset_memory_totals", reset_memory_totals, METH_O, "Start the totals of a device's allocator anew."},
+    {"memory_info", memory_info, METH_O, "Free and total memory of a device, in bytes."},
+    {"memory_snapshot", memory_snapshot, METH_O, "Every block of a device's allocator."},
+    {"device_details", device_details, METH_O, "What is known of a device beyond its properties."},
+    {"pinned_storage", pinned_storage, METH_VARARGS, "Host memory that a device copies from and to without waiting."},
+    {"is_pinned", is_pinned, METH_VARARGS, "Whether a storage is pinned for a device."},
+    {"empty_pinned_cache", empty_pinned_cache, METH_O, "Give cached pinned memory back to the system."},
+    {"can_access_peer", can_access_peer, METH_VARARGS, "Whether a device reaches another one's memory."},
+    {"ipc_export_storage", ipc_export_storage, METH_O, "Handle, offset and size of block for other processes."},
+    {"ipc_open_storage", ipc_open_storage, METH_VARARGS, "A storage on the memory of another process."},
+    {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event for other processes."},
+    {"ipc_open_event", ipc_open_event, METH_VARARGS, "An event of another process."},
+    {"pool_create", pool_create, METH_O, "Make a pool of memory for graphs: its address."},
+    {"pool_retain", pool_retain, METH_VARARGS, "Keep a pool of memory."},
+    {"pool_release", pool_release, METH_VARARGS, "Let go of a pool of memory."},
+    {"graph_begin", graph_begin, METH_VARARGS, "Begin to capture a stream; returns the generator's offset."},
+    {"graph_end", graph_end, METH_VARARGS, "End a capture: the graph, and the random numbers that a replay takes."},
+    {"graph_launch", graph_launch, METH_VARARGS, "Replay a graph on the current stream."},
+    {"graph_write_dot", graph_write_dot, METH_VARARGS, "Write a graph to a file in the language of Graphviz."},
+    {"graph_destroy", graph_destroy, METH_VARARGS, "Give a graph back."},
+    {"profiler_mark", profiler_mark, METH_VARARGS, "push, pop or mark, with a text, for the vendor's profiler."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace candelabra
