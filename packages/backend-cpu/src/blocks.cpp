@@ -1,5 +1,7 @@
 #include "blocks.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "copy_bytes.hpp"
@@ -11,6 +13,21 @@ namespace candelabra::cpu {
 namespace {
 
 constexpr int64_t block_bytes = 8192;
+// Of operands that come from the outer caches or from memory: smaller, so that the processor, which looks a few hundred
+// instructions ahead, works on one block while it waits for another; the next one is asked for meanwhile.
+constexpr int64_t far_block_bytes = 2048;
+constexpr int64_t far_bytes = int64_t{1} << 20;
+
+// Results from this size on go past the caches: those that the last cache would not keep until they are read.
+int64_t streaming_from() {
+  static const int64_t bytes = std::clamp<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE) / 8, streaming_threshold, int64_t{32} << 20);
+  return bytes;
+}
+
+void prefetch(const std::byte* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
+}
+
 // Rows at least this long are done one by one; shorter ones are gathered, several to a block.
 constexpr int64_t row_elements = 64;
 
@@ -61,9 +78,11 @@ class Driver {
       for (int d = 0; d < g_.ndim; ++d) constant_[k] &= g_.strides[k][d] == 0;
       in_place |= k > 0 && data_[k] == data_[0];
     }
-    block_ = block_bytes / widest;
+    far_ = g_.numel * size_[0] >= far_bytes;
+    block_ = (far_ ? far_block_bytes : block_bytes) / widest;
     across_ = transposed_dimension();
-    streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place && g_.numel * size_[0] >= streaming_threshold &&
+    if (across_) block_ = block_bytes / widest;
+    streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place && g_.numel * size_[0] >= streaming_from() &&
                  reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
 
@@ -183,6 +202,7 @@ class Driver {
       if (constant_[k]) continue;
       const std::byte* from = data_[k] + at.offsets[k] * size_[k];
       in[k] = from;
+      if (far_ && g_.strides[k][0] == 1) prefetch(from + n * size_[k], n * size_[k]);
       if (g_.strides[k][0] != 1) {
         std::byte* to = half_[k] ? buffers.raw : buffers.operand[k];
         gather(to, from, g_.strides[k][0], size_[k], n);
@@ -273,7 +293,7 @@ class Driver {
   bool half_[N], constant_[N];
   int64_t block_;
   int across_;
-  bool streaming_;
+  bool far_, streaming_;
 };
 
 }  // namespace

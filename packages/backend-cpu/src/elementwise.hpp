@@ -6,6 +6,7 @@
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "load.hpp"
+#include "vec.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -13,29 +14,79 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 // Cost of an element in additions, for the division among threads.
 constexpr int64_t light = 1, moderate = 8, heavy = 40;
 
-// A formula may be good for a range only: then it has `in_range(x…)` and `slowly(x…)`, taken for whole blocks.
+// A formula that says `on_vectors` is called with whole registers of float or double in the place of numbers (vec.hpp).
+template <typename Op, typename T>
+concept OnVectors = (std::is_same_v<T, float> || std::is_same_v<T, double>) && requires { Op::on_vectors; };
+// Such a formula may be good for a range only: then `outside(x…)` tells where it is not, and `slowly(x…)` is taken for those
+// numbers.
+template <typename Op, typename... V>
+concept Limited = requires(const Op op, V... x) { op.outside(x...); };
+
+// A formula on numbers may be good for a range only, too: then it has `in_range(x…)` and `slowly(x…)`, taken for whole blocks.
 template <typename Op, typename... A>
 concept Ranged = requires(const Op op, A... x) {
   op.in_range(x...);
   op.slowly(x...);
 };
 
+template <typename Op, typename T, typename... V>
+[[gnu::noinline, gnu::cold]] void put_right(const Op& op, T* result, V... x) {
+  constexpr int64_t size = math::Vec<T>::size;
+  alignas(64) T values[sizeof...(V)][size];
+  int k = 0;
+  (x.store(values[k++]), ...);
+  const math::Mask<T> outside = op.outside(x...);
+  for (int lane = 0; lane < size; ++lane)
+    if (outside.at(lane))
+      result[lane] = [&]<size_t... K>(std::index_sequence<K...>) {
+        return op.slowly(values[K][lane]...);
+      }(std::index_sequence_for<V...>{});
+}
+
+template <typename Op, typename... V>
+[[gnu::always_inline]] inline auto on_registers(const Op& op, V... x) {
+  auto result = op(x...);
+  if constexpr (Limited<Op, V...>) {
+    if (any(op.outside(x...))) [[unlikely]] {
+      using Result = decltype(result);
+      alignas(64) typename Result::Element values[Result::size];
+      result.store(values);
+      put_right(op, values, x...);
+      result = Result::load(values);
+    }
+  }
+  return result;
+}
+
+// The last register is filled in part only; what a number gives does not depend on where it is.
+template <typename Op, typename T, typename... A>
+[[gnu::always_inline]] inline void vector_loop(const Op& op, T* out, int64_t n, const A*... in) {
+  using V = math::Vec<T>;
+  int64_t i = 0;
+  for (; i + V::size <= n; i += V::size) on_registers(op, V::load(in + i)...).store(out + i);
+  if (i < n) on_registers(op, V::load(in + i, n - i)...).store(out + i, n - i);
+}
+
 template <typename Op, typename R, typename A>
 void loop1(void* out, const void* const* in, int64_t n, const void* context) {
   const Op op = *static_cast<const Op*>(context);
   R* o = static_cast<R*>(out);
   const A* a = static_cast<const A*>(in[0]);
-  if constexpr (Ranged<Op, A>) {
-    int32_t outside = 0;
+  if constexpr (OnVectors<Op, A> && std::is_same_v<R, A>) {
+    vector_loop(op, o, n, a);
+  } else {
+    if constexpr (Ranged<Op, A>) {
+      int32_t outside = 0;
 #pragma omp simd reduction(| : outside)
-    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i));
-    if (outside) {
-      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i));
-      return;
+      for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i));
+      if (outside) {
+        for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i));
+        return;
+      }
     }
-  }
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i));
+    for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i));
+  }
 }
 
 template <typename Op, typename R, typename A, typename B>
@@ -44,17 +95,21 @@ void loop2(void* out, const void* const* in, int64_t n, const void* context) {
   R* o = static_cast<R*>(out);
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
-  if constexpr (Ranged<Op, A, B>) {
-    int32_t outside = 0;
+  if constexpr (OnVectors<Op, A> && std::is_same_v<R, A> && std::is_same_v<A, B>) {
+    vector_loop(op, o, n, a, b);
+  } else {
+    if constexpr (Ranged<Op, A, B>) {
+      int32_t outside = 0;
 #pragma omp simd reduction(| : outside)
-    for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i), load(b + i));
-    if (outside) {
-      for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i), load(b + i));
-      return;
+      for (int64_t i = 0; i < n; ++i) outside |= !op.in_range(load(a + i), load(b + i));
+      if (outside) {
+        for (int64_t i = 0; i < n; ++i) o[i] = op.slowly(load(a + i), load(b + i));
+        return;
+      }
     }
-  }
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i), load(b + i));
+    for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i), load(b + i));
+  }
 }
 
 template <typename Op, typename R, typename A, typename B, typename C>
@@ -64,8 +119,12 @@ void loop3(void* out, const void* const* in, int64_t n, const void* context) {
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
   const C* c = static_cast<const C*>(in[2]);
+  if constexpr (OnVectors<Op, A> && std::is_same_v<R, A> && std::is_same_v<A, B> && std::is_same_v<B, C>) {
+    vector_loop(op, o, n, a, b, c);
+  } else {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i), load(b + i), load(c + i));
+    for (int64_t i = 0; i < n; ++i) o[i] = op(load(a + i), load(b + i), load(c + i));
+  }
 }
 
 // Runs a formula with operands and result of the same element type T (float for the half precisions).

@@ -1,6 +1,7 @@
 // Activation functions and their gradients, each in one pass.
 #include "candelabra/special_functions.hpp"
 #include "elementwise.hpp"
+#include "vec_math.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -8,48 +9,56 @@ namespace {
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 
 struct Gelu {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::gelu(x);
   }
 };
 struct GeluTanh {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::gelu_tanh(x);
   }
 };
 struct GeluBackward {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T grad, T x) const {
     return grad * math::gelu_derivative(x);
   }
 };
 struct GeluTanhBackward {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T grad, T x) const {
     return grad * math::gelu_tanh_derivative(x);
   }
 };
 struct Silu {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::silu(x);
   }
 };
 struct SiluBackward {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T grad, T x) const {
     return grad * math::silu_derivative(x);
   }
 };
 struct Mish {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::mish(x);
   }
 };
 struct LogSigmoid {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::log_sigmoid(x);
@@ -57,16 +66,22 @@ struct LogSigmoid {
 };
 template <typename T>
 struct Softplus {
+  static constexpr bool on_vectors = true;
   T beta, threshold;
-  T operator()(T x) const {
-    T scaled = x * beta;
-    return scaled > threshold ? x : math::log1p(math::exp(scaled)) / beta;
+  template <typename V>
+  V operator()(V x) const {
+    const V scaled = x * beta;
+    return select(V(threshold) < scaled, x, math::log1p(math::exp(scaled)) / beta);
   }
 };
 template <typename T>
 struct Elu {
+  static constexpr bool on_vectors = true;
   T negative, positive, input;
-  T operator()(T x) const { return x > T(0) ? x * positive : negative * math::expm1(x * input); }
+  template <typename V>
+  V operator()(V x) const {
+    return select(V(T(0)) < x, x * positive, negative * math::expm1(x * input));
+  }
 };
 template <typename T>
 struct LeakyRelu {

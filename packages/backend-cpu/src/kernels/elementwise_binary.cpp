@@ -5,6 +5,7 @@
 #include "candelabra/math.hpp"
 #include "complex_math.hpp"
 #include "elementwise.hpp"
+#include "vec_power.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -229,6 +230,7 @@ void div(Call& call) {
 // ---- powers
 
 struct Power {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (is_complex_v<T>) {
@@ -262,15 +264,17 @@ struct SquareOf {
   }
 };
 struct RootOf {  // PyTorch takes the root here, too: NaN for -inf, where C's pow gives inf
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T a) const {
     return math::sqrt(a);
   }
 };
 struct InverseRootOf {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T a) const {
-    return T(1) / math::sqrt(a);
+    return math::rsqrt(a);
   }
 };
 struct InverseOf {
@@ -347,12 +351,14 @@ struct Fmin {
 // ---- floating-point functions of two arguments
 
 struct Atan2 {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T y, T x) const {
     return math::atan2(y, x);
   }
 };
 struct Hypot {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x, T y) const {
     return math::hypot(x, y);
@@ -365,18 +371,21 @@ struct CopySign {
   }
 };
 struct Xlogy {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x, T y) const {
     return math::xlogy(x, y);
   }
 };
 struct LogAddExp {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T a, T b) const {
     return math::logaddexp(a, b);
   }
 };
 struct LogAddExp2 {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T a, T b) const {
     return math::logaddexp2(a, b);
@@ -392,10 +401,17 @@ struct Heaviside {
   }
 };
 
+// On the bits: numbers of one sign are ordered as they are.
 struct NextAfter {
   template <typename T>
   T operator()(T a, T b) const {
-    return std::nextafter(a, b);
+    using Bits = typename math::detail::Format<T>::Bits;
+    const Bits from = math::detail::bits_of(a), to = math::detail::bits_of(b);
+    const Bits step = (a < b) == (from >= 0) ? Bits{1} : Bits{-1};
+    const Bits least = (to & std::numeric_limits<Bits>::min()) | Bits{1};
+    T result = math::detail::from_bits<T>(a == T(0) ? least : from + step);
+    result = a == b ? b : result;
+    return a != a || b != b ? a + b : result;
   }
 };
 // On the bits of a half precision: numbers of one sign are ordered as their bits.

@@ -5,6 +5,7 @@
 #include "candelabra/special_functions.hpp"
 #include "complex_math.hpp"
 #include "elementwise.hpp"
+#include "vec_power.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -193,6 +194,7 @@ void nan_to_num(Call& call) {
 // ---- floating and complex results
 
 struct Exp {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -202,6 +204,7 @@ struct Exp {
   }
 };
 struct Exp2 {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -211,6 +214,7 @@ struct Exp2 {
   }
 };
 struct Expm1 {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -220,6 +224,7 @@ struct Expm1 {
   }
 };
 struct Log {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -229,6 +234,7 @@ struct Log {
   }
 };
 struct Log2 {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -238,6 +244,7 @@ struct Log2 {
   }
 };
 struct Log10 {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -247,6 +254,7 @@ struct Log10 {
   }
 };
 struct Log1p {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -256,6 +264,7 @@ struct Log1p {
   }
 };
 struct Sqrt {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -265,12 +274,13 @@ struct Sqrt {
   }
 };
 struct Rsqrt {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
       return T(1) / std::sqrt(x);
     else
-      return T(1) / math::sqrt(x);
+      return math::rsqrt(x);
   }
 };
 struct Reciprocal {
@@ -282,17 +292,14 @@ struct Reciprocal {
 // Far from zero the C library's are taken, and for those numbers only: what a number gives must not depend on what is beside it,
 // which changes with the number of threads.
 struct Sin {
+  static constexpr bool on_vectors = true;
   template <typename T>
-  bool in_range(T x) const
-    requires std::is_floating_point_v<T>
-  {
-    return !(math::abs(x) > math::trigonometric_limit<T>);
+  math::Mask<T> outside(math::Vec<T> x) const {
+    return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
   }
   template <typename T>
-  T slowly(T x) const
-    requires std::is_floating_point_v<T>
-  {
-    return in_range(x) ? math::sin(x) : std::sin(x);
+  T slowly(T x) const {
+    return std::sin(x);
   }
   template <typename T>
   T operator()(T x) const {
@@ -303,17 +310,14 @@ struct Sin {
   }
 };
 struct Cos {
+  static constexpr bool on_vectors = true;
   template <typename T>
-  bool in_range(T x) const
-    requires std::is_floating_point_v<T>
-  {
-    return !(math::abs(x) > math::trigonometric_limit<T>);
+  math::Mask<T> outside(math::Vec<T> x) const {
+    return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
   }
   template <typename T>
-  T slowly(T x) const
-    requires std::is_floating_point_v<T>
-  {
-    return in_range(x) ? math::cos(x) : std::cos(x);
+  T slowly(T x) const {
+    return std::cos(x);
   }
   template <typename T>
   T operator()(T x) const {
@@ -324,17 +328,14 @@ struct Cos {
   }
 };
 struct Tan {
+  static constexpr bool on_vectors = true;
   template <typename T>
-  bool in_range(T x) const
-    requires std::is_floating_point_v<T>
-  {
-    return !(math::abs(x) > math::trigonometric_limit<T>);
+  math::Mask<T> outside(math::Vec<T> x) const {
+    return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
   }
   template <typename T>
-  T slowly(T x) const
-    requires std::is_floating_point_v<T>
-  {
-    return in_range(x) ? math::tan(x) : std::tan(x);
+  T slowly(T x) const {
+    return std::tan(x);
   }
   template <typename T>
   T operator()(T x) const {
@@ -345,6 +346,7 @@ struct Tan {
   }
 };
 struct Asin {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -354,6 +356,7 @@ struct Asin {
   }
 };
 struct Acos {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -363,6 +366,7 @@ struct Acos {
   }
 };
 struct Atan {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -372,6 +376,7 @@ struct Atan {
   }
 };
 struct Sinh {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -381,6 +386,7 @@ struct Sinh {
   }
 };
 struct Cosh {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -390,6 +396,7 @@ struct Cosh {
   }
 };
 struct Tanh {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -399,6 +406,7 @@ struct Tanh {
   }
 };
 struct Asinh {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -408,6 +416,7 @@ struct Asinh {
   }
 };
 struct Acosh {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -417,6 +426,7 @@ struct Acosh {
   }
 };
 struct Atanh {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -426,6 +436,7 @@ struct Atanh {
   }
 };
 struct Sigmoid {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -435,12 +446,14 @@ struct Sigmoid {
   }
 };
 struct Erf {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::erf(x);
   }
 };
 struct Erfc {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::erfc(x);
@@ -452,6 +465,21 @@ struct Erfinv {
     return math::erfinv(x);
   }
 };
+struct ErfinvOfFloat {
+  static constexpr bool on_vectors = true;
+  template <typename T>
+  T operator()(T x) const {
+    return math::erfinv(x);
+  }
+};
+void erfinv(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    if constexpr (std::is_same_v<T, double>)
+      map1<T>(call, Erfinv{}, heavy);
+    else
+      map1<T>(call, ErfinvOfFloat{}, moderate);
+  });
+}
 struct Lgamma {
   template <typename T>
   T operator()(T x) const {
@@ -507,7 +535,7 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Sigmoid, FloatsAndComplex, moderate>>("sigmoid");
   table.add<unary<Erf, FloatTypes, moderate>>("erf");
   table.add<unary<Erfc, FloatTypes, moderate>>("erfc");
-  table.add<unary<Erfinv, FloatTypes, heavy>>("erfinv");
+  table.add<erfinv>("erfinv");
   table.add<unary<Lgamma, FloatTypes, heavy>>("lgamma");
   table.add<unary<Digamma, FloatTypes, heavy>>("digamma");
 }
