@@ -561,8 +561,8 @@ struct Giving {
         if (is_tensor(input)) check_out_memory(operator_name, rule, *as_tensor(given), *as_tensor(input));
       }
     };
-    if (!PyTuple_Check(out)) return check_one(out);
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(out); ++k) check_one(PyTuple_GET_ITEM(out, k));
+    if (!PyTuple_Check(out) && !PyList_Check(out)) return check_one(out);
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k) check_one(PySequence_Fast_GET_ITEM(out, k));
   }
 };
 

@@ -51,15 +51,14 @@ def _regrouped(flat: Sequence[Any], structure: Sequence[int]) -> list[Any]:
     return made
 
 
-def recorder_of(
-    operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
-) -> Callable[..., Any]:
+def recorder_of(operator: Any, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None) -> Callable[..., Any]:
     """Make the recorder of a custom operator: ``recorder(result, *arguments) -> result``.
 
     Without a formula, results require grad, and walking back through them is an error that says so.
     """
     keyword_only = signature(operator.schema).keyword_only
     positional = len(operator.parameters) - len(keyword_only)
+    lists = [parameter.type.endswith("]") for parameter in signature(operator.schema).parameters[:positional]]
     name = operator.name
     title = f"GeneratedBackwardFor_{name.replace('::', '_').replace('.', '_')}_default"
 
@@ -94,10 +93,14 @@ def recorder_of(
                 )
         return tuple(flat)
 
-    function: Any = type(Function)(title, (Function,), {"backward": staticmethod(walk_back), "__module__": __name__})
+    metaclass: Any = type(Function)
+    function: Any = metaclass(title, (Function,), {"backward": staticmethod(walk_back), "__module__": __name__})
 
     def record(result: Any, *arguments: Any) -> Any:
-        inputs, named = arguments[:positional], dict(zip(keyword_only, arguments[positional:], strict=True))
+        inputs = tuple(
+            list(value) if is_list and isinstance(value, tuple) else value for value, is_list in zip(arguments, lists, strict=False)
+        )
+        named = dict(zip(keyword_only, arguments[positional:], strict=True))
         flat, structure = _flattened(inputs)
         several = isinstance(result, (tuple, list))
         results, result_structure = _flattened((result,) if isinstance(result, list) or not several else result)
@@ -162,9 +165,7 @@ def _batch_rule(function: Callable[..., Any]) -> Callable[..., Any]:
         places = broadcast_prefix(out_dims, structure)
         if places is None:
             raise RuntimeError(f"{operator.name}: the out_dims {out_dims} of register_vmap do not fit what it returned")
-        wrapped = [
-            Batched(part, place) if isinstance(part, Tensor) else part for part, place in zip(results, places, strict=True)
-        ]
+        wrapped = [Batched(part, place) if isinstance(part, Tensor) else part for part, place in zip(results, places, strict=True)]
         if not isinstance(output, (tuple, list)):
             return wrapped[0]
         if isinstance(output, list):

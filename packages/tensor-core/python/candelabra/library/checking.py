@@ -62,7 +62,10 @@ def _test_schema(definition: CustomOpDef, arguments: tuple[Any, ...], keywords: 
     with _without_gradients():
         definition(*own, **own_keywords)
     parameters = {one.name: one for one in definition._parsed.parameters}
-    named = [*zip(parameters, zip(arguments, own, strict=True)), *((name, (keywords[name], own_keywords[name])) for name in keywords)]
+    named = [
+        *zip(parameters, zip(arguments, own, strict=True)),
+        *((name, (keywords[name], own_keywords[name])) for name in keywords),
+    ]
     for name, (before, after) in named:
         if not parameters[name].mutated and not _same(before, after):
             raise OpCheckError(
@@ -83,9 +86,7 @@ def _needs_gradient(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> boo
     return any(tensor.requires_grad for tensor in _tensors([arguments, keywords]))
 
 
-def _test_autograd_registration(
-    definition: CustomOpDef, arguments: tuple[Any, ...], keywords: dict[str, Any], _: Any
-) -> None:
+def _test_autograd_registration(definition: CustomOpDef, arguments: tuple[Any, ...], keywords: dict[str, Any], _: Any) -> None:
     if not _needs_gradient(arguments, keywords) or definition._has_autograd or definition._opoverload.composite is not None:
         return
     raise OpCheckError(
@@ -120,6 +121,7 @@ def _test_faketensor(definition: CustomOpDef, arguments: tuple[Any, ...], keywor
 
 
 def _compare(definition: CustomOpDef, number: int, real: Any, described: Any, dynamic: bool) -> None:
+    pairs: list[tuple[str, Any, Any]]
     if isinstance(described, _C.dtype) and isinstance(real, _C.Tensor):  # the sizes depend on values
         pairs = [("dtype", real.dtype, described)]
     elif isinstance(real, _C.Tensor) and isinstance(described, _C.Tensor):
@@ -172,8 +174,8 @@ def _test_transformed(
     on_tape = autograd.grad(results, own, ones, allow_unused=True)
     _, pull = func.vjp(of, *(value.detach() for value in own))
     transformed = pull(ones)
-    for at, one, other in zip(places, on_tape, transformed, strict=True):
-        first = other.new_zeros(other.shape) if one is None else one
+    for at, of_tape, other in zip(places, on_tape, transformed, strict=True):
+        first = other.new_zeros(other.shape) if of_tape is None else of_tape
         if not _close(first, other, tolerance):
             raise OpCheckError(
                 f"opcheck(op, ...): test_aot_dispatch_dynamic failed: the gradient of argument {at} of {definition._qualname} is another within "

@@ -143,7 +143,7 @@ class CustomOpDef:
         """Give the operator a rule for batches; see :func:`candelabra.library.register_vmap`."""
 
         def register(function: Kernel) -> Kernel:
-            self._opoverload.vmap_rule = function
+            vars(self._opoverload)["vmap_rule"] = function
             return function
 
         return register if func is None else register(func)
@@ -359,7 +359,7 @@ def publish(definition: CustomOpDef) -> None:
     for name, other in vars(before).items() if isinstance(before, OverloadPacket) else ():
         if name != "__name__":
             setattr(operator, name, other)
-    operator.default = operator
+    vars(operator)["default"] = operator
     setattr(namespace, base, operator)
     if operator.inplace is not None:
         setattr(namespace, f"{base}_", operator.inplace)

@@ -298,7 +298,10 @@ def impl(qualname: Any, types: Any, func: Kernel | None = None, *, lib: Library 
             definition.register_kernel(None if name in ("default", "CompositeExplicitAutograd") else _device_type(name), function)
         return function
 
-    return register if func is None else (register(func) and None)
+    if func is None:
+        return register
+    register(func)
+    return None
 
 
 def register_kernel(
@@ -368,9 +371,7 @@ def register_fake(
 impl_abstract = register_fake
 
 
-def register_autograd(
-    op: Any, backward: Kernel, /, *, setup_context: Kernel | None = None, lib: Library | None = None
-) -> None:
+def register_autograd(op: Any, backward: Kernel, /, *, setup_context: Kernel | None = None, lib: Library | None = None) -> None:
     """Give an operator a gradient.
 
     Parameters

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections.abc
+import functools
 import inspect
+import operator
 import types
 import typing
 from typing import Any, NamedTuple, NoReturn
@@ -48,8 +50,7 @@ def _schema_type(annotation: Any) -> str | None:
         return "Scalar"
     members = _members(annotation)
     if members is not None and type(None) in members:
-        rest = tuple(member for member in members if member is not type(None))
-        inner = rest[0] if len(rest) == 1 else typing.Union[rest]
+        inner = functools.reduce(operator.or_, (member for member in members if member is not type(None)))
         made = _schema_type(inner)
         return None if made is None or made.endswith("?") or made == "Tensor[]" else made + "?"
     if typing.get_origin(annotation) in (list, collections.abc.Sequence):

@@ -315,7 +315,9 @@ def compile_and_link(recipe: Recipe, scratch: Path, library: Path, verbose: bool
     """Compile each source in a folder, link them, and return the headers of neither the system nor the core that they include."""
     jobs = int(os.environ.get("MAX_JOBS", "0") or 0) or min(len(os.sched_getaffinity(0)), len(recipe.sources))
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
-        done = list(pool.map(lambda numbered: _compile(recipe, scratch, *numbered, verbose), enumerate(recipe.sources)))
+        done = list(
+            pool.map(lambda number: _compile(recipe, scratch, number, recipe.sources[number], verbose), range(len(recipe.sources)))
+        )
     linker = get_cxx_compiler() if any(is_cpp(source.name) for source in recipe.sources) else get_c_compiler()
     objects = [str(path) for path, _ in done]
     _run([*shlex.split(linker), "-shared", "-pthread", *objects, *recipe.ldflags, "-o", str(library)], recipe.name, verbose)
@@ -326,7 +328,17 @@ def _compile(recipe: Recipe, scratch: Path, number: int, source: Source, verbose
     path = scratch / f"{number}-{Path(source.name).name}"
     path.write_text(source.text)
     made, listed = path.with_suffix(".o"), path.with_suffix(".d")
-    command = [*shlex.split(_command(source)), *_flags(source, recipe), "-MMD", "-MF", str(listed), "-c", str(path), "-o", str(made)]
+    command = [
+        *shlex.split(_command(source)),
+        *_flags(source, recipe),
+        "-MMD",
+        "-MF",
+        str(listed),
+        "-c",
+        str(path),
+        "-o",
+        str(made),
+    ]
     _run(command, f"{recipe.name}: {source.name}", verbose)
     core = os.path.realpath(include_paths()[0])
     # A rule of make: the object, then what it depends on, spaces in names behind a backslash.

@@ -170,7 +170,11 @@ def _recipe(
             raise TypeError(f"{what} is a list of flags, not one text: {given.split()}")
     quoted = [flag for folder in dict.fromkeys(own) for flag in ("-iquote", folder)]
     return Recipe(
-        name, sources, tuple([*quoted, *(cflags or ())]), tuple(ldflags or ()), tuple(os.path.abspath(os.fspath(one)) for one in folders)
+        name,
+        sources,
+        (*quoted, *(cflags or ())),
+        tuple(ldflags or ()),
+        tuple(os.path.abspath(os.fspath(one)) for one in folders),
     )
 
 
@@ -367,9 +371,7 @@ def load(
         )
     made, described = _functions(functions, shapes or {}, dtypes or {})
     own = [os.path.dirname(os.path.abspath(os.fspath(path))) for path in paths]
-    recipe = _recipe(
-        name, with_glue(read_sources(paths), made, name), extra_cflags, extra_ldflags, extra_include_paths or (), own
-    )
+    recipe = _recipe(name, with_glue(read_sources(paths), made, name), extra_cflags, extra_ldflags, extra_include_paths or (), own)
     return _finish(build(recipe, build_directory, verbose), described, is_python_module)
 
 
@@ -453,7 +455,9 @@ def load_inline(
     if not made:
         _refuse_nothing(name)
     sources = []
-    for number, (text, prelude, ending) in enumerate([*((t, _CPP_PRELUDE, "cpp") for t in cpp), *((t, _C_PRELUDE, "c") for t in c)]):
+    for number, (text, prelude, ending) in enumerate(
+        [*((t, _CPP_PRELUDE, "cpp") for t in cpp), *((t, _C_PRELUDE, "c") for t in c)]
+    ):
         label = f"main{number or ''}.{ending}"
         head = "" if no_implicit_headers else prelude
         sources.append(Source(label, f'{head}#line 1 "{name}/{label}"\n{text}'))
@@ -465,5 +469,3 @@ def _refuse_nothing(name: str) -> NoReturn:
     raise ValueError(
         f"load_inline({name!r}): functions= has the schemas of the functions that are to be operators, elementwise= formulas; neither is given"
     )
-
-

@@ -83,7 +83,9 @@ class ShapeRule:
         self.name, self.text = name, text
         self.parameters = [parameter.name for parameter in schema.parameters]
         self.tensors = [parameter.name for parameter in schema.parameters if parameter.type in ("Tensor", "Tensor?")]
-        self.integers = [parameter.name for parameter in schema.parameters if parameter.type in ("int", "SymInt", "int?", "SymInt?")]
+        self.integers = [
+            parameter.name for parameter in schema.parameters if parameter.type in ("int", "SymInt", "int?", "SymInt?")
+        ]
         head, arrow, tail = text.partition("->")
         if not arrow:
             head, tail = "", text
@@ -216,7 +218,9 @@ class ShapeRule:
             sizes = [eval(size.code, _FUNCTIONS, bound) for size in result.sizes]
             for size, value in zip(result.sizes, sizes, strict=True):
                 if value < 0:
-                    raise RuntimeError(f"{self.name}(): the size {size.text} of a result would be {value}; the shape rule is {self.text}")
+                    raise RuntimeError(
+                        f"{self.name}(): the size {size.text} of a result would be {value}; the shape rule is {self.text}"
+                    )
             shape = (*((leading or ()) if result.leading else ()), *sizes)
         return candelabra.empty(tuple(shape), dtype=dtype, device=device)
 
@@ -249,7 +253,6 @@ def from_function(name: str, schema: Parsed, function: Callable[..., Any]) -> Ca
         return made[0] if len(made) == 1 else tuple(made)
 
     return describe
-
 
 
 def default_rule(schema: Parsed) -> str | None:
