@@ -196,7 +196,7 @@ def tests_integration(session: nox.Session) -> None:
 @nox.session(name="tests-examples")
 def tests_examples(session: nox.Session) -> None:
     """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo and the examples, shortened."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "distributions"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"]
     install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
     for backend in ("numpy", "minimal-c"):
         session.install(
@@ -244,9 +244,14 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Compare with PyTorch in one run and print a table of ratios."""
-    install(session, DEMO_PACKAGES, "numpy", "torch==2.13.0")
-    session.run("python", str(ROOT / "benchmarks" / "compare.py"), *session.posargs)
+    """Time every workload beside PyTorch, in turn, after a check that both give the same; without arguments, also write docs/performance.md."""
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils"]
+    install(session, packages, "numpy", "tqdm", "matplotlib", "torch==2.13.0", *([] if session.posargs else ["jax", "jaxlib"]))
+    if session.posargs:
+        session.run("python", "-m", "benchmarks", *session.posargs)
+        return
+    session.run("python", "-m", "benchmarks", "--check")
+    session.run("python", "-m", "benchmarks", "--all", "--write", str(ROOT / "docs" / "performance.md"))
 
 
 @nox.session

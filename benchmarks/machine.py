@@ -101,7 +101,10 @@ def measure_memory() -> dict[str, dict[int, float]]:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "streaming"
         source = Path(__file__).with_name("streaming.cpp")
-        subprocess.run([compiler, "-std=c++20", "-O2", "-mavx2", "-mfma", "-fopenmp", str(source), "-o", str(program)], check=True)
+        subprocess.run(
+            [compiler, "-std=c++20", "-O3", "-funroll-loops", "-mavx2", "-mfma", "-fopenmp", str(source), "-o", str(program)],
+            check=True,
+        )
         environment = os.environ | {"OMP_NUM_THREADS": str(threads()), "OMP_PROC_BIND": "true"}
         run = subprocess.run([str(program), *map(str, WORKING_SETS)], capture_output=True, text=True, check=True, env=environment)
     found: dict[str, dict[int, float]] = {}

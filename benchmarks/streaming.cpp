@@ -3,6 +3,7 @@
 // After McCalpin's STREAM, with a read and a fill besides.
 #include <immintrin.h>
 #include <omp.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -90,6 +91,7 @@ int main(int argc, char** argv) {
     };
     const auto allocate = [&] {
       std::unique_ptr<float, Free> memory(static_cast<float*>(std::aligned_alloc(1 << 21, ((working_set >> 21) + 1) << 21)));
+      madvise(memory.get(), working_set, MADV_HUGEPAGE);  // advice: where it is refused, pages are small
       std::fill_n(memory.get(), working_set / sizeof(float), 1.0F);
       return memory;
     };

@@ -24,7 +24,7 @@ def resnet18(xp: Any) -> Any:
     """He et al. 2016, for images of 32 x 32: a first convolution of 3 x 3 and no pooling after it."""
     nn = xp.nn
 
-    class Block(nn.Module):  # type: ignore[misc]
+    class Block(xp.nn.Module):  # type: ignore[misc]
         def __init__(self, before: int, channels: int, stride: int) -> None:
             super().__init__()
             self.conv1 = nn.Conv2d(before, channels, 3, stride, 1, bias=False)
@@ -55,7 +55,7 @@ def gpt(xp: Any) -> Any:
     """A decoder of Radford et al. 2019 in small: normalization first, causal attention, GELU."""
     nn, functional = xp.nn, xp.nn.functional
 
-    class Layer(nn.Module):  # type: ignore[misc]
+    class Layer(xp.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.norm1, self.norm2 = nn.LayerNorm(GPT_WIDTH), nn.LayerNorm(GPT_WIDTH)
@@ -70,7 +70,7 @@ def gpt(xp: Any) -> Any:
             x = x + self.projection(y.transpose(1, 2).reshape(batch, length, width))
             return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
-    class Decoder(nn.Module):  # type: ignore[misc]
+    class Decoder(xp.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.tokens, self.positions = nn.Embedding(GPT_VOCABULARY, GPT_WIDTH), nn.Embedding(128, GPT_WIDTH)
