@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -57,3 +59,23 @@ def test_hogwild() -> None:
     (steps,) = numbers(r"2 processes took (\d+) steps", out)
     before, after = numbers(r"accuracy ([\d.]+)% before, ([\d.]+)% after", out)
     assert steps == 2 * 4 * 43 and after > 85 > 30 > before
+
+
+def test_train_digits_trainer(tmp_path: Path) -> None:
+    out = run("train_digits_trainer", "--epochs", "3", "--output", str(tmp_path / "whole"))
+    accuracy, epochs, steps = numbers(r"test accuracy ([\d.]+)% .* (\d+) epochs, (\d+) steps", out)
+    assert accuracy > 90 and (epochs, steps) == (3, 66)
+    table = (tmp_path / "whole" / "log.csv").read_text().splitlines()
+    assert len(table) == 1 + 66 + 2 * 3
+    assert (tmp_path / "whole" / "curves.png").stat().st_size > 10_000
+    # Interrupted in the middle and taken up again: as if it had not been.
+    parts = tmp_path / "parts"
+    command = [sys.executable, str(EXAMPLES / "train_digits_trainer.py"), "--epochs", "3", "--output", str(parts)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not list(parts.glob("step-*.candelabra")) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    told, errors = process.communicate(timeout=300)
+    assert process.returncode == 0 and "stopped (SIGINT)" in told, errors
+    run("train_digits_trainer", "--epochs", "3", "--output", str(parts), "--resume")
+    assert (parts / "log.csv").read_text().splitlines() == table
