@@ -22,7 +22,7 @@ class Budget:
     """How much work and memory reading a file may take, by its length."""
 
     def __init__(self, length: int) -> None:
-        self.left = (1 << 20) + 16 * length
+        self.left = (1 << 18) + 4 * length
         self._costly = _COSTLY_KEYS
 
     def spend(self, amount: int) -> None:
@@ -33,7 +33,8 @@ class Budget:
 
     def key(self, value: Any) -> Any:
         """Return a key of a dict or a member of a set, if hashing it is cheap: a tuple in a tuple many times over is not."""
-        if type(value) is str:
+        kind = type(value)
+        if kind is str or (kind is int and -_DISTINCT < value < _DISTINCT) or kind is bytes:
             return value
         waiting = [value]
         while waiting:

@@ -17,7 +17,7 @@ from candelabra import _C
 from .errors import FileError
 from .limits import Budget
 from .options import get_crc32_options
-from .places import Piece, is_parameter, leaf, parameter, storage_memory, typed_tensor, whole
+from .places import Piece, is_parameter, leaf, named_device, parameter, storage_memory, typed_tensor, whole
 from .zip_files import STORED, ArchiveWriter
 
 TYPE_CHECKING = False
@@ -193,9 +193,7 @@ class _Reader:
         if kind == "dtype":
             return _dtype(value)
         if kind == "device":
-            if not isinstance(value, str) or len(value) > 64:
-                raise FileError("a device without a name")
-            return _C.device(value)
+            return named_device(value)
         if kind == "size":
             return _C.Size([whole(n) for n in value])
         if kind == "storage":

@@ -36,14 +36,10 @@ _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 #: What of these is turned around in files of the other byte order.
 _NUMBERS = {"c8": 4, "c16": 8}
 
-_KEY = re.compile(
-    r"""\s*\{\s*(?=.{0,9999}\}\s*$)
-    (?P<pairs>(?:'(?:descr|fortran_order|shape)'\s*:\s*
-        (?:'[<>|=]?[a-zA-Z][0-9]{0,9}'|True|False|\(\s*(?:[0-9]{1,19}\s*,\s*)*(?:[0-9]{1,19}\s*)?\)|\[.*\])\s*(?:,\s*|(?=\}))){3})
-    \}\s*""",
-    re.VERBOSE | re.DOTALL,
+# One item of a header, which is the text of a dict of three; records begin with a bracket.
+_ITEM = re.compile(
+    r"\s*'(descr|fortran_order|shape)'\s*:\s*('[^'\\]{1,32}'|True|False|\((?:\s*[0-9]{1,20}\s*,)*(?:\s*[0-9]{1,20})?\s*\)|\[)\s*(,?)\s*"
 )
-_PAIR = re.compile(r"'(descr|fortran_order|shape)'\s*:\s*('[^']*'|True|False|\([^)]*\)|\[.*\])", re.DOTALL)
 
 
 def is_npy(source: Source) -> bool:
@@ -71,18 +67,30 @@ def _header(source: Source, start: int) -> tuple[str, bool, list[int], int]:
     if length > _LONGEST_HEADER:
         raise FileError(f"a header of {length} bytes")
     text = source.read(start + 8 + width, length).decode("utf-8" if head[6] == 3 else "latin1")
-    if not _KEY.fullmatch(text):
-        raise FileError("its header does not say dtype, order and shape")
-    found = dict(_PAIR.findall(text))
-    if len(found) != 3 or found["fortran_order"] not in ("True", "False"):
-        raise FileError("its header does not say dtype, order and shape")
-    described, shape = found["descr"], found["shape"]
-    if not described.startswith("'"):
-        raise FileError("it holds records, and tensors have one dtype")
-    if not shape.startswith("("):
-        raise FileError("its header does not say a shape")
+    described, fortran, shape = _items(text)
     sizes = [int(n) for n in re.findall("[0-9]+", shape)]
-    return described.strip("'"), found["fortran_order"] == "True", sizes, start + 8 + width + length
+    return described.strip("'"), fortran == "True", sizes, start + 8 + width + length
+
+
+def _items(text: str) -> tuple[str, str, str]:
+    """The three items of a header as they stand there."""
+    text = text.strip()
+    found: dict[str, str] = {}
+    at = 1
+    while text[:1] == "{" and text[-1:] == "}" and (item := _ITEM.match(text, at)):
+        key, value, comma = item.groups()
+        if value == "[":
+            raise FileError("it holds records, and tensors have one dtype")
+        if key in found:
+            break
+        found[key] = value
+        at = item.end()
+        if not comma or at == len(text) - 1:
+            break
+    kinds = tuple(found.get(key, "") for key in ("descr", "fortran_order", "shape"))
+    if at != len(text) - 1 or kinds[0][:1] != "'" or kinds[1] not in ("True", "False") or kinds[2][:1] != "(":
+        raise FileError("its header does not say dtype, order and shape")
+    return kinds[0], kinds[1], kinds[2]
 
 
 def _dtype(described: str) -> tuple[Any, int]:

@@ -118,6 +118,13 @@ def _device(device: Any, location: str) -> Any:
     return found
 
 
+def named_device(name: Any) -> Any:
+    """Return the device of a name in a file."""
+    if not isinstance(name, str) or not _plausible(name):
+        raise FileError(f"a device without a name: {str(name)[:40]!r}")
+    return _C.device(name)
+
+
 def _plausible(device: str) -> bool:
     """Whether a text from a file may be the name of a device: others are not looked for among the backends."""
     kind, colon, number = device.partition(":")

@@ -11,7 +11,7 @@ from candelabra.layout import strided
 
 from . import allowing
 from .errors import FileError, UnsafeFileError
-from .places import leaf, parameter, typed_tensor
+from .places import leaf, named_device, parameter, typed_tensor
 from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
 
 TYPE_CHECKING = False
@@ -253,9 +253,9 @@ def _size(numbers: Any = ()) -> Any:
 
 
 def _device(*arguments: Any) -> Any:
-    if not 0 < len(arguments) < 3 or any(len(str(argument)) > 32 for argument in arguments if isinstance(argument, (str, int))):
+    if not 0 < len(arguments) < 3 or not all(type(argument) in (str, int) for argument in arguments):
         raise FileError("a device without a name")
-    return _C.device(":".join(str(argument) for argument in arguments))
+    return named_device(":".join(str(argument)[:40] for argument in arguments))
 
 
 def _layout(name: Any) -> Any:
