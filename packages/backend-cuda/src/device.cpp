@@ -127,7 +127,7 @@ const DeviceTraits& device_traits(int device) {
 void read_properties(int device, cb_device_properties& result) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "reading the properties of a device");
-  std::snprintf(result.name, sizeof result.name, "%s", properties.name);
+  std::snprintf(result.name, sizeof result.name, "%.*s", static_cast<int>(sizeof result.name) - 1, properties.name);
   result.total_memory = static_cast<int64_t>(properties.totalGlobalMem);
   const DeviceGuard guard(device);
   size_t free_bytes = 0, total_bytes = 0;

@@ -6,7 +6,8 @@
 //   map<Types<T, T>, Types<T>>(call, op, {&o0, &o1}, {&a});            several results: op(in..., &out0, &out1)
 //
 // Each formula becomes two kernels: one that moves 16 bytes at a time, for operands whose innermost dimension has no gaps (others may
-// be broadcast along it), and one for the rest.
+// be broadcast along it), and one for the rest. Elements of 8 bytes and more have only the latter. A formula that is more than a few
+// instructions says `static constexpr bool heavy = true` or is wrapped as Heavy<Formula>: it is then compiled fewer times over.
 #pragma once
 
 #include <array>
@@ -17,9 +18,18 @@
 
 namespace candelabra::cuda {
 
+// A formula of many instructions.
+template <typename Op>
+struct Heavy : Op {
+  static constexpr bool heavy = true;
+};
+
 namespace elementwise {
 
 constexpr int threads = 256;
+
+template <typename Op>
+constexpr bool is_heavy = requires { requires Op::heavy; };
 
 template <int Bytes>
 struct PackedType;
@@ -130,7 +140,11 @@ template <typename Op, typename... Outs, typename... Ins>
 struct Map<Op, Types<Outs...>, Types<Ins...>> {
   static constexpr int outs = sizeof...(Outs), ins = sizeof...(Ins), operands = outs + ins;
   static constexpr int widest = static_cast<int>(std::max({sizeof(memory_t<Outs>)..., sizeof(memory_t<Ins>)...}));
-  static constexpr int vec = 16 / widest;
+  // Four accesses of 8 bytes by each thread are as good as one of 16.
+  static constexpr int vec = widest >= 8 ? 1 : 16 / widest;
+  // How many units a thread takes: enough to have its accesses overlap.
+  static constexpr int unroll_packed = !is_heavy<Op> && ins <= 1 ? 2 : 1;
+  static constexpr int unroll_single = is_heavy<Op> ? 1 : widest >= 8 ? 4 : 2;
 
   using Inputs = Pack<Input<Ins>...>;
   using Outputs = Pack<Output<Outs>...>;
@@ -244,19 +258,19 @@ void map_pieces(const Call& call, const Op& op, const std::array<const cb_tensor
         Geometry<M::operands> head = piece;
         head.sizes[0] = head.numel = piece.sizes[0] - piece.sizes[0] % M::vec;
         if (moves_packed(head, M::outs, M::vec, addresses.data(), sizes.data())) {
-          launch_piece<M, M::vec, 2>(call, head, arguments);
+          launch_piece<M, M::vec, M::unroll_packed>(call, head, arguments);
           Geometry<M::operands> tail = piece;
           tail.sizes[0] = tail.numel = piece.sizes[0] - head.numel;
           ((get<O>(arguments.out).data += head.numel), ...);
           ((get<I>(arguments.in).data +=
             get<I>(arguments.in).data ? head.numel * piece.strides[outs + I][0] : 0),
            ...);
-          return launch_piece<M, 1, 4>(call, tail, arguments);
+          return launch_piece<M, 1, M::unroll_single>(call, tail, arguments);
         }
       }
-      if (moves_packed(piece, M::outs, M::vec, addresses.data(), sizes.data())) return launch_piece<M, M::vec, 2>(call, piece, arguments);
+      if (moves_packed(piece, M::outs, M::vec, addresses.data(), sizes.data())) return launch_piece<M, M::vec, M::unroll_packed>(call, piece, arguments);
     }
-    launch_piece<M, 1, 4>(call, piece, arguments);
+    launch_piece<M, 1, M::unroll_single>(call, piece, arguments);
   });
 }
 

@@ -22,6 +22,7 @@ inline void check_launch(const Call& call) {
   check(cudaGetLastError(), call.raw()->operator_name);
 }
 
+#ifdef __CUDACC__
 // Queues a kernel on the call's stream:
 //   launch(call, my_kernel<float>, blocks, threads, shared_bytes, arguments...);
 // More than 48 KiB of shared memory are asked for on the way.
@@ -35,6 +36,7 @@ void launch(const Call& call, void (*kernel)(Parameters...), dim3 blocks, dim3 t
   kernel<<<blocks, threads, shared, call.stream()>>>(std::forward<Arguments>(arguments)...);
   check_launch(call);
 }
+#endif
 
 constexpr int64_t divide_up(int64_t value, int64_t by) {
   return (value + by - 1) / by;

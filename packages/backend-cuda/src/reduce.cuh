@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
   uint32_t at[1 + Outs] = {};
   typename Operation::Acc acc = a.op.identity();
   if (there) {
-    a.kept.at(result, at);
+    a.kept.at_rolled(result, at);
     const auto* in = a.in + at[0];
     const uint32_t begin = blockIdx.y * a.chunk;
     const uint32_t end = a.reduced.count - begin < a.chunk ? a.reduced.count : begin + a.chunk;
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
 #pragma unroll
         for (int u = 0; u < unroll; ++u) {
           uint32_t offset[1];
-          a.reduced.at(i + u * step, offset);
+          a.reduced.at_rolled(i + u * step, offset);
           values[u] = loaded<Element>(in[offset[0]]);
         }
 #pragma unroll
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
       }
       for (; i < end; i += step) {
         uint32_t offset[1];
-        a.reduced.at(i, offset);
+        a.reduced.at_rolled(i, offset);
         a.op.take(acc, loaded<Element>(in[offset[0]]), a.first + i);
       }
     }
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
 template <typename Operation, int Outs>
 __global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ Arguments<Operation, Outs> a, uint32_t chunks) {
   uint32_t at[1 + Outs];
-  a.kept.at(blockIdx.x, at);
+  a.kept.at_rolled(blockIdx.x, at);
   typename Operation::Acc acc = a.op.identity();
   for (uint32_t c = threadIdx.x; c < chunks; c += threads)
     acc = a.op.merge(acc, a.partial[static_cast<size_t>(c) * a.results_in_all + a.first_result + blockIdx.x]);

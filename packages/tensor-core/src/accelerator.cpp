@@ -1,5 +1,8 @@
 // Python's way to what a device has beyond memory and kernels: streams, events, figures of its allocator, pinned memory, other
 // processes, graphs. candelabra.accelerator is written on these functions.
+#define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
+#include <Python.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -120,6 +123,23 @@ PyObject* set_current_stream_function(PyObject*, PyObject* arguments) {
   return with_address(arguments, "OO:set_current_stream", [](Device device, const DeviceType& type, void* stream) {
     require(!stream || type.has(CB_CAP_STREAMS), type, "streams");
     set_current_stream(device, stream);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* current_index_function(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const char* name = PyUnicode_AsUTF8(argument);
+    if (!name) return nullptr;
+    const int type = find_device_type(name);
+    return PyLong_FromLong(type < 0 ? 0 : current_index(type));
+  });
+}
+
+PyObject* set_current_index_function(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const Device device = device_from_object(argument);
+    set_current_index(device.type, device.index);
     return Py_NewRef(Py_None);
   });
 }
@@ -660,6 +680,8 @@ PyMethodDef accelerator_functions[] = {
     {"stream_is_capturing", stream_is_capturing, METH_VARARGS, "Whether what is queued on a stream goes to a graph."},
     {"current_stream", current_stream_function, METH_O, "The address of this thread's current stream of a device; 0: the default."},
     {"set_current_stream", set_current_stream_function, METH_VARARGS, "Make a stream this thread's current one of its device."},
+    {"current_index", current_index_function, METH_O, "The number of this thread's current device of a type."},
+    {"set_current_index", set_current_index_function, METH_O, "Make a device this thread's current one of its type."},
     {"record_stream", record_stream, METH_VARARGS, "The memory of a storage is used on this stream, too."},
     {"event_create", event_create, METH_VARARGS, "Make an event of a device: flags 1 timing, 2 blocking, 4 interprocess."},
     {"event_destroy", event_destroy, METH_VARARGS, "Give an event back."},

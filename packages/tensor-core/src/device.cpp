@@ -8,6 +8,7 @@
 
 #include "backend_defaults.hpp"
 #include "operator.hpp"
+#include "streams.hpp"
 
 namespace candelabra {
 
@@ -443,6 +444,7 @@ Device device_from_text(std::string_view text_) {
   if (find_device_type(name) < 0) load_device_type(name);
   int type = find_device_type(name);
   check(type >= 0, backend_error, "the backend for device '", std::string(name), "' registered nothing");
+  if (name.size() == text_.size()) index = current_index(type);
   check(index < device_type(type).device_count, PyExc_RuntimeError, "Invalid device index ", index, ": '", std::string(name),
         "' has ", device_type(type).device_count, " device(s)");
   return {static_cast<int8_t>(type), static_cast<int8_t>(index)};

@@ -10,6 +10,7 @@ namespace {
 
 // By device type and index; most threads never set one.
 thread_local std::array<std::vector<void*>, max_device_types> streams;
+thread_local std::array<int8_t, max_device_types> indices{};
 
 }  // namespace
 
@@ -24,6 +25,14 @@ void set_current_stream(Device device, void* stream) {
   const auto index = static_cast<size_t>(device.index);
   if (of_type.size() <= index) of_type.resize(index + 1);
   of_type[index] = stream;
+}
+
+int current_index(int type) {
+  return indices[static_cast<size_t>(type)];
+}
+
+void set_current_index(int type, int index) {
+  indices[static_cast<size_t>(type)] = static_cast<int8_t>(index);
 }
 
 const cb_accelerator& accelerator_of(const DeviceType& type) {

@@ -11,6 +11,10 @@ namespace candelabra {
 void* current_stream(Device device);
 void set_current_stream(Device device, void* stream);
 
+// This thread's current device of a type: what a name without a number means.
+int current_index(int type);
+void set_current_index(int type, int index);
+
 // What the device has beyond backend.h, complete as far as the core knows it: absent functions are null. Never null itself.
 const cb_accelerator& accelerator_of(const DeviceType& type);
 

@@ -187,13 +187,13 @@ struct IntegerDivision {
 };
 template <Whole Kind, typename FloatOp>
 void whole_division(Call& call) {
-  if (!is_integer_dtype(call.output().dtype)) return binary<FloatOp, FloatTypes>(call);
-  binary<IntegerDivision<Kind>, IntegerTypes>(call);
+  if (!is_integer_dtype(call.output().dtype)) return binary<Heavy<FloatOp>, FloatTypes>(call);
+  binary<Heavy<IntegerDivision<Kind>>, IntegerTypes>(call);
 }
 
 void div(Call& call) {
   std::string_view mode = call.string(2);
-  if (mode.empty()) return binary<Divide, FloatsAndComplex>(call);
+  if (mode.empty()) return binary<Heavy<Divide>, FloatsAndComplex>(call);
   if (mode == "floor") return whole_division<Whole::Floor, FloatFloorDivide>(call);
   if (mode == "trunc") return whole_division<Whole::Trunc, FloatTruncDivide>(call);
   throw failure(CB_RUNTIME_ERROR, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%.*s'",
@@ -287,7 +287,7 @@ void pow(Call& call) {
       if (is_number(exponent) && number_of<T>(exponent) < 0)
         throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
     }
-    map2<T>(call, Power{});
+    map2<T>(call, Heavy<Power>{});
   });
 }
 
@@ -452,12 +452,12 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<binary<Minimum, BoolAndReals>>("minimum");
   table.add<binary<Fmax, BoolAndReals>>("fmax");
   table.add<binary<Fmin, BoolAndReals>>("fmin");
-  table.add<binary<Atan2, FloatTypes>>("atan2");
-  table.add<binary<Hypot, FloatTypes>>("hypot");
+  table.add<binary<Heavy<Atan2>, FloatTypes>>("atan2");
+  table.add<binary<Heavy<Hypot>, FloatTypes>>("hypot");
   table.add<binary<CopySign, FloatTypes>>("copysign");
-  table.add<binary<Xlogy, FloatTypes>>("xlogy");
-  table.add<binary<LogAddExp, FloatTypes>>("logaddexp");
-  table.add<binary<LogAddExp2, FloatTypes>>("logaddexp2");
+  table.add<binary<Heavy<Xlogy>, FloatTypes>>("xlogy");
+  table.add<binary<Heavy<LogAddExp>, FloatTypes>>("logaddexp");
+  table.add<binary<Heavy<LogAddExp2>, FloatTypes>>("logaddexp2");
   table.add<nextafter>("nextafter");
   table.add<binary<Heaviside, BoolAndReals>>("heaviside");
   table.add<binary<BitwiseAnd, BoolAndIntegers>>("bitwise_and");

@@ -47,7 +47,7 @@ SUBPACKAGES = {
     "torch": "candelabra-torch-compat",
 }  # fmt: skip
 #: Modules of this distribution that are imported when they are asked for.
-LAZY_MODULES = ("amp", "cpu", "fft", "func", "library", "profiler", "random", "special", "safetensors", "signal", "serialization", "testing", "types")
+LAZY_MODULES = ("accelerator", "amp", "cpu", "cuda", "fft", "func", "library", "profiler", "random", "special", "safetensors", "signal", "serialization", "testing", "types")
 LAZY_FUNCTIONS = {
     "save": "serialization", "load": "serialization", "vmap": "func",
     "autocast": "amp", "clear_autocast_cache": "amp", "get_autocast_dtype": "amp", "is_autocast_cache_enabled": "amp",

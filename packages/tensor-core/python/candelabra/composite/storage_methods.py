@@ -130,8 +130,9 @@ def share_memory_(self: Storage) -> Storage:
 
 @_method
 def is_pinned(self: Storage, device: Device = None) -> bool:
-    """Tell whether the memory is pinned to be copied to a device fast."""
-    return bytes_of(self).is_pinned()
+    """Tell whether the memory is pinned, so that an accelerator copies it without waiting."""
+    accelerator = import_module("candelabra.accelerator")
+    return (device is not None or accelerator.is_available()) and _C.is_pinned(self, accelerator.resolve(device))
 
 
 def _attribute(name: str, value: Callable[[Any], Any], doc: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator as python_operator
+from importlib import import_module
 from math import prod
 
 from candelabra import _C
@@ -288,14 +289,45 @@ def is_shared(self: Tensor) -> bool:
 
 @function(package=False)
 def is_pinned(self: Tensor, device: Device = None) -> bool:
-    """Tell whether the memory is pinned to be copied to a device fast."""
-    return False
+    """Tell whether the memory is pinned, so that an accelerator copies it without waiting.
+
+    Parameters
+    ----------
+    device : device or str, optional
+        Of which accelerator; by default the one of `candelabra.accelerator`.
+    """
+    return self.untyped_storage().is_pinned(device)
 
 
 @function(package=False)
 def pin_memory(self: Tensor, device: Device = None) -> Tensor:
-    """Copy to pinned memory; no backend offers it yet."""
-    raise NotImplementedError("pin_memory(): no installed backend offers pinned memory; use the tensor as it is")
+    """Return the tensor in pinned host memory, which an accelerator copies from without waiting; itself where it is there already.
+
+    Parameters
+    ----------
+    device : device or str, optional
+        Of which accelerator; by default the one of `candelabra.accelerator`.
+
+    Raises
+    ------
+    RuntimeError
+        When there is no accelerator, or the tensor is not in host memory.
+    NotImplementedError
+        When the accelerator's backend has no pinned memory.
+    """
+    return import_module("candelabra.accelerator").pinned_copy(self, device)
+
+
+@function(package=False)
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Say that a stream uses the memory, too: it is not given to others before what is queued there now is done.
+
+    Parameters
+    ----------
+    stream : candelabra.accelerator.Stream
+        Another one than that which was current when the memory was made.
+    """
+    _C.record_stream(self.untyped_storage(), stream.stream_id)
 
 
 # ---- questions
