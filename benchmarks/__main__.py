@@ -22,7 +22,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help="a regular expression to be found in 'FAMILY: NAME'")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.03, help="that one side is timed in one round")
+    parser.add_argument("--seconds", type=float, default=0.02, help="that one side is timed in one round")
     parser.add_argument(
         "--check", action="store_true", help="do not time: run each workload once on both sides and compare the results"
     )

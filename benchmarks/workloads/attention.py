@@ -29,6 +29,7 @@ def _three(*shape: int, grad: bool = False) -> list[Input]:
 GPT = (8, 8, 256, 64)
 
 WORKLOADS = [
+    _attention("2x4x128x32, forward and backward", (2, 4, 128, 32), backward=True),
     _attention("1x1x8x16", (1, 1, 8, 16)),
     _attention("1x8x64x64", (1, 8, 64, 64)),
     _attention("8x8x256x64, causal", GPT, True),

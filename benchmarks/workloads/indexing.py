@@ -45,6 +45,10 @@ def _scattered(reduce: str) -> Any:
 
 
 WORKLOADS = [
+    forward("index_select, 65,536 rows of 64, transposed", lambda xp, x, i: xp.index_select(x, 0, i), normal(10000, 64, layout="transposed"), integers(10000, 65536), read=ROW_BYTES),
+    forward("masked_fill, 1 K", lambda xp, x, m: x.masked_fill(m, 0.0), normal(1_000), booleans(1_000)),
+    forward("masked_fill, 100 K", lambda xp, x, m: x.masked_fill(m, 0.0), normal(100_000), booleans(100_000)),
+    forward("scatter_add, 1 K", lambda xp, x, i, s: x.scatter_add(0, i, s), normal(1_000), integers(1_000, 1_000), uniform(1_000)),
     forward("gather, 1000 x 10 of 10", lambda xp, x, i: xp.gather(x, 1, i), normal(1000, 10), integers(10, 1000, 10)),
     forward("gather of rows, 2048 x 1024", lambda xp, x, i: xp.gather(x, 1, i), normal(2048, 1024), integers(1024, 2048, 1024)),
     forward("gather along columns, 2048 x 1024", lambda xp, x, i: xp.gather(x, 0, i), normal(2048, 1024), integers(2048, 2048, 1024)),

@@ -20,6 +20,8 @@ def _ctc(xp: Any, x: Any, labels: Any) -> Any:
 X, Y = normal(4096, 1000, grad=True), normal(4096, 1000, number=1)
 
 WORKLOADS = [
+    both_ways("cross_entropy, forward and backward, 4096 x 1000, transposed", _functional("cross_entropy"), normal(4096, 1000, layout="transposed", grad=True), integers(1000, 4096)),
+    both_ways("mse_loss, forward and backward, 256 x 256", _functional("mse_loss"), normal(256, 256, grad=True), normal(256, 256, number=1)),
     forward("cross_entropy, 32 x 10", _functional("cross_entropy"), normal(32, 10), integers(10, 32)),
     forward("cross_entropy, 4096 x 1000", _functional("cross_entropy"), normal(4096, 1000), integers(1000, 4096)),
     both_ways("cross_entropy, forward and backward, 32 x 10", _functional("cross_entropy"), normal(32, 10, grad=True), integers(10, 32)),

@@ -19,6 +19,9 @@ def _inference(xp: Any, x: Any, mean: Any) -> Any:
 
 
 WORKLOADS = [
+    layer(
+        "nn.LayerNorm, forward and backward, 32 x 128", lambda xp: xp.nn.LayerNorm(128), normal(32, 128, grad=True), backward=True
+    ),
     forward("batch_norm, training, 16 x 64 x 56 x 56", _batch_norm, normal(*IMAGES)),
     forward("batch_norm, training, channels last", _batch_norm, normal(*IMAGES, layout="channels_last")),
     forward("batch_norm, inference, 16 x 64 x 56 x 56", _inference, normal(*IMAGES), normal(64)),

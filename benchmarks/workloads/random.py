@@ -6,6 +6,15 @@ from ..inputs import uniform
 from ..workload import both_ways, forward
 
 WORKLOADS = [
+    forward(
+        "normal_ of every second element, 4 M",
+        lambda xp, x: x[:, ::2].normal_(),
+        uniform(2000, 4000),
+        read=16_000_000,
+        comparable=False,
+    ),
+    forward("dropout, 1 K", lambda xp, x: xp.nn.functional.dropout(x, 0.1), uniform(1_000), comparable=False),
+    forward("bernoulli, 100 K", lambda xp, p: xp.bernoulli(p), uniform(100_000, low=0.0, high=1.0), comparable=False),
     forward("randn, 1 K", lambda xp: xp.randn(1_000), comparable=False),
     forward("randn, 100 K", lambda xp: xp.randn(100_000), comparable=False),
     forward("randn, 4 M", lambda xp: xp.randn(4_000_000), comparable=False),

@@ -19,6 +19,7 @@ def _sampled(mode: str, padding: str) -> Any:
 IMAGES, GRID = normal(8, 16, 64, 64), uniform(4, 64, 64, 2, low=-1.1, high=1.1)
 
 WORKLOADS = [
+    forward("interpolate bilinear 2x8x32x32 to 64", _interpolated("bilinear", 64), normal(2, 8, 32, 32)),
     forward("interpolate nearest 1x3x16x16 to 32", _interpolated("nearest", 32), normal(1, 3, 16, 16)),
     forward("interpolate bilinear 1x3x16x16 to 32", _interpolated("bilinear", 32), normal(1, 3, 16, 16)),
     forward("interpolate bilinear 8x16x64x64 to 128", _interpolated("bilinear", 128), IMAGES),

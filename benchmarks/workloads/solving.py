@@ -15,6 +15,20 @@ def _definite(xp: Any, x: Any) -> Any:
 
 
 WORKLOADS = [
+    forward(
+        "solve 8 by 1", lambda xp, a, b: xp.linalg.solve(_definite(xp, a), b), normal(8, 8), normal(8, 1, number=1), tolerance=1e-3
+    ),
+    forward("inv 8", lambda xp, x: xp.linalg.inv(_definite(xp, x)), normal(8, 8), tolerance=1e-3),
+    forward("cholesky 8", lambda xp, x: xp.linalg.cholesky(_definite(xp, x)), normal(8, 8), tolerance=1e-3),
+    forward("inv 64", lambda xp, x: xp.linalg.inv(_definite(xp, x)), FEW, tolerance=1e-3),
+    forward(
+        "solve 512 by 16, transposed",
+        lambda xp, a, b: xp.linalg.solve(a, b),
+        normal(512, 512, layout="transposed"),
+        normal(512, 16, number=1),
+        operations=512**3 * 2 / 3,
+        tolerance=1e-2,
+    ),
     forward("cholesky 512", lambda xp, x: xp.linalg.cholesky(_definite(xp, x)), A, operations=512**3 * (2 + 1 / 3)),
     forward("cholesky, 1000 of 8", lambda xp, x: xp.linalg.cholesky(_definite(xp, x)), MANY, tolerance=1e-3),
     forward(

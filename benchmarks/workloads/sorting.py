@@ -6,6 +6,9 @@ from ..inputs import integers, normal
 from ..workload import forward
 
 WORKLOADS = [
+    forward("sort of rows, 1024 x 512, transposed", lambda xp, x: xp.sort(x, 1)[0], normal(1024, 512, layout="transposed")),
+    forward("topk 10 of rows, 64 x 100", lambda xp, x: xp.topk(x, 10, 1), normal(64, 100)),
+    forward("sort of rows, 64 x 64", lambda xp, x: xp.sort(x, 1)[0], normal(64, 64)),
     forward("sort, 1 K", lambda xp, x: xp.sort(x)[0], normal(1_000)),
     forward("sort, 100 K", lambda xp, x: xp.sort(x)[0], normal(100_000)),
     forward("sort, 1 M", lambda xp, x: xp.sort(x)[0], normal(1_000_000)),

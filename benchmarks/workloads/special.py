@@ -8,6 +8,10 @@ from ..workload import forward
 N = 1_000_000
 
 WORKLOADS = [
+    forward("erfinv, 1 K", lambda xp, x: xp.erfinv(x), uniform(1_000, low=-0.99, high=0.99)),
+    forward("digamma, 10 K", lambda xp, x: xp.digamma(x), uniform(10_000)),
+    forward("xlogy, 1024 x 1024, a column", lambda xp, x, y: xp.xlogy(x, y), uniform(1024, 1024), uniform(1024, 1, number=1)),
+    forward("lgamma, 1 M, every second element", lambda xp, x: xp.lgamma(x), uniform(N, layout="strided")),
     forward("lgamma, 1 M", lambda xp, x: xp.lgamma(x), uniform(N)),
     forward("lgamma, 10 K", lambda xp, x: xp.lgamma(x), uniform(10_000)),
     forward("digamma, 1 M", lambda xp, x: xp.digamma(x), uniform(N)),

@@ -6,6 +6,14 @@ from ..inputs import normal
 from ..workload import both_ways, forward
 
 WORKLOADS = [
+    forward("pixel_shuffle 1x16x8x8 by 2", lambda xp, x: xp.nn.functional.pixel_shuffle(x, 2), normal(1, 16, 8, 8)),
+    forward("channel_shuffle 2x16x32x32 by 4", lambda xp, x: xp.nn.functional.channel_shuffle(x, 4), normal(2, 16, 32, 32)),
+    forward("unfold 1x3x16x16 by 3", lambda xp, x: xp.nn.functional.unfold(x, 3, padding=1), normal(1, 3, 16, 16)),
+    forward(
+        "pixel_shuffle 8x64x32x32 by 4, channels last",
+        lambda xp, x: xp.nn.functional.pixel_shuffle(x, 4),
+        normal(8, 64, 32, 32, layout="channels_last"),
+    ),
     forward("pixel_shuffle 8x64x32x32 by 4", lambda xp, x: xp.nn.functional.pixel_shuffle(x, 4), normal(8, 64, 32, 32)),
     forward("pixel_unshuffle 8x4x128x128 by 4", lambda xp, x: xp.nn.functional.pixel_unshuffle(x, 4), normal(8, 4, 128, 128)),
     forward("channel_shuffle 8x64x32x32 by 4", lambda xp, x: xp.nn.functional.channel_shuffle(x, 4), normal(8, 64, 32, 32)),
