@@ -189,10 +189,15 @@ def test_names_as_bytes(tmp_path):
     assert c.load(path) == [1] and os.listdir(tmp_path) == ["ß"]
 
 
+def interrupted(path):
+    with replacing.replaced(path) as stream:
+        stream.write(b"new")
+        raise ZeroDivisionError
+
+
 def test_the_block_is_left_by_an_exception(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), replacing.replaced(path) as stream:
-        stream.write(b"new")
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        interrupted(path)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["x"]

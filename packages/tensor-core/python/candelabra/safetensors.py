@@ -103,6 +103,8 @@ def _described(name: str, value: Any) -> _Described:
         raise FileError(f"the tensor {name[:100]!r} is not described")
     if len(shape) > 64 or not all(type(n) is int and 0 <= n < 1 << 63 for n in [*shape, *offsets]):
         raise FileError(f"the tensor {name[:100]!r} has impossible sizes or places")
+    if prod(max(n, 1) for n in shape) >= 1 << 59:
+        raise FileError(f"the tensor {name[:100]!r} has impossible sizes or places")
     begin, end = offsets
     if dtype in DTYPES:
         if end - begin != prod(shape) * DTYPES[dtype].itemsize:

@@ -106,6 +106,7 @@ class Objects:
             names[builtins, "frozenset"] = lambda *given: frozenset(self._set(*given))
             names[builtins, "complex"] = _complex
             names[builtins, "bytearray"] = _bytearray
+            names[builtins, "bytes"] = _no_bytes
         self._names = {found: Named(".".join(found), make) for found, make in names.items()}
         self._names["collections", "OrderedDict"].stands_for = collections.OrderedDict
         for builtins in ("builtins", "__builtin__"):
@@ -269,6 +270,11 @@ def _encoded(text: Any, encoding: Any = "utf-8") -> bytes:
     if encoding != "latin1" or not isinstance(text, str):
         raise FileError(f"bytes in the encoding {str(encoding)[:40]}")
     return text.encode("latin1")
+
+
+def _no_bytes() -> bytes:
+    # How protocol 2 writes those that are empty.
+    return b""
 
 
 def _complex(real: Any = 0.0, imaginary: Any = 0.0) -> complex:
