@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from .record import Row
 from .table import mean
@@ -66,7 +67,7 @@ def draw(rows: list[Row], path: Path) -> None:
     axes.axvline(overall, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     labels = [(overall, f"all {len(rows)} lines: {overall:.2f}", -4, "right", INK), (1.0, "as fast as PyTorch", 4, "left", SLOWER)]
     for position, text, offset, side, color in labels:
-        place = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side, "va": "center"}
+        place: dict[str, Any] = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side, "va": "center"}
         axes.annotate(text, (position, -0.75), fontsize=8, color=color, **place)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
