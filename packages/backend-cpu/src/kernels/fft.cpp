@@ -1,14 +1,19 @@
 // Fourier transforms along dimensions, on MKL's one-dimensional ones.
 //
-// Lines of any strides are gathered into contiguous memory, a few neighbouring ones at a time, transformed, and written where they
-// belong. Lines are divided among threads, each line is transformed by one: results do not depend on the number of threads. A
-// single line is left to MKL's own threads.
+// The lines along a dimension are handed to MKL where they lie, a few neighbouring ones at a time, and it writes the results where
+// they belong; what it cannot take (a line that runs backwards or is expanded, coefficients that are to be looked at first) is
+// gathered before. Lines are divided among threads, each line is transformed by one: results do not depend on the number of
+// threads. A single line is left to MKL's own threads.
+#include <algorithm>
+#include <compare>
 #include <map>
 #include <memory>
-#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <mkl_dfti.h>
 
+#include "../allocator.hpp"
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
@@ -25,108 +30,163 @@ struct FreeDescriptor {
 };
 using Descriptor = std::unique_ptr<DFTI_DESCRIPTOR, FreeDescriptor>;
 
-// A committed transform of n points; kept by the thread that made it, since committing costs as much as many short transforms.
-// Real ones are out of place, complex ones in place.
-DFTI_DESCRIPTOR* descriptor_for(int64_t n, bool single, bool real, bool threaded) {
-  using Key = std::tuple<int64_t, bool, bool, bool>;
-  constexpr size_t most = 64;
-  thread_local std::map<Key, Descriptor> kept;
-  const Key key{n, single, real, threaded};
-  if (auto found = kept.find(key); found != kept.end()) return found->second.get();
-  if (kept.size() >= most) kept.clear();
-  DFTI_DESCRIPTOR* raw = nullptr;
-  const auto dimensions = static_cast<MKL_LONG>(1), points = static_cast<MKL_LONG>(n);
-  check((DftiCreateDescriptor)(&raw, single ? DFTI_SINGLE : DFTI_DOUBLE, real ? DFTI_REAL : DFTI_COMPLEX, dimensions, points));
-  Descriptor made(raw);
-  if (real) {
-    check(DftiSetValue(raw, DFTI_PLACEMENT, DFTI_NOT_INPLACE));
-    check(DftiSetValue(raw, DFTI_CONJUGATE_EVEN_STORAGE, DFTI_COMPLEX_COMPLEX));
-  }
-  if (!threaded) check(DftiSetValue(raw, DFTI_THREAD_LIMIT, static_cast<MKL_LONG>(1)));
-  check(DftiCommitDescriptor(raw));
-  return kept.emplace(key, std::move(made)).first->second.get();
-}
-
-// The lines of a tensor along one dimension, numbered so that neighbours in memory (the last of the other dimensions) are
-// neighbours.
-class Lines {
- public:
-  Lines(const cb_tensor& t, int dim) : stride_(t.strides[dim]) {
-    for (int d = 0; d < t.ndim; ++d)
-      if (d != dim) {
-        sizes_.push_back(t.sizes[d]);
-        strides_.push_back(t.strides[d]);
-        count_ *= t.sizes[d];
-      }
-  }
-  int64_t count() const { return count_; }
-  int64_t stride() const { return stride_; }
-  int64_t offset(int64_t line) const {
-    int64_t offset = 0;
-    for (size_t d = sizes_.size(); d-- > 0;) {
-      offset += line % sizes_[d] * strides_[d];
-      line /= sizes_[d];
-    }
-    return offset;
-  }
-
- private:
-  int64_t stride_, count_ = 1;
-  std::vector<int64_t> sizes_, strides_;
+// How the lines that one call of MKL transforms lie in memory: `stride` from element to element, `distance` from line to line.
+struct Layout {
+  int64_t stride, distance;
+  auto operator<=>(const Layout&) const = default;
 };
 
-constexpr int64_t lines_at_once = 8;
+enum class Kind { Complex, RealToComplex, ComplexToReal };
 
-// transform(descriptor, in, out) on each line: `in_length` elements of In become `out_length` of Out, each times `scale`.
-template <typename In, typename Out, bool Real, typename F>
-void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, int64_t out_length,
-                     double scale, F&& transform) {
-  const Lines from(input, dim), to(output, dim);
-  if (to.count() == 0 || n == 0) return;
-  constexpr bool single = sizeof(real_t<Out>) == 4;
-  const auto factor = static_cast<real_t<Out>>(scale);
-  const bool threaded = to.count() == 1;
-  use_library_threads(threaded ? INT32_MAX : 1);
-  const auto* source = static_cast<const In*>(input.data);
-  auto* target = static_cast<Out*>(output.data);
-  const int64_t blocks = (to.count() + lines_at_once - 1) / lines_at_once;
-  auto work = [&](int64_t begin, int64_t end) {
-    DFTI_DESCRIPTOR* descriptor = descriptor_for(n, single, Real, threaded);
-    std::vector<In> in(static_cast<size_t>(lines_at_once * in_length));
-    std::vector<Out> separate(static_cast<size_t>(Real ? lines_at_once * out_length : 0));
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * lines_at_once, lines = std::min(lines_at_once, to.count() - first);
-      int64_t in_offsets[lines_at_once], out_offsets[lines_at_once];
-      for (int64_t k = 0; k < lines; ++k) {
-        in_offsets[k] = from.offset(first + k);
-        out_offsets[k] = to.offset(first + k);
-      }
-      if (from.stride() == 1) {
-        for (int64_t k = 0; k < lines; ++k) std::copy_n(source + in_offsets[k], in_length, in.data() + k * in_length);
+struct Plan {
+  int64_t n, lines;
+  Layout in, out;
+  Kind kind;
+  bool forward, single, in_place, threaded;
+  double scale;
+  auto operator<=>(const Plan&) const = default;
+};
+
+// The committed descriptor of a plan; kept by the thread that made it, since committing costs as much as many short transforms.
+// The scale is that of both directions. MKL names the two sides by the domain: what goes into a forward transform comes out of a
+// backward one.
+DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
+  constexpr size_t most = 64;
+  thread_local std::map<Plan, Descriptor> kept;
+  if (auto found = kept.find(plan); found != kept.end()) return found->second.get();
+  if (kept.size() >= most) kept.clear();
+  DFTI_DESCRIPTOR* raw = nullptr;
+  const auto integer = [](int64_t value) { return static_cast<MKL_LONG>(value); };
+  check((DftiCreateDescriptor)(&raw, plan.single ? DFTI_SINGLE : DFTI_DOUBLE, plan.kind == Kind::Complex ? DFTI_COMPLEX : DFTI_REAL,
+                               integer(1), integer(plan.n)));
+  Descriptor made(raw);
+  check(DftiSetValue(raw, DFTI_PLACEMENT, plan.in_place ? DFTI_INPLACE : DFTI_NOT_INPLACE));
+  if (plan.kind != Kind::Complex) check(DftiSetValue(raw, DFTI_CONJUGATE_EVEN_STORAGE, DFTI_COMPLEX_COMPLEX));
+  const Layout& forward_side = plan.forward ? plan.in : plan.out;
+  const Layout& backward_side = plan.forward ? plan.out : plan.in;
+  MKL_LONG forward_strides[] = {0, integer(forward_side.stride)}, backward_strides[] = {0, integer(backward_side.stride)};
+  check(DftiSetValue(raw, DFTI_FWD_STRIDES, forward_strides));
+  check(DftiSetValue(raw, DFTI_BWD_STRIDES, backward_strides));
+  if (plan.lines > 1) {
+    check(DftiSetValue(raw, DFTI_NUMBER_OF_TRANSFORMS, integer(plan.lines)));
+    check(DftiSetValue(raw, DFTI_FWD_DISTANCE, integer(forward_side.distance)));
+    check(DftiSetValue(raw, DFTI_BWD_DISTANCE, integer(backward_side.distance)));
+  }
+  check(DftiSetValue(raw, DFTI_FORWARD_SCALE, plan.scale));
+  check(DftiSetValue(raw, DFTI_BACKWARD_SCALE, plan.scale));
+  if (!plan.threaded) check(DftiSetValue(raw, DFTI_THREAD_LIMIT, integer(1)));
+  check(DftiCommitDescriptor(raw));
+  return kept.emplace(plan, std::move(made)).first->second.get();
+}
+
+// The lines of two tensors along one dimension. They are numbered by the other dimensions, those in which neighbours lie closest
+// in the output innermost; `in_row` and `out_row` are the strides of that dimension, in which there are `row` lines.
+class Lines {
+ public:
+  Lines(const cb_tensor& in, const cb_tensor& out, int dim) : in_stride(in.strides[dim]), out_stride(out.strides[dim]) {
+    std::vector<int> dims;
+    for (int d = 0; d < out.ndim; ++d)
+      if (d != dim && out.sizes[d] != 1) dims.push_back(d);
+    std::stable_sort(dims.begin(), dims.end(), [&](int a, int b) { return out.strides[a] > out.strides[b]; });
+    for (int d : dims) {
+      count *= out.sizes[d];
+      // A dimension that goes on where the one before it ends is one with it.
+      if (!sizes_.empty() && in_strides_.back() == in.strides[d] * out.sizes[d] &&
+          out_strides_.back() == out.strides[d] * out.sizes[d]) {
+        sizes_.back() *= out.sizes[d];
+        in_strides_.back() = in.strides[d];
+        out_strides_.back() = out.strides[d];
       } else {
-        for (int64_t i = 0; i < in_length; ++i)
-          for (int64_t k = 0; k < lines; ++k)
-            in[static_cast<size_t>(k * in_length + i)] = source[in_offsets[k] + i * from.stride()];
-      }
-      Out* results;
-      if constexpr (Real)
-        results = separate.data();
-      else
-        results = in.data();
-      for (int64_t k = 0; k < lines; ++k) transform(descriptor, in.data() + k * in_length, results + k * out_length);
-      if (to.stride() == 1) {
-        for (int64_t k = 0; k < lines; ++k)
-          for (int64_t i = 0; i < out_length; ++i) target[out_offsets[k] + i] = results[k * out_length + i] * factor;
-      } else {
-        for (int64_t i = 0; i < out_length; ++i)
-          for (int64_t k = 0; k < lines; ++k) target[out_offsets[k] + i * to.stride()] = results[k * out_length + i] * factor;
+        sizes_.push_back(out.sizes[d]);
+        in_strides_.push_back(in.strides[d]);
+        out_strides_.push_back(out.strides[d]);
       }
     }
+    if (!sizes_.empty()) row = sizes_.back(), in_row = in_strides_.back(), out_row = out_strides_.back();
+  }
+
+  // Offsets of a line, in elements.
+  std::pair<int64_t, int64_t> offsets(int64_t line) const {
+    int64_t in = 0, out = 0;
+    for (size_t d = sizes_.size(); d-- > 0;) {
+      in += line % sizes_[d] * in_strides_[d];
+      out += line % sizes_[d] * out_strides_[d];
+      line /= sizes_[d];
+    }
+    return {in, out};
+  }
+
+  int64_t in_stride, out_stride, count = 1, row = 1, in_row = 0, out_row = 0;
+
+ private:
+  std::vector<int64_t> sizes_, in_strides_, out_strides_;
+};
+
+// How many neighbouring lines one call of MKL takes: enough to make the call's own cost small and to use whole cache lines.
+int64_t lines_at_once(int64_t n) {
+  return std::max<int64_t>(16, 32768 / n);
+}
+
+// Transforms the lines along `dim`: `in_length` elements of In each become a line of `n` points, times `scale`.
+template <typename In, typename Out>
+void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind, bool forward,
+                     double scale) {
+  const Lines lines(input, output, dim);
+  if (lines.count == 0 || n == 0) return;
+  const auto* source = static_cast<const In*>(input.data);
+  auto* target = static_cast<Out*>(output.data);
+  const bool in_place = static_cast<const void*>(source) == static_cast<const void*>(target) && lines.in_stride == lines.out_stride;
+  const bool gathered =
+      kind == Kind::ComplexToReal || (in_length > 1 && lines.in_stride <= 0) || (lines.row > 1 && lines.in_row <= 0);
+  const bool threaded = lines.count == 1;
+  // No fewer blocks than threads may take.
+  const int64_t most = std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
+  const int64_t blocks_of_row = (lines.row + most - 1) / most, blocks = lines.count / lines.row * blocks_of_row;
+  auto work = [&](int64_t begin, int64_t end) {
+    Scratch<In> memory(gathered ? std::min(most, lines.row) * in_length : 0);
+    In* buffer = memory.data();
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t at = block % blocks_of_row * most, here = std::min(most, lines.row - at);
+      const auto [from, to] = lines.offsets(block / blocks_of_row * lines.row + at);
+      const In* in = source + from;
+      Layout in_layout{lines.in_stride, lines.in_row};
+      if (gathered) {
+        const bool along = std::abs(lines.in_stride) <= std::abs(lines.in_row);
+        for (int64_t i = 0; i < (along ? here : in_length); ++i)
+          for (int64_t k = 0; k < (along ? in_length : here); ++k) {
+            const int64_t line = along ? i : k, place = along ? k : i;
+            buffer[line * in_length + place] = in[line * lines.in_row + place * lines.in_stride];
+          }
+        if constexpr (!std::is_same_v<In, Out> && is_complex_v<In>) {
+          // What a real signal cannot have is not looked at.
+          for (int64_t k = 0; k < here; ++k) {
+            In* line = buffer + k * in_length;
+            line[0] = In(line[0].real(), 0);
+            if (n % 2 == 0) line[n / 2] = In(line[n / 2].real(), 0);
+          }
+        }
+        in = buffer;
+        in_layout = {1, in_length};
+      }
+      Layout out_layout{lines.out_stride, lines.out_row};
+      if (n == 1) in_layout.stride = out_layout.stride = 1;
+      if (here == 1) in_layout.distance = out_layout.distance = 0;
+      const Plan plan{n,        here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
+                      threaded, scale};
+      DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
+      auto* unchanged = const_cast<In*>(in);  // MKL takes it so, and does not write to it
+      if (plan.in_place)
+        check(forward ? DftiComputeForward(descriptor, target + to) : DftiComputeBackward(descriptor, target + to));
+      else
+        check(forward ? DftiComputeForward(descriptor, unchanged, target + to)
+                      : DftiComputeBackward(descriptor, unchanged, target + to));
+    }
   };
+  use_library_threads(threaded ? INT32_MAX : 1);
   if (threaded)
     work(0, 1);
   else
-    parallel_for(blocks, grain_for(lines_at_once * n * 8), [&](int64_t begin, int64_t end) {
+    parallel_for(blocks, grain_for(most * n * 8), [&](int64_t begin, int64_t end) {
       use_library_threads(1);
       work(begin, end);
     });
@@ -144,10 +204,7 @@ void complex_to_complex(Call& call) {
     for (size_t k = dims.size(); k-- > 0;) {
       const int dim = static_cast<int>(dims[k]);
       const int64_t n = output.sizes[dim];
-      transform_lines<T, T, false>(*from, output, dim, n, n, n, k == 0 ? call.real(3) : 1.0,
-                                   [&](DFTI_DESCRIPTOR* descriptor, T* line, T*) {
-                                     check(forward ? DftiComputeForward(descriptor, line) : DftiComputeBackward(descriptor, line));
-                                   });
+      transform_lines<T, T>(*from, output, dim, n, n, Kind::Complex, forward, k == 0 ? call.real(3) : 1.0);
       from = &output;
     }
   });
@@ -159,10 +216,8 @@ void real_to_complex(Call& call) {
   cb_tensor& output = call.output();
   const int dim = static_cast<int>(call.integer(1));
   dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
-    using C = std::complex<T>;
-    transform_lines<T, C, true>(
-        input, output, dim, input.sizes[dim], input.sizes[dim], output.sizes[dim], call.real(2),
-        [&](DFTI_DESCRIPTOR* descriptor, T* in, C* out) { check(DftiComputeForward(descriptor, in, out)); });
+    const int64_t n = input.sizes[dim];
+    transform_lines<T, std::complex<T>>(input, output, dim, n, n, Kind::RealToComplex, true, call.real(2));
   });
 }
 
@@ -173,13 +228,7 @@ void complex_to_real(Call& call) {
   const int dim = static_cast<int>(call.integer(1));
   const int64_t n = call.integer(2);
   dispatch<FullFloatTypes>(output.dtype, [&]<typename T>() {
-    using C = std::complex<T>;
-    transform_lines<C, T, true>(input, output, dim, n, n / 2 + 1, n, call.real(3), [&](DFTI_DESCRIPTOR* descriptor, C* in, T* out) {
-      // What a real signal cannot have is not looked at.
-      in[0] = C(in[0].real(), T(0));
-      if (n % 2 == 0) in[n / 2] = C(in[n / 2].real(), T(0));
-      check(DftiComputeBackward(descriptor, in, out));
-    });
+    transform_lines<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, call.real(3));
   });
 }
 
