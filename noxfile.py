@@ -197,7 +197,8 @@ def tests_integration(session: nox.Session) -> None:
 def tests_examples(session: nox.Session) -> None:
     """The out-of-tree backends, built and installed as a third party would, beside the CPU's; and the demo and the examples, shortened."""
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"]
-    install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, "tqdm", "matplotlib", "scikit-learn")
+    others = ["tqdm", "matplotlib", "scikit-learn", "setuptools", "cython>=3.1", "numba"]
+    install(session, packages, *TEST_NEEDS, *BUILD_NEEDS, *others)
     for backend in ("numpy", "minimal-c"):
         session.install(
             "-q", "--no-build-isolation", "--no-deps", "--force-reinstall", str(ROOT / "examples" / "backends" / backend)
@@ -257,7 +258,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def parity(session: nox.Session) -> None:
     """PyTorch's databases of operators, modules and optimizers, then all distributions, through both libraries: tables, also written to docs/parity*.md."""
-    install(session, [*DEMO_PACKAGES, "distributions"], "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm")
+    install(session, [*DEMO_PACKAGES, "distributions"], "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm", "safetensors")
     table = (
         [] if any(argument.startswith("--only") for argument in session.posargs) else ["--write", str(ROOT / "docs" / "parity.md")]
     )
@@ -269,6 +270,7 @@ def parity(session: nox.Session) -> None:
         optimizers = ROOT / "docs" / "parity_optim.md"
         session.run("python", str(ROOT / "tests" / "parity_optim"), "--require", "97", "--write", str(optimizers))
         session.run("python", str(ROOT / "tests" / "parity_distributions"))
+        session.run("python", str(ROOT / "tests" / "parity_files"))
 
 
 @nox.session

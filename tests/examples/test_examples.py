@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -79,3 +81,23 @@ def test_train_digits_trainer(tmp_path: Path) -> None:
     assert process.returncode == 0 and "stopped (SIGINT)" in told, errors
     run("train_digits_trainer", "--epochs", "3", "--output", str(parts), "--resume")
     assert (parts / "log.csv").read_text().splitlines() == table
+
+
+def test_extensions_scipy() -> None:
+    out = run("extensions_scipy", "--size", "60", "--steps", "100")
+    first, last = numbers(r"off by ([\d.]+) at first, ([\d.]+) at last", out)
+    assert last < 0.01 * first
+
+
+def test_extensions_cython() -> None:
+    pytest.importorskip("Cython", reason="pip install cython")
+    true, found = numbers(r"the decay is ([\d.]+), found as ([\d.]+)", run("extensions_cython"))
+    assert abs(true - found) < 0.01
+
+
+def test_extensions_numba() -> None:
+    pytest.importorskip("numba", reason="pip install numba")
+    out = run("extensions_numba")
+    (error,) = numbers(r"a sine up to ([\d.]+)", out)
+    assert error < 0.01
+    assert max(map(len, out.splitlines())) == 61
