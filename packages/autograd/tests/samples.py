@@ -10,6 +10,7 @@ import zlib
 from typing import Any
 
 import numpy
+import samples_activation
 import samples_attention
 import samples_recurrent
 import samples_resampling
@@ -475,7 +476,7 @@ _SAMPLERS: dict[str, Any] = {
     "threshold_backward": lambda d: [call(d(4), d.away(4), 0)], "sigmoid_backward": lambda d: [call(d(4), d(4))],
     "tanh_backward": lambda d: [call(d(4), d(4))],
     # reductions
-    "sum": lambda d: _reduction()(d), "mean": _reduction(), "prod": _prod, "amax": _reduction("distinct"), "amin": _reduction("distinct"),
+    "sum": lambda d: _reduction()(d), "nan_sum": _reduction(), "mean": _reduction(), "prod": _prod, "amax": _reduction("distinct"), "amin": _reduction("distinct"),
     "max_with_indices": _single_dim("distinct"), "min_with_indices": _single_dim("distinct"), "var": _var, "std": _var,
     "linalg_vector_norm": _vector_norm, "logsumexp": lambda d: [call(d(2, 3), [1]), call(d(2, 3), [0, 1], True), call(d(4), 0)],
     # scans, sorting
@@ -516,8 +517,11 @@ _SAMPLERS: dict[str, Any] = {
     # normalization
     "native_batch_norm": _batch_norm, "native_layer_norm": _layer_norm, "native_group_norm": _group_norm,
     "native_batch_norm_backward": lambda d: [call(d(4, 3), d(4, 3), d(3), d(3, grad=False), candelabra.ones(3, dtype=d.dtype), False)],
+    "native_rms_norm": lambda d: [call(d(3, 4), [4], d(4), 1e-5), call(d(2, 2, 3), [2, 3], None, 1e-3)],
     "native_layer_norm_backward": lambda d: [],
+    "native_rms_norm_backward": lambda d: [],
     "native_group_norm_backward": lambda d: [],
+    **samples_activation.SAMPLERS,
     **samples_attention.SAMPLERS,
     **samples_recurrent.SAMPLERS,
     **samples_resampling.SAMPLERS,

@@ -104,6 +104,7 @@ SAMPLERS = {
     "resample": _resampled(False),
     "resample_backward": _resampled(True),
     "grid_sampler": _grid_sampler,
+    "pad_constant": lambda d: [call(d(3), [2, 1], 0.5), call(d(2, 4, 3), [1, -1, 0, 2], 0), call(d(2, 4), [-1, -1, -1, 1], 2)],
     "pad_edges": _pad_edges,
     "pad_edges_backward": _pad_edges_backward,
     "embedding_bag_forward": _bags,

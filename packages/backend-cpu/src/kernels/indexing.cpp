@@ -9,8 +9,8 @@ namespace {
 
 // n elements of a line by number; a number that is none of the line's is refused before those next to it are read.
 template <typename U>
-void pick(U* to, int64_t to_step, const int64_t* numbers, int64_t index_step, const U* line, int64_t line_step, int64_t n, int64_t dim,
-          int64_t size) {
+void pick(U* to, int64_t to_step, const int64_t* numbers, int64_t index_step, const U* line, int64_t line_step, int64_t n,
+          int64_t dim, int64_t size) {
   constexpr int64_t together = 512;
   for (int64_t first = 0; first < n; first += together) {
     const int64_t count = std::min(together, n - first);
@@ -72,13 +72,12 @@ void scatter(Call& call) {
   const cb_tensor& out = call.output();
   const int64_t dim = call.integer(1);
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
-  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
-    scatter_lines<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }, &self);
-  });
+  dispatch_size(itemsize(out.dtype),
+                [&]<typename U>() { scatter_lines<U>(out, index, source, dim, [](U& to, const U& value) { to = value; }, &self); });
 }
 
-// A single long line that goes to few places: parts of it are summed apart, always the same ones, and the sums of the parts then are
-// added in their order.
+// A single long line that goes to few places: parts of it are summed apart, always the same ones, and the sums of the parts then
+// are added in their order.
 constexpr int64_t parts = 8, shortest_part = 8192;
 
 template <typename T>

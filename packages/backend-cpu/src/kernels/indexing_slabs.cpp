@@ -192,7 +192,8 @@ void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
   });
 }
 
-// Slabs without gaps, by where they go: sources[starts[g]] to sources[starts[g + 1]] are added to place[g], in the order of the index.
+// Slabs without gaps, by where they go: sources[starts[g]] to sources[starts[g + 1]] are added to place[g], in the order of the
+// index.
 struct Groups {
   Scratch<int64_t> sources, places, starts;
   int64_t count = 0;
@@ -234,7 +235,8 @@ std::unique_ptr<Groups> group(const Slabs& slabs) {
 
 // The sums of a few columns stay in registers; rows that come later are asked for early. Half precisions are summed in float32.
 template <typename T, typename S>
-void add_group(T* to, const S* from, const int64_t* sources, int64_t n, const int64_t* all_end, int64_t length, compute_t<T> factor) {
+void add_group(T* to, const S* from, const int64_t* sources, int64_t n, const int64_t* all_end, int64_t length,
+               compute_t<T> factor) {
   using C = compute_t<T>;
   constexpr int64_t together = 256 / sizeof(C) ? 256 / sizeof(C) : 1, ahead = 6;
   int64_t c = 0;

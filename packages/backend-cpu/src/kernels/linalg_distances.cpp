@@ -1,6 +1,7 @@
 // distances and distances_backward: p-norms of the differences of all pairs of rows. 64 rows of the second matrix are transposed,
-// so that the distances of a row to all of them are summed side by side. They are sums of differences, not differences of products,
-// which are near zero where rows are close to each other and lose their digits there.
+// so that the distances of a row to all of them are summed side by side. Euclidean distances come from products,
+// |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, which take half the work; but where rows are close to each other for their length this loses
+// digits, and there they are sums of squared differences.
 #include <cmath>
 #include <limits>
 
@@ -9,6 +10,7 @@
 #include "../kernels.hpp"
 #include "../parallel.hpp"
 #include "candelabra/math.hpp"
+#include "reduce_extremum.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -69,6 +71,70 @@ void row_of_distances(const C* row, const C* columns, int64_t terms, const Norm 
   for (int64_t j = 0; j < tile; ++j) out[j] = norm.finish(total[j]);
 }
 
+// ---- Euclidean distances
+
+constexpr int rows_at_once = 4;
+
+// The products of a few rows with the columns of a tile, whose sums stay in registers.
+template <typename C>
+void products(const C* const* rows, const C* columns, int64_t terms, C (*out)[tile]) {
+  using L = reduce::Lanes<C>;
+  using V = typename L::type;
+  constexpr int64_t width = 2 * L::count;
+  for (int64_t j = 0; j < tile; j += width) {
+    V total[rows_at_once][2] = {};
+    for (int64_t first = 0; first < terms; first += terms_together) {
+      V sums[rows_at_once][2] = {};
+      const int64_t last = std::min(terms, first + terms_together);
+      for (int64_t m = first; m < last; ++m) {
+        const V a = L::load(columns + m * tile + j), b = L::load(columns + m * tile + j + L::count);
+        for (int r = 0; r < rows_at_once; ++r) {
+          sums[r][0] += a * rows[r][m];
+          sums[r][1] += b * rows[r][m];
+        }
+      }
+      for (int r = 0; r < rows_at_once; ++r)
+        for (int half = 0; half < 2; ++half) total[r][half] += sums[r][half];
+    }
+    for (int r = 0; r < rows_at_once; ++r)
+      for (int half = 0; half < 2; ++half) L::store(out[r] + j + half * L::count, total[r][half]);
+  }
+}
+
+template <typename C>
+C square_of(const C* row, int64_t terms) {
+  C total = 0;
+  for (int64_t first = 0; first < terms; first += terms_together) {
+    const int64_t last = std::min(terms, first + terms_together);
+    C sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t m = first; m < last; ++m) sum += row[m] * row[m];
+    total += sum;
+  }
+  return total;
+}
+
+// The distances of a few rows to a tile; `squares` are those of the tile's columns.
+template <typename C>
+void euclidean_rows(const C* const* rows, int count, const C* columns, const C* squares, int64_t terms, C (*out)[tile]) {
+  products(rows, columns, terms, out);
+  for (int r = 0; r < count; ++r) {
+    const C own = square_of(rows[r], terms);
+    int32_t close = 0;
+    alignas(64) C distances[tile];
+#pragma omp simd reduction(| : close)
+    for (int64_t j = 0; j < tile; ++j) {
+      const C sum = own + squares[j], square = sum - 2 * out[r][j];
+      close |= !((square >= C(0.25) * sum) & (sum <= std::numeric_limits<C>::max()));
+      distances[j] = std::sqrt(std::max(square, C(0)));
+    }
+    if (close)
+      row_of_distances(rows[r], columns, terms, Euclidean<C>{}, out[r]);
+    else
+      std::copy_n(distances, tile, out[r]);
+  }
+}
+
 template <typename T, typename Norm>
 void all_pairs(Call& call, const Norm& norm) {
   using C = compute_t<T>;
@@ -78,8 +144,9 @@ void all_pairs(Call& call, const Norm& norm) {
   const int64_t across = (others + tile - 1) / tile, down = (rows + rows_together - 1) / rows_together;
   parallel_for(batch * across * down, grain_for(rows_together * tile * std::max<int64_t>(terms, 1) / 4),
                [&](int64_t begin, int64_t end) {
-                 Scratch<C> columns(terms * tile), wide(terms);
-                 C distances[tile];
+                 constexpr bool euclidean = std::is_same_v<Norm, Euclidean<C>>;
+                 Scratch<C> columns(terms * tile), wide(terms * rows_at_once);
+                 alignas(64) C distances[rows_at_once][tile], squares[tile];
                  for (int64_t item = begin; item < end; ++item) {
                    const int64_t b = item / (across * down), j0 = item / down % across * tile, i0 = item % down * rows_together;
                    const int64_t width = std::min(tile, others - j0), last = std::min(rows, i0 + rows_together);
@@ -87,12 +154,29 @@ void all_pairs(Call& call, const Norm& norm) {
                    for (int64_t m = 0; m < terms; ++m)
                      for (int64_t j = 0; j < tile; ++j)
                        columns[m * tile + j] = j < width ? static_cast<C>(second[j * terms + m]) : C(0);
-                   for (int64_t i = i0; i < last; ++i) {
-                     const T* first = data<T>(x1) + (b * rows + i) * terms;
-                     for (int64_t m = 0; m < terms; ++m) wide[m] = static_cast<C>(first[m]);
-                     row_of_distances(wide.data(), columns.data(), terms, norm, distances);
-                     T* to = mutable_data<T>(out) + (b * rows + i) * others + j0;
-                     for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(distances[j]);
+                   if (euclidean) {
+                     std::fill_n(squares, tile, C(0));
+                     for (int64_t m = 0; m < terms; ++m)
+#pragma omp simd
+                       for (int64_t j = 0; j < tile; ++j) squares[j] += columns[m * tile + j] * columns[m * tile + j];
+                   }
+                   for (int64_t i = i0; i < last; i += rows_at_once) {
+                     const int count = static_cast<int>(std::min<int64_t>(rows_at_once, last - i));
+                     const C* rows_of[rows_at_once];
+                     for (int r = 0; r < rows_at_once; ++r) {  // the last one stands in for those that are missing
+                       const T* first = data<T>(x1) + (b * rows + i + std::min(r, count - 1)) * terms;
+                       C* to = wide.data() + r * terms;
+                       for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<C>(first[m]);
+                       rows_of[r] = to;
+                     }
+                     if constexpr (euclidean)
+                       euclidean_rows(rows_of, count, columns.data(), squares, terms, distances);
+                     else
+                       for (int r = 0; r < count; ++r) row_of_distances(rows_of[r], columns.data(), terms, norm, distances[r]);
+                     for (int r = 0; r < count; ++r) {
+                       T* to = mutable_data<T>(out) + (b * rows + i + r) * others + j0;
+                       for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(distances[r][j]);
+                     }
                    }
                  }
                });
@@ -148,12 +232,72 @@ struct Change {
   }
 };
 
+// Of Euclidean distances: sums of scale * (row - other) for a few rows and columns at a time, which stay in registers.
+template <typename T>
+void euclidean_backward(Call& call) {
+  using C = compute_t<T>;
+  using L = reduce::Lanes<C>;
+  using V = typename L::type;
+  constexpr int64_t width = 2 * L::count;
+  const cb_tensor &x1 = call.tensor(1), &x2 = call.tensor(2), &out = call.output();
+  const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
+  const int64_t groups = (rows + rows_at_once - 1) / rows_at_once, padded = (terms + width - 1) / width * width;
+  const T *slopes = data<T>(call.tensor(0)), *results = data<T>(call.tensor(3));
+  parallel_for(out.numel / (terms * rows) * groups, grain_for(2 * rows_at_once * terms * std::max<int64_t>(others, 1)),
+               [&](int64_t begin, int64_t end) {
+                 Scratch<C> scales(rows_at_once * others), own(rows_at_once * padded), sums(rows_at_once * padded);
+                 alignas(64) C wide[width];
+                 for (int64_t item = begin; item < end; ++item) {
+                   const int64_t b = item / groups, first = item % groups * rows_at_once;
+                   const int64_t count = std::min<int64_t>(rows_at_once, rows - first);
+                   std::fill_n(own.data(), rows_at_once * padded, C(0));
+                   for (int64_t r = 0; r < rows_at_once; ++r) {
+                     const int64_t row = b * rows + first + std::min(r, count - 1);
+                     for (int64_t m = 0; m < terms; ++m) own[r * padded + m] = static_cast<C>(data<T>(x1)[row * terms + m]);
+                     for (int64_t j = 0; j < others; ++j) {
+                       const C distance = static_cast<C>(results[row * others + j]);
+                       scales[j * rows_at_once + r] = distance == 0 ? C(0) : static_cast<C>(slopes[row * others + j]) / distance;
+                     }
+                   }
+                   const T* second = data<T>(x2) + b * others * terms;
+                   for (int64_t m = 0; m < terms; m += width) {
+                     const int64_t some = std::min(width, terms - m);
+                     V mine[rows_at_once][2], sum[rows_at_once][2] = {};
+                     for (int r = 0; r < rows_at_once; ++r)
+                       for (int half = 0; half < 2; ++half) mine[r][half] = L::load(own.data() + r * padded + m + half * L::count);
+                     std::fill_n(wide, width, C(0));
+                     for (int64_t j = 0; j < others; ++j) {
+                       const T* other = second + j * terms + m;
+                       V theirs[2];
+                       if (std::is_same_v<T, C> && some == width) {
+                         for (int half = 0; half < 2; ++half)
+                           theirs[half] = L::load(reinterpret_cast<const C*>(other) + half * L::count);
+                       } else {
+                         for (int64_t k = 0; k < some; ++k) wide[k] = static_cast<C>(other[k]);
+                         for (int half = 0; half < 2; ++half) theirs[half] = L::load(wide + half * L::count);
+                       }
+                       const C* scale = scales.data() + j * rows_at_once;
+                       for (int r = 0; r < rows_at_once; ++r)
+                         for (int half = 0; half < 2; ++half) sum[r][half] += (mine[r][half] - theirs[half]) * scale[r];
+                     }
+                     for (int r = 0; r < rows_at_once; ++r)
+                       for (int half = 0; half < 2; ++half) L::store(sums.data() + r * padded + m + half * L::count, sum[r][half]);
+                   }
+                   for (int64_t r = 0; r < count; ++r) {
+                     T* to = mutable_data<T>(out) + (b * rows + first + r) * terms;
+                     for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<T>(sums[r * padded + m]);
+                   }
+                 }
+               });
+}
+
 void distances_backward(Call& call) {
   const cb_tensor &x1 = call.tensor(1), &x2 = call.tensor(2), &out = call.output();
   if (out.numel == 0) return;
   const double p = call.real(4);
   const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
+    if (p == 2) return euclidean_backward<T>(call);
     using C = compute_t<T>;
     parallel_for(out.numel / terms, grain_for(2 * terms * std::max<int64_t>(others, 1)), [&](int64_t begin, int64_t end) {
       Scratch<C> sums(terms), wide(terms);

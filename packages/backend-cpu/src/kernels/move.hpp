@@ -244,8 +244,8 @@ inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
     const U* from = data<U>(in);
     constexpr int64_t short_run = 16;
     if (g.ndim > 1 && g.sizes[0] <= short_run && g.sizes[1] > g.sizes[0]) return move_short_runs(g, to, from);
-    const bool repeats = g.strides[0][0] == 1 && g.strides[1][0] == 0 &&
-                         g.numel * static_cast<int64_t>(sizeof(U)) >= streaming_threshold;
+    const bool repeats =
+        g.strides[0][0] == 1 && g.strides[1][0] == 0 && g.numel * static_cast<int64_t>(sizeof(U)) >= streaming_threshold;
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
       for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
         if (repeats)

@@ -1,5 +1,6 @@
-// pad_edges and pad_edges_backward: mirrored, repeated or circular positions at both ends of the last dimensions. Each dimension
-// has a list of the positions that those of the result come from.
+// pad_constant: a number at both ends of dimensions. pad_edges and pad_edges_backward: mirrored, repeated or circular positions at
+// both ends of the last dimensions. Each dimension has a list of the positions that those of the result come from.
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -68,12 +70,21 @@ void pad_edges(Call& call) {
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     const U* source = data<U>(in);
     U* target = mutable_data<U>(out);
+    std::vector<int64_t> sources(rows);
+    for (int64_t r = 0; r < rows; ++r) sources[r] = pad.source(r);
+    const int64_t plane = pad.plane_in();
     parallel_for(pad.planes * rows, grain_for(row), [&](int64_t begin, int64_t end) {
+      int64_t r = begin % rows;
+      const U* of_plane = source + begin / rows * plane;
       for (int64_t item = begin; item < end; ++item) {
-        const U* from = source + item / rows * pad.plane_in() + pad.source(item % rows);
+        const U* from = of_plane + sources[r];
         U* to = target + item * row;
+        if (++r == rows) r = 0, of_plane += plane;
         const auto edge = [&](int64_t x0, int64_t x1) {
-          for (int64_t x = x0; x < x1; ++x) std::copy_n(from + places[x] * pixel, pixel, to + x * pixel);
+          if (pixel == 1)
+            for (int64_t x = x0; x < x1; ++x) to[x] = from[places[x]];
+          else
+            for (int64_t x = x0; x < x1; ++x) std::copy_n(from + places[x] * pixel, pixel, to + x * pixel);
         };
         edge(0, pad.first);
         if (pad.last > pad.first)
@@ -82,6 +93,80 @@ void pad_edges(Call& call) {
         edge(pad.last, pad.to[2]);
       }
     });
+  });
+}
+
+// ---- a number at the ends
+
+// The dimensions of a result, of which each begins `before` elements earlier than the input's (later where that is negative).
+struct Frame {
+  int ndim;
+  int64_t before[max_dims];
+  int64_t base = 0;  // offset in the input of the element that position 0 in every dimension would come from
+
+  Frame(const cb_tensor& in, std::span<const int64_t> padding) : ndim(in.ndim) {
+    for (int d = 0; d < ndim; ++d) {
+      const size_t at = static_cast<size_t>(2 * (ndim - 1 - d));
+      before[d] = at < padding.size() ? padding[at] : 0;
+      base -= before[d] * in.strides[d];
+    }
+  }
+};
+
+template <typename T>
+void frame(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
+  const int last = f.ndim - 1;
+  const int64_t row = out.sizes[last], rows = out.numel / row, stride = in.strides[last];
+  // Positions of a row that the input has.
+  const int64_t first = std::clamp<int64_t>(f.before[last], 0, row);
+  const int64_t end = std::clamp<int64_t>(f.before[last] + in.sizes[last], first, row);
+  const bool past_caches = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold && row * sizeof(T) >= 1024;
+  const T* from = data<T>(in);
+  T* to = mutable_data<T>(out);
+  parallel_for(rows, grain_for(row), [&](int64_t begin, int64_t stop) {
+    int64_t index[max_dims], offset = f.base;
+    for (int64_t d = last - 1, rest = begin; d >= 0; --d) {
+      index[d] = rest % out.sizes[d];
+      rest /= out.sizes[d];
+      offset += index[d] * in.strides[d];
+    }
+    for (int64_t r = begin; r < stop; ++r) {
+      bool inside = true;
+      for (int d = 0; d < last; ++d) inside &= static_cast<uint64_t>(index[d] - f.before[d]) < static_cast<uint64_t>(in.sizes[d]);
+      T* here = to + r * row;
+      if (!inside) {
+        std::fill_n(here, row, value);
+      } else {
+        for (int64_t x = 0; x < first; ++x) here[x] = value;
+        const T* line = from + offset + first * stride;
+        if (past_caches && stride == 1)
+          stream_unfenced(here + first, line, (end - first) * static_cast<int64_t>(sizeof(T)));
+        else
+          move_run(here + first, 1, line, stride, end - first);
+        for (int64_t x = end; x < row; ++x) here[x] = value;
+      }
+      for (int d = last - 1; d >= 0; --d) {
+        offset += in.strides[d];
+        if (++index[d] < out.sizes[d]) break;
+        offset -= out.sizes[d] * in.strides[d];
+        index[d] = 0;
+      }
+    }
+    if (past_caches) _mm_sfence();
+  });
+}
+
+void pad_constant(Call& call) {
+  const cb_tensor &in = call.tensor(0), &out = call.output();
+  if (out.numel == 0) return;
+  if (out.ndim == 0) return move_elements(out, in);
+  const Frame f(in, call.ints(1));
+  dispatch<AllTypes>(out.dtype, [&]<typename T>() {
+    using U = std::conditional_t<
+        sizeof(T) == 1, uint8_t,
+        std::conditional_t<sizeof(T) == 2, uint16_t,
+                           std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 8, uint64_t, Bits128>>>>;
+    frame<U>(in, out, f, std::bit_cast<U>(scalar_to<T>(call.scalar(2))));
   });
 }
 
@@ -135,6 +220,7 @@ void pad_edges_backward(Call& call) {
 }  // namespace
 
 void register_padding(KernelTable& table) {
+  table.add<pad_constant>("pad_constant");
   table.add<pad_edges>("pad_edges");
   table.add<pad_edges_backward>("pad_edges_backward");
 }

@@ -1,4 +1,5 @@
-// Which elements of the input each output of a pooling takes. One spatial dimension is seen as two with a height of 1.
+// Which elements of the input each output of a pooling takes. Fewer than three spatial dimensions are seen as three: what is
+// missing in front has size 1.
 #pragma once
 
 #include <algorithm>
@@ -11,29 +12,40 @@
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE::pooling {
 
-// Sizes and strides of (N, C, H, W), without the element type.
+// Sizes and strides of (N, C, D, H, W), without the element type. A plane is all that one channel of one sample holds.
 struct Layout {
-  std::array<int64_t, 4> sizes, strides;
+  std::array<int64_t, 5> sizes, strides;
 
   explicit Layout(const cb_tensor& t) {
-    if (t.ndim == 3) {
-      sizes = {t.sizes[0], t.sizes[1], 1, t.sizes[2]};
-      strides = {t.strides[0], t.strides[1], t.sizes[2] * t.strides[2], t.strides[2]};
-    } else {
-      std::copy_n(t.sizes, 4, sizes.begin());
-      std::copy_n(t.strides, 4, strides.begin());
+    const int missing = 5 - t.ndim;
+    for (int d = 0; d < 2; ++d) sizes[d] = t.sizes[d], strides[d] = t.strides[d];
+    for (int d = 4; d >= 2; --d) {
+      const bool there = d - missing >= 2;
+      sizes[d] = there ? t.sizes[d - missing] : 1;
+      strides[d] = there ? t.strides[d - missing] : sizes[d + 1] * strides[d + 1];
     }
   }
   int64_t planes() const { return sizes[0] * sizes[1]; }
-  int64_t plane_size() const { return sizes[2] * sizes[3]; }
+  int64_t plane_size() const { return sizes[2] * sizes[3] * sizes[4]; }
+  int64_t lines() const { return sizes[2] * sizes[3]; }
   int64_t plane(int64_t i) const {
     if (strides[0] == sizes[1] * strides[1]) return i * strides[1];
     return i / sizes[1] * strides[0] + i % sizes[1] * strides[1];
   }
-  bool has_contiguous_planes() const { return (strides[3] == 1 || sizes[3] == 1) && (strides[2] == sizes[3] || sizes[2] == 1); }
-  bool has_joined_planes() const { return strides[2] == sizes[3] * strides[3] || sizes[2] == 1; }
+  // Offset in a plane of a line, of which there are D * H.
+  int64_t line(int64_t i) const {
+    if (sizes[2] == 1) return i * strides[3];
+    return i / sizes[3] * strides[2] + i % sizes[3] * strides[3];
+  }
+  bool has_contiguous_planes() const { return (strides[4] == 1 || sizes[4] == 1) && has_planes_of_step(1); }
+  bool has_joined_planes() const { return has_planes_of_step(strides[4]); }
   // Channels next to each other, and more of them than would fill less than a vector.
-  bool has_neighbouring_channels() const { return strides[1] == 1 && sizes[1] >= 8 && strides[3] != 1; }
+  bool has_neighbouring_channels() const { return strides[1] == 1 && sizes[1] >= 8 && strides[4] != 1; }
+
+ private:
+  bool has_planes_of_step(int64_t step) const {
+    return (sizes[3] == 1 || strides[3] == sizes[4] * step) && (sizes[2] == 1 || strides[2] == sizes[3] * sizes[4] * step);
+  }
 };
 
 // What one output index takes of one dimension: `count` elements from `first` on, and how many with the padding.
@@ -78,33 +90,70 @@ inline Axis adaptive_axis(int64_t inputs, int64_t outputs) {
 }
 
 struct Axes {
-  Axis rows, columns;
+  Axis depth, rows, columns;
 
   // The work for one plane, in elements.
   int64_t work() const {
     int64_t kernel = 1;
-    for (const Axis* axis : {&rows, &columns}) {
+    for (const Axis* axis : {&depth, &rows, &columns}) {
       int64_t largest = 1;
       for (const Window& window : axis->windows) largest = std::max(largest, window.count);
       kernel *= largest;
     }
-    return rows.outputs() * columns.outputs() * kernel + rows.inputs * columns.inputs;
+    return lines() * columns.outputs() * kernel + depth.inputs * rows.inputs * columns.inputs;
+  }
+  // Lines of the result.
+  int64_t lines() const { return depth.outputs() * rows.outputs(); }
+};
+
+// The lines of the input that each line of the result takes of, and how many with the padding.
+struct Lines {
+  std::vector<int64_t> starts, at, padded;
+
+  explicit Lines(const Axes& axes) {
+    starts.push_back(0);
+    for (const Window& depth : axes.depth.windows)
+      for (const Window& rows : axes.rows.windows) {
+        for (int64_t i = 0; i < depth.count; ++i)
+          for (int64_t j = 0; j < rows.count; ++j)
+            at.push_back((depth.first + i * axes.depth.step) * axes.rows.inputs + rows.first + j * axes.rows.step);
+        starts.push_back(static_cast<int64_t>(at.size()));
+        padded.push_back(depth.padded * rows.padded);
+      }
+  }
+  std::span<const int64_t> of(int64_t line) const {
+    return std::span(at).subspan(static_cast<size_t>(starts[line]), static_cast<size_t>(starts[line + 1] - starts[line]));
   }
 };
 
-// kernel, stride, padding, dilation as the operator has them: one entry means that there is no height.
+// kernel, stride, padding, dilation as the operator has them, an entry for each spatial dimension.
 inline Axes regular_axes(const Layout& input, const Layout& output, std::span<const int64_t> kernel,
                          std::span<const int64_t> stride, std::span<const int64_t> padding, std::span<const int64_t> dilation) {
-  bool flat = kernel.size() == 1;
-  size_t last = flat ? 0 : 1;
-  auto at = [](std::span<const int64_t> values, size_t i) { return values.empty() ? int64_t{1} : values[i]; };
-  Axis rows = flat ? regular_axis(1, 1, 1, 1, 0, 1)
-                   : regular_axis(input.sizes[2], output.sizes[2], kernel[0], stride[0], padding[0], at(dilation, 0));
-  return {rows, regular_axis(input.sizes[3], output.sizes[3], kernel[last], stride[last], padding[last], at(dilation, last))};
+  const auto axis = [&](size_t d) {
+    const size_t missing = 3 - kernel.size();
+    if (d < missing) return regular_axis(1, 1, 1, 1, 0, 1);
+    const size_t i = d - missing;
+    return regular_axis(input.sizes[d + 2], output.sizes[d + 2], kernel[i], stride[i], padding[i],
+                        dilation.empty() ? int64_t{1} : dilation[i]);
+  };
+  return {axis(0), axis(1), axis(2)};
 }
 
 inline Axes adaptive_axes(const Layout& input, const Layout& output) {
-  return {adaptive_axis(input.sizes[2], output.sizes[2]), adaptive_axis(input.sizes[3], output.sizes[3])};
+  const auto axis = [&](size_t d) { return adaptive_axis(input.sizes[d], output.sizes[d]); };
+  return {axis(2), axis(3), axis(4)};
 }
+
+// The outputs [begin, end) of a regular axis to which element k of their windows is not padding, and where that is for the first.
+struct Reach {
+  int64_t begin, end, first;
+
+  Reach(const Axis& axis, int64_t k) {
+    const int64_t offset = k * axis.step - axis.padding, stride = axis.stride;
+    begin = offset < 0 ? std::min((-offset + stride - 1) / stride, axis.outputs()) : 0;
+    end = offset >= axis.inputs ? begin : std::clamp((axis.inputs - 1 - offset) / stride + 1, begin, axis.outputs());
+    first = begin * stride + offset;
+  }
+};
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE::pooling

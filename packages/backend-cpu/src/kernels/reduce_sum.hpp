@@ -129,7 +129,8 @@ template <Of What, typename T>
   for (; i + 8 <= n; i += 8) parts[0] = _mm256_add_ps(parts[0], numbers(widened(values + i)));
   __m256d sum = _mm256_setzero_pd();
   for (const __m256 part : parts)
-    sum = _mm256_add_pd(sum, _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(part)), _mm256_cvtps_pd(_mm256_extractf128_ps(part, 1))));
+    sum = _mm256_add_pd(
+        sum, _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(part)), _mm256_cvtps_pd(_mm256_extractf128_ps(part, 1))));
   const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
   double total = _mm_cvtsd_f64(pair) + _mm_cvtsd_f64(_mm_unpackhi_pd(pair, pair));
   for (; i < n; ++i) total += counted<What, double>(static_cast<float>(values[i]));

@@ -85,7 +85,9 @@ struct CountNonzero {
   static Acc identity() { return 0; }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
     // Counters as wide as the elements: a block is too short for them to overflow.
-    using Counter = std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+    using Counter =
+        std::conditional_t<sizeof(T) == 1, uint8_t,
+                           std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
     constexpr int64_t lanes = 128 / sizeof(Counter);
     static_assert(block_length / lanes <= 255);
     Counter counters[lanes] = {};
@@ -115,7 +117,8 @@ void count_nonzero(Call& call) {
   const cb_tensor& out = call.output();
   dispatch<AllTypes>(in.dtype, [&]<typename T>() {
     using Value = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    run<CountNonzero<Value>>(in, out, {static_cast<const char*>(in.data), sizeof(T)}, {static_cast<char*>(out.data), sizeof(int64_t), store_count});
+    run<CountNonzero<Value>>(in, out, {static_cast<const char*>(in.data), sizeof(T)},
+                             {static_cast<char*>(out.data), sizeof(int64_t), store_count});
   });
 }
 

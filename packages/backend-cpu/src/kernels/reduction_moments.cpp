@@ -79,9 +79,7 @@ void variance(Call& call) {
 template <typename T>
 struct SumOfSquares : Sum<T> {
   using typename Sum<T>::Acc;
-  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
-    Sum<T>::add(acc, sum_of<double, Of::squares>(values, n));
-  }
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) { Sum<T>::add(acc, sum_of<double, Of::squares>(values, n)); }
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {

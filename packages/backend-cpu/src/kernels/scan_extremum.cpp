@@ -16,6 +16,46 @@ template <bool Larger, typename C>
 // Lines side by side that are gone along together.
 constexpr int64_t together = 64;
 
+// Whether any of n elements takes the place of the extremum before them.
+template <bool Larger, typename C, typename T>
+[[gnu::always_inline]] inline bool any_takes(const T* line, int64_t n, C best) {
+  int32_t found = 0;
+#pragma omp simd reduction(| : found)
+  for (int64_t k = 0; k < n; ++k) found |= takes<Larger>(static_cast<C>(load(line + k)), best);
+  return found != 0;
+}
+
+// A line without gaps. Where the extremum rarely changes, blocks in which it does not are filled with its position.
+template <bool Larger, typename T>
+void along_line(const T* line, int64_t length, int64_t* to) {
+  using C = compute_t<T>;
+  constexpr int64_t block = 32;
+  C best = static_cast<C>(load(line));
+  int64_t place = 0, k = 0;
+  const auto one_by_one = [&](int64_t end) {
+    for (; k < end; ++k) {
+      const C now = static_cast<C>(load(line + k));
+      const bool better = takes<Larger>(now, best);
+      best = better ? now : best;
+      place = better ? k : place;
+      to[k] = place;
+    }
+  };
+  // A block in which it changes is followed by as many without a look, up to a limit: where it changes everywhere, little is lost.
+  int64_t skipped = 0;
+  while (k + block <= length) {
+    if (!any_takes<Larger>(line + k, block, best)) {
+      skipped = 0;
+      std::fill_n(to + k, block, place);
+      k += block;
+    } else {
+      one_by_one(std::min(length, k + block * (1 + skipped)));
+      skipped = std::min<int64_t>(2 * skipped + 1, 7);
+    }
+  }
+  one_by_one(length);
+}
+
 template <bool Larger, typename T>
 void positions(const cb_tensor& in, const cb_tensor& out, int dim) {
   using C = compute_t<T>;
@@ -34,6 +74,10 @@ void positions(const cb_tensor& in, const cb_tensor& out, int dim) {
         const int64_t count = std::min(together, lines - first);
         const T* from = data<T>(in) + at[1] + first * in_side;
         int64_t* to = mutable_data<int64_t>(out) + at[0] + first * out_side;
+        if (in_step == 1 && out_step == 1) {
+          for (int64_t j = 0; j < count; ++j) along_line<Larger>(from + j * in_side, length, to + j * out_side);
+          continue;
+        }
         if (in_step == 1 || count < 4) {
           for (int64_t j = 0; j < count; ++j) {
             const T* line = from + j * in_side;

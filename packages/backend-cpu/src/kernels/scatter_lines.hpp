@@ -78,7 +78,8 @@ struct Lines {
     };
     step[0] = step_of(index);
     for (int k = 0; k < 3; ++k) step[k + 1] = step_of(*tensors[k]);
-    Seen numbers(index, index, dim), first(*tensors[0], index, dim), second(*tensors[1], index, dim), third(*tensors[2], index, dim);
+    Seen numbers(index, index, dim), first(*tensors[0], index, dim), second(*tensors[1], index, dim),
+        third(*tensors[2], index, dim);
     g = geometry<4>({&numbers.tensor, &first.tensor, &second.tensor, &third.tensor});
     along = g.numel == 1 || std::abs(step[0]) < std::abs(g.strides[0][0]);
   }
@@ -155,7 +156,8 @@ void scatter_lines(const cb_tensor& out, const cb_tensor& index, const cb_tensor
         constexpr int64_t ahead = 4;
         T* block = to + at[1];
         if (begins)
-          for (int64_t k = 0; k < extent; ++k) move_run(block + k * out_step, out_side, begins + at[3] + k * self_step, self_side, n);
+          for (int64_t k = 0; k < extent; ++k)
+            move_run(block + k * out_step, out_side, begins + at[3] + k * self_step, self_side, n);
         for (int64_t k = 0; k < count; ++k) {
           const int64_t* number = numbers + at[0] + k * index_step;
           const S* value = from + at[2] + k * source_step;

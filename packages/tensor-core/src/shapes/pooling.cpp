@@ -131,13 +131,25 @@ void add_gradient(Call& call, Dims sizes) {
 
 }  // namespace
 
-void max_pool(Call& call) {
+namespace {
+
+void largest_of_windows(Call& call, bool with_indices) {
   check_real(call);
   const TensorObject& self = call.tensor(0);
   const int spatial = spatial_of(call, self.sizes);
   check_not_empty(call, self.sizes);
   const Pooling pool = read_parameters(call, spatial, 1, 2, 3, 4, 5);
-  add_results(call, output_sizes(call, self.sizes, pool), true);
+  add_results(call, output_sizes(call, self.sizes, pool), with_indices);
+}
+
+}  // namespace
+
+void max_pool(Call& call) {
+  largest_of_windows(call, true);
+}
+
+void max_pool_values(Call& call) {
+  largest_of_windows(call, false);
 }
 
 void adaptive_max_pool(Call& call) {

@@ -88,6 +88,10 @@ void sum(Call& call) {
   reduce(call, 1, reduced(call, 1, call.tensor(0).ndim()), call.boolean(2), dtype);
 }
 
+void count_nonzero(Call& call) {
+  reduce(call, 1, reduced(call, 1, call.tensor(0).ndim()), false, Dtype::Int64);
+}
+
 void mean(Call& call) {
   const bool asked = call[3].given();
   const Dtype dtype = call.dtype_or(3, call.tensor(0).dtype);

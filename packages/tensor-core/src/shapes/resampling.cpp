@@ -167,6 +167,24 @@ Dims padded_sizes(Call& call, std::span<const int64_t> from, int list, int mode)
 
 }  // namespace
 
+// pad_constant(self, padding, value)
+void pad_constant(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  const auto padding = call.ints(1);
+  check(padding.size() % 2 == 0 && padding.size() <= 2 * static_cast<size_t>(self.ndim()), PyExc_RuntimeError,
+        "pad_constant(): expected two numbers for each of the last dimensions, but got ", shown(padding), " for shape ",
+        shown(self.sizes));
+  check_magnitude(call, padding, "padding");
+  Dims sizes = self.sizes;
+  for (size_t i = 0; i < padding.size() / 2; ++i) {
+    int64_t& size = sizes[sizes.size() - 1 - i];
+    size += padding[2 * i] + padding[2 * i + 1];
+    check(size >= 0, PyExc_RuntimeError, "pad_constant(): padding ", shown(padding), " takes more away than shape ",
+          shown(self.sizes), " has");
+  }
+  call.add_output(self.dtype, std::move(sizes));
+}
+
 // pad_edges(self, padding, mode)
 void pad_edges(Call& call) {
   Dims sizes = padded_sizes(call, call.tensor(0).sizes, 1, 2);

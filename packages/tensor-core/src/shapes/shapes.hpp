@@ -34,6 +34,7 @@ void where(Call& call);
 void clamp(Call& call);
 void ternary(Call& call);
 void ternary_float(Call& call);
+void loss_backward(Call& call);
 void activation(Call& call);
 void activation_backward(Call& call);
 
@@ -50,6 +51,7 @@ void extremum(Call& call);
 void extremum_indices(Call& call);
 void arg_extremum(Call& call);
 void reduce_bool(Call& call);
+void count_nonzero(Call& call);
 void variance(Call& call);
 void vector_norm(Call& call);
 void logsumexp(Call& call);
@@ -63,6 +65,8 @@ void running_log(Call& call);
 void sort(Call& call);
 void topk(Call& call);
 void bisect(Call& call);
+void order_position(Call& call);
+void count_in_bins(Call& call);
 
 // views.cpp
 void view(Call& call);
@@ -182,6 +186,7 @@ void convolution_weight_gradient(Call& call);
 
 // pooling.cpp
 void max_pool(Call& call);
+void max_pool_values(Call& call);
 void adaptive_max_pool(Call& call);
 void max_pool_backward(Call& call);
 void avg_pool(Call& call);
@@ -193,6 +198,7 @@ void resample(Call& call);
 void resample_backward(Call& call);
 void grid_sampler(Call& call);
 void grid_sampler_backward(Call& call);
+void pad_constant(Call& call);
 void pad_edges(Call& call);
 void pad_edges_backward(Call& call);
 
@@ -201,6 +207,8 @@ void native_batch_norm(Call& call);
 void native_batch_norm_backward(Call& call);
 void native_layer_norm(Call& call);
 void native_layer_norm_backward(Call& call);
+void native_rms_norm(Call& call);
+void native_rms_norm_backward(Call& call);
 void native_group_norm(Call& call);
 void native_group_norm_backward(Call& call);
 

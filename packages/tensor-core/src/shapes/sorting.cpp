@@ -42,6 +42,33 @@ void topk(Call& call) {
   sorted_results(call, sizes);
 }
 
+// order_position(self, dim, rank, among)
+void order_position(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  check(!is_complex(self.dtype) && self.ndim() > 0, PyExc_RuntimeError, base_name(call),
+        "(): expected a tensor of at least one dimension and not complex, but got shape ", shown(self.sizes), " and ",
+        info(self.dtype).type_name);
+  const int dim = call.dim(1, self.ndim());
+  const std::string_view among = call[3].string;
+  check(among == "all" || among == "median" || among == "nanmedian", PyExc_ValueError, base_name(call),
+        "(): among must be all, median or nanmedian, but got ", among);
+  check(self.sizes[dim] > 0, PyExc_IndexError, base_name(call), "(): Expected reduction dim ", dim, " to have non-zero size.");
+  check(among != "all" || (call.integer(2) >= 0 && call.integer(2) < self.sizes[dim]), PyExc_RuntimeError, base_name(call),
+        "(): rank ", call.integer(2), " out of range for dimension ", dim, " of size ", self.sizes[dim]);
+  Dims sizes = self.sizes;
+  sizes[dim] = 1;
+  call.add_output(Dtype::Int64, std::move(sizes));
+}
+
+// count_in_bins(self, bins, low, high)
+void count_in_bins(Call& call) {
+  const Dtype dtype = call.tensor(0).dtype;
+  check(is_floating(dtype), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name,
+        "'");
+  check(call.integer(1) > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", call.integer(1));
+  call.add_output(dtype, Dims{call.integer(1)});
+}
+
 // bisect(sorted_sequence, values, right, out_int32, sorter)
 void bisect(Call& call) {
   const Dtype dtype = promoted(call, {0, 1});

@@ -1,10 +1,10 @@
-"""Pooling over one or two spatial dimensions (the number of entries of `kernel_size` or `output_size`).
+"""Pooling over one to three spatial dimensions (the number of entries of `kernel_size` or `output_size`).
 
 Input is (N, C, spatial...); the public functions add the batch dimension when there is none. Indices are positions in the flattened
 spatial dimensions of one plane of the input.
 """
 
-from .declaration import HIDDEN, document, operator
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 _INPUT = "Tensor: of shape (N, C, spatial...)"
 _WINDOW = {
@@ -23,6 +23,16 @@ operator(
         "Take the largest element of each window, and its position.",
         f"{_X}>>> candelabra.ops.max_pool(x, [2], [2], [0], [1], False).indices\ntensor([[[1, 3]]])",
         input=_INPUT, **_WINDOW, dilation=_DILATION, ceil_mode=_CEIL, returns="(output, indices): indices are int64", out="",
+    ),
+)  # fmt: skip
+# Where no gradient is wanted, nor the positions.
+operator(
+    "max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
+    shape="max_pool_values", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Take the largest element of each window.",
+        f"{_X}>>> candelabra.ops.max_pool_values(x, [2], [2], [0], [1], False)\ntensor([[[3., 5.]]])",
+        input=_INPUT, **_WINDOW, dilation=_DILATION, ceil_mode=_CEIL, returns="Tensor: of shape (N, C, spatial...)", out="",
     ),
 )  # fmt: skip
 operator(

@@ -1,6 +1,6 @@
 """Reductions over some or all dimensions. A kernel gets `dim` as sorted non-negative dimensions, all of them when none were given."""
 
-from .declaration import COMPOSITE, HIDDEN, NONDIFFERENTIABLE, document, operator
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 _X = ">>> x = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])\n"
 _DIMS = "int or sequence of int, optional: the dimensions that are reduced; all by default"
@@ -25,6 +25,22 @@ for name, sentence, shown in (
         f"{name}(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape=name,
         doc=_reduced(f"{name}(x, 0)", sentence, shown, dtype=_DTYPE),
     )  # fmt: skip
+operator(
+    "nan_sum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="sum", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Add up elements, NaN counted as zero; what `nansum` is for floating-point dtypes.",
+        '>>> candelabra.ops.nan_sum(candelabra.tensor([1.0, float("nan"), 2.0]))\ntensor(3.)',
+        input="Tensor: floating point", dim=_DIMS, keepdim=_KEEPDIM, dtype=_DTYPE, returns=_RETURNS,
+    ),
+)  # fmt: skip
+operator(
+    "count_nonzero(Tensor self, int[]? dim=None) -> Tensor", shape="count_nonzero", tags=COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Count the elements that are not zero, of all or along dimensions.",
+        ">>> candelabra.count_nonzero(candelabra.tensor([0, 1, 2]))\ntensor(2)",
+        input="Tensor: of any shape", dim=_DIMS, returns="Tensor: of dtype int64, without the reduced dimensions", out="",
+    ),
+)  # fmt: skip
 operator(
     "prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="prod",
     doc=_reduced("prod(x, 0)", "Multiply elements; integers and bools as int64.", "tensor([3., 8.])", _DIM, dtype=_DTYPE),

@@ -68,6 +68,17 @@ _EDGES = {
     "mode": 'str: ``"reflect"``, ``"replicate"`` or ``"circular"``',
 }
 operator(
+    "pad_constant(Tensor self, int[] padding, Scalar value) -> Tensor", shape="pad_constant", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Add a number at the ends of the last dimensions.",
+        ">>> candelabra.ops.pad_constant(candelabra.tensor([1, 2, 3]), [2, -1], 0)\ntensor([0, 0, 1, 2])",
+        input="Tensor: of any shape",
+        padding="sequence of int: how many elements are added before and after the last dimension, then the one before it, and so on; "
+        "negative numbers take away",
+        value="number: what is put in", returns="Tensor: contiguous", out="",
+    ),
+)  # fmt: skip
+operator(
     "pad_edges(Tensor self, int[] padding, str mode) -> Tensor", shape="pad_edges", tags=HIDDEN | COMPOSITE | NO_OUT,
     doc=document(
         "Mirror, repeat or continue the last dimensions at their ends.",

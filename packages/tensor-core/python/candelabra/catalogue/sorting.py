@@ -36,3 +36,25 @@ operator(
         out="",
     ),
 )  # fmt: skip
+operator(
+    "order_position(Tensor self, int dim, int rank, str among) -> Tensor", shape="order_position",
+    tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Return where the element of a rank is along a dimension, in the order that a stable sort gives. NaN counts as larger than every number.",
+        '>>> candelabra.ops.order_position(candelabra.tensor([3.0, 1.0, 2.0]), 0, 0, "all")\ntensor([1])',
+        input="Tensor: of at least one dimension, not complex", dim="int: the dimension",
+        rank='int: how many elements come before it; counts only where `among` is ``"all"``',
+        among='str: ``"all"``; ``"median"``: the lower of the middle two, or NaN where there is one; ``"nanmedian"``: the same of the numbers',
+        returns="Tensor: positions of dtype int64, with size 1 in that dimension", out="",
+    ),
+)  # fmt: skip
+operator(
+    "count_in_bins(Tensor self, int bins, float low, float high) -> Tensor", shape="count_in_bins",
+    tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Count elements in equal intervals between two numbers, of which the last holds its end, too.",
+        ">>> candelabra.ops.count_in_bins(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), 3, 0.0, 3.0)\ntensor([0., 1., 2.])",
+        input="Tensor: floating point", bins="int: how many intervals", low="float: where the first begins", high="float: where the last ends",
+        returns="Tensor: one-dimensional, of the dtype of `input`", out="",
+    ),
+)  # fmt: skip

@@ -87,6 +87,11 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     length = input.shape[-1]
     size = length + abs(offset)
+    if type(input) is _C.Tensor and not input.requires_grad:
+        empty = OPERATORS["empty"]((*input.shape[:-1], size, size), dtype=input.dtype, device=input.device)
+        matrices = OPERATORS["fill_"](empty, 0)
+        OPERATORS["diagonal"](matrices, offset, -2, -1).copy_(input)
+        return matrices if (first, second) == (ndim - 2, ndim - 1) else OPERATORS["movedim"](matrices, (-2, -1), (first, second))
     # Each row of the identity picked out by its element: differentiable, and exact also where elements are not finite.
     rows = OPERATORS["arange"](0, size, 1, dtype=_C.int64, device=input.device)
     on_diagonal = (rows + offset) == OPERATORS["unsqueeze"](rows, 1)

@@ -456,6 +456,9 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
             f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, "
             f"index.numel() = {index.numel()}"
         )
+    if type(self) is _C.Tensor and not self.requires_grad and not source.requires_grad and self.is_contiguous():
+        OPERATORS["index_put"].inplace(reshape(self, -1), [reshape(index, -1)], reshape(source, -1), accumulate)
+        return self
     flat = reshape(self, -1)
     changed = OPERATORS["index_put"](flat, [reshape(index, -1)], reshape(source, -1), accumulate)
     return self.copy_(reshape(changed, self.shape))

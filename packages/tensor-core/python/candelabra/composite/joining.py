@@ -303,8 +303,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         return OPERATORS["clone"](input)
     if k == 2:
         return OPERATORS["flip"](input, (first, second))
-    turned = OPERATORS["transpose"](OPERATORS["flip"](input, (second if k == 1 else first,)), first, second)
-    return OPERATORS["clone"](turned, memory_format=_C.contiguous_format)
+    return OPERATORS["transpose"](OPERATORS["flip"](input, (second if k == 1 else first,)), first, second)
 
 
 @function()
@@ -355,6 +354,17 @@ def block_diag(*tensors: Any) -> Tensor:
                 f"block_diag(): Input tensors must have 2 or fewer dimensions. Input {i} has {block.ndim} dimensions"
             )
     width = sum(block.shape[1] for block in blocks)
+    first = blocks[0] if blocks else None
+    if first is not None and all(
+        type(block) is _C.Tensor and block.dtype is first.dtype and not block.requires_grad for block in blocks
+    ):
+        matrix: Any = first.new_zeros(sum(block.shape[0] for block in blocks), width)
+        top = left = 0
+        for block in blocks:
+            height, own = block.shape
+            OPERATORS["narrow"](OPERATORS["narrow"](matrix, 0, top, height), 1, left, own).copy_(block)
+            top, left = top + height, left + own
+        return matrix
     rows, left = [], 0
     for block in blocks:
         height, own = block.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
 
-from .registration import function
+from .registration import decomposes, function
 from .tape_methods import _Tensor
 from .transformed import all_values
 from .views import reshape, wrap_dim
@@ -20,15 +20,37 @@ _sum = OPERATORS["sum"]
 _where = OPERATORS["where"]
 
 
-def _pick(values: Any, indices: Any, position: Any, dim: int, keepdim: Any, result_type: Any) -> Any:
-    """Return the sorted elements at a position (a number or a tensor of them) along a dimension."""
-    if isinstance(position, int):
-        value, index = (OPERATORS["narrow"](x, dim, position, 1) for x in (values, indices))
-    else:
-        value, index = (OPERATORS["gather"](x, dim, position) for x in (values, indices))
+def _at(input: Tensor, position: Tensor, dim: int, keepdim: Any, result_type: Any) -> Any:
+    """Return the elements at positions along a dimension, of size 1 there, and the positions."""
+    value, index = OPERATORS["gather"](input, dim, position), position
     if not keepdim:
         value, index = (OPERATORS["squeeze"](x, dim) for x in (value, index))
     return result_type(value, index)
+
+
+@decomposes("order_position")
+def order_position(self: Tensor, dim: int, rank: int, among: str) -> Any:
+    values, indices = OPERATORS["sort"](self.detach(), dim, False, True)
+    length = self.shape[dim]
+    if among == "all":
+        return OPERATORS["clone"](OPERATORS["narrow"](indices, dim, rank, 1))
+    if not self.dtype.is_floating_point:
+        return OPERATORS["clone"](OPERATORS["narrow"](indices, dim, (length - 1) // 2, 1))
+    # NaN is sorted to the end, so the first one stands where the numbers end.
+    numbers = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](values)), dim, True)
+    middle = OPERATORS["clamp"](OPERATORS["div"](numbers - 1, 2, rounding_mode="floor"), min=0)
+    if among == "median":
+        middle = _where(numbers < length, numbers, (length - 1) // 2)
+    return OPERATORS["gather"](indices, dim, middle)
+
+
+@decomposes("count_in_bins")
+def count_in_bins(self: Tensor, bins: int, low: float, high: float) -> Any:
+    flat = reshape(self.detach(), -1)
+    inside = (flat >= low) & (flat <= high)
+    values = OPERATORS["masked_select"](flat, inside)
+    places = OPERATORS["clamp"](((values - low) * (bins / (high - low))).to(_C.int64), max=bins - 1)
+    return OPERATORS["scatter_add"](flat.new_zeros(bins), 0, places, flat.new_ones(places.numel()))
 
 
 def _one_dimension(input: Tensor, dim: int, name: str) -> Any:
@@ -44,18 +66,8 @@ def _one_dimension(input: Tensor, dim: int, name: str) -> Any:
 
 def _median(input: Tensor, dim: int, keepdim: Any, ignore_nan: bool, result_type: Any) -> Any:
     x, dim, added = _one_dimension(input, dim, result_type.__name__)
-    values, indices = OPERATORS["sort"](x, dim, False, True)
-    length = x.shape[dim]
-    if x.dtype.is_floating_point:
-        # NaN is sorted to the end, so the first one stands where the numbers end.
-        numbers = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](values)), dim, True)
-        middle = OPERATORS["clamp"](OPERATORS["div"](numbers - 1, 2, rounding_mode="floor"), min=0)
-        if not ignore_nan:
-            middle = _where(numbers < length, numbers, (length - 1) // 2)
-        position = middle
-    else:
-        position = (length - 1) // 2
-    return _pick(values, indices, position, dim, keepdim and not added, result_type)
+    position = OPERATORS["order_position"](x, dim, 0, "nanmedian" if ignore_nan else "median")
+    return _at(x, position, dim, keepdim and not added, result_type)
 
 
 def _median_function(name: str, ignore_nan: bool, result_type: Any, text: str) -> Any:
@@ -122,8 +134,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     x, dim, added = _one_dimension(input, dim, "kthvalue")
     if not 1 <= k <= x.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    values, indices = OPERATORS["sort"](x, dim, False, True)
-    result = _pick(values, indices, k - 1, dim, keepdim and not added, return_types.kthvalue)
+    position = OPERATORS["order_position"](x, dim, k - 1, "all")
+    result = _at(x, position, dim, keepdim and not added, return_types.kthvalue)
     if out is not None:
         result = return_types.kthvalue(*_C.give_to_outs("kthvalue", out, result, input))
     return result
@@ -280,8 +292,5 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         low, high = low - 1, high + 1
     if not low < high:
         raise RuntimeError("max must be larger than min")
-    inside = (flat >= low) & (flat <= high)
-    values = OPERATORS["masked_select"](flat, inside)
-    places = OPERATORS["clamp"](((values - low) * (bins / (high - low))).to(_C.int64), max=bins - 1)
-    result = OPERATORS["scatter_add"](flat.new_zeros(bins), 0, places, flat.new_ones(places.numel()))
+    result = OPERATORS["count_in_bins"](flat, bins, low, high)
     return result if out is None else _C.give_to_out("histc", out, result)

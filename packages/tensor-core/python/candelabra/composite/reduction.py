@@ -207,8 +207,17 @@ def nansum(
         raise RuntimeError("nansum does not support complex inputs; sum the real and the imaginary parts instead")
     if out is not None and input.dtype.is_floating_point and not out.dtype.is_floating_point:
         raise NotImplementedError(f'"nansum_cpu" not implemented for {out.dtype}')
-    clean = OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0)
-    return _sum(clean, dim, keepdim, dtype=dtype) if out is None else _sum(clean, dim, keepdim, dtype=dtype, out=out)
+    names: dict[str, Any] = {"dtype": dtype} if out is None else {"dtype": dtype, "out": out}
+    if not input.dtype.is_floating_point:  # a whole number is never NaN
+        return _sum(input, dim, keepdim, **names)
+    if dtype is not None and not dtype.is_floating_point:
+        return _sum(OPERATORS["masked_fill"](input, OPERATORS["isnan"](input), 0), dim, keepdim, **names)
+    return OPERATORS["nan_sum"](input, dim, keepdim, **names)
+
+
+@decomposes("nan_sum")
+def nan_sum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
+    return _sum(OPERATORS["masked_fill"](self, OPERATORS["isnan"](self), 0), dim, keepdim, dtype=dtype)
 
 
 @function()
@@ -297,17 +306,9 @@ def std_mean(input: Tensor, *arguments: Any, **names: Any) -> Any:
     return OPERATORS["std"](input, dim, correction=correction, keepdim=keepdim), OPERATORS["mean"](input, dim, keepdim)
 
 
-@function()
-def count_nonzero(input: Tensor, dim: int | None = None) -> Tensor:
-    """Count the elements that are not zero, of all or along dimensions.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.count_nonzero(candelabra.tensor([0, 1, 2]))
-    tensor(2)
-    """
-    return _sum(OPERATORS["ne"](input, 0), dim)
+@decomposes("count_nonzero")
+def count_nonzero(self: Tensor, dim: Any = None) -> Any:
+    return _sum(OPERATORS["ne"](self, 0), dim)
 
 
 # ---- norms, covariance

@@ -353,6 +353,24 @@ def _sources(length: int, before: int, after: int, mode: str, device: Any) -> An
     return _clamp(places, 0, length - 1) if mode == "replicate" else OPERATORS["remainder"](places, length)
 
 
+@decomposes("pad_constant")
+def pad_constant(self: Tensor, padding: Any, value: Any) -> Any:
+    inner, sizes = self, list(self.shape)
+    for number in range(len(padding) // 2):
+        dim = self.ndim - 1 - number
+        before, after = padding[2 * number : 2 * number + 2]
+        sizes[dim] += before + after
+        cut = max(-before, 0)
+        inner = OPERATORS["narrow"](inner, dim, cut, inner.shape[dim] - cut - max(-after, 0))
+    result: Any = OPERATORS["fill_"](OPERATORS["empty"](tuple(sizes), dtype=self.dtype, device=self.device), value)
+    place = result
+    for number in range(len(padding) // 2):
+        dim = self.ndim - 1 - number
+        place = OPERATORS["narrow"](place, dim, max(padding[2 * number], 0), inner.shape[dim])
+    place.copy_(inner)
+    return result
+
+
 @decomposes("pad_edges")
 def pad_edges(self: Tensor, padding: Any, mode: str) -> Any:
     result: Any = self

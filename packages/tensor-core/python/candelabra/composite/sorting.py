@@ -359,7 +359,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         length = max(minlength, int(OPERATORS["amax"](input)) + 1)
     positions = input.to(_C.int64)
     if weights is None:
-        added = positions.new_ones(positions.shape)
+        added = OPERATORS["expand"](positions.new_ones(()), positions.shape)
     else:
         added = weights if weights.dtype is _C.float32 else weights.to(_C.float64)
     return OPERATORS["scatter_add"](added.new_zeros(length), 0, positions, added)

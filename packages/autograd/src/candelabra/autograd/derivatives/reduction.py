@@ -34,7 +34,12 @@ def _mean(grad: Tensor, dim: Any, keepdim: bool, self_shape: tuple[int, ...], se
     return to_dtype(_spread(grad / count if count else grad, dim, keepdim, self_shape), self_dtype)
 
 
+def _nan_sum(grad: Tensor, self: Tensor, dim: Any, keepdim: bool, self_dtype: Any) -> Tensor:
+    return to_dtype(_spread(grad, dim, keepdim, self.shape), self_dtype).masked_fill(self.isnan(), 0)
+
+
 derivative("sum", self=_sum)
+derivative("nan_sum", self=_nan_sum)
 derivative("mean", self=_mean)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import candelabra
-from candelabra import Tensor, is_grad_enabled, ops
+from candelabra import Tensor, ops
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
@@ -83,36 +82,9 @@ def _check_length(input: Tensor, axis: int, before: int, after: int) -> None:
 
 
 def _constant(input: Tensor, amounts: tuple[int, ...], value: float) -> Tensor:
-    inner = input
-    sizes = list(input.shape)
     for number in range(len(amounts) // 2):
-        axis = input.ndim - 1 - number
-        before, after = amounts[2 * number : 2 * number + 2]
-        _check_length(input, axis, before, after)
-        if before < 0 or after < 0:
-            cut = max(-before, 0)
-            inner = inner.narrow(axis, cut, inner.shape[axis] - cut - max(-after, 0))
-        sizes[axis] += before + after
-    if not any(amount > 0 for amount in amounts):
-        return inner.clone()
-    if not (input.requires_grad and is_grad_enabled()):
-        result = input.new_full(sizes, value)
-        place = result
-        for number in range(len(amounts) // 2):
-            axis = input.ndim - 1 - number
-            place = place.narrow(axis, max(amounts[2 * number], 0), inner.shape[axis])
-        place.copy_(inner)
-        return result
-    for number in range(len(amounts) // 2):
-        axis = input.ndim - 1 - number
-        parts = [inner]
-        for position, amount in zip((0, len(parts) + 1), amounts[2 * number : 2 * number + 2], strict=True):
-            if amount > 0:
-                shape = list(inner.shape)
-                shape[axis] = amount
-                parts.insert(position, inner.new_full(shape, value))
-        inner = candelabra.cat(parts, axis) if len(parts) > 1 else inner
-    return inner
+        _check_length(input, input.ndim - 1 - number, *amounts[2 * number : 2 * number + 2])
+    return ops.pad_constant(input, amounts, value)
 
 
 def _check_edges(input: Tensor, axis: int, before: int, after: int, mode: str) -> None:

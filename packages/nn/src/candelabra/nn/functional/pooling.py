@@ -1,12 +1,14 @@
-"""Pooling over one and two dimensions."""
+"""Pooling over one, two and three dimensions; the functions over three are in `spatial`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from candelabra import _C, Tensor, ops
+from candelabra.composite.transformed import is_differentiated
 
 _max_pool = ops.max_pool
+_max_pool_values = ops.max_pool_values
 _avg_pool = ops.avg_pool
 _adaptive_max_pool = ops.adaptive_max_pool
 _adaptive_avg_pool = ops.adaptive_avg_pool
@@ -52,14 +54,17 @@ def _maximum(
     function = f"max_pool{dims}d"
     input, batched = _batched(input, dims, function)
     kernel = _numbers(kernel_size, dims, "kernel_size", function)
-    output, indices = _max_pool(
-        input,
+    windows = (
         kernel,
         _steps(stride, kernel, dims, function),
         _numbers(padding, dims, "padding", function),
         _numbers(dilation, dims, "dilation", function),
         ceil_mode,
     )
+    if not return_indices and not is_differentiated(input):  # nobody will ask where the largest elements are
+        output = _max_pool_values(input, *windows)
+        return output if batched else output.squeeze(0)
+    output, indices = _max_pool(input, *windows)
     if not batched:
         output = output.squeeze(0)
         indices = indices.squeeze(0) if return_indices else indices

@@ -22,6 +22,8 @@ _CASES: tuple[tuple[tuple[int, ...], Ints, Ints, Ints, Ints, bool], ...] = (
     ((6, 5), [3, 3], [2, 2], [1, 1], [1, 1], True),
     ((5, 7), [3, 2], [1, 2], [1, 0], [1, 2], False),
     ((20, 24), [3, 3], [2, 2], [1, 1], [1, 1], False),
+    ((4, 5, 6), [2, 3, 2], [2, 2, 1], [1, 1, 0], [1, 1, 2], True),
+    ((5, 4, 7), [3, 1, 3], [1, 2, 2], [1, 0, 1], [2, 1, 1], False),
 )
 
 
@@ -154,26 +156,34 @@ def _avg_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _max_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for sizes, outputs in (((7,), (3,)), ((6, 5), (3, 2))):
+    for sizes, outputs in (((7,), (3,)), ((6, 5), (3, 2)), ((3, 4, 5), (2, 2, 3))):
         indices = rng.integers(0, int(np.prod(sizes)), (2, 3, *outputs))
         yield Sample((Input(numbers(rng, dtype, indices.shape), dtype), Input(indices, "int64"), [2, 3, *sizes]))
 
 
 def _adaptive(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for sizes, outputs in (((7,), [3]), ((6, 5), [3, 2]), ((6, 5), [1, 1]), ((4, 4), [5, 4])):
+    for sizes, outputs in (
+        ((7,), [3]),
+        ((6, 5), [3, 2]),
+        ((6, 5), [1, 1]),
+        ((4, 4), [5, 4]),
+        ((3, 4, 5), [2, 3, 2]),
+        ((3, 4, 5), [1, 1, 1]),
+    ):
         values = rng.permutation(6 * int(np.prod(sizes))).reshape(2, 3, *sizes) / 8.0
         yield Sample((Input(values, dtype), outputs))
         yield Sample((Input(values, dtype, "transposed"), outputs))
 
 
 def _adaptive_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    for sizes, outputs in (((7,), (3,)), ((6, 5), (3, 2)), ((4, 4), (5, 4))):
+    for sizes, outputs in (((7,), (3,)), ((6, 5), (3, 2)), ((4, 4), (5, 4)), ((3, 4, 5), (2, 3, 2))):
         yield Sample((Input(numbers(rng, dtype, (2, 3, *outputs)), dtype), [2, 3, *sizes]))
 
 
 _DTYPES = ("float32", "float64", "bfloat16")
 REFERENCES: dict[str, Reference] = {
     "max_pool": Reference(max_pool, _max_calls, ("float32", "float64")),
+    "max_pool_values": Reference(lambda *call: max_pool(*call)[0], _max_calls, ("float32", "float64")),
     "adaptive_max_pool": Reference(adaptive_max_pool, _adaptive, ("float32", "float64")),
     "max_pool_backward": Reference(max_pool_backward, _max_gradients, ("float32", "float64"), 5),
     "avg_pool": Reference(avg_pool, _avg_calls, _DTYPES, 5),

@@ -92,6 +92,17 @@ for _name, _function in (("amax", np.max), ("amin", np.min)):
     REFERENCES[_name] = Reference(reduce(_function), over_dims(empty=False), (*BOOLEAN, *REAL))
 for _name, _function in (("all", np.all), ("any", np.any)):
     REFERENCES[_name] = Reference(reduce(_function), over_dims(special=False), (*BOOLEAN, *NUMBERS))
+REFERENCES["nan_sum"] = Reference(reduce(np.nansum), over_dims(), FLOATS, 10)
+
+
+def _counts(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for sample in over_dims()(rng, dtype):
+        yield Sample(sample.arguments, {"dim": sample.keywords["dim"]} if "dim" in sample.keywords else {})
+
+
+REFERENCES["count_nonzero"] = Reference(
+    lambda a, dim=None: np.asarray(np.count_nonzero(a, axis=_axis(dim))), _counts, (*BOOLEAN, *NUMBERS)
+)
 for _name, _function in (("argmax", np.argmax), ("argmin", np.argmin)):
     REFERENCES[_name] = Reference(reduce(_function), one_dim(), REAL)
 

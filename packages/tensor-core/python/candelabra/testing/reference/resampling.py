@@ -230,6 +230,23 @@ def _sources(shape: Any, padding: Any, mode: str) -> list[Array]:
     return sources
 
 
+def _constants(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, padding in (
+        ((3,), [2, 1]), ((3,), [-1, -2]), ((2, 5), [1, 0, 0, 3]), ((2, 3, 4), [0, 0, 2, 1]), ((2, 3, 4), [-1, 2, 1, -1, 0, 1]),
+        ((0, 2), [1, 1]), ((2, 0), [1, 1]), ((40, 300), [3, 5, 1, 2]), ((2, 3, 4), []),
+    ):  # fmt: skip
+        values = numbers(rng, dtype, shape)
+        for layout in ("contiguous", "transposed", "strided"):
+            yield Sample((Input(values, dtype, layout), padding, 1))
+
+
+def pad_constant(x: Array, padding: Any, value: Any) -> Array:
+    pairs = [(padding[2 * i], padding[2 * i + 1]) for i in range(len(padding) // 2)]
+    pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
+    cut = x[tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))]
+    return np.pad(cut, [(max(before, 0), max(after, 0)) for before, after in pairs], constant_values=value)
+
+
 def pad_edges(x: Array, padding: Any, mode: str) -> Array:
     return x[np.ix_(*_sources(x.shape, padding, mode))]
 
@@ -267,6 +284,7 @@ REFERENCES: dict[str, Reference] = {
     "resample_backward": Reference(resample_backward, _resample_backwards, FLOATS, 8),
     "grid_sampler": Reference(grid_sampler, _grid_samples, FLOATS, 8),
     "grid_sampler_backward": Reference(grid_sampler_backward, _grid_backwards, ("float32", "float64"), 20),
+    "pad_constant": Reference(pad_constant, _constants, ("bool", "uint8", "int64", *FLOATS, "complex64")),
     "pad_edges": Reference(pad_edges, _pads, ("bool", "uint8", "int64", *FLOATS, "complex64")),
     "pad_edges_backward": Reference(pad_edges_backward, _pad_backwards, (*FLOATS, "complex64"), 2),
 }

@@ -88,3 +88,48 @@ REFERENCES: dict[str, Reference] = {
     "bisect": Reference(bisect, _searches, REAL),
     "topk": Reference(_nothing, _selections, REAL, compare=check_topk),
 }
+
+
+def _ranks(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for a in _inputs(rng, dtype):
+        if a.values.ndim == 0 or a.values.size == 0:
+            continue
+        for dim in (0, -1):
+            for rank in {0, a.values.shape[dim] // 2, a.values.shape[dim] - 1}:
+                yield Sample((a, dim, rank, "all"))
+            for among in ("median", "nanmedian"):
+                yield Sample((a, dim, 0, among))
+    for length in (300, 5000, 150_000):
+        a = Input(rng.integers(-40, 40, (length,)) if length < 1000 else rng.standard_normal(length) * 50, dtype)
+        yield Sample((a, 0, length // 3, "all"))
+        yield Sample((a, 0, 0, "median"))
+
+
+def order_position(a: Array, dim: int, rank: int, among: str) -> Array:
+    order = np.argsort(a, axis=dim, kind="stable")
+    length = a.shape[dim]
+    if among == "all":
+        return np.take(order, [rank], axis=dim)
+    numbers = np.sum(~np.isnan(a.astype(np.float64)), axis=dim, keepdims=True)
+    middle = np.maximum((numbers - 1) // 2, 0)
+    if among == "median":
+        middle = np.where(numbers < length, numbers, (length - 1) // 2)
+    return np.take_along_axis(order, middle, dim)
+
+
+REFERENCES["order_position"] = Reference(order_position, _ranks, REAL)
+
+
+def _bins(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for length in (0, 7, 300_000):
+        values = rng.integers(-64, 64, (length,)) / 8  # edges are hit exactly
+        yield Sample((Input(values, dtype), 16, -4.0, 4.0))
+        yield Sample((Input(values.reshape(-1, 1), dtype), 3, -9.0, 0.0))
+    yield Sample((Input(np.array([np.nan, np.inf, -np.inf, 0.0, 1.0]), dtype), 2, 0.0, 1.0))
+
+
+def count_in_bins(a: Array, bins: int, low: float, high: float) -> Array:
+    return np.histogram(a[np.isfinite(a)], bins, (low, high))[0].astype(np.float64)
+
+
+REFERENCES["count_in_bins"] = Reference(count_in_bins, _bins, ("float32", "float64"))
