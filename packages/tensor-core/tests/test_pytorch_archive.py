@@ -7,6 +7,7 @@ import collections
 import io
 import pickle
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -51,6 +52,39 @@ def test_read():
     assert found["wide"].dtype is c.uint16 and found["wide"].tolist() == [1, 65535]
     assert found["param"].requires_grad and not found["weight"].requires_grad
     assert found["other"] == [1, 2.5, "x", None, (c.float16, c.Size([2]))]
+
+
+#: The same, without the tensor of 16-bit integers, by torch.save(..., _use_new_zipfile_serialization=False); compressed.
+WRITTEN_BEFORE_ARCHIVES = (
+    "c-nPS%Wl&^6!j|!7+T7k@+@zMM{t_NBy1WXR2GIp-HkVu6`W~oWa1oqk^)ktY!V9Jz=9>8(cj?{kXUg2pini8JY&zDJLjDH@L2ky2EV?p{#<(d{q<sHE"
+    "WP|8)4Bsevlj$G7(^it-"
+    "7s)QEQ<ZG50M<~IXVe^&I9JKe%J5xA??~K8Tp3+b7KD^iy`ko(d+^lV=s(23Z`VswDbEMMN_er1S9PCP%@R_kT_kU37E@?C01WWT^6zKGvDPZgt7%uvx"
+    "{_NoB2JDLvnc-xn9K?azBVwCt`1ge$aI|>&Ic_jFwf%nr4?0cJl1>7?kXax*CKXzL6PK6zqBOY1Q?n(a`l;Rj(U$6jPz@U`X1EYaB<`O~I5*d5WW^Y>H"
+    "E;pS?uWF^=OF=F(6`KHJ8;N35RW%|t!nWoQfQrbuYg6elyZQyJQ6jx!d{rf6O#*uuFCE!X`t6<#&=rJw&xQm@vUjas8--~y3IM6#Glp5US>PH-tBxXf|"
+    "I!qv1UZaAbmTsy$<f~v8PzH|`1Wf*!B*9l!D^c#d;E@!AWIc{0FouUppQRf}*{HHkSDdQ|sarbbd5|*Z+w+v``4COqAdr1uUGqwjD4=q%7)6Jt#&@EI`"
+    ">X3UZ!ty3+nkhbSCrPAXi?qB)eJu}hE6bsZMsC=kUR7ZvG><1}T4+u2geC2`nfwAXGAz!LEX~T6JgW;7R*^Do!rqFo_vc#>#w*Db^Ia)_7lnUE;v=-"
+    "_p*g1ct^FHP#Pe|"
+)
+
+
+def test_read_from_before_archives():
+    written = zlib.decompress(base64.b85decode(WRITTEN_BEFORE_ARCHIVES))
+    # Such files are read one after the other.
+    file = io.BytesIO(written + b"between" + written)
+    for begin in (0, len(written) + 7):
+        file.seek(begin)
+        found = c.load(file)
+        assert file.tell() == begin + len(written)
+        assert list(found) == ["weight", "view", "half", "count", "param", "other"]
+        assert found["view"].tolist() == [[1.0, 2.0], [4.0, 5.0]] and found["view"].stride() == (3, 1)
+        found["view"].fill_(9)
+        assert found["weight"].tolist() == [[0.0, 9.0, 9.0], [3.0, 9.0, 9.0]]
+        assert found["half"].dtype is c.bfloat16 and found["half"].tolist() == [1.5, -2.0]
+        assert found["count"].item() == 7 and found["param"].requires_grad and found["param"].tolist() == [1.0, 1.0]
+        assert found["other"] == [1, 2.5, "x", None, (c.float16, c.Size([2]))]
+    for length in range(0, len(written) - 1, 9):
+        with pytest.raises(c.serialization.FileError):
+            c.load(io.BytesIO(written[:length]))
 
 
 def test_map_location():

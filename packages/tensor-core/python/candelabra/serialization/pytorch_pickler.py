@@ -65,6 +65,9 @@ class TensorPickler(_PythonPickler):
             else:
                 self._save_tensor(obj)
                 self.memoize(obj)
+        elif type(obj) is bytes and not obj:
+            # pickle would name bytes, which PyTorch's reader does not know.
+            self._save_call("_codecs", "encode", ("", "latin1"))
         elif isinstance(obj, _C.dtype):
             self._save_name("torch", obj.name)
         elif isinstance(obj, _C.Size):
@@ -112,20 +115,20 @@ class TensorPickler(_PythonPickler):
 
     def _save_plain(self, tensor: Any, requires_grad: bool) -> None:
         storage = tensor.untyped_storage()
+        number = self._numbers.get(id(storage))
         # Dtypes that came late have no storage of their own in PyTorch.
         typed = tensor.dtype.name in _CLASS_OF
-        number = self._numbers.get(id(storage))
         if number is None:
             number = self._numbers[id(storage)] = len(self.storages)
             self.storages.append(storage)
             self.dtypes.append(tensor.dtype if typed else _C.uint8)
-        # Before version 1.6, all tensors on a storage were of its dtype.
-        dtype = self.dtypes[number] if self._legacy else tensor.dtype
-        if self._legacy and typed and dtype is not tensor.dtype:
+        elif self._legacy and (tensor.dtype if typed else _C.uint8) is not self.dtypes[number]:
             raise ValueError(
-                f"candelabra.save(): tensors of {dtype.name} and {tensor.dtype.name} on one storage cannot be stored in PyTorch's old format; "
-                "leave out _use_new_zipfile_serialization=False"
+                "candelabra.save(): tensors of several dtypes on one storage cannot be stored in PyTorch's old format; leave out "
+                "_use_new_zipfile_serialization=False"
             )
+        # PyTorch takes the dtype of a storage from the first tensor on it: others have to tell theirs.
+        typed = typed and self.dtypes[number] is tensor.dtype
         self._save_name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
         self.write(pickle.MARK)
         self.write(pickle.MARK)
