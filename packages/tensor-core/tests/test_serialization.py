@@ -341,3 +341,13 @@ def test_numbers_of_numpy_are_stored_by_their_value():
     c.save(c.ones(1), file, pickle_protocol=4)
     file.seek(0)
     assert c.load(file).tolist() == [1]
+
+
+def test_a_counter_stays_one(tmp_path):
+    """MultiStepLR counts its milestones in one."""
+    counter = collections.Counter([3, 3, 5])
+    for layout in ("candelabra", "pytorch"):
+        candelabra.save({"milestones": counter}, tmp_path / layout, format=layout)
+        found = candelabra.load(tmp_path / layout)["milestones"]
+        assert type(found) is collections.Counter
+        assert found == counter

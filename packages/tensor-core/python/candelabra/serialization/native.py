@@ -1,7 +1,7 @@
 """Candelabra's own archives: what an object is in JSON, and the bytes of each storage beside it.
 
 The archive has a description, ``description.json``, and one entry of plain bytes for each storage, ``storages/0`` and so on. Tensors
-that share a storage share it again when they are loaded. Only dict, OrderedDict, list, tuple, str, bool, int, float, complex, bytes,
+that share a storage share it again when they are loaded. Only dict, OrderedDict, Counter, list, tuple, str, bool, int, float, complex, bytes,
 None, dtype, Size, device, Storage and Tensor are stored; anything else is refused when saving.
 """
 
@@ -76,7 +76,7 @@ class _Writer:
             return {"size": list(value)}
         if kind is _C.Storage:
             return {"storage": self._storage(value)}
-        if kind in (list, tuple, dict, collections.OrderedDict):
+        if kind in (list, tuple, dict, collections.OrderedDict, collections.Counter):
             return self._container(value, kind)
         raise TypeError(
             f"candelabra.save(): cannot store {kind.__module__}.{kind.__qualname__}: only tensors and plain data (dict, list, tuple, "
@@ -96,6 +96,8 @@ class _Writer:
             pairs = [[self.describe(key), self.describe(item)] for key, item in value.items()]
             if kind is dict:
                 described = {"dict": pairs}
+            elif kind is collections.Counter:
+                described = {"counter": pairs}
             elif hasattr(value, "_metadata"):
                 # The versions of its modules, which a state dict has as an attribute.
                 described = {"state_dict": [pairs, self.describe(value._metadata)]}
@@ -173,8 +175,8 @@ class _Reader:
             return self._tensor(value)
         if kind == "tuple":
             return tuple([self.restore(item) for item in value])
-        if kind in ("dict", "ordered_dict"):
-            made: Any = {} if kind == "dict" else collections.OrderedDict()
+        if kind in ("dict", "ordered_dict", "counter"):
+            made: Any = {"dict": dict, "ordered_dict": collections.OrderedDict, "counter": collections.Counter}[kind]()
             for key, item in value:
                 made[self._budget.key(self.restore(key))] = self.restore(item)
             return made
