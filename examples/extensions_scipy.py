@@ -58,7 +58,7 @@ sparse_solve.register_autograd(_solve_backward, setup_context=_keep_system)
 @library.custom_op("scipy_ops::lambertw", mutates_args=())
 def lambertw(x: Tensor) -> Tensor:
     """Compute the principal branch of Lambert's W for x > -1/e."""
-    return candelabra.from_numpy(np.asarray(scipy.special.lambertw(x.numpy()).real))
+    return candelabra.as_tensor(scipy.special.lambertw(x.numpy()).real.copy(), dtype=x.dtype)
 
 
 def _lambertw_backward(ctx: autograd.function.FunctionCtx, grad: Tensor) -> Tensor:

@@ -1,5 +1,8 @@
 """Custom operators on the tape and within transformations: gradients, batches, tangents, what is refused."""
 
+import doctest
+import importlib
+
 import numpy as np
 import pytest
 
@@ -235,3 +238,11 @@ def test_the_profiler_knows_the_name():
     with candelabra.autograd.profiler.profile() as profile:
         cube(values(2))
     assert "testgrad::profiled" in [average.key for average in profile.key_averages()]
+
+
+@pytest.mark.parametrize("module", ["checking", "definitions", "registration", "schemas"])
+def test_the_examples_of_the_library_run(module):
+    found = importlib.import_module(f"candelabra.library.{module}")
+    result = doctest.testmod(found)
+    assert result.attempted > 0
+    assert result.failed == 0

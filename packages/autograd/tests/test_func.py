@@ -374,3 +374,16 @@ def test_errors():
         jacrev(lambda x: x, chunk_size=0)
     with pytest.raises(NotImplementedError, match="compiler"):
         functionalize(lambda x: x)
+
+
+def test_the_tangent_of_a_number_that_is_filled_with():
+    index = candelabra.tensor([1])
+
+    def filled(x, value):
+        return x.index_fill(0, index, value)
+
+    x, value = candelabra.ones(3), candelabra.tensor(4.0)
+    result, tangent = func.jvp(filled, (x, value), (candelabra.full((3,), 2.0), candelabra.tensor(5.0)))
+    assert (result.tolist(), tangent.tolist()) == ([1.0, 4.0, 1.0], [2.0, 5.0, 2.0])
+    _, tangent = func.jvp(lambda value: candelabra.zeros(2).index_fill_(0, index, value), (value,), (candelabra.tensor(5.0),))
+    assert tangent.tolist() == [0.0, 5.0]

@@ -357,3 +357,10 @@ def test_promotion_is_that_of_the_entries():
     assert vmap(candelabra.mul)(vector, zero_dims).dtype is candelabra.float16
     assert vmap(lambda a: a + candelabra.tensor(1.0, dtype=candelabra.float64))(zero_dims.half()).dtype is candelabra.float64
     assert vmap(candelabra.add)(candelabra.arange(2), vector).dtype is candelabra.float16
+
+
+def test_filling_with_a_number_of_each_entry():
+    index, values = candelabra.tensor([0, 2]), candelabra.tensor([1.0, 2.0])
+    expected = [[1.0, 0.0, 1.0], [2.0, 0.0, 2.0]]
+    assert vmap(lambda x, v: x.index_fill(0, index, v))(candelabra.zeros(2, 3), values).tolist() == expected
+    assert vmap(lambda v: candelabra.zeros(3).index_fill_(0, index, v))(values).tolist() == expected

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "interposing.hpp"
 #include "tensor_type.hpp"
 
 namespace candelabra {
@@ -168,6 +169,11 @@ void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value)
   Argument& argument = call[i];
   switch (parameter.type) {
     case ParameterType::Scalar:
+      // What index_fill() fills with is a tensor of a transformation, whose number is not all that there is to it: its fallback
+      // knows.
+      if (is_tensor(value) && is_wrapper(value) && call.op.schema.name.starts_with("index_fill")) {
+        wrong_type(call.op, i, "Number", value);
+      }
       // A tensor of one element stands for its number, as in PyTorch.
       if (is_tensor(value) && as_tensor(value)->numel == 1 && !requires_grad(as_tensor(value))) {
         argument.scalar = item(as_tensor(value));

@@ -1,5 +1,7 @@
 """Operators in C and C++: kernels of all kinds, formulas, shapes of results, errors, the cache, and what a setup.py builds."""
 
+import doctest
+import importlib
 import json
 import os
 import subprocess
@@ -629,3 +631,10 @@ def test_include_paths_are_of_the_core():
     assert cpp_extension.library_paths() == []
     with pytest.raises(NotImplementedError, match="for the CPU only"):
         cpp_extension.include_paths("cuda")
+
+
+@pytest.mark.parametrize("module", ["building", "loading"])
+def test_examples_run(module):
+    result = doctest.testmod(importlib.import_module(f"candelabra.utils.cpp_extension.{module}"))
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -6,7 +6,8 @@ import math
 import warnings
 
 import candelabra
-from candelabra import Tensor, is_grad_enabled, no_grad, ops
+from candelabra import Tensor, no_grad, ops
+from candelabra.composite.transformed import all_values
 from candelabra.interposing import full_precision
 
 from .reduction import legacy, number, reduced
@@ -171,16 +172,6 @@ def _soft_cross_entropy(
     return total if reduction == "sum" else total / (input.numel() / classes if input.numel() else math.nan)
 
 
-def _bounded_log(probability: Tensor) -> Tensor:
-    """``log(p)``, at least -100, with a slope of at most 1e12 at 0."""
-    if not (probability.requires_grad and is_grad_enabled()):
-        return probability.log().clamp(min=-100.0)
-    # clamp(log(p)) has the gradient 0 * inf at p = 0; here the two ends are apart.
-    info = candelabra.finfo(probability.dtype)
-    smallest, slope = info.tiny, min(1e12, info.max)
-    return candelabra.where(probability < smallest, probability * slope - 100.0, probability.clamp(min=smallest).log())
-
-
 @full_precision
 def binary_cross_entropy(
     input: Tensor,
@@ -216,9 +207,10 @@ def binary_cross_entropy(
         )
     if input.numel():
         with no_grad():
-            if bool(input.amin() < 0) or bool(input.amax() > 1):
+            values = all_values(input)
+            if bool(values.amin() < 0) or bool(values.amax() > 1):
                 raise RuntimeError("all elements of input should be between 0 and 1")
-    losses = -(target * _bounded_log(input) + (1 - target) * _bounded_log(1 - input))
+    losses = ops.probability_cross_entropy(input, target)
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
@@ -246,11 +238,10 @@ def binary_cross_entropy_with_logits(
     number(reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    log_p = _log_sigmoid(input)
     if pos_weight is not None:
-        losses = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_p
+        losses = (1 - target) * input - ((pos_weight - 1) * target + 1) * _log_sigmoid(input)
     else:
-        losses = (1 - target) * input - log_p
+        losses = ops.logits_cross_entropy(input, target)
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
