@@ -347,7 +347,7 @@ def test_a_counter_stays_one(tmp_path):
     """MultiStepLR counts its milestones in one."""
     counter = collections.Counter([3, 3, 5])
     for layout in ("candelabra", "pytorch"):
-        candelabra.save({"milestones": counter}, tmp_path / layout, format=layout)
-        found = candelabra.load(tmp_path / layout)["milestones"]
+        c.save({"milestones": counter}, tmp_path / layout, format=layout)
+        found = c.load(tmp_path / layout)["milestones"]
         assert type(found) is collections.Counter
         assert found == counter
