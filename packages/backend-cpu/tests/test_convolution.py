@@ -19,7 +19,7 @@ DTYPES = ["uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"
 
 @dataclass(frozen=True)
 class Case:
-    """Sizes of one convolution; one spatial dimension where `input` has one entry."""
+    """Sizes of one convolution; as many spatial dimensions as `input` has entries."""
 
     batch: int
     channels: tuple[int, int]
@@ -71,6 +71,10 @@ CASES = {
     "kernel over all": Case(3, (5, 6), (4, 4), (4, 4), (1, 1), (0, 0), (1, 1)),
     "1d": Case(2, (16, 8), (30,), (5,), (1,), (2,), (1,)),
     "1d, stride, dilation, groups": Case(3, (6, 4), (31,), (3,), (2,), (3,), (2,), 2),
+    "3d": Case(2, (8, 16), (5, 6, 7), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1)),
+    "3d, stride, padding, dilation": Case(1, (3, 4), (7, 6, 9), (2, 3, 2), (2, 1, 3), (1, 0, 2), (1, 2, 3)),
+    "3d, groups": Case(2, (6, 4), (4, 5, 3), (3, 1, 2), (1, 2, 1), (1, 0, 1), (1, 1, 1), 2),
+    "3d, one deep": Case(1, (2, 3), (1, 5, 5), (1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1)),
     "one pixel": Case(1, (1, 1), (1, 1), (1, 1), (1, 1), (0, 0), (1, 1)),
 }
 
@@ -122,7 +126,7 @@ def pad(case: Case, x: np.ndarray) -> np.ndarray:
 
 
 def subscripts(case: Case) -> tuple[str, str]:
-    return ("yx", "hw") if len(case.input) == 2 else ("y", "h")
+    return "zyx"[-len(case.input) :], "dhw"[-len(case.input) :]
 
 
 def forward(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -316,8 +320,8 @@ def test_a_forked_child_convolves() -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_three_spatial_dimensions_are_refused() -> None:
-    x, w, out = np.ones((1, 1, 3, 3, 3), np.float32), np.ones((1, 1, 2, 2, 2), np.float32), np.zeros((1, 1, 2, 2, 2), np.float32)
-    with pytest.raises(KernelError, match="convolutions over 3 spatial dimensions are made of those over two"):
-        call("convolution", [out], x, w, None, [1] * 3, [0] * 3, [1] * 3, 1)
-    assert not out.any()
+def test_four_spatial_dimensions_are_refused() -> None:
+    x, w, out = (np.ones((1, 1, *(side,) * 4), np.float32) for side in (3, 2, 2))
+    with pytest.raises(KernelError, match="convolutions have three spatial dimensions at most, but got 4"):
+        call("convolution", [out], x, w, None, [1] * 4, [0] * 4, [1] * 4, 1)
+    assert (out == 1).all()

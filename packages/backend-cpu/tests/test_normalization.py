@@ -155,6 +155,38 @@ def test_layer_norm(dtype: str, affine: bool) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("affine", [False, True])
+def test_rms_norm(dtype: str, affine: bool) -> None:
+    for shape, count in [((5,), 1), ((4, 6), 2), ((3, 5, 130), 1), ((100, 3000), 1), ((1000, 8), 1), ((0, 4), 1)]:
+        x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
+        inner = shape[len(shape) - count :]
+        axes, outer = tuple(range(len(shape) - count, len(shape))), tuple(range(len(shape) - count))
+        weight = random_tensor(inner, dtype, seed=2) if affine else None
+        w = wide(weight) if affine else 1.0
+        root = 1 / np.sqrt((wide(x) ** 2).mean(axes, keepdims=True) + EPS)
+        out, rstd = ops.native_rms_norm(x, list(inner), weight, EPS)
+        grad_input, grad_weight = ops.native_rms_norm_backward(grad, x, list(inner), rstd, weight)
+        hat, h = wide(x) * root, wide(grad) * w
+        if math.prod(shape):
+            close(out, hat * w)
+            close(rstd, root)
+            close(grad_input, root * (h - hat * (h * hat).mean(axes, keepdims=True)), units=32)
+        if affine:
+            rows = max(1.0, math.sqrt(math.prod(shape) / math.prod(inner)))
+            close(grad_weight, (wide(grad) * hat).sum(outer), of=rows)
+        else:
+            assert grad_weight.numel() == 0
+
+
+def test_norms_of_values_beyond_the_range_of_their_sum() -> None:
+    huge = candelabra.tensor([[3e38, 3e38, -3e38, 3e38]])
+    assert_values(ops.native_rms_norm(huge, [4], None, EPS)[0], np.array([[1.0, 1, -1, 1]]))
+    offset = candelabra.tensor([[1e6 + k for k in range(300)]])
+    expected = np.arange(300) - 149.5
+    assert_values(ops.native_layer_norm(offset, [300], None, None, 0.0)[0], (expected / expected.std())[None])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("affine", [False, True])
 def test_group_norm(dtype: str, affine: bool) -> None:
     for shape, groups in [((4, 6), 3), ((2, 6, 5), 2), ((3, 8, 9, 7), 4), ((2, 8, 40, 40), 1), ((2, 5, 6, 6), 5)]:
         x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)

@@ -1,4 +1,4 @@
-// Convolution over one or two spatial dimensions and its two gradients: oneDNN for the floating dtypes that it has, patches
+// Convolution over one to three spatial dimensions and its two gradients: oneDNN for the floating dtypes that it has, patches
 // gathered into a matrix and multiplied for the others (float64, integers, complex).
 #include <array>
 #include <memory>
@@ -14,72 +14,107 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// A tensor of four dimensions; one spatial dimension is seen as two with a height of 1.
+// A tensor of five dimensions: fewer spatial ones than three are seen as three, the first of size 1.
 template <typename T>
 struct Image {
   T* data;
-  std::array<int64_t, 4> sizes, strides;
+  std::array<int64_t, 5> sizes, strides;
 
   ConvolutionOperand operand() const { return {const_cast<void*>(static_cast<const void*>(data)), strides}; }
-  int64_t numel() const { return sizes[0] * sizes[1] * sizes[2] * sizes[3]; }
+  int64_t plane() const { return sizes[2] * sizes[3] * sizes[4]; }
+  int64_t numel() const { return sizes[0] * sizes[1] * plane(); }
   T* at(int64_t i, int64_t channel) const { return data + i * strides[0] + channel * strides[1]; }
-  // One index walks height and width.
-  bool has_joined_plane() const { return sizes[2] == 1 || sizes[3] == 1 || strides[2] == sizes[3] * strides[3]; }
-  int64_t plane_stride() const { return sizes[3] == 1 ? strides[2] : strides[3]; }
+  // One index walks depth, height and width.
+  bool has_joined_plane() const {
+    int64_t expected = 0, step = 0;
+    for (int d = 4; d >= 2; --d) {
+      if (sizes[d] == 1) continue;
+      if (expected && strides[d] != expected) return false;
+      step = strides[d];
+      expected = step * sizes[d];
+    }
+    return true;
+  }
+  int64_t plane_stride() const {
+    for (int d = 4; d >= 2; --d)
+      if (sizes[d] != 1) return strides[d];
+    return 1;
+  }
   // Channels [first, first + count) of sample i as the rows of a matrix of pixels.
   Matrix<T> pixels(int64_t i, int64_t first, int64_t count) const {
-    return {at(i, first), count, sizes[2] * sizes[3], strides[1], plane_stride()};
+    return {at(i, first), count, plane(), strides[1], plane_stride()};
   }
+  // f(z, y) for each line along the last dimension.
+  template <typename F>
+  void each_line(F&& f) const {
+    for (int64_t z = 0; z < sizes[2]; ++z)
+      for (int64_t y = 0; y < sizes[3]; ++y) f(z, y);
+  }
+  int64_t line(int64_t z, int64_t y) const { return z * strides[2] + y * strides[3]; }
 };
 
 template <typename T>
 Image<T> image(const cb_tensor& t) {
-  T* data = static_cast<T*>(t.data);
-  if (t.ndim > 4)
-    throw failure(CB_RUNTIME_ERROR,
-                  "convolutions over %d spatial dimensions are made of those over two: candelabra.nn.functional.conv3d",
-                  static_cast<int>(t.ndim) - 2);
-  if (t.ndim == 3)
-    return {data, {t.sizes[0], t.sizes[1], 1, t.sizes[2]}, {t.strides[0], t.strides[1], t.sizes[2] * t.strides[2], t.strides[2]}};
-  return {data, {t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3]}, {t.strides[0], t.strides[1], t.strides[2], t.strides[3]}};
+  if (t.ndim > 5)
+    throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d", static_cast<int>(t.ndim) - 2);
+  Image<T> result{static_cast<T*>(t.data), {}, {}};
+  result.sizes.fill(1);
+  const int missing = 5 - t.ndim;
+  for (int d = 0; d < t.ndim; ++d) {
+    const auto to = static_cast<size_t>(d < 2 ? d : d + missing);
+    result.sizes[to] = t.sizes[d];
+    result.strides[to] = t.strides[d];
+  }
+  // A dimension of size 1 is walked as if the whole of those after it were one step.
+  for (int d = 1 + missing; d >= 2; --d) {
+    const auto at = static_cast<size_t>(d);
+    result.strides[at] = result.sizes[at + 1] * result.strides[at + 1];
+  }
+  return result;
 }
 
 template <typename T>
-Image<T> dense_image(T* data, const std::array<int64_t, 4>& n) {
-  return {data, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
+Image<T> dense_image(T* data, const std::array<int64_t, 5>& n) {
+  return {data, n, {n[1] * n[2] * n[3] * n[4], n[2] * n[3] * n[4], n[3] * n[4], n[4], 1}};
 }
 
 template <typename From, typename To>
 void copy_image(const Image<From>& from, const Image<To>& to) {
-  parallel_for(from.sizes[0] * from.sizes[1], grain_for(from.sizes[2] * from.sizes[3]), [&](int64_t begin, int64_t end) {
+  parallel_for(from.sizes[0] * from.sizes[1], grain_for(from.plane()), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       From* in = from.at(plane / from.sizes[1], plane % from.sizes[1]);
       To* out = to.at(plane / from.sizes[1], plane % from.sizes[1]);
-      for (int64_t y = 0; y < from.sizes[2]; ++y)
-        for (int64_t x = 0; x < from.sizes[3]; ++x)
-          out[y * to.strides[2] + x * to.strides[3]] = To(in[y * from.strides[2] + x * from.strides[3]]);
+      from.each_line([&](int64_t z, int64_t y) {
+        From* source = in + from.line(z, y);
+        To* target = out + to.line(z, y);
+        for (int64_t x = 0; x < from.sizes[4]; ++x) target[x * to.strides[4]] = To(source[x * from.strides[4]]);
+      });
     }
   });
 }
 
-std::array<int64_t, 2> pair_of(std::span<const int64_t> values, int64_t for_height) {
-  return values.size() == 1 ? std::array{for_height, values[0]} : std::array{values[0], values[1]};
+// One number for each of the last spatial dimensions; the first ones, where there are fewer, have the other.
+std::array<int64_t, 3> three_of(std::span<const int64_t> values, int64_t otherwise) {
+  std::array<int64_t, 3> result{otherwise, otherwise, otherwise};
+  std::copy(values.begin(), values.end(), result.end() - static_cast<ptrdiff_t>(values.size()));
+  return result;
 }
 
 // `first` is the position of stride; padding, dilation and groups follow.
-ConvolutionShape shape_of(Call& call, const std::array<int64_t, 4>& input, const std::array<int64_t, 4>& weight,
-                          const std::array<int64_t, 4>& output, int first) {
+ConvolutionShape shape_of(Call& call, const std::array<int64_t, 5>& input, const std::array<int64_t, 5>& weight,
+                          const std::array<int64_t, 5>& output, int first) {
   ConvolutionShape s;
+  s.spatial = call.ints(first).size() == 3 ? 3 : 2;
   s.batch = input[0];
   s.groups = call.integer(first + 3);
   s.input_channels = input[1];
   s.output_channels = weight[0];
-  s.input = {input[2], input[3]};
-  s.output = {output[2], output[3]};
-  s.kernel = {weight[2], weight[3]};
-  s.stride = pair_of(call.ints(first), 1);
-  s.padding = pair_of(call.ints(first + 1), 0);
-  s.dilation = pair_of(call.ints(first + 2), 1);
+  s.input = {input[2], input[3], input[4]};
+  s.output = {output[2], output[3], output[4]};
+  s.kernel = {weight[2], weight[3], weight[4]};
+  s.stride = three_of(call.ints(first), 1);
+  s.padding = three_of(call.ints(first + 1), 0);
+  s.dilation = three_of(call.ints(first + 2), 1);
   return s;
 }
 
@@ -96,31 +131,57 @@ Span reached(int64_t outputs, int64_t inputs, int64_t stride, int64_t padding, i
   return {begin, std::clamp(end, begin, outputs)};
 }
 
-// Row (channel, ky, kx), column (y, x): what the output pixel meets at that place of the kernel, 0 in the padding.
+// What the rows of a matrix of patches have in common. Row (channel, kz, ky, kx), column (z, y, x): what the output pixel meets at
+// that place of the kernel, 0 in the padding.
+struct PatchRow {
+  int64_t channel, dz, dy, dx;
+  Span columns;
+  PatchRow(const ConvolutionShape& s, int64_t row) {
+    const int64_t kx = row % s.kernel[2], ky = row / s.kernel[2] % s.kernel[1],
+                  kz = row / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
+    channel = row / s.kernel_volume();
+    dz = kz * s.dilation[0];
+    dy = ky * s.dilation[1];
+    dx = kx * s.dilation[2];
+    columns = reached(s.output[2], s.input[2], s.stride[2], s.padding[2], dx);
+  }
+  // f(inside, z, y) for each line of output pixels in order: the input line that it meets, and whether that is not in the padding.
+  template <typename F>
+  void each_line(const ConvolutionShape& s, F&& f) const {
+    for (int64_t z = 0; z < s.output[0]; ++z) {
+      const int64_t iz = z * s.stride[0] - s.padding[0] + dz;
+      for (int64_t y = 0; y < s.output[1]; ++y) {
+        const int64_t iy = y * s.stride[1] - s.padding[1] + dy;
+        const bool inside = iz >= 0 && iz < s.input[0] && iy >= 0 && iy < s.input[1];
+        f(inside, iz, iy);
+      }
+    }
+  }
+};
+
 template <typename T>
 void gather_patches(const ConvolutionShape& s, const Image<const T>& input, int64_t sample, int64_t group, T* patches) {
-  int64_t pixels = s.output[0] * s.output[1], area = s.kernel[0] * s.kernel[1];
-  parallel_for(s.group_inputs() * area, grain_for(pixels), [&](int64_t begin, int64_t end) {
+  const int64_t pixels = s.output_plane();
+  parallel_for(s.group_inputs() * s.kernel_volume(), grain_for(pixels), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const T* plane = input.at(sample, group * s.group_inputs() + row / area);
-      int64_t dy = row % area / s.kernel[1] * s.dilation[0], dx = row % s.kernel[1] * s.dilation[1];
-      Span columns = reached(s.output[1], s.input[1], s.stride[1], s.padding[1], dx);
+      const PatchRow at(s, row);
+      const T* plane = input.at(sample, group * s.group_inputs() + at.channel);
+      const int64_t step = s.stride[2] * input.strides[4];
       T* out = patches + row * pixels;
-      for (int64_t y = 0; y < s.output[0]; ++y, out += s.output[1]) {
-        int64_t iy = y * s.stride[0] - s.padding[0] + dy;
-        if (iy < 0 || iy >= s.input[0]) {
-          std::fill_n(out, s.output[1], T{});
-          continue;
+      at.each_line(s, [&](bool inside, int64_t iz, int64_t iy) {
+        if (inside) {
+          const T* line = plane + input.line(iz, iy) + (at.dx - s.padding[2]) * input.strides[4];
+          std::fill(out, out + at.columns.begin, T{});
+          if (step == 1)
+            std::copy(line + at.columns.begin, line + at.columns.end, out + at.columns.begin);
+          else
+            for (int64_t x = at.columns.begin; x < at.columns.end; ++x) out[x] = line[x * step];
+          std::fill(out + at.columns.end, out + s.output[2], T{});
+        } else {
+          std::fill_n(out, s.output[2], T{});
         }
-        const T* line = plane + iy * input.strides[2] + (dx - s.padding[1]) * input.strides[3];
-        int64_t step = s.stride[1] * input.strides[3];
-        std::fill(out, out + columns.begin, T{});
-        if (step == 1)
-          std::copy(line + columns.begin, line + columns.end, out + columns.begin);
-        else
-          for (int64_t x = columns.begin; x < columns.end; ++x) out[x] = line[x * step];
-        std::fill(out + columns.end, out + s.output[1], T{});
-      }
+        out += s.output[2];
+      });
     }
   });
 }
@@ -128,36 +189,38 @@ void gather_patches(const ConvolutionShape& s, const Image<const T>& input, int6
 // The transpose of gather_patches: adds every patch element to the pixel that it came from. The planes are zero before.
 template <typename T>
 void scatter_patches(const ConvolutionShape& s, const T* patches, const Image<T>& input, int64_t sample, int64_t group) {
-  int64_t pixels = s.output[0] * s.output[1], area = s.kernel[0] * s.kernel[1];
-  parallel_for(s.group_inputs(), grain_for(pixels * area), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin * area; row < end * area; ++row) {
-      T* plane = input.at(sample, group * s.group_inputs() + row / area);
-      int64_t dy = row % area / s.kernel[1] * s.dilation[0], dx = row % s.kernel[1] * s.dilation[1];
-      Span columns = reached(s.output[1], s.input[1], s.stride[1], s.padding[1], dx);
+  const int64_t pixels = s.output_plane(), volume = s.kernel_volume();
+  parallel_for(s.group_inputs(), grain_for(pixels * volume), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin * volume; row < end * volume; ++row) {
+      const PatchRow at(s, row);
+      T* plane = input.at(sample, group * s.group_inputs() + at.channel);
+      const int64_t step = s.stride[2] * input.strides[4];
       const T* in = patches + row * pixels;
-      for (int64_t y = 0; y < s.output[0]; ++y, in += s.output[1]) {
-        int64_t iy = y * s.stride[0] - s.padding[0] + dy;
-        if (iy < 0 || iy >= s.input[0]) continue;
-        T* line = plane + iy * input.strides[2] + (dx - s.padding[1]) * input.strides[3];
-        int64_t step = s.stride[1] * input.strides[3];
-        for (int64_t x = columns.begin; x < columns.end; ++x) {
-          if constexpr (is_integer_v<T>)
-            line[x * step] = static_cast<T>(static_cast<uint64_t>(line[x * step]) + static_cast<uint64_t>(in[x]));
-          else
-            line[x * step] += in[x];
+      at.each_line(s, [&](bool inside, int64_t iz, int64_t iy) {
+        if (inside) {
+          T* line = plane + input.line(iz, iy) + (at.dx - s.padding[2]) * input.strides[4];
+          for (int64_t x = at.columns.begin; x < at.columns.end; ++x) {
+            if constexpr (is_integer_v<T>)
+              line[x * step] = static_cast<T>(static_cast<uint64_t>(line[x * step]) + static_cast<uint64_t>(in[x]));
+            else
+              line[x * step] += in[x];
+          }
         }
-      }
+        in += s.output[2];
+      });
     }
   });
 }
 
 template <typename T>
 void fill_image(const Image<T>& to, T value) {
-  parallel_for(to.sizes[0] * to.sizes[1], grain_for(to.sizes[2] * to.sizes[3]), [&](int64_t begin, int64_t end) {
+  parallel_for(to.sizes[0] * to.sizes[1], grain_for(to.plane()), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       T* out = to.at(plane / to.sizes[1], plane % to.sizes[1]);
-      for (int64_t y = 0; y < to.sizes[2]; ++y)
-        for (int64_t x = 0; x < to.sizes[3]; ++x) out[y * to.strides[2] + x * to.strides[3]] = value;
+      to.each_line([&](int64_t z, int64_t y) {
+        T* line = out + to.line(z, y);
+        for (int64_t x = 0; x < to.sizes[4]; ++x) line[x * to.strides[4]] = value;
+      });
     }
   });
 }
@@ -188,15 +251,15 @@ class DenseImage {
 template <typename T>
 bool is_dense(const Image<T>& image) {
   auto dense = dense_image<T>(image.data, image.sizes);
-  for (int d = 0; d < 4; ++d)
+  for (size_t d = 0; d < image.sizes.size(); ++d)
     if (image.sizes[d] != 1 && image.strides[d] != dense.strides[d]) return false;
   return true;
 }
 
-// The weights of one group as a matrix: a row for each output channel, a column for each (channel, ky, kx).
+// The weights of one group as a matrix: a row for each output channel, a column for each (channel, kz, ky, kx).
 template <typename T>
 Matrix<T> filters(const Image<T>& dense_weight, const ConvolutionShape& s, int64_t group) {
-  int64_t columns = s.group_inputs() * s.kernel[0] * s.kernel[1];
+  int64_t columns = s.group_inputs() * s.kernel_volume();
   return {dense_weight.data + group * s.group_outputs() * columns, s.group_outputs(), columns, columns, 1};
 }
 
@@ -205,7 +268,7 @@ void forward_by_patches(const ConvolutionShape& s, const Image<const T>& input, 
                         const cb_tensor* bias, const Image<T>& given_output) {
   DenseImage<const T> weight(given_weight, is_dense(given_weight), false);
   DenseImage<T> output(given_output, given_output.has_joined_plane(), true);
-  int64_t pixels = s.output[0] * s.output[1], rows = s.group_inputs() * s.kernel[0] * s.kernel[1];
+  int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
   parallel_for(s.batch * s.groups, 1, [&](int64_t begin, int64_t end) {
     Scratch<T> patches(rows * pixels);
     for (int64_t i = begin; i < end; ++i) {
@@ -227,7 +290,7 @@ void input_gradient_by_patches(const ConvolutionShape& s, const Image<const T>& 
                                const Image<T>& input) {
   DenseImage<const T> weight(given_weight, is_dense(given_weight), false);
   DenseImage<const T> grad(given_grad, given_grad.has_joined_plane(), false);
-  int64_t pixels = s.output[0] * s.output[1], rows = s.group_inputs() * s.kernel[0] * s.kernel[1];
+  int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
   fill_image<T>(input, T{});
   parallel_for(s.batch * s.groups, 1, [&](int64_t begin, int64_t end) {
     Scratch<T> patches(rows * pixels);
@@ -246,7 +309,7 @@ void weight_gradient_by_patches(const ConvolutionShape& s, const Image<const T>&
                                 const Image<T>& given_weight) {
   DenseImage<T> weight(given_weight, is_dense(given_weight), true);
   DenseImage<const T> grad(given_grad, given_grad.has_joined_plane(), false);
-  int64_t pixels = s.output[0] * s.output[1], rows = s.group_inputs() * s.kernel[0] * s.kernel[1];
+  int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
   // Samples are added one after another: the sum does not depend on the number of threads.
   parallel_for(s.groups, 1, [&](int64_t begin, int64_t end) {
     Scratch<T> patches(rows * pixels);
@@ -269,8 +332,8 @@ class Widened {
       : room_(original.numel()), image_(dense_image<float>(room_.data(), original.sizes)) {
     copy_image(original, image_);
   }
-  explicit Widened(const std::array<int64_t, 4>& sizes)
-      : room_(sizes[0] * sizes[1] * sizes[2] * sizes[3]), image_(dense_image<float>(room_.data(), sizes)) {}
+  explicit Widened(const std::array<int64_t, 5>& sizes)
+      : room_(sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4]), image_(dense_image<float>(room_.data(), sizes)) {}
   const Image<float>& image() const { return image_; }
 
  private:

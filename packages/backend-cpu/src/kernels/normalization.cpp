@@ -1,5 +1,5 @@
-// Layer and group normalization with their gradients: statistics for each row of contiguous input, and parameters that run along
-// the row (layer norm) or belong to its channels (group norm).
+// Layer, root-mean-square and group normalization with their gradients: statistics for each row of contiguous input, and parameters
+// that run along the row (layer norm) or belong to its channels (group norm).
 #include <cmath>
 
 #include "normalize.hpp"
@@ -9,21 +9,39 @@ namespace {
 
 using reduce::Moments;
 
-// Mean and squared distances of a block; float32 distances are squared and added in float32, 2048 of them at most.
+// Mean and squared distances of a block of 2048 values at most, in their own precision: distances are taken from a guess at the
+// mean, which is then corrected by their own mean, so that little is lost whatever the mean is.
 template <typename V>
 void take_block(Moments& moments, const V* values, int64_t n) {
-  double mean = reduce::sum_of<double>(values, n) / static_cast<double>(n);
-  V center = static_cast<V>(mean), a = 0, b = 0;
-  int64_t half = n / 2;
+  const int64_t half = n / 2;
   const V* second = values + half;
-#pragma omp simd reduction(+ : a, b)
+  V first_sum = 0, second_sum = 0;
+#pragma omp simd reduction(+ : first_sum, second_sum)
   for (int64_t i = 0; i < half; ++i) {
-    V da = values[i] - center, db = second[i] - center;
+    first_sum += values[i];
+    second_sum += second[i];
+  }
+  if (n % 2) first_sum += values[n - 1];
+  V guess = (first_sum + second_sum) / static_cast<V>(n);
+  // Beyond the range of the sum.
+  if (!std::isfinite(guess)) guess = static_cast<V>(reduce::sum_of<double>(values, n) / static_cast<double>(n));
+  V a = 0, b = 0, c = 0, d = 0;
+#pragma omp simd reduction(+ : a, b, c, d)
+  for (int64_t i = 0; i < half; ++i) {
+    V da = values[i] - guess, db = second[i] - guess;
     a += da * da;
     b += db * db;
+    c += da;
+    d += db;
   }
-  if (n % 2) a += (values[n - 1] - center) * (values[n - 1] - center);
-  moments.add(static_cast<double>(n), mean, static_cast<double>(a + b));
+  if (n % 2) {
+    V last = values[n - 1] - guess;
+    a += last * last;
+    c += last;
+  }
+  const double count = static_cast<double>(n), shift = static_cast<double>(c + d) / count;
+  moments.add(count, static_cast<double>(guess) + shift,
+              std::max(static_cast<double>(a + b) - count * shift * shift, std::isnan(a + b) ? NAN : 0.0));
 }
 
 template <typename T>
@@ -91,6 +109,9 @@ void layer_norm_of(Call& call) {
 // The gradients of the parameters are summed over chunks of rows, at most so many of them, whatever the number of threads.
 constexpr int64_t most_chunks = 64;
 constexpr int64_t least_rows = 8;
+// So many terms are added in the precision of the values, their sums in double.
+constexpr int64_t exact_together = 1024;
+constexpr int64_t rows_together = 32;
 
 // grad_input = rstd (h - mean(h) - xhat mean(h xhat)), h = grad weight; grad_weight = sum over rows of grad xhat.
 template <typename T>
@@ -109,39 +130,48 @@ void layer_norm_backward_of(Call& call) {
   Scratch<double> partial(parameters ? chunks * 2 * n : 0);
   int64_t grain = std::max<int64_t>(1, grain_for(8 * n) / chunk);
   parallel_for(chunks, grain, [&](int64_t begin, int64_t end) {
+    Scratch<V> few(parameters ? 2 * n : 0);
     for (int64_t c = begin; c < end; ++c) {
       double* to_weight = partial.data() + (parameters ? c * 2 * n : 0);
-      double* to_bias = to_weight + n;
       if (parameters) std::fill_n(to_weight, 2 * n, 0.0);
-      for (int64_t r = c * chunk; r < std::min((c + 1) * chunk, rows); ++r) {
+      const int64_t last = std::min((c + 1) * chunk, rows);
+      for (int64_t r = c * chunk; r < last; ++r) {
+        if (parameters && (r - c * chunk) % rows_together == 0) std::fill_n(few.data(), 2 * n, V(0));
         const T *x = data<T>(input) + r * n, *dy = data<T>(grad) + r * n;
         double center = centers[r], scale = scales[r], sum = 0, product = 0;
+        V m = static_cast<V>(center), s = static_cast<V>(scale);
         consume(
             n,
             [&](const V* d, const V* v, int64_t first, int64_t count) {
               const V* w = weight.data() + first;
-              double a = 0, b = 0;
+              V *gw = few.data() + first, *gb = gw + n;
+              for (int64_t i0 = 0; i0 < count; i0 += exact_together) {
+                const int64_t end_of_piece = std::min(count, i0 + exact_together);
+                V a = 0, b = 0;
+                if (parameters) {
 #pragma omp simd reduction(+ : a, b)
-              for (int64_t i = 0; i < count; ++i) {
-                double h = static_cast<double>(d[i] * w[i]);
-                a += h;
-                b += h * (static_cast<double>(v[i]) - center);
-              }
-              sum += a;
-              product += b;
-              if (!parameters) return;
-              double *gw = to_weight + first, *gb = to_bias + first;
-#pragma omp simd
-              for (int64_t i = 0; i < count; ++i) {
-                double gradient = static_cast<double>(d[i]);
-                gw[i] += gradient * ((static_cast<double>(v[i]) - center) * scale);
-                gb[i] += gradient;
+                  for (int64_t i = i0; i < end_of_piece; ++i) {
+                    V h = d[i] * w[i], distance = v[i] - m;
+                    a += h;
+                    b += h * distance;
+                    gw[i] += d[i] * (distance * s);
+                    gb[i] += d[i];
+                  }
+                } else {
+#pragma omp simd reduction(+ : a, b)
+                  for (int64_t i = i0; i < end_of_piece; ++i) {
+                    V h = d[i] * w[i];
+                    a += h;
+                    b += h * (v[i] - m);
+                  }
+                }
+                sum += static_cast<double>(a);
+                product += static_cast<double>(b);
               }
             },
             dy, x);
         V shift = static_cast<V>(sum / static_cast<double>(n));
         V slope = static_cast<V>(product * scale * scale / static_cast<double>(n));
-        V m = static_cast<V>(center), s = static_cast<V>(scale);
         transform(
             n,
             [&](const V* d, const V* v, V* to, int64_t first, int64_t count) {
@@ -150,6 +180,9 @@ void layer_norm_backward_of(Call& call) {
               for (int64_t i = 0; i < count; ++i) to[i] = s * ((d[i] * w[i] - shift) - (v[i] - m) * slope);
             },
             data<T>(out) + r * n, dy, x);
+        if (parameters && (r + 1 == last || (r + 1 - c * chunk) % rows_together == 0))
+#pragma omp simd
+          for (int64_t i = 0; i < 2 * n; ++i) to_weight[i] += static_cast<double>(few[i]);
       }
     }
   });
@@ -160,6 +193,103 @@ void layer_norm_backward_of(Call& call) {
   };
   write_vector(grad_weight, [&](int64_t i) { return summed(i); });
   write_vector(grad_bias, [&](int64_t i) { return summed(n + i); });
+}
+
+// ---- division by the root of the mean of squares
+
+template <typename T>
+void rms_norm_of(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor& input = call.tensor(0);
+  cb_tensor &out = call.output(0), &rstd = call.output(1);
+  const double eps = call.real(3);
+  const int64_t n = row_length(call.ints(1)), rows = rstd.numel;
+  Vector<V> weight(call.optional_tensor(2), n, V(1));
+  parallel_for(rows, grain_for(3 * n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = data<T>(input) + r * n;
+      double squares = 0;
+      consume(n, [&](const V* v, int64_t, int64_t count) { squares += reduce::sum_of<double, reduce::Of::squares>(v, count); }, x);
+      const V scale = static_cast<V>(1 / std::sqrt(squares / static_cast<double>(n) + eps));
+      data<V>(rstd)[r] = scale;
+      transform(
+          n,
+          [&](const V* from, V* to, int64_t first, int64_t count) {
+            const V* w = weight.data() + first;
+#pragma omp simd
+            for (int64_t i = 0; i < count; ++i) to[i] = from[i] * scale * w[i];
+          },
+          data<T>(out) + r * n, x);
+    }
+  });
+}
+
+// grad_input = rstd (h - xhat mean(h xhat)), h = grad weight; grad_weight = sum over rows of grad xhat.
+template <typename T>
+void rms_norm_backward_of(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor &grad = call.tensor(0), &input = call.tensor(1), &rstd = call.tensor(3);
+  cb_tensor &out = call.output(0), &grad_weight = call.output(1);
+  const int64_t n = row_length(call.ints(2)), rows = rstd.numel;
+  const bool parameters = grad_weight.numel != 0;
+  Vector<V> weight(call.optional_tensor(4), n, V(1));
+  const int64_t chunk = std::max(least_rows, (rows + most_chunks - 1) / most_chunks), chunks = (rows + chunk - 1) / chunk;
+  Scratch<double> partial(parameters ? chunks * n : 0);
+  const int64_t grain = std::max<int64_t>(1, grain_for(6 * n) / chunk);
+  parallel_for(chunks, grain, [&](int64_t begin, int64_t end) {
+    Scratch<V> few(parameters ? n : 0);
+    for (int64_t c = begin; c < end; ++c) {
+      double* to_weight = partial.data() + (parameters ? c * n : 0);
+      if (parameters) std::fill_n(to_weight, n, 0.0);
+      const int64_t last = std::min((c + 1) * chunk, rows);
+      for (int64_t r = c * chunk; r < last; ++r) {
+        if (parameters && (r - c * chunk) % rows_together == 0) std::fill_n(few.data(), n, V(0));
+        const T *x = data<T>(input) + r * n, *dy = data<T>(grad) + r * n;
+        const V s = data<V>(rstd)[r];
+        double product = 0;
+        consume(
+            n,
+            [&](const V* d, const V* v, int64_t first, int64_t count) {
+              const V* w = weight.data() + first;
+              V* gw = few.data() + first;
+              for (int64_t i0 = 0; i0 < count; i0 += exact_together) {
+                const int64_t end_of_piece = std::min(count, i0 + exact_together);
+                V b = 0;
+                if (parameters) {
+#pragma omp simd reduction(+ : b)
+                  for (int64_t i = i0; i < end_of_piece; ++i) {
+                    const V normalized = d[i] * (v[i] * s);
+                    b += normalized * w[i];
+                    gw[i] += normalized;
+                  }
+                } else {
+#pragma omp simd reduction(+ : b)
+                  for (int64_t i = i0; i < end_of_piece; ++i) b += d[i] * (v[i] * s) * w[i];
+                }
+                product += static_cast<double>(b);
+              }
+            },
+            dy, x);
+        const V slope = static_cast<V>(product / static_cast<double>(n)) * s;
+        transform(
+            n,
+            [&](const V* d, const V* v, V* to, int64_t first, int64_t count) {
+              const V* w = weight.data() + first;
+#pragma omp simd
+              for (int64_t i = 0; i < count; ++i) to[i] = s * (d[i] * w[i] - v[i] * slope);
+            },
+            data<T>(out) + r * n, dy, x);
+        if (parameters && (r + 1 == last || (r + 1 - c * chunk) % rows_together == 0))
+#pragma omp simd
+          for (int64_t i = 0; i < n; ++i) to_weight[i] += static_cast<double>(few[i]);
+      }
+    }
+  });
+  write_vector(grad_weight, [&](int64_t at) {
+    double sum = 0;
+    for (int64_t c = 0; c < chunks; ++c) sum += partial[c * n + at];
+    return sum;
+  });
 }
 
 // ---- group norm
@@ -265,6 +395,12 @@ void layer_norm(Call& call) {
 void layer_norm_backward(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { layer_norm_backward_of<T>(call); });
 }
+void rms_norm(Call& call) {
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { rms_norm_of<T>(call); });
+}
+void rms_norm_backward(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { rms_norm_backward_of<T>(call); });
+}
 void group_norm(Call& call) {
   dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { group_norm_of<T>(call); });
 }
@@ -277,6 +413,8 @@ void group_norm_backward(Call& call) {
 void register_normalization(KernelTable& table) {
   table.add<layer_norm>("native_layer_norm");
   table.add<layer_norm_backward>("native_layer_norm_backward");
+  table.add<rms_norm>("native_rms_norm");
+  table.add<rms_norm_backward>("native_rms_norm_backward");
   table.add<group_norm>("native_group_norm");
   table.add<group_norm_backward>("native_group_norm_backward");
 }

@@ -9,7 +9,7 @@ namespace candelabra::cpu {
 namespace {
 
 using dnnl::memory;
-using Sizes = std::array<int64_t, 4>;
+using Sizes = std::array<int64_t, 5>;
 
 enum class Layout { plain, channels_last, blocked };
 
@@ -27,21 +27,21 @@ memory::data_type data_type(int32_t dtype) {
 }
 
 Sizes input_sizes(const ConvolutionShape& s) {
-  return {s.batch, s.input_channels, s.input[0], s.input[1]};
+  return {s.batch, s.input_channels, s.input[0], s.input[1], s.input[2]};
 }
 Sizes output_sizes(const ConvolutionShape& s) {
-  return {s.batch, s.output_channels, s.output[0], s.output[1]};
+  return {s.batch, s.output_channels, s.output[0], s.output[1], s.output[2]};
 }
 
 Sizes dense_strides(const Sizes& n, Layout layout) {
-  if (layout == Layout::channels_last) return {n[1] * n[2] * n[3], 1, n[3] * n[1], n[1]};
-  return {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1};
+  if (layout == Layout::channels_last) return {n[1] * n[2] * n[3] * n[4], 1, n[3] * n[4] * n[1], n[4] * n[1], n[1]};
+  return {n[1] * n[2] * n[3] * n[4], n[2] * n[3] * n[4], n[3] * n[4], n[4], 1};
 }
 
 // Whether these strides are that layout; dimensions of size 1 may have any.
 bool has_layout(const Sizes& sizes, const Sizes& strides, Layout layout) {
   Sizes dense = dense_strides(sizes, layout);
-  for (int d = 0; d < 4; ++d)
+  for (size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d] != 1 && strides[d] != dense[d]) return false;
   return true;
 }
@@ -55,42 +55,52 @@ Layout choose_layout(ConvolutionKind kind, const ConvolutionShape& s, const Conv
                      const ConvolutionOperand& output) {
   if (is_only_channels_last(input_sizes(s), input.strides) || is_only_channels_last(output_sizes(s), output.strides))
     return Layout::channels_last;
-  bool pointwise = s.groups == 1 && s.kernel == std::array<int64_t, 2>{1, 1} && s.stride == s.kernel &&
-                   s.padding == std::array<int64_t, 2>{0, 0};
+  bool pointwise = s.groups == 1 && s.kernel == std::array<int64_t, 3>{1, 1, 1} && s.stride == s.kernel &&
+                   s.padding == std::array<int64_t, 3>{0, 0, 0};
   if (pointwise) return Layout::plain;  // a product of matrices as it lies
   if (kind == ConvolutionKind::input_gradient && s.groups == 1 && s.input_channels < 8)
     return Layout::plain;  // few channels leave a block empty
   return Layout::blocked;
 }
 
-memory::desc description(const Sizes& sizes, const Sizes& strides, memory::data_type type) {
-  return memory::desc(memory::dims(sizes.begin(), sizes.end()), type, memory::dims(strides.begin(), strides.end()));
+// Sizes or strides as oneDNN counts them: without the depth where there are two spatial dimensions.
+memory::dims counted(const Sizes& values, int spatial) {
+  memory::dims result(values.begin(), values.end());
+  if (spatial == 2) result.erase(result.begin() + 2);
+  return result;
 }
 
-memory::desc activation(const Sizes& sizes, memory::data_type type, Layout layout) {
-  if (layout == Layout::blocked) return memory::desc(memory::dims(sizes.begin(), sizes.end()), type, memory::format_tag::any);
-  return description(sizes, dense_strides(sizes, layout), type);
+memory::desc description(int spatial, const Sizes& sizes, const Sizes& strides, memory::data_type type) {
+  return memory::desc(counted(sizes, spatial), type, counted(strides, spatial));
+}
+
+memory::desc activation(int spatial, const Sizes& sizes, memory::data_type type, Layout layout) {
+  if (layout == Layout::blocked) return memory::desc(counted(sizes, spatial), type, memory::format_tag::any);
+  return description(spatial, sizes, dense_strides(sizes, layout), type);
 }
 
 // How the caller's tensor is described: its own strides, or the dense ones that mean the same, so that equal descriptions compare
 // equal.
-memory::desc callers_activation(const Sizes& sizes, const Sizes& strides, memory::data_type type, Layout layout) {
+memory::desc callers_activation(int spatial, const Sizes& sizes, const Sizes& strides, memory::data_type type, Layout layout) {
   Layout first = layout == Layout::channels_last ? Layout::channels_last : Layout::plain;
   Layout second = layout == Layout::channels_last ? Layout::plain : Layout::channels_last;
   for (Layout candidate : {first, second})
-    if (has_layout(sizes, strides, candidate)) return description(sizes, dense_strides(sizes, candidate), type);
-  return description(sizes, strides, type);
+    if (has_layout(sizes, strides, candidate)) return description(spatial, sizes, dense_strides(sizes, candidate), type);
+  return description(spatial, sizes, strides, type);
 }
 
 memory::dims weight_sizes(const ConvolutionShape& s) {
-  if (s.groups == 1) return {s.output_channels, s.input_channels, s.kernel[0], s.kernel[1]};
-  return {s.groups, s.group_outputs(), s.group_inputs(), s.kernel[0], s.kernel[1]};
+  memory::dims all = counted({s.output_channels, s.group_inputs(), s.kernel[0], s.kernel[1], s.kernel[2]}, s.spatial);
+  if (s.groups == 1) return all;
+  all[0] = s.group_outputs();
+  all.insert(all.begin(), s.groups);
+  return all;
 }
 
 memory::desc callers_weight(const ConvolutionShape& s, const Sizes& strides, memory::data_type type) {
-  Sizes sizes{s.output_channels, s.group_inputs(), s.kernel[0], s.kernel[1]};
+  Sizes sizes{s.output_channels, s.group_inputs(), s.kernel[0], s.kernel[1], s.kernel[2]};
   Sizes used = has_layout(sizes, strides, Layout::plain) ? dense_strides(sizes, Layout::plain) : strides;
-  memory::dims all(used.begin(), used.end());
+  memory::dims all = counted(used, s.spatial);
   if (s.groups != 1) all.insert(all.begin(), used[0] * s.group_outputs());
   return memory::desc(weight_sizes(s), type, all);
 }
@@ -124,10 +134,10 @@ bool is_reference(const char* implementation) {
   return std::string_view(implementation).find("ref") != std::string_view::npos;
 }
 
-struct Geometry2d {
+struct Steps {
   memory::dims stride, dilation, before, after;
-  explicit Geometry2d(const ConvolutionShape& s) {
-    for (int d = 0; d < 2; ++d) {
+  explicit Steps(const ConvolutionShape& s) {
+    for (int d = 3 - s.spatial; d < 3; ++d) {
       stride.push_back(s.stride[d]);
       dilation.push_back(s.dilation[d] - 1);
       before.push_back(s.padding[d]);
@@ -141,11 +151,12 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
                                   const Sizes& input_strides, const Sizes& weight_strides, bool has_bias,
                                   const Sizes& output_strides, Layout layout) {
   using namespace dnnl;
-  memory::desc input = activation(input_sizes(s), type, layout), output = activation(output_sizes(s), type, layout);
+  memory::desc input = activation(s.spatial, input_sizes(s), type, layout),
+               output = activation(s.spatial, output_sizes(s), type, layout);
   memory::desc weight(weight_sizes(s), type, memory::format_tag::any);
   memory::desc bias;
   if (has_bias) bias = memory::desc({s.output_channels}, type, memory::format_tag::a);
-  Geometry2d g(s);
+  Steps g(s);
   primitive_attr attributes;
   attributes.set_scratchpad_mode(scratchpad_mode::user);
   auto made = std::make_unique<Convolution>();
@@ -188,9 +199,9 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
         break;
       }
     }
-    made->input.callers = callers_activation(input_sizes(s), input_strides, type, layout);
+    made->input.callers = callers_activation(s.spatial, input_sizes(s), input_strides, type, layout);
     made->weight.callers = callers_weight(s, weight_strides, type);
-    made->output.callers = callers_activation(output_sizes(s), output_strides, type, layout);
+    made->output.callers = callers_activation(s.spatial, output_sizes(s), output_strides, type, layout);
     made->input.connect(kind == ConvolutionKind::input_gradient);
     made->weight.connect(kind == ConvolutionKind::weight_gradient);
     made->output.connect(kind == ConvolutionKind::forward);
@@ -252,9 +263,9 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
   return with_onednn(name_of(kind), [&] {
     const ConvolutionShape& s = shape;
     PrimitiveKey key;
-    key.add(kind, dtype, bias != nullptr, in_parallel() ? 1 : thread_count(), s.batch, s.groups, s.input_channels,
+    key.add(kind, s.spatial, dtype, bias != nullptr, in_parallel() ? 1 : thread_count(), s.batch, s.groups, s.input_channels,
             s.output_channels);
-    for (const auto* pair : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation}) key.add_all(*pair);
+    for (const auto* each : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation}) key.add_all(*each);
     key.add_all(input.strides);
     key.add_all(weight.strides);
     key.add_all(output.strides);

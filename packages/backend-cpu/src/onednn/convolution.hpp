@@ -1,4 +1,4 @@
-// Convolutions over two spatial dimensions by oneDNN, with the memory layout that is fastest, not the one that is given.
+// Convolutions over two or three spatial dimensions by oneDNN, with the memory layout that is fastest, not the one that is given.
 #pragma once
 
 #include <array>
@@ -6,22 +6,26 @@
 
 namespace candelabra::cpu {
 
-// Sizes: input (batch, input_channels, input_height, input_width), weight (output_channels, input_channels / groups, kernel_height,
-// kernel_width), output (batch, output_channels, output_height, output_width).
+// Sizes: input (batch, input_channels, input...), weight (output_channels, input_channels / groups, kernel...), output (batch,
+// output_channels, output...). Two spatial dimensions are seen as three with a depth of 1, and say so by `spatial`.
 struct ConvolutionShape {
+  int spatial;
   int64_t batch, groups;
   int64_t input_channels, output_channels;
-  std::array<int64_t, 2> input, output, kernel;  // height, width
-  std::array<int64_t, 2> stride, padding, dilation;
+  std::array<int64_t, 3> input, output, kernel;  // depth, height, width
+  std::array<int64_t, 3> stride, padding, dilation;
 
   int64_t group_inputs() const { return input_channels / groups; }
   int64_t group_outputs() const { return output_channels / groups; }
+  int64_t input_plane() const { return input[0] * input[1] * input[2]; }
+  int64_t output_plane() const { return output[0] * output[1] * output[2]; }
+  int64_t kernel_volume() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
 
-// A tensor of four dimensions where it lies; strides in elements.
+// A tensor of five dimensions where it lies; strides in elements.
 struct ConvolutionOperand {
   void* data;
-  std::array<int64_t, 4> strides;
+  std::array<int64_t, 5> strides;
 };
 
 // Which of the three tensors is computed from the other two.

@@ -177,6 +177,29 @@ void native_layer_norm_backward(Call& call) {
   call.make_contiguous(1);
 }
 
+void native_rms_norm(Call& call) {
+  const TensorObject& input = call.tensor(0);
+  check_floating(call, input);
+  const Dims sizes = layer_statistics(call, 0, 1);
+  layer_vector(call, 2, "weight", call.ints(1), input.dtype);
+  call.add_output(input.dtype, input.sizes);
+  call.add_output(statistics_dtype(input.dtype), sizes);
+  call.make_contiguous(0);
+}
+
+void native_rms_norm_backward(Call& call) {
+  const TensorObject& input = call.tensor(1);
+  check_floating(call, input);
+  const Dims sizes = layer_statistics(call, 1, 2);
+  gradient_like(call, input);
+  statistics(call, 3, "rstd", sizes, input.dtype);
+  layer_vector(call, 4, "weight", call.ints(2), input.dtype);
+  call.add_output(input.dtype, input.sizes);
+  call.add_output(input.dtype, call[4].given() ? Dims(call.ints(2)) : Dims{0});
+  call.make_contiguous(0);
+  call.make_contiguous(1);
+}
+
 void native_group_norm(Call& call) {
   const TensorObject& input = call.tensor(0);
   check_floating(call, input);

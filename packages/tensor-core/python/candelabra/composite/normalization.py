@@ -1,4 +1,4 @@
-"""Batch, layer and group normalization as decompositions, with their gradients.
+"""Batch, layer, root-mean-square and group normalization as decompositions, with their gradients.
 
 The gradients take mean and rstd as numbers; where second derivatives are recorded, they are made from the input again, so that
 what depends on the input through them is not lost.
@@ -171,6 +171,38 @@ def native_layer_norm_backward(
     if outer:
         grad_weight, grad_bias = _sum(grad_weight, outer), _sum(grad_bias, outer)
     return grad_input, narrow_to(grad_weight, weight.dtype), narrow_to(grad_bias, weight.dtype)
+
+
+# ---- division by the root of the mean of squares over the last dimensions
+
+
+@decomposes("native_rms_norm")
+def native_rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float) -> Any:
+    x = wide(input)
+    dims = _check_normalized_shape(x, normalized_shape)
+    rstd = _rsqrt(_mean(_square(x), dims, True) + eps)
+    result = x * rstd
+    if weight is not None:
+        result = result * wide(weight)
+    return narrow_to(result, input.dtype), rstd
+
+
+@decomposes("native_rms_norm_backward")
+def native_rms_norm_backward(
+    grad: Tensor, input: Tensor, normalized_shape: Sequence[int], rstd: Tensor, weight: Tensor | None
+) -> Any:
+    g, x = wide(grad), wide(input)
+    dims = _check_normalized_shape(x, normalized_shape)
+    if (x.requires_grad and _C.is_grad_enabled()) or is_differentiated_outside(x):
+        rstd, squares = rstd.detach(), _mean(_square(x), dims, True)
+        rstd = _rsqrt(squares + (1 / _square(rstd) - squares.detach()))
+    normalized = x * rstd
+    scaled = g if weight is None else g * wide(weight)
+    grad_input = narrow_to(rstd * (scaled - normalized * _mean(scaled * normalized, dims, True)), input.dtype)
+    if weight is None:
+        return grad_input, x.new_empty((0,))
+    grad_weight, outer = g * normalized, list(range(x.ndim - len(dims)))
+    return grad_input, narrow_to(_sum(grad_weight, outer) if outer else grad_weight, weight.dtype)
 
 
 # ---- group norm: statistics over groups of channels of each sample

@@ -1,4 +1,4 @@
-"""Convolution and transposed convolution over one and two dimensions."""
+"""Convolution and transposed convolution over one to three dimensions."""
 
 from __future__ import annotations
 
@@ -121,6 +121,30 @@ def conv2d(
             [1., 2., 2., 1.]])
     """
     return _convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation over three spatial dimensions.
+
+    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_out, C_in / groups, KD, KH, KW), bias (C_out). `padding` may be
+    ``"same"`` or ``"valid"``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.conv3d(candelabra.ones(1, 1, 3, 3, 3), candelabra.ones(1, 1, 2, 2, 2)).flatten()
+    tensor([8., 8., 8., 8., 8., 8., 8., 8.])
+    """
+    return _convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
 
 
 def _transposed(
@@ -248,4 +272,28 @@ def conv_transpose2d(
     return _transposed(2, "conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-__all__ = ["conv1d", "conv2d", "conv_tbc", "conv_transpose1d", "conv_transpose2d"]
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Transposed convolution over three spatial dimensions.
+
+    Shapes: input (N, C_in, D, H, W) or (C_in, D, H, W), weight (C_in, C_out / groups, KD, KH, KW), bias (C_out).
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.nn import functional as F
+    >>> F.conv_transpose3d(candelabra.ones(1, 1, 2, 2, 2), candelabra.ones(1, 3, 2, 2, 2), stride=2).shape
+    candelabra.Size([1, 3, 4, 4, 4])
+    """
+    return _transposed(3, "conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]

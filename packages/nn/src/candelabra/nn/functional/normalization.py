@@ -12,6 +12,7 @@ from .dtypes import floating_only
 _batch_norm = ops.native_batch_norm
 _layer_norm = ops.native_layer_norm
 _group_norm = ops.native_group_norm
+_rms_norm = ops.native_rms_norm
 _vector_norm = ops.linalg_vector_norm
 _avg_pool = ops.avg_pool
 
@@ -181,9 +182,12 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
         )
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         floating_only("rms_norm", input)
-    wide = input.to(candelabra.float32) if input.dtype in (candelabra.float16, candelabra.bfloat16) else input
+    half = input.dtype in (candelabra.float16, candelabra.bfloat16)
     if eps is None:
-        eps = candelabra.finfo(wide.dtype).eps
+        eps = candelabra.finfo(candelabra.float32 if half else input.dtype).eps
+    if input.dtype.is_floating_point and (weight is None or weight.dtype == input.dtype):
+        return _rms_norm(input, shape, weight, eps)[0]
+    wide = input.to(candelabra.float32) if half else input
     dims = tuple(range(-len(shape), 0))
     result = wide * (wide.square().mean(dims, keepdim=True) + eps).rsqrt()
     if weight is not None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, ops
-from candelabra.composite.transformed import is_differentiated
 
 from .convolution import _batched, _numbers
-from .pooling import _steps
+from .pooling import _maximum, _mean
 
 
 def _slices(input: Tensor) -> Tensor:
@@ -19,39 +18,6 @@ def _slices(input: Tensor) -> Tensor:
 
 
 # ---- pooling
-
-
-def _checked(function: str, input: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...]) -> None:
-    if any(k <= 0 for k in kernel):
-        raise RuntimeError(f"{function}: kernel size should be greater than zero, but got {list(kernel)}")
-    if any(s <= 0 for s in stride):
-        raise RuntimeError(f"{function}: stride should not be zero, but got {list(stride)}")
-    if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
-        raise RuntimeError(
-            f"{function}: pad should be at most half of effective kernel size, but got pad={list(padding)}, kernel_size={list(kernel)}"
-        )
-    if any(p < 0 for p in padding):
-        raise RuntimeError(f"{function}: pad must be non-negative, but got {list(padding)}")
-    if any(n == 0 for n in input.shape[1:]):
-        raise RuntimeError(
-            f"{function}: Expected input's non-batch dimensions to have positive length, but input has a shape of {list(input.shape)}"
-        )
-
-
-def _windows(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows there are along a dimension."""
-    free = size + 2 * padding - dilation * (kernel - 1) - 1
-    count = (free + stride - 1 if ceil_mode else free) // stride + 1
-    if ceil_mode and (count - 1) * stride >= size + padding:
-        count -= 1
-    return count
-
-
-def _check_outputs(function: str, input: Tensor, outputs: Any) -> None:
-    if any(n < 1 for n in outputs):
-        raise RuntimeError(
-            f"{function}: Given input size {list(input.shape[1:])}. Calculated output size: {list(outputs)}. Output size is too small"
-        )
 
 
 def max_pool3d_with_indices(
@@ -72,30 +38,8 @@ def max_pool3d_with_indices(
     >>> F.max_pool3d_with_indices(candelabra.arange(8.0).reshape(1, 2, 2, 2), 2)[1].item()
     7
     """
-    return _largest3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-def _largest3d(
-    input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
-) -> Any:
-    """Return the largest values and their positions, or None where neither positions nor a gradient are wanted."""
-    function = "max_pool3d"
-    input, batched = _batched(input, 3, function)
-    kernel = _numbers(kernel_size, 3, "kernel_size")
-    strides, paddings, dilations = (
-        _steps(stride, kernel, 3, function),
-        _numbers(padding, 3, "padding"),
-        _numbers(dilation, 3, "dilation"),
-    )
-    _checked(function, input, kernel, strides, paddings)
-    outputs = [_windows(input.shape[2 + i], kernel[i], strides[i], paddings[i], dilations[i], ceil_mode) for i in range(3)]
-    _check_outputs(function, input, outputs)
-    windows = kernel, strides, paddings, dilations, ceil_mode
-    if not return_indices and not is_differentiated(input):  # nobody will ask where the largest elements are
-        output, at = ops.max_pool_values(input, *windows), None
-    else:
-        output, at = ops.max_pool(input, *windows)
-    return (output, at) if batched else (output.squeeze(0), at if at is None else at.squeeze(0))
+    made: tuple[Tensor, Tensor] = _maximum(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return made
 
 
 def max_pool3d(
@@ -125,8 +69,7 @@ def max_pool3d(
     >>> F.max_pool3d(candelabra.arange(8.0).reshape(1, 2, 2, 2), 2).flatten()
     tensor([7.])
     """
-    made = _largest3d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-    return made if return_indices else made[0]
+    return _maximum(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def avg_pool3d(
@@ -160,20 +103,8 @@ def avg_pool3d(
     >>> F.avg_pool3d(candelabra.arange(8.0).reshape(1, 2, 2, 2), 2).flatten()
     tensor([3.5000])
     """
-    function = "avg_pool3d"
-    input, batched = _batched(input, 3, function)
-    kernel = _numbers(kernel_size, 3, "kernel_size")
-    strides, paddings = _steps(stride, kernel, 3, function), _numbers(padding, 3, "padding")
-    _checked(function, input, kernel, strides, paddings)
-    if divisor_override == 0:
-        raise RuntimeError(f"{function}: divisor must be not zero")
-    if not (input.is_floating_point() or input.is_complex()):
-        input = input * 1
-    outputs = [_windows(input.shape[2 + i], kernel[i], strides[i], paddings[i], 1, ceil_mode) for i in range(3)]
-    _check_outputs(function, input, outputs)
-    output = ops.avg_pool(input, kernel, strides, paddings, ceil_mode, count_include_pad, divisor_override)
-    output = output if batched else output.squeeze(0)
-    return output if out is None else candelabra._C.give_to_out(function, out, output)
+    made = _mean(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return made if out is None else candelabra._C.give_to_out("avg_pool3d", out, made)
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:

@@ -140,6 +140,38 @@ def _layer_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             )
 
 
+# ---- root of the mean of squares
+
+
+def _roots(a: Array, count: int) -> Array:
+    return 1 / np.sqrt(np.square(a).mean(_last(a, count), keepdims=True) + _EPS)
+
+
+def rms_norm(a: Array, shape: list[int], weight: Any, eps: float) -> tuple[Array, Array]:
+    rstd = _roots(a, len(shape))
+    return a * rstd if weight is None else a * rstd * weight, rstd
+
+
+def rms_norm_backward(grad: Array, a: Array, shape: list[int], rstd: Array, weight: Any) -> tuple[Array, Any]:
+    hat, inner = a * rstd, grad if weight is None else grad * weight
+    slope = rstd * (inner - hat * (inner * hat).mean(_last(a, len(shape)), keepdims=True))
+    return slope, None if weight is None else (grad * hat).sum(tuple(range(a.ndim - len(shape))))
+
+
+def _root_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, normalized in _LAYERS:
+        for weight, _ in _optional(rng, dtype, tuple(normalized)):
+            yield Sample((Input(numbers(rng, dtype, shape), dtype), normalized, weight, _EPS))
+
+
+def _root_gradients(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, normalized in _LAYERS:
+        for weight, _ in _optional(rng, dtype, tuple(normalized)):
+            a = numbers(rng, dtype, shape)
+            rstd = Input(_roots(a, len(normalized)), dtype)
+            yield Sample((Input(numbers(rng, dtype, shape), dtype), Input(a, dtype), normalized, rstd, weight))
+
+
 # ---- group norm
 
 
@@ -193,6 +225,8 @@ REFERENCES: dict[str, Reference] = {
     "native_batch_norm_backward": Reference(batch_norm_backward, _batch_gradients, _DTYPES, 80),
     "native_layer_norm": Reference(layer_norm, _layer_calls, _DTYPES, 40),
     "native_layer_norm_backward": Reference(layer_norm_backward, _layer_gradients, _DTYPES, 80),
+    "native_rms_norm": Reference(rms_norm, _root_calls, _DTYPES, 40),
+    "native_rms_norm_backward": Reference(rms_norm_backward, _root_gradients, _DTYPES, 80),
     "native_group_norm": Reference(group_norm, _group_calls, _DTYPES, 40),
     "native_group_norm_backward": Reference(group_norm_backward, _group_gradients, _DTYPES, 80),
 }
