@@ -30,16 +30,52 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
   }
 }
 
+// Four rows of four 64-bit elements.
+[[gnu::always_inline]] inline void transpose_4x4(uint64_t* out, int64_t out_stride, const uint64_t* in, int64_t in_stride) {
+  __m256d r[4];
+  for (int i = 0; i < 4; ++i) r[i] = _mm256_loadu_pd(reinterpret_cast<const double*>(in + i * in_stride));
+  const __m256d low0 = _mm256_unpacklo_pd(r[0], r[1]), high0 = _mm256_unpackhi_pd(r[0], r[1]);
+  const __m256d low1 = _mm256_unpacklo_pd(r[2], r[3]), high1 = _mm256_unpackhi_pd(r[2], r[3]);
+  _mm256_storeu_pd(reinterpret_cast<double*>(out), _mm256_permute2f128_pd(low0, low1, 0x20));
+  _mm256_storeu_pd(reinterpret_cast<double*>(out + out_stride), _mm256_permute2f128_pd(high0, high1, 0x20));
+  _mm256_storeu_pd(reinterpret_cast<double*>(out + 2 * out_stride), _mm256_permute2f128_pd(low0, low1, 0x31));
+  _mm256_storeu_pd(reinterpret_cast<double*>(out + 3 * out_stride), _mm256_permute2f128_pd(high0, high1, 0x31));
+}
+
+// Eight rows of eight 16-bit elements.
+[[gnu::always_inline]] inline void transpose_8x8(uint16_t* out, int64_t out_stride, const uint16_t* in, int64_t in_stride) {
+  __m128i r[8], s[8];
+  for (int i = 0; i < 8; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * in_stride));
+  for (int i = 0; i < 4; ++i) {
+    s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
+    s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[2 * i] = _mm_unpacklo_epi16(s[i], s[i + 4]);
+    r[2 * i + 1] = _mm_unpackhi_epi16(s[i], s[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 2 * i * out_stride), _mm_unpacklo_epi16(r[i], r[i + 4]));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + (2 * i + 1) * out_stride), _mm_unpackhi_epi16(r[i], r[i + 4]));
+  }
+}
+
 // out[i + j * out_stride] = in[i * in_stride + j] for i < columns, j < rows: both sides touch whole cache lines within a tile.
 template <typename U>
 void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t columns, int64_t rows) {
   int64_t full_columns = 0, full_rows = 0;
-  if constexpr (sizeof(U) == 4) {
+  if constexpr (sizeof(U) == 4 || sizeof(U) == 2) {
     full_columns = columns & ~int64_t{7};
     full_rows = rows & ~int64_t{7};
     for (int64_t j = 0; j < full_rows; j += 8)
       for (int64_t i = 0; i < full_columns; i += 8)
         transpose_8x8(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
+  } else if constexpr (sizeof(U) == 8) {
+    full_columns = columns & ~int64_t{3};
+    full_rows = rows & ~int64_t{3};
+    for (int64_t j = 0; j < full_rows; j += 4)
+      for (int64_t i = 0; i < full_columns; i += 4)
+        transpose_4x4(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
   }
   for (int64_t j = 0; j < rows; ++j)
     for (int64_t i = j < full_rows ? full_columns : 0; i < columns; ++i) out[i + j * out_stride] = in[i * in_stride + j];

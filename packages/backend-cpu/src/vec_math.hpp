@@ -529,6 +529,15 @@ CANDELABRA_FORMULA Vec<T> mish(Vec<T> x) {
   return select(Vec<T>(T(20)) < x, x, x * parts::quotient(n, n + T(2)));
 }
 
+// With n = e^x (e^x + 2), as above.
+template <typename T>
+CANDELABRA_FORMULA Vec<T> mish_derivative(Vec<T> x) {
+  const Vec<T> e = exp(least(Vec<T>(T(20)), x));
+  const Vec<T> n = e * (e + T(2)), inverse = parts::inverse(n + T(2)), squashed = n * inverse;
+  const Vec<T> rest = T(4) * (n + T(1)) * inverse * inverse;  // 1 - squashed^2
+  return select(Vec<T>(T(20)) < x, Vec<T>(T(1)), fma(x * parts::quotient(e, e + T(1)), rest, squashed));
+}
+
 // ---- error function
 
 template <typename T>

@@ -585,6 +585,11 @@ ACTIVATIONS: dict[str, tuple[tuple[Any, ...], Callable[[np.ndarray], np.ndarray]
     "softplus": ((Scalar(2.0), Scalar(20.0)), lambda x: np.where(2 * x > 20, x, np.logaddexp(0, 2 * x) / 2)),
     "elu": ((Scalar(1.5), Scalar(2.0), Scalar(0.5)), lambda x: np.where(x > 0, 2 * x, 3 * np.expm1(0.5 * x))),
     "leaky_relu": ((Scalar(0.1),), lambda x: np.where(x > 0, x, 0.1 * x)),
+    "hardtanh": ((Scalar(-1.0), Scalar(2.0)), lambda x: np.clip(x, -1, 2)),
+    "hardswish": ((), lambda x: x * np.clip(x + 3, 0, 6) / 6), "hardsigmoid": ((), lambda x: np.clip(x + 3, 0, 6) / 6),
+    "softshrink": ((Scalar(0.5),), lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0)),
+    "hardshrink": ((Scalar(0.5),), lambda x: np.where(np.abs(x) <= 0.5, 0, x)),
+    "threshold": ((Scalar(0.5), Scalar(9.0)), lambda x: np.where(x <= 0.5, 9, x)),
 }  # fmt: skip
 
 
@@ -609,6 +614,10 @@ def test_gradients_of_activations() -> None:
         ("gelu_backward", ("none",), gelu),
         ("gelu_backward", ("tanh",), gelu_tanh),
         ("silu_backward", (), lambda v: v * scipy.special.expit(v)),
+        ("mish_backward", (), lambda v: v * np.tanh(np.logaddexp(0, v))),
+        ("log_sigmoid_backward", (), lambda v: -np.logaddexp(0, -v)),
+        ("softplus_backward", (Scalar(2.0), Scalar(20.0)), lambda v: np.logaddexp(0, 2 * v) / 2),
+        ("elu_backward", (Scalar(1.5), Scalar(2.0), Scalar(0.5)), lambda v: np.where(v > 0, 2 * v, 3 * np.expm1(0.5 * v))),
     ]:
         call(name, [out], grad, x, *arguments)
         np.testing.assert_allclose(out, grad * numerical_derivative(function, x), rtol=1e-6, atol=1e-8)

@@ -89,6 +89,116 @@ struct LeakyRelu {
   T operator()(T x) const { return x > T(0) ? x : x * slope; }
 };
 template <typename T>
+struct LeakyReluBackward {
+  T slope;
+  T operator()(T grad, T x) const { return x > T(0) ? grad : grad * slope; }
+};
+struct Prelu {
+  template <typename T>
+  T operator()(T x, T weight) const {
+    return x > T(0) ? x : x * weight;
+  }
+};
+template <typename T>
+struct HardTanh {  // NaN stays
+  T low, high;
+  T operator()(T x) const {
+    T raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  }
+};
+template <typename T>
+struct HardTanhBackward {
+  T low, high;
+  T operator()(T grad, T x) const { return (x <= low) | (x >= high) ? T(0) : grad; }
+};
+template <typename T>
+[[gnu::always_inline]] inline T from_0_to_6(T x) {
+  T raised = x < T(0) ? T(0) : x;
+  return raised > T(6) ? T(6) : raised;
+}
+struct HardSwish {
+  template <typename T>
+  T operator()(T x) const {
+    return x * from_0_to_6(x + T(3)) / T(6);
+  }
+};
+struct HardSwishBackward {
+  template <typename T>
+  T operator()(T grad, T x) const {
+    T result = x < T(3) ? grad * (x / T(3) + T(0.5)) : grad;
+    return x <= T(-3) ? T(0) : result;
+  }
+};
+struct HardSigmoid {
+  template <typename T>
+  T operator()(T x) const {
+    return from_0_to_6(x + T(3)) / T(6);
+  }
+};
+struct HardSigmoidBackward {
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return (x > T(-3)) & (x < T(3)) ? grad / T(6) : T(0);
+  }
+};
+template <typename T>
+struct HardShrink {
+  T limit;
+  T operator()(T x) const { return math::abs(x) <= limit ? T(0) : x; }
+};
+template <typename T>
+struct SoftShrink {  // NaN stays
+  T limit;
+  T operator()(T x) const {
+    T inside = x < -limit ? x + limit : x * T(0);
+    return x > limit ? x - limit : inside;
+  }
+};
+template <typename T>
+struct ShrinkBackward {
+  T limit;
+  T operator()(T grad, T x) const { return math::abs(x) <= limit ? T(0) : grad; }
+};
+template <typename T>
+struct Threshold {
+  T threshold, value;
+  T operator()(T x) const { return x <= threshold ? value : x; }
+};
+template <typename T>
+struct EluBackward {
+  static constexpr bool on_vectors = true;
+  T negative, positive, input;
+  template <typename V>
+  V operator()(V grad, V x) const {
+    return grad * select(V(T(0)) < x, V(positive), negative * math::exp(x * input));
+  }
+};
+template <typename T>
+struct SoftplusBackward {
+  static constexpr bool on_vectors = true;
+  T beta, threshold;
+  template <typename V>
+  V operator()(V grad, V x) const {
+    const V scaled = x * beta;
+    return select(V(threshold) < scaled, grad, grad * math::sigmoid(scaled));
+  }
+};
+struct LogSigmoidBackward {
+  static constexpr bool on_vectors = true;
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return grad * math::sigmoid(-x);
+  }
+};
+struct MishBackward {
+  static constexpr bool on_vectors = true;
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return grad * math::mish_derivative(x);
+  }
+};
+template <typename T>
 struct ThresholdBackward {
   T threshold;
   T operator()(T grad, T x) const { return x <= threshold ? T(0) : grad; }
@@ -126,12 +236,6 @@ void gelu_backward(Call& call) {
   if (approximate_by_tanh(call, 2)) return binary<GeluTanhBackward, FloatTypes, moderate>(call);
   binary<GeluBackward, FloatTypes, moderate>(call);
 }
-void softplus(Call& call) {
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    using C = compute_t<T>;
-    map1<T>(call, Softplus<C>{scalar_to<C>(call.scalar(1)), scalar_to<C>(call.scalar(2))}, moderate);
-  });
-}
 void elu(Call& call) {
   double alpha = call.scalar(1).re, scale = call.scalar(2).re, input_scale = call.scalar(3).re;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
@@ -139,10 +243,35 @@ void elu(Call& call) {
     map1<T>(call, Elu<C>{static_cast<C>(alpha * scale), static_cast<C>(scale), static_cast<C>(input_scale)}, moderate);
   });
 }
-void leaky_relu(Call& call) {
+// Kernels of formulas whose state is the numbers from argument `First` on, in the element's type.
+template <template <typename> typename Op, int First, int64_t Work = light>
+void with_one(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map1<T>(call, LeakyRelu<C>{scalar_to<C>(call.scalar(1))}, light);
+    const Op<C> op{scalar_to<C>(call.scalar(First))};
+    if constexpr (First == 1)
+      map1<T>(call, op, Work);
+    else
+      map2<T>(call, op, Work);
+  });
+}
+template <template <typename> typename Op, int First, int64_t Work = light>
+void with_two(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    const Op<C> op{scalar_to<C>(call.scalar(First)), scalar_to<C>(call.scalar(First + 1))};
+    if constexpr (First == 1)
+      map1<T>(call, op, Work);
+    else
+      map2<T>(call, op, Work);
+  });
+}
+void elu_backward(Call& call) {
+  double alpha = call.scalar(2).re, scale = call.scalar(3).re, input_scale = call.scalar(4).re;
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    const EluBackward<C> op{static_cast<C>(alpha * scale * input_scale), static_cast<C>(scale), static_cast<C>(input_scale)};
+    map2<T>(call, op, moderate);
   });
 }
 void threshold_backward(Call& call) {
@@ -161,9 +290,25 @@ void register_activation(KernelTable& table) {
   table.add<binary<SiluBackward, FloatTypes, moderate>>("silu_backward");
   table.add<unary<Mish, FloatTypes, moderate>>("mish");
   table.add<unary<LogSigmoid, FloatTypes, moderate>>("log_sigmoid");
-  table.add<softplus>("softplus");
+  table.add<with_two<Softplus, 1, moderate>>("softplus");
   table.add<elu>("elu");
-  table.add<leaky_relu>("leaky_relu");
+  table.add<with_one<LeakyRelu, 1>>("leaky_relu");
+  table.add<with_one<LeakyReluBackward, 2>>("leaky_relu_backward");
+  table.add<binary<Prelu, FloatTypes, light>>("prelu");
+  table.add<with_two<HardTanh, 1>>("hardtanh");
+  table.add<with_two<HardTanhBackward, 2>>("hardtanh_backward");
+  table.add<unary<HardSwish, FloatTypes, light>>("hardswish");
+  table.add<binary<HardSwishBackward, FloatTypes, light>>("hardswish_backward");
+  table.add<unary<HardSigmoid, FloatTypes, light>>("hardsigmoid");
+  table.add<binary<HardSigmoidBackward, FloatTypes, light>>("hardsigmoid_backward");
+  table.add<with_one<HardShrink, 1>>("hardshrink");
+  table.add<with_one<SoftShrink, 1>>("softshrink");
+  table.add<with_one<ShrinkBackward, 2>>("shrink_backward");
+  table.add<with_two<Threshold, 1>>("threshold");
+  table.add<elu_backward>("elu_backward");
+  table.add<with_two<SoftplusBackward, 2, moderate>>("softplus_backward");
+  table.add<binary<LogSigmoidBackward, FloatTypes, moderate>>("log_sigmoid_backward");
+  table.add<binary<MishBackward, FloatTypes, moderate>>("mish_backward");
   table.add<threshold_backward>("threshold_backward");
   table.add<binary<SigmoidBackward, FloatsAndComplex, light>>("sigmoid_backward");
   table.add<binary<TanhBackward, FloatsAndComplex, light>>("tanh_backward");

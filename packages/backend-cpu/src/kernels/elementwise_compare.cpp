@@ -100,7 +100,42 @@ struct ClampMax {
     return x > high || high != high ? (x != x ? x : high) : x;
   }
 };
+template <typename T>
+struct ClampNumbers {
+  T low, high;
+  T operator()(T x) const { return Clamp{}(x, low, high); }
+};
+template <typename T>
+struct ClampMinNumber {
+  T low;
+  T operator()(T x) const { return ClampMin{}(x, low); }
+};
+template <typename T>
+struct ClampMaxNumber {
+  T high;
+  T operator()(T x) const { return ClampMax{}(x, high); }
+};
+bool is_number(const cb_tensor* tensor) {
+  return tensor && (tensor->flags & CB_TENSOR_NUMBER);
+}
+// Numbers are kept in registers.
+bool clamp_by_numbers(Call& call) {
+  const cb_tensor *low = call.optional_tensor(1), *high = call.optional_tensor(2);
+  if ((low && !is_number(low)) || (high && !is_number(high)) || !(low || high)) return false;
+  dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    auto number = [](const cb_tensor* tensor) { return static_cast<C>(*data<T>(*tensor)); };
+    if (low && high)
+      map1<T>(call, ClampNumbers<C>{number(low), number(high)}, light);
+    else if (low)
+      map1<T>(call, ClampMinNumber<C>{number(low)}, light);
+    else
+      map1<T>(call, ClampMaxNumber<C>{number(high)}, light);
+  });
+  return true;
+}
 void clamp(Call& call) {
+  if (clamp_by_numbers(call)) return;
   if (call.given(1) && call.given(2))
     return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
   if (!call.given(1) && !call.given(2)) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");

@@ -205,6 +205,23 @@ void bernoulli(Call& call) {
   });
 }
 
+// The remainder of divisions by one number, by a multiplication with its inverse (Barrett): the quotient is at most one too small.
+class Modulo {
+ public:
+  explicit Modulo(uint64_t divisor)
+      : divisor_(divisor), inverse_(divisor > 1 ? static_cast<uint64_t>((Wide{1} << 64) / divisor) : 0) {}
+  uint64_t operator()(uint64_t word) const {
+    if (divisor_ == 1) return 0;
+    const auto quotient = static_cast<uint64_t>(static_cast<Wide>(word) * inverse_ >> 64);
+    const uint64_t rest = word - quotient * divisor_;
+    return rest >= divisor_ ? rest - divisor_ : rest;
+  }
+
+ private:
+  __extension__ typedef unsigned __int128 Wide;
+  uint64_t divisor_, inverse_;
+};
+
 void random_range_(Call& call) {
   int64_t low = call.integer(1), high = call.integer(2);
   if (low >= high)
@@ -213,9 +230,10 @@ void random_range_(Call& call) {
   auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   dispatch<decltype(BoolType{} + RealTypes{})>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
+    const Modulo modulo(range);
     generate<T>(call, Draws::Words64, [=](const Words& words, int64_t n, C* values) {
       for (int64_t i = 0; i < n; ++i)
-        values[i] = static_cast<C>(static_cast<int64_t>(static_cast<uint64_t>(low) + words.word64(i) % range));
+        values[i] = static_cast<C>(static_cast<int64_t>(static_cast<uint64_t>(low) + modulo(words.word64(i))));
     });
   });
 }
@@ -263,25 +281,53 @@ void native_dropout(Call& call) {
   });
 }
 
-// Fisher and Yates, from the end.
+// word mod divisor for divisors from 2 to 2^31, by quotients in float64: the first one, of the upper 63 bits rounded to 53, leaves
+// a rest of fewer than 2^34, the second one is at most one off.
+[[gnu::always_inline]] inline int64_t small_modulo(uint64_t word, int64_t divisor) {
+  const double inverse = 1.0 / static_cast<double>(divisor);
+  const auto first = static_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(word >> 1)) * (2 * inverse));
+  auto rest = static_cast<int64_t>(word - first * static_cast<uint64_t>(divisor));
+  rest -= static_cast<int64_t>(static_cast<double>(rest) * inverse) * divisor;
+  rest += rest < 0 ? divisor : 0;
+  return rest >= divisor ? rest - divisor : rest;
+}
+
+// Fisher and Yates, from the end. Where to swap with is known for a chunk at a time, so that it can be asked for ahead.
+template <typename Index>
+void shuffle(const Call& call, Index* order, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) order[i] = static_cast<Index>(i);
+  Words words;
+  int64_t partner[chunk];
+  for (int64_t start = (n - 1) / chunk * chunk; start >= 0; start -= chunk) {
+    const int64_t count = std::min(chunk, n - start);
+    words.fill(call, Draws::Words64, start, count);
+    for (int64_t i = start == 0; i < count; ++i)
+      partner[i] = sizeof(Index) == 4 ? small_modulo(words.word64(i), start + i + 1)
+                                      : static_cast<int64_t>(words.word64(i) % static_cast<uint64_t>(start + i + 1));
+    constexpr int64_t ahead = 32;
+    for (int64_t i = count - 1; i >= (start == 0); --i) {
+      if (i >= ahead) __builtin_prefetch(order + partner[i - ahead], 1);
+      std::swap(order[start + i], order[partner[i]]);
+    }
+  }
+}
 void randperm(Call& call) {
   cb_tensor& out = call.output();
-  int64_t n = out.numel;
+  const int64_t n = out.numel;
   if (n == 0) return;
-  dispatch<RealTypes>(out.dtype, [&]<typename T>() {
-    Scratch<int64_t> order(n);
-    for (int64_t i = 0; i < n; ++i) order[i] = i;
-    Words words;
-    for (int64_t start = (n - 1) / chunk * chunk; start >= 0; start -= chunk) {
-      int64_t count = std::min(chunk, n - start);
-      words.fill(call, Draws::Words64, start, count);
-      for (int64_t i = start + count - 1; i >= std::max<int64_t>(start, 1); --i)
-        std::swap(order[i], order[static_cast<int64_t>(words.word64(i - start) % static_cast<uint64_t>(i + 1))]);
-    }
-    Geometry<1> g = geometry<1>({&out}, Order::RowMajor);
-    T* base = data<T>(out);
-    for (int64_t i = 0; i < n; ++i) base[i * g.strides[0][0]] = T(static_cast<compute_t<T>>(order[i]));
-  });
+  const Geometry<1> g = geometry<1>({&out}, Order::RowMajor);
+  auto permute = [&]<typename Index>() {
+    Scratch<Index> order(n);
+    shuffle(call, order.data(), n);
+    dispatch<RealTypes>(out.dtype, [&]<typename T>() {
+      T* base = data<T>(out);
+      for (int64_t i = 0; i < n; ++i) base[i * g.strides[0][0]] = T(static_cast<compute_t<T>>(order[i]));
+    });
+  };
+  if (n < (int64_t{1} << 31))
+    permute.template operator()<uint32_t>();
+  else
+    permute.template operator()<int64_t>();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "../allocator.hpp"
 #include "../iterate.hpp"
+#include "../vec_math.hpp"
 #include "candelabra/math.hpp"
 #include "reduce_extremum.hpp"
 
@@ -36,25 +37,57 @@ double sum_line(const V* values, int64_t n) {
   return sum;
 }
 
+// f(i, n, is_whole) for the registers of a line: element i on, n of them.
+template <typename V, typename F>
+[[gnu::always_inline]] inline void for_registers(int64_t n, F&& f) {
+  constexpr int64_t size = math::Vec<V>::size;
+  int64_t i = 0;
+  for (; i + size <= n; i += size) f(i, size, std::true_type{});
+  if (i < n) f(i, n - i, std::false_type{});
+}
+template <typename V, typename Whole>
+[[gnu::always_inline]] inline math::Vec<V> load_register(const V* from, int64_t n, Whole) {
+  if constexpr (Whole::value)
+    return math::Vec<V>::load(from);
+  else
+    return math::Vec<V>::load(from, n);
+}
+template <typename V, typename Whole>
+[[gnu::always_inline]] inline void store_register(V* to, math::Vec<V> value, int64_t n, Whole) {
+  if constexpr (Whole::value)
+    value.store(to);
+  else
+    value.store(to, n);
+}
+
+// The sum of exp(x - largest), and these where `out` is given. Nothing is larger than `largest`.
 template <typename V>
 double exponentials(const V* x, V* out, int64_t n, V largest) {
+  using R = math::Vec<V>;
+  const R top = largest;
+  alignas(64) V end[R::size];  // the last register, filled up with what has no weight
   double sum = 0;
   constexpr int64_t block = 4096;
   for (int64_t begin = 0; begin < n; begin += block) {
-    int64_t end = std::min(begin + block, n);
-    V part = 0;
-    if (out) {
-#pragma omp simd reduction(+ : part)
-      for (int64_t i = begin; i < end; ++i) {
-        V e = math::exp(x[i] - largest);
-        out[i] = e;
-        part += e;
+    R parts[2] = {V(0), V(0)};
+    int which = 0;
+    for_registers<V>(std::min(block, n - begin), [&](int64_t i, int64_t count, auto whole) {
+      const V* from = x + begin + i;
+      if constexpr (!decltype(whole)::value) {
+        std::fill_n(end, R::size, -std::numeric_limits<V>::infinity());
+        std::copy_n(from, count, end);
+        from = end;
       }
-    } else {
-#pragma omp simd reduction(+ : part)
-      for (int64_t i = begin; i < end; ++i) part += math::exp(x[i] - largest);
-    }
-    sum += static_cast<double>(part);
+      const R e = math::exp_negative(R::load(from) - top);
+      if (out) store_register(out + begin + i, e, count, whole);
+      parts[which] = parts[which] + e;
+      which ^= 1;
+    });
+    alignas(64) V each[R::size];
+    (parts[0] + parts[1]).store(each);
+    for (int width = R::size / 2; width > 0; width /= 2)
+      for (int k = 0; k < width; ++k) each[k] += each[k + width];
+    sum += static_cast<double>(each[0]);
   }
   return sum;
 }
@@ -73,7 +106,7 @@ template <typename V>
 void exponentials_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns, V* largest, double* sum) {
   constexpr V none = Extremum<V, true>::identity();
   constexpr int64_t block = 16;
-  V before[tile];
+  V before[tile], e[tile];
   for (int64_t j = 0; j < columns; ++j) largest[j] = none, sum[j] = 0;
   for (int64_t first = 0; first < n; first += block) {
     int64_t rows = std::min(block, n - first);
@@ -88,8 +121,12 @@ void exponentials_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns,
     }
     for (int64_t r = 0; r < rows; ++r) {
       const V* row = top + r * pitch;
+      for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
+        store_register(e + j, math::exp_negative(load_register(row + j, count, whole) - load_register(before + j, count, whole)),
+                       count, whole);
+      });
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(math::exp(row[j] - before[j]));
+      for (int64_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(e[j]);
     }
   }
 }
@@ -112,8 +149,10 @@ struct Softmax {
     for (int64_t r = 0; r < n; ++r) {
       const V* x = in[0] + r * pitch[0];
       V* y = out + r * out_pitch;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) y[j] = math::exp(x[j] - largest[j]) * scale[j];
+      for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
+        const auto e = math::exp_negative(load_register(x + j, count, whole) - load_register(largest + j, count, whole));
+        store_register(y + j, e * load_register(scale + j, count, whole), count, whole);
+      });
     }
   }
 };
@@ -183,8 +222,10 @@ struct LogSoftmaxBackward {
   static void line(const V* const* in, V* out, int64_t n) {
     const V *grad = in[0], *y = in[1];
     V sum = static_cast<V>(sum_line(grad, n));
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - math::exp(y[i]) * sum;
+    for_registers<V>(n, [&](int64_t i, int64_t count, auto whole) {
+      const auto p = math::exp(load_register(y + i, count, whole));
+      store_register(out + i, fnma(p, math::Vec<V>(sum), load_register(grad + i, count, whole)), count, whole);
+    });
   }
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
@@ -199,8 +240,10 @@ struct LogSoftmaxBackward {
     for (int64_t r = 0; r < n; ++r) {
       const V *grad = in[0] + r * pitch[0], *y = in[1] + r * pitch[1];
       V* to = out + r * out_pitch;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) to[j] = grad[j] - math::exp(y[j]) * sum[j];
+      for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
+        const auto p = math::exp(load_register(y + j, count, whole));
+        store_register(to + j, fnma(p, load_register(sum + j, count, whole), load_register(grad + j, count, whole)), count, whole);
+      });
     }
   }
 };

@@ -336,4 +336,12 @@ void activation_backward(Call& call) {
   pair(call, dtype, dtype);
 }
 
+// Gradient, input and target, of one floating dtype.
+void loss_backward(Call& call) {
+  const Dtype dtype = promoted(call, {0, 1, 2});
+  if (is_integral(dtype) || is_complex(dtype)) not_implemented(call, dtype);
+  for (int i : {0, 1, 2}) call.convert(i, dtype);
+  combine(call, {0, 1, 2}, dtype);
+}
+
 }  // namespace candelabra::shapes

@@ -126,6 +126,7 @@ void addmm(Call& call);
 void baddbmm(Call& call);
 void linear(Call& call);
 void distances(Call& call);
+void pair_distances(Call& call);
 void distances_backward(Call& call);
 
 // factorization.cpp
@@ -199,6 +200,8 @@ void resample_backward(Call& call);
 void grid_sampler(Call& call);
 void grid_sampler_backward(Call& call);
 void pad_constant(Call& call);
+void patches(Call& call);
+void patches_backward(Call& call);
 void pad_edges(Call& call);
 void pad_edges_backward(Call& call);
 

@@ -392,3 +392,56 @@ operator(
     "tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
     doc=_gradient("tanh_backward(one, x.tanh())", "tanh from its result", "tensor([1.0000, 0.4200])", "output"),
 )  # fmt: skip
+# Activations made of pieces, and the gradients of those above: what is one pass each.
+_LIMITS = {"min_val": "number: the lower limit", "max_val": "number: the upper one"}
+_LAMBDA = "number: half the width of the interval around 0"
+_ELU = {
+    "alpha": "number: minus the limit for negative x", "scale": "number: multiplies the result",
+    "input_scale": "number: multiplies x in the exponential",
+}  # fmt: skip
+for _schema, _sentence, _call, _shown, _parameters in (
+    ("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)", "Cut off at two limits.", "hardtanh(X)", "tensor([-1.0000,  0.5000])", _LIMITS),
+    ("hardswish(Tensor self)", "Compute ``x * relu6(x + 3) / 6`` (Howard et al. 2019).", "hardswish(X)", "tensor([-0.3333,  0.2917])", {}),
+    ("hardsigmoid(Tensor self)", "Compute ``relu6(x + 3) / 6`` (Howard et al. 2019).", "hardsigmoid(X)", "tensor([0.1667, 0.5833])", {}),
+    ("hardshrink(Tensor self, Scalar lambd=0.5)", "Replace elements of an interval around 0 by 0.", "hardshrink(X)", "tensor([-2.,  0.])", {"lambd": _LAMBDA}),
+    ("softshrink(Tensor self, Scalar lambd=0.5)", "Move elements towards 0, those of an interval around it to 0.", "softshrink(X)", "tensor([-1.5000,  0.0000])", {"lambd": _LAMBDA}),
+    (
+        "threshold(Tensor self, Scalar threshold, Scalar value)", "Replace elements up to a threshold by a number.", "threshold(X, 0, 9)", "tensor([9.0000, 0.5000])",
+        {"threshold": "number: the threshold", "value": "number: what replaces them"},
+    ),
+):  # fmt: skip
+    operator(
+        f"{_schema} -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+        doc=_activation(_call, _sentence, "[-2.0, 0.5]", _shown, **_parameters),
+    )  # fmt: skip
+operator(
+    "prelu(Tensor self, Tensor weight) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Multiply negative elements by weights (He et al. 2015).",
+        ">>> x, weight = candelabra.tensor([-2.0, 0.5]), candelabra.tensor([0.25])\n>>> candelabra.ops.prelu(x, weight)\ntensor([-0.5000,  0.5000])",
+        input="Tensor: floating point, of any shape", weight="Tensor: of a shape that broadcasts with it", returns=_PROMOTED,
+    ),
+)  # fmt: skip
+for _schema, _of, _call, _shown, _parameters in (
+    ("hardtanh_backward(Tensor grad, Tensor self, Scalar min_val=-1, Scalar max_val=1)", "hardtanh; 0 at the limits", "hardtanh_backward(one, x)", "tensor([1., 0.])", _LIMITS),
+    ("hardswish_backward(Tensor grad, Tensor self)", "hardswish", "hardswish_backward(one, x)", "tensor([0.5000, 0.8333])", {}),
+    ("hardsigmoid_backward(Tensor grad, Tensor self)", "hardsigmoid", "hardsigmoid_backward(one, x)", "tensor([0.1667, 0.1667])", {}),
+    ("shrink_backward(Tensor grad, Tensor self, Scalar lambd=0.5)", "hardshrink and softshrink", "shrink_backward(one, x)", "tensor([0., 1.])", {"lambd": _LAMBDA}),
+    (
+        "leaky_relu_backward(Tensor grad, Tensor self, Scalar negative_slope=0.01)", "leaky_relu", "leaky_relu_backward(one, x, 0.5)", "tensor([0.5000, 1.0000])",
+        {"negative_slope": "number: what negative elements are multiplied by"},
+    ),
+    ("elu_backward(Tensor grad, Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)", "elu", "elu_backward(one, x)", "tensor([1., 1.])", _ELU),
+    (
+        "softplus_backward(Tensor grad, Tensor self, Scalar beta=1, Scalar threshold=20)", "softplus", "softplus_backward(one, x)", "tensor([0.5000, 0.7311])",
+        {"beta": "number: how sharp the bend is", "threshold": "number: where ``beta * x`` is above it, the result is x"},
+    ),
+    ("log_sigmoid_backward(Tensor grad, Tensor self)", "log_sigmoid", "log_sigmoid_backward(one, x)", "tensor([0.5000, 0.2689])", {}),
+    ("mish_backward(Tensor grad, Tensor self)", "mish", "mish_backward(one, x)", "tensor([0.6000, 1.0490])", {}),
+):  # fmt: skip
+    operator(
+        f"{_schema} -> Tensor",
+        shape="activation_backward",
+        tags=HIDDEN | COMPOSITE,
+        doc=_gradient(_call, _of, _shown, **_parameters),
+    )

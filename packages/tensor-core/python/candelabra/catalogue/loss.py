@@ -1,6 +1,6 @@
 """Losses that need a kernel or are worth one; the others are composites of elementwise operators and reductions."""
 
-from .declaration import HIDDEN, NO_OUT, document, operator
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
 _ARGUMENTS = {
     "input": "Tensor: log-probabilities of shape (N, C, ...)",
@@ -67,3 +67,41 @@ operator(
         returns="Tensor: of shape (T, N, C)", out="",
     ),
 )  # fmt: skip
+
+# ---- losses of single elements and their gradients, one pass each
+_PAIR = {"input": "Tensor: floating point, of any shape", "target": "Tensor: of a shape that broadcasts with it"}
+_HUBER = {"delta": "number: up to where the loss is quadratic", "scale": "number: multiplies the loss"}
+for _name, _arguments, _sentence, _given, _shown, _slope, _parameters in (
+    ("squared_error", "", "Compute ``(input - target)^2``.", "", "tensor([2.2500, 0.2500])", "tensor([-3.,  1.])", {}),
+    (
+        "huber_error", ", Scalar delta=1, Scalar scale=1",
+        "Compute ``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)`` (Huber 1964).",
+        "", "tensor([1.0000, 0.1250])", "tensor([-1.0000,  0.5000])", _HUBER,
+    ),
+    (
+        "logits_cross_entropy", "", "Compute ``-(target * log(p) + (1 - target) * log(1 - p))`` of ``p = sigmoid(input)`` without overflow.",
+        "", "tensor([-0.0259,  0.5860])", "tensor([-1.1225,  0.1225])", {},
+    ),
+    (
+        "probability_cross_entropy", "", "Compute ``-(target * log(input) + (1 - target) * log(1 - input))`` with the logarithms at least -100.",
+        ".sigmoid()", "tensor([-0.0259,  0.5860])", "tensor([-4.7757,  0.5210])", {},
+    ),
+):  # fmt: skip
+    _made = f">>> x, target = candelabra.tensor([-0.5, 0.5]){_given}, candelabra.tensor([1.0, 0.0]) + candelabra.tensor([0.5, 0.0])"
+    if _name == "squared_error" or _name == "huber_error":
+        _made = ">>> x, target = candelabra.tensor([-0.5, 0.5]), candelabra.tensor([1.0, 0.0])"
+    operator(
+        f"{_name}(Tensor self, Tensor target{_arguments}) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+        doc=document(
+            _sentence, f"{_made}\n>>> candelabra.ops.{_name}(x, target)\n{_shown}", **_PAIR, **_parameters,
+            returns="Tensor: the loss of each element",
+        ),
+    )  # fmt: skip
+    operator(
+        f"{_name}_backward(Tensor grad, Tensor self, Tensor target{_arguments}) -> Tensor", shape="loss_backward", tags=HIDDEN | COMPOSITE,
+        doc=document(
+            f"Compute the gradient of {_name} for its input.",
+            f"{_made}\n>>> candelabra.ops.{_name}_backward(candelabra.ones(2), x, target)\n{_slope}",
+            grad="Tensor: the gradient of the losses", **_PAIR, **_parameters, returns="Tensor: the gradient of the input",
+        ),
+    )  # fmt: skip

@@ -135,6 +135,100 @@ def leaky_relu(self: Tensor, negative_slope: float = 0.01) -> Tensor:
     return where(self > 0, self, self * negative_slope)
 
 
+@decomposes("hardtanh")
+def hardtanh(self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
+    # Not clamp, which passes the gradient on at its ends.
+    return where(self <= min_val, min_val, where(self >= max_val, max_val, self))
+
+
+@decomposes("hardtanh_backward")
+def hardtanh_backward(grad: Tensor, self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
+    return where((self <= min_val) | (self >= max_val), 0, grad)
+
+
+@decomposes("hardswish")
+def hardswish(self: Tensor) -> Tensor:
+    x = wide(self)
+    return narrow_to(x * hardtanh(x + 3, 0, 6) / 6, self.dtype)
+
+
+@decomposes("hardswish_backward")
+def hardswish_backward(grad: Tensor, self: Tensor) -> Tensor:
+    x, g = wide(self), wide(grad)
+    return narrow_to(where(x <= -3, 0, where(x < 3, g * (x / 3 + 0.5), g)), self.dtype)
+
+
+@decomposes("hardsigmoid")
+def hardsigmoid(self: Tensor) -> Tensor:
+    return narrow_to(hardtanh(wide(self) + 3, 0, 6) / 6, self.dtype)
+
+
+@decomposes("hardsigmoid_backward")
+def hardsigmoid_backward(grad: Tensor, self: Tensor) -> Tensor:
+    return where((self > -3) & (self < 3), grad / 6, 0)
+
+
+def _is_near(x: Tensor, limit: Number) -> Tensor:
+    return (x >= -limit) & (x <= limit)
+
+
+@decomposes("hardshrink")
+def hardshrink(self: Tensor, lambd: Number = 0.5) -> Tensor:
+    return where(_is_near(self, lambd), 0, self)
+
+
+@decomposes("softshrink")
+def softshrink(self: Tensor, lambd: Number = 0.5) -> Tensor:
+    # self * 0 and not 0, so that NaN stays NaN.
+    return where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))
+
+
+@decomposes("shrink_backward")
+def shrink_backward(grad: Tensor, self: Tensor, lambd: Number = 0.5) -> Tensor:
+    return where(_is_near(self, lambd), 0, grad)
+
+
+@decomposes("threshold")
+def threshold(self: Tensor, threshold: Number, value: Number) -> Tensor:
+    return where(self <= threshold, value, self)
+
+
+@decomposes("prelu")
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    return where(self > 0, self, weight * self)
+
+
+@decomposes("leaky_relu_backward")
+def leaky_relu_backward(grad: Tensor, self: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return where(self > 0, grad, grad * negative_slope)
+
+
+@decomposes("elu_backward")
+def elu_backward(grad: Tensor, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
+    x, g = wide(self), wide(grad)
+    # The exponential of what is positive is not used, and must not overflow: 0 * inf would be NaN in the gradient of this gradient.
+    below = g * (exp(where(x > 0, 0, x) * input_scale) * (alpha * scale * input_scale))
+    return narrow_to(where(x > 0, g * scale, below), self.dtype)
+
+
+@decomposes("softplus_backward")
+def softplus_backward(grad: Tensor, self: Tensor, beta: Number = 1, threshold: float = 20) -> Tensor:
+    g, scaled = wide(grad), wide(self) * beta
+    return narrow_to(where(scaled > threshold, g, g * sigmoid(scaled)), self.dtype)
+
+
+@decomposes("log_sigmoid_backward")
+def log_sigmoid_backward(grad: Tensor, self: Tensor) -> Tensor:
+    return narrow_to(wide(grad) * sigmoid(-wide(self)), self.dtype)
+
+
+@decomposes("mish_backward")
+def mish_backward(grad: Tensor, self: Tensor) -> Tensor:
+    x = wide(self)
+    squashed = tanh(softplus(x))
+    return narrow_to(wide(grad) * (squashed + x * sigmoid(x) * (1 - squashed * squashed)), self.dtype)
+
+
 @decomposes("threshold_backward")
 def threshold_backward(grad: Tensor, self: Tensor, threshold: float) -> Tensor:
     return where(self <= threshold, 0, grad)

@@ -359,27 +359,25 @@ derivative("gelu", self=lambda grad, self, approximate: ops.gelu_backward(grad, 
 derivative("silu", self=lambda grad, self: ops.silu_backward(grad, self))
 
 
-def _mish(grad: Tensor, self: Tensor) -> Tensor:
-    squashed = ops.softplus(self).tanh()
-    return grad * (squashed + self * self.sigmoid() * (1 - squashed * squashed))
-
-
-def _softplus(grad: Tensor, self: Tensor, beta: Any, threshold: Any) -> Tensor:
-    scaled = self * beta
-    return where(scaled > threshold, grad, grad * scaled.sigmoid())
-
-
-def _elu(grad: Tensor, self: Tensor, alpha: Any, scale: Any, input_scale: Any) -> Tensor:
-    # The exponential of what is positive is not used, and must not overflow: 0 * inf would be NaN in the gradient of this gradient.
-    below = grad * ((where(self > 0, 0, self) * input_scale).exp() * (alpha * scale * input_scale))
-    return where(self > 0, grad * scale, below)
-
-
-derivative("mish", self=_mish)
-derivative("log_sigmoid", self=lambda grad, self: grad * (-self).sigmoid())
-derivative("softplus", self=_softplus)
-derivative("elu", self=_elu)
-derivative("leaky_relu", self=lambda grad, self, negative_slope: where(self > 0, grad, grad * negative_slope))
+derivative("mish", self=lambda grad, self: ops.mish_backward(grad, self))
+derivative("log_sigmoid", self=lambda grad, self: ops.log_sigmoid_backward(grad, self))
+derivative("softplus", self=lambda grad, self, beta, threshold: ops.softplus_backward(grad, self, beta, threshold))
+derivative(
+    "elu",
+    self=lambda grad, self, alpha, scale, input_scale: ops.elu_backward(grad, self, alpha, scale, input_scale),
+)
+derivative("leaky_relu", self=lambda grad, self, negative_slope: ops.leaky_relu_backward(grad, self, negative_slope))
+derivative("hardtanh", self=lambda grad, self, min_val, max_val: ops.hardtanh_backward(grad, self, min_val, max_val))
+derivative("hardswish", self=lambda grad, self: ops.hardswish_backward(grad, self))
+derivative("hardsigmoid", self=lambda grad, self: ops.hardsigmoid_backward(grad, self))
+derivative("hardshrink", self=lambda grad, self, lambd: ops.shrink_backward(grad, self, lambd))
+derivative("softshrink", self=lambda grad, self, lambd: ops.shrink_backward(grad, self, lambd))
+derivative("threshold", self=lambda grad, self, threshold: ops.threshold_backward(grad, self, threshold))
+derivative(
+    "prelu", broadcast=True,
+    self=lambda grad, self, weight: where(self > 0, grad, grad * weight),
+    weight=lambda grad, self: where(self > 0, 0, grad * self),
+)  # fmt: skip
 
 # ---- gradients of activations
 

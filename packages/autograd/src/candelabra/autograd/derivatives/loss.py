@@ -54,3 +54,31 @@ def _ctc_twice(grad: Tensor) -> Tensor:
 
 derivative("ctc_loss_forward", title="CtcLoss", log_probs=_ctc)
 derivative("ctc_loss_backward", grad=_ctc_twice, log_probs=_ctc_twice)
+
+
+# ---- losses of single elements
+
+derivative(
+    "squared_error",
+    broadcast=True,
+    self=lambda grad, self, target: ops.squared_error_backward(grad, self, target),
+    target=lambda grad, self, target: -ops.squared_error_backward(grad, self, target),
+)
+derivative(
+    "huber_error",
+    broadcast=True,
+    self=lambda grad, self, target, delta, scale: ops.huber_error_backward(grad, self, target, delta, scale),
+    target=lambda grad, self, target, delta, scale: -ops.huber_error_backward(grad, self, target, delta, scale),
+)
+derivative(
+    "logits_cross_entropy",
+    broadcast=True,
+    self=lambda grad, self, target: ops.logits_cross_entropy_backward(grad, self, target),
+    target=lambda grad, self: -grad * self,
+)
+derivative(
+    "probability_cross_entropy",
+    broadcast=True,
+    self=lambda grad, self, target: ops.probability_cross_entropy_backward(grad, self, target),
+    target=lambda grad, self: grad * ((-self).log1p().clamp(min=-100) - self.log().clamp(min=-100)),
+)

@@ -18,6 +18,7 @@ _elu = ops.elu
 _leaky_relu = ops.leaky_relu
 _log_sigmoid = ops.log_sigmoid
 _softplus = ops.softplus
+_hardtanh = ops.hardtanh
 
 
 def _into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
@@ -58,8 +59,9 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         if dtype.is_complex or dtype is candelabra.bool:
             floating_only("threshold_cpu", input)
         threshold, value = number_of(dtype, threshold), number_of(dtype, value)
-    source = _read(input, inplace)
-    return _into(input, candelabra.where(source <= threshold, value, source), inplace)
+        source = _read(input, inplace)
+        return _into(input, candelabra.where(source <= threshold, value, source), inplace)
+    return _into(input, ops.threshold(_read(input, inplace), threshold, value), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -80,14 +82,12 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         if input.dtype is candelabra.uint8 and (min_val < 0 or max_val < 0):
             raise RuntimeError(f"cannot do hardtanh on an unsigned type with negative limits: {min_val} and {max_val}")
         min_val, max_val = int(min_val), int(max_val)
-    if input.requires_grad and is_grad_enabled():
-        # clamp passes the gradient on at its ends; this does not.
-        result = candelabra.where(input <= min_val, min_val, candelabra.where(input >= max_val, max_val, input))
-    elif inplace:
+    if inplace and not (input.requires_grad and is_grad_enabled()):
         return input.clamp_(min_val, max_val)
-    else:
-        result = input.clamp(min_val, max_val)
-    return _into(input, result, inplace)
+    if not input.is_floating_point():
+        return input.clamp(min_val, max_val)
+    # clamp passes the gradient on at its ends; this does not.
+    return _into(input, _hardtanh(_read(input, inplace), min_val, max_val), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -98,14 +98,13 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * relu6(x + 3) / 6``. Source: Howard et al., 2019."""
     floating_only("hardswish_cpu", input)
-    source = _read(input, inplace)
-    return _into(input, source * relu6(source + 3) / 6, inplace)
+    return _into(input, ops.hardswish(_read(input, inplace)), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``relu6(x + 3) / 6``. Source: Howard et al., 2019."""
     floating_only("hardsigmoid_cpu", input)
-    return _into(input, relu6(input + 3) / 6, inplace)
+    return _into(input, ops.hardsigmoid(_read(input, inplace)), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -198,7 +197,7 @@ def tanh(input: Tensor) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """``x`` where its absolute value is greater than `lambd`, else 0."""
     floating_only("hardshrink_cpu", input)
-    return _given("hardshrink", out, candelabra.where((input >= -lambd) & (input <= lambd), 0.0, input))
+    return _given("hardshrink", out, ops.hardshrink(input, lambd))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -214,9 +213,7 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     floating_only("softshrink_cpu", input)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    # input * 0 and not 0, so that NaN stays NaN.
-    inside = candelabra.where(input < -lambd, input + lambd, input * 0)
-    return _given("softshrink", out, candelabra.where(input > lambd, input - lambd, inside))
+    return _given("softshrink", out, ops.softshrink(input, lambd))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -280,7 +277,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape(-1, *(1,) * (input.ndim - 2))
     elif weight.ndim == 1 and input.ndim == 0:
         weight = weight.reshape(())
-    return candelabra.where(input > 0, input, weight * input)
+    return ops.prelu(input, weight)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:

@@ -58,7 +58,7 @@ def mse_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     floating_only("mse_cpu", input, target)
-    return _weighted((input - target).square(), weight, input, reduction)
+    return _weighted(ops.squared_error(input, target), weight, input, reduction)
 
 
 @full_precision
@@ -86,12 +86,6 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, input, reduction)
 
 
-def _near_squared(difference: Tensor, limit: float) -> Tensor:
-    """``0.5 * d^2`` up to the limit, ``limit * (|d| - 0.5 * limit)`` beyond: c * (d - c / 2) with d clamped for c."""
-    near = difference.clamp(-limit, limit)
-    return near * (difference - 0.5 * near)
-
-
 @full_precision
 def smooth_l1_loss(
     input: Tensor,
@@ -111,7 +105,7 @@ def smooth_l1_loss(
     floating_only("smooth_l1_cpu", input, target)
     if beta == 0:
         return reduced((input - target).abs(), reduction)
-    return reduced(_near_squared(input - target, beta) / beta, reduction)
+    return reduced(ops.huber_error(input, target, beta, 1 / beta), reduction)
 
 
 @full_precision
@@ -124,7 +118,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     if target.shape != input.shape:
         _same_size(input, target)
     floating_only("huber_cpu", input, target)
-    losses = _near_squared(input - target, delta)
+    losses = ops.huber_error(input, target, delta)
     if weight is not None:
         if weight.shape != input.shape:
             raise ValueError("Weights and input must have the same size.")

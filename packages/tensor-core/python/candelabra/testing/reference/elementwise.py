@@ -282,3 +282,58 @@ def _thresholds(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 REFERENCES["threshold_backward"] = Reference(lambda g, a, t: np.where(a > t, g, 0), _thresholds, _ACTIVATED)
+
+
+def _with(*numbers_: Any) -> Samples:
+    """Calls with one tensor, followed by numbers."""
+
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        for a in layouts(rng, dtype):
+            yield Sample((a, *numbers_))
+
+    return samples
+
+
+def _pair_with(*numbers_: Any) -> Samples:
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        for sample in _same_shape(rng, dtype):
+            yield Sample((*sample.arguments, *numbers_))
+
+    return samples
+
+
+def _cut(a: Array, low: float = -1, high: float = 1) -> Array:
+    return np.clip(a, low, high)
+
+
+def _tanh_softplus(a: Array) -> Array:
+    return np.tanh(np.logaddexp(0, a))
+
+
+REFERENCES["hardtanh"] = Reference(_cut, _with(-1.5, 2), _ACTIVATED)
+REFERENCES["hardswish"] = Reference(lambda a: a * _cut(a + 3, 0, 6) / 6, _with(), _ACTIVATED, 10)
+REFERENCES["hardsigmoid"] = Reference(lambda a: _cut(a + 3, 0, 6) / 6, _with(), _ACTIVATED, 10)
+REFERENCES["hardshrink"] = Reference(lambda a, limit: np.where(np.abs(a) <= limit, 0, a), _with(0.75), _ACTIVATED)
+REFERENCES["softshrink"] = Reference(lambda a, limit: np.sign(a) * np.maximum(np.abs(a) - limit, 0), _with(0.75), _ACTIVATED, 10)
+REFERENCES["threshold"] = Reference(lambda a, limit, value: np.where(a <= limit, value, a), _with(0.5, 8.0), _ACTIVATED)
+REFERENCES["prelu"] = Reference(lambda a, w: np.where(a > 0, a, w * a), two(number=None), _ACTIVATED, 5)
+REFERENCES["hardtanh_backward"] = Reference(
+    lambda g, a, low, high: np.where((a <= low) | (a >= high), 0, g), _pair_with(-1.5, 2), _ACTIVATED
+)
+REFERENCES["hardswish_backward"] = Reference(
+    lambda g, a: g * np.where(a <= -3, 0, np.where(a < 3, a / 3 + 0.5, 1)), _pair_with(), _ACTIVATED, 20
+)
+REFERENCES["hardsigmoid_backward"] = Reference(lambda g, a: np.where((a > -3) & (a < 3), g / 6, 0), _pair_with(), _ACTIVATED, 5)
+REFERENCES["shrink_backward"] = Reference(lambda g, a, limit: np.where(np.abs(a) <= limit, 0, g), _pair_with(0.75), _ACTIVATED)
+REFERENCES["leaky_relu_backward"] = Reference(lambda g, a, slope: np.where(a > 0, g, g * slope), _pair_with(0.25), _ACTIVATED, 5)
+REFERENCES["elu_backward"] = Reference(
+    lambda g, a, alpha, scale, by: g * np.where(a > 0, scale, alpha * scale * by * np.exp(np.minimum(a, 0) * by)),
+    _pair_with(1.5, 2.0, 0.5), _ACTIVATED, 20,
+)  # fmt: skip
+REFERENCES["softplus_backward"] = Reference(
+    lambda g, a, beta, limit: np.where(a * beta > limit, g, g * special.expit(a * beta)), _pair_with(2.0, 5.0), _ACTIVATED, 20
+)
+REFERENCES["log_sigmoid_backward"] = Reference(lambda g, a: g * special.expit(-a), _pair_with(), _ACTIVATED, 20)
+REFERENCES["mish_backward"] = Reference(
+    lambda g, a: g * (_tanh_softplus(a) + a * special.expit(a) * (1 - _tanh_softplus(a) ** 2)), _pair_with(), _ACTIVATED, 20
+)

@@ -160,3 +160,49 @@ REFERENCES: dict[str, Reference] = {
     "ctc_loss_forward": Reference(ctc, _ctc_forwards, _DTYPES, 10),
     "ctc_loss_backward": Reference(ctc_backward, _ctc_backwards, _DTYPES, 20),
 }
+
+
+# ---- losses of single elements
+
+
+def _huber(a: Array, t: Array, delta: float, scale: float) -> Array:
+    size = np.abs(a - t)
+    return scale * np.where(size <= delta, 0.5 * size**2, delta * (size - 0.5 * delta))
+
+
+def _entropy(p: Array, t: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return -(t * np.maximum(np.log(p), -100) + (1 - t) * np.maximum(np.log1p(-p), -100))
+
+
+def _logistic(a: Array) -> Array:
+    return 1 / (1 + np.exp(-a))
+
+
+def _errors(low: float, high: float, gradients: int, *numbers_: float) -> Any:
+    """Calls with a gradient or none, an input between `low` and `high`, targets between 0 and 1 that are broadcast or not, numbers."""
+
+    def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+        for shape, other in (((3, 5), (3, 5)), ((40, 31), (31,)), ((4, 1), (1, 6)), ((), ())):
+            whole = np.broadcast_shapes(shape, other)
+            grads = [Input(numbers(rng, dtype, whole), dtype)] * gradients
+            a, t = Input(numbers(rng, dtype, shape, low, high), dtype), Input(numbers(rng, dtype, other, 0, 1), dtype)
+            yield Sample((*grads, a, t, *numbers_))
+
+    return samples
+
+
+REFERENCES |= {
+    "squared_error": Reference(lambda a, t: (a - t) ** 2, _errors(-4, 4, 0), _DTYPES, 5),
+    "squared_error_backward": Reference(lambda g, a, t: 2 * g * (a - t), _errors(-4, 4, 1), _DTYPES, 5),
+    "huber_error": Reference(_huber, _errors(-4, 4, 0, 1.5, 0.5), _DTYPES, 10),
+    "huber_error_backward": Reference(
+        lambda g, a, t, delta, scale: g * scale * np.clip(a - t, -delta, delta), _errors(-4, 4, 1, 1.5, 0.5), _DTYPES, 10
+    ),
+    "logits_cross_entropy": Reference(lambda a, t: _entropy(_logistic(a), t), _errors(-4, 4, 0), _DTYPES, 20),
+    "logits_cross_entropy_backward": Reference(lambda g, a, t: g * (_logistic(a) - t), _errors(-4, 4, 1), _DTYPES, 20),
+    "probability_cross_entropy": Reference(_entropy, _errors(0, 1, 0), _DTYPES, 20),
+    "probability_cross_entropy_backward": Reference(
+        lambda g, p, t: g * (p - t) / np.maximum((1 - p) * p, 1e-12), _errors(0.1, 0.9, 1), _DTYPES, 20
+    ),
+}
