@@ -47,14 +47,14 @@ def peak(library: str, name: str) -> int:
 
 
 def measure_all(pattern: str = "") -> list[dict[str, Any]]:
-    """Each training step, in turn, by processes of their own: the lowest of three."""
+    """Each training step, in turn, by processes of their own: the lower of two."""
     found = []
     print(f"\npeak memory of training steps{'':35} {'Candelabra':>11} {'PyTorch':>11} {'ratio':>6}")
     for name, workload in training_steps().items():
         if not re.search(pattern, workload.full_name):
             continue
         peaks: dict[str, list[int]] = {"candelabra": [], "torch": []}
-        for _ in range(3):
+        for _ in range(2):
             for library, into in peaks.items():
                 run = subprocess.run(
                     [sys.executable, "-m", "benchmarks.memory", library, name], capture_output=True, text=True, check=True, cwd=ROOT

@@ -23,9 +23,12 @@ AT_THE_FLOOR = 0.85
 
 
 def reason(row: Row) -> str:
-    """What is known of a line, or nothing."""
+    """What is known of a line, or nothing: from the table, else from its floor."""
     full_name = f"{row.family}: {row.name}"
     found = next((text for pattern, text in REASONS if re.search(pattern, full_name)), "")
-    if not found and row.fraction is not None and row.fraction >= AT_THE_FLOOR:
-        return "both sides take what the machine needs at least"
-    return found
+    if found or row.floor is None:
+        return found
+    least = row.floor / row.theirs
+    if row.floor / row.ours >= AT_THE_FLOOR or least >= row.limit:
+        return f"the machine's limit: at the floor itself the ratio would be {least:.2f}"
+    return ""

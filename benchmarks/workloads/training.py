@@ -155,8 +155,8 @@ def _training(name: str, make: Callable[[Any], Work], operations: float) -> Work
     return Workload(name, make, operations=operations, read=0, written=0, limit=0.55, group="training", tolerance=1e-2)
 
 
-def _inference(name: str, make: Callable[[Any], Work], operations: float) -> Workload:
-    return Workload(name, make, operations=operations, read=0, written=0, recording=False, tolerance=1e-3)
+def _inference(name: str, make: Callable[[Any], Work], operations: float, parameters: float) -> Workload:
+    return Workload(name, make, operations=operations, read=4.0 * parameters, written=0, recording=False, tolerance=1e-3)
 
 
 WORKLOADS = [
@@ -175,11 +175,11 @@ WORKLOADS = [
         "LSTM 64 to 128, 32 steps, batch 32, SGD", step(lstm, normal(32, 32, 64), integers(10, 32), "SGD", lr=0.01),
         6.0 * 32 * 32 * 512 * 192,
     ),
-    _inference("MLP 64-128-128-10, one sample", inference(small_mlp, normal(1, 64)), 2 * SMALL),
-    _inference("MLP 784-2048-2048-10, one sample", inference(large_mlp, normal(1, 784)), 2 * LARGE),
-    _inference("MLP 784-2048-2048-10, 256 samples", inference(large_mlp, normal(256, 784)), 2 * 256 * LARGE),
-    _inference("ResNet-18, one image of 32 x 32", inference(resnet18, normal(1, 3, 32, 32)), RESNET_OPERATIONS),
-    _inference("GPT, 1 x 128 tokens", inference(gpt, integers(GPT_VOCABULARY, 1, 128)), GPT_OPERATIONS),
-    _inference("GPT, one token", inference(gpt, integers(GPT_VOCABULARY, 1, 1)), 2 * GPT_PARAMETERS),
-    _inference("LSTM 64 to 128, 32 steps, one sequence", inference(lstm, normal(32, 1, 64)), 2.0 * 32 * 512 * 192),
+    _inference("MLP 64-128-128-10, one sample", inference(small_mlp, normal(1, 64)), 2 * SMALL, SMALL),
+    _inference("MLP 784-2048-2048-10, one sample", inference(large_mlp, normal(1, 784)), 2 * LARGE, LARGE),
+    _inference("MLP 784-2048-2048-10, 256 samples", inference(large_mlp, normal(256, 784)), 2 * 256 * LARGE, LARGE),
+    _inference("ResNet-18, one image of 32 x 32", inference(resnet18, normal(1, 3, 32, 32)), RESNET_OPERATIONS, 11.2e6),
+    _inference("GPT, 1 x 128 tokens", inference(gpt, integers(GPT_VOCABULARY, 1, 128)), GPT_OPERATIONS, GPT_PARAMETERS),
+    _inference("GPT, one token", inference(gpt, integers(GPT_VOCABULARY, 1, 1)), 2 * GPT_PARAMETERS, GPT_PARAMETERS),
+    _inference("LSTM 64 to 128, 32 steps, one sequence", inference(lstm, normal(32, 1, 64)), 2.0 * 32 * 512 * 192, 512 * 192),
 ]  # fmt: skip
