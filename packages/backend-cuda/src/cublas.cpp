@@ -1,0 +1,249 @@
+#include "cublas.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <compare>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "error.hpp"
+#include "launch.hpp"
+#include "libraries.hpp"
+#include "settings.hpp"
+
+namespace candelabra::cuda {
+namespace {
+
+struct CublasLt {
+  Library library{"cuBLAS", "libcublasLt.so.13", "nvidia-cublas"};
+  Function<decltype(cublasLtCreate)> create{library, "cublasLtCreate"};
+  Function<decltype(cublasLtGetStatusString)> status_string{library, "cublasLtGetStatusString"};
+  Function<decltype(cublasLtMatmul)> matmul{library, "cublasLtMatmul"};
+  Function<decltype(cublasLtMatmulDescCreate)> matmul_desc_create{library, "cublasLtMatmulDescCreate"};
+  Function<decltype(cublasLtMatmulDescDestroy)> matmul_desc_destroy{library, "cublasLtMatmulDescDestroy"};
+  Function<decltype(cublasLtMatmulDescSetAttribute)> matmul_desc_set{library, "cublasLtMatmulDescSetAttribute"};
+  Function<decltype(cublasLtMatrixLayoutCreate)> layout_create{library, "cublasLtMatrixLayoutCreate"};
+  Function<decltype(cublasLtMatrixLayoutDestroy)> layout_destroy{library, "cublasLtMatrixLayoutDestroy"};
+  Function<decltype(cublasLtMatrixLayoutSetAttribute)> layout_set{library, "cublasLtMatrixLayoutSetAttribute"};
+  Function<decltype(cublasLtMatmulPreferenceCreate)> preference_create{library, "cublasLtMatmulPreferenceCreate"};
+  Function<decltype(cublasLtMatmulPreferenceDestroy)> preference_destroy{library, "cublasLtMatmulPreferenceDestroy"};
+  Function<decltype(cublasLtMatmulPreferenceSetAttribute)> preference_set{library, "cublasLtMatmulPreferenceSetAttribute"};
+  Function<decltype(cublasLtMatmulAlgoGetHeuristic)> heuristic{library, "cublasLtMatmulAlgoGetHeuristic"};
+};
+const CublasLt& cublas_lt() {
+  static const CublasLt table;
+  return table;
+}
+
+void check(cublasStatus_t status, const char* function) {
+  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
+    raise_library("cuBLAS", function, static_cast<int>(status), cublas_lt().status_string(status));
+}
+
+// cuBLASLt's handle holds nothing but what the library found out about the device; it may be used by several threads at once.
+cublasLtHandle_t handle_of(int device) {
+  static std::mutex mutex;
+  static std::map<int, cublasLtHandle_t> handles;
+  const std::lock_guard lock(mutex);
+  cublasLtHandle_t& handle = handles[device];
+  if (!handle) check(cublas_lt().create(&handle), "cublasLtCreate");
+  return handle;
+}
+
+struct Precision {
+  cudaDataType_t element, scale;
+  cublasComputeType_t compute;
+};
+Precision precision_of(int32_t dtype) {
+  switch (dtype) {
+    case CB_FLOAT16:
+      return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case CB_BFLOAT16:
+      return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case CB_FLOAT32:
+      return {CUDA_R_32F, CUDA_R_32F, settings().matmul_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
+    case CB_FLOAT64:
+      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
+    case CB_COMPLEX64:
+      return {CUDA_C_32F, CUDA_C_32F, settings().matmul_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
+    case CB_COMPLEX128:
+      return {CUDA_C_64F, CUDA_C_64F, CUBLAS_COMPUTE_64F};
+    default:
+      throw not_implemented();
+  }
+}
+
+// How far an address is aligned, up to the 256 bytes that algorithms may ask for.
+uint32_t alignment_of(const void* address) {
+  return uint32_t{1} << std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(address) | 256));
+}
+
+// Everything that the choice of an algorithm depends on.
+struct Key {
+  int device;
+  cudaDataType_t element;
+  cublasComputeType_t compute;
+  int64_t rows, columns, inner, batches;
+  int64_t a_leading, a_step, b_leading, b_step, result_leading, result_step;
+  bool a_transposed, b_transposed, bias, reduced;
+  uint32_t a_alignment, b_alignment, result_alignment;
+  auto operator<=>(const Key&) const = default;
+};
+
+template <typename Handle>
+struct Destroy {
+  void operator()(Handle* handle) const {
+    if constexpr (std::is_same_v<Handle, cublasLtMatmulDescOpaque_t>)
+      cublas_lt().matmul_desc_destroy(handle);
+    else if constexpr (std::is_same_v<Handle, cublasLtMatrixLayoutOpaque_t>)
+      cublas_lt().layout_destroy(handle);
+    else
+      cublas_lt().preference_destroy(handle);
+  }
+};
+template <typename Handle>
+using Owned = std::unique_ptr<Handle, Destroy<Handle>>;
+using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
+
+struct Plan {
+  Owned<cublasLtMatmulDescOpaque_t> operation;
+  Layout a, b, result;
+  cublasLtMatmulAlgo_t algorithm;
+  size_t workspace;
+  bool possible;
+};
+
+Layout make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading, int64_t batches, int64_t step) {
+  cublasLtMatrixLayout_t raw = nullptr;
+  check(cublas_lt().layout_create(&raw, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
+        "cublasLtMatrixLayoutCreate");
+  Layout layout(raw);
+  if (batches > 1) {
+    const auto count = static_cast<int32_t>(batches);
+    check(cublas_lt().layout_set(raw, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+          "cublasLtMatrixLayoutSetAttribute");
+    check(cublas_lt().layout_set(raw, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
+          "cublasLtMatrixLayoutSetAttribute");
+  }
+  return layout;
+}
+
+Plan make_plan(const Key& key, const Precision& precision) {
+  const CublasLt& lt = cublas_lt();
+  Plan plan{};
+  cublasLtMatmulDesc_t operation = nullptr;
+  check(lt.matmul_desc_create(&operation, precision.compute, precision.scale), "cublasLtMatmulDescCreate");
+  plan.operation.reset(operation);
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    check(lt.matmul_desc_set(operation, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.bias) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, precision.element);
+  }
+  plan.a = make_layout(precision.element, key.a_transposed ? key.inner : key.rows, key.a_transposed ? key.rows : key.inner,
+                       key.a_leading, key.batches, key.a_step);
+  plan.b = make_layout(precision.element, key.b_transposed ? key.columns : key.inner, key.b_transposed ? key.inner : key.columns,
+                       key.b_leading, key.batches, key.b_step);
+  plan.result = make_layout(precision.element, key.rows, key.columns, key.result_leading, key.batches, key.result_step);
+
+  cublasLtMatmulPreference_t raw = nullptr;
+  check(lt.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
+  const Owned<cublasLtMatmulPreferenceOpaque_t> preference(raw);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    check(lt.preference_set(raw, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+  };
+  // What NVIDIA asks for on Hopper; less on older processors.
+  const size_t most = device_traits(key.device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20;
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.a_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.b_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.result_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.result_alignment);
+  if (!key.reduced) {
+    const auto mask = static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, mask);
+  }
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  const cublasStatus_t status = lt.heuristic(handle_of(key.device), operation, plan.a.get(), plan.b.get(), plan.result.get(),
+                                             plan.result.get(), raw, 1, &found, &count);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
+  plan.possible = status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+  plan.algorithm = found.algo;
+  plan.workspace = found.workspaceSize;
+  return plan;
+}
+
+// Kept by each thread: a plan holds the address of the bias while it is used.
+Plan& plan_for(const Key& key, const Precision& precision) {
+  constexpr size_t most = 4096;
+  thread_local std::map<Key, Plan> kept;
+  if (auto found = kept.find(key); found != kept.end()) return found->second;
+  if (kept.size() >= most) kept.clear();
+  return kept.emplace(key, make_plan(key, precision)).first->second;
+}
+
+}  // namespace
+
+bool multiplies(int32_t dtype) {
+  return dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 || dtype == CB_FLOAT32 || dtype == CB_FLOAT64 || dtype == CB_COMPLEX64 ||
+         dtype == CB_COMPLEX128;
+}
+
+bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar beta) {
+  const Precision precision = precision_of(gemm.dtype);
+  const Key key{call.device(),
+                precision.element,
+                precision.compute,
+                gemm.rows,
+                gemm.columns,
+                gemm.inner,
+                gemm.batches,
+                gemm.a.leading,
+                gemm.a.step,
+                gemm.b.leading,
+                gemm.b.step,
+                gemm.result_leading,
+                gemm.result_step,
+                gemm.a.transposed,
+                gemm.b.transposed,
+                gemm.bias != nullptr,
+                settings().matmul_reduced_precision,
+                alignment_of(gemm.a.data),
+                alignment_of(gemm.b.data),
+                alignment_of(gemm.result)};
+  Plan& plan = plan_for(key, precision);
+  if (!plan.possible) return false;
+  if (gemm.bias)
+    check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias, sizeof gemm.bias),
+          "cublasLtMatmulDescSetAttribute");
+  // Numbers in the type that the library scales by; each lies at the start of `factors`.
+  union Factor {
+    float single[2];
+    double full[2];
+  };
+  const auto factor = [&](const cb_scalar& scalar) {
+    Factor value{};
+    if (precision.scale == CUDA_R_64F || precision.scale == CUDA_C_64F) {
+      value.full[0] = scalar.re;
+      value.full[1] = scalar.im;
+    } else {
+      value.single[0] = static_cast<float>(scalar.re);
+      value.single[1] = static_cast<float>(scalar.im);
+    }
+    return value;
+  };
+  const Factor by = factor(alpha), keep = factor(beta);
+  const Workspace workspace(call, plan.workspace);
+  check(cublas_lt().matmul(handle_of(call.device()), plan.operation.get(), &by, gemm.a.data, plan.a.get(), gemm.b.data,
+                           plan.b.get(), &keep, gemm.result, plan.result.get(), gemm.result, plan.result.get(), &plan.algorithm,
+                           workspace.data(), plan.workspace, call.stream()),
+        "cublasLtMatmul");
+  return true;
+}
+
+}  // namespace candelabra::cuda

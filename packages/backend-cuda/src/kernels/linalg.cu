@@ -1,0 +1,386 @@
+// Products of matrices and vectors. cuBLASLt takes matrices whose rows or columns have no gaps; others are copied first. Integers,
+// which no library multiplies, have a kernel of their own.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cublas.hpp"
+#include "elementwise.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+// A batch of matrices of any strides; one matrix is a batch of one.
+struct Matrices {
+  void* data;
+  int64_t batches, rows, columns;
+  int64_t step, row_stride, column_stride;
+};
+
+Matrices matrices(const cb_tensor& t) {
+  if (t.ndim == 2) return {t.data, 1, t.sizes[0], t.sizes[1], 0, t.strides[0], t.strides[1]};
+  return {t.data, t.sizes[0], t.sizes[1], t.sizes[2], t.strides[0], t.strides[1], t.strides[2]};
+}
+Matrices as_column(const cb_tensor& vector) {
+  return {vector.data, 1, vector.sizes[0], 1, 0, vector.strides[0], 1};
+}
+
+struct Identity {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return x;
+  }
+};
+
+// A descriptor of memory in three dimensions, for the kernels that copy.
+struct Described {
+  std::array<int64_t, 3> sizes, strides;
+  cb_tensor tensor;
+
+  Described(const Matrices& m, int32_t dtype, int device)
+      : sizes{m.batches, m.rows, m.columns}, strides{m.step, m.row_stride, m.column_stride} {
+    tensor = {m.data, sizes.data(), strides.data(), m.batches * m.rows * m.columns, 3, dtype, device, 0};
+  }
+  Described(const Described&) = delete;
+  Described& operator=(const Described&) = delete;
+};
+
+void copy_matrices(const Call& call, const Matrices& from, const Matrices& to, int32_t dtype) {
+  const Described source(from, dtype, call.device()), target(to, dtype, call.device());
+  dispatch_size(itemsize(dtype),
+                [&]<typename U>() { map<Types<U>, Types<U>>(call, Identity{}, {&target.tensor}, {&source.tensor}); });
+}
+
+Matrices in_rows(void* memory, int64_t batches, int64_t rows, int64_t columns) {
+  return {memory, batches, rows, columns, rows * columns, columns, 1};
+}
+
+// The leading dimension under which the library reads columns of length `length`, or nothing where it cannot.
+std::optional<int64_t> leading_dimension(int64_t length, int64_t count, int64_t along, int64_t across) {
+  if (along != 1 && length > 1) return std::nullopt;
+  const int64_t least = std::max<int64_t>(1, length);
+  if (count <= 1) return least;
+  return across >= least ? std::optional(across) : std::nullopt;
+}
+
+struct Operand {
+  GemmOperand gemm;
+  Workspace copy;
+};
+
+// A factor of the transposed product: result^T = b^T @ a^T, since the library thinks in columns and results lie in rows.
+Operand operand(const Call& call, const Matrices& m, int32_t dtype) {
+  // In rows as we see it is in columns of the transposed matrix: not transposed for the library.
+  if (m.batches <= 1 || m.step >= 0) {
+    if (auto leading = leading_dimension(m.columns, m.rows, m.column_stride, m.row_stride))
+      return {{m.data, *leading, m.step, false}, {}};
+    if (auto leading = leading_dimension(m.rows, m.columns, m.row_stride, m.column_stride))
+      return {{m.data, *leading, m.step, true}, {}};
+  }
+  // A matrix that is the same for the whole batch is copied once.
+  const int64_t batches = m.step == 0 ? 1 : m.batches;
+  Workspace memory(call, static_cast<size_t>(batches * m.rows * m.columns * itemsize(dtype)));
+  Matrices from = m;
+  from.batches = batches;
+  const Matrices to = in_rows(memory.data(), batches, m.rows, m.columns);
+  copy_matrices(call, from, to, dtype);
+  const GemmOperand gemm{memory.data(), std::max<int64_t>(1, m.columns), batches == 1 ? 0 : to.step, false};
+  return {gemm, std::move(memory)};
+}
+
+Matrices transposed(const Matrices& m) {
+  return {m.data, m.batches, m.columns, m.rows, m.step, m.column_stride, m.row_stride};
+}
+
+// ---- integers
+
+constexpr int tile = 16;
+
+template <typename T>
+struct IntegerProduct {
+  const T *a, *b;
+  T* result;
+  int64_t rows, columns, inner;
+  int64_t a_step, a_row, a_column, b_step, b_row, b_column, result_step, result_row, result_column;
+  T alpha, beta;
+};
+
+// Sums wrap, in the unsigned type of at least 32 bits.
+template <typename T>
+using Wrapping = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+
+template <typename T>
+__global__ void __launch_bounds__(tile* tile) multiply_integers(const __grid_constant__ IntegerProduct<T> p, int64_t first_batch) {
+  using Wide = Wrapping<T>;
+  __shared__ Wide left[tile][tile + 1], right[tile][tile + 1];
+  const int64_t batch = first_batch + blockIdx.z;
+  const int64_t row = static_cast<int64_t>(blockIdx.y) * tile + threadIdx.y,
+                column = static_cast<int64_t>(blockIdx.x) * tile + threadIdx.x;
+  const T* a = p.a + batch * p.a_step;
+  const T* b = p.b + batch * p.b_step;
+  Wide sum = 0;
+  for (int64_t at = 0; at < p.inner; at += tile) {
+    const int64_t a_column = at + threadIdx.x, b_row = at + threadIdx.y;
+    left[threadIdx.y][threadIdx.x] =
+        row < p.rows && a_column < p.inner ? static_cast<Wide>(a[row * p.a_row + a_column * p.a_column]) : Wide{0};
+    right[threadIdx.y][threadIdx.x] =
+        b_row < p.inner && column < p.columns ? static_cast<Wide>(b[b_row * p.b_row + column * p.b_column]) : Wide{0};
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < tile; ++k) sum += left[threadIdx.y][k] * right[k][threadIdx.x];
+    __syncthreads();
+  }
+  if (row >= p.rows || column >= p.columns) return;
+  T& result = p.result[batch * p.result_step + row * p.result_row + column * p.result_column];
+  Wide value = static_cast<Wide>(p.alpha) * sum;
+  if (p.beta != T(0)) value += static_cast<Wide>(p.beta) * static_cast<Wide>(result);
+  result = static_cast<T>(value);
+}
+
+template <typename T>
+void integer_product(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, const cb_scalar& alpha,
+                     const cb_scalar& beta) {
+  IntegerProduct<T> p{static_cast<const T*>(a.data),
+                      static_cast<const T*>(b.data),
+                      static_cast<T*>(out.data),
+                      out.rows,
+                      out.columns,
+                      a.columns,
+                      a.step,
+                      a.row_stride,
+                      a.column_stride,
+                      b.step,
+                      b.row_stride,
+                      b.column_stride,
+                      out.step,
+                      out.row_stride,
+                      out.column_stride,
+                      scalar_to<T>(alpha),
+                      scalar_to<T>(beta)};
+  // A grid's y and z go to 65535: more rows than that are given as columns of the transposed product.
+  constexpr int64_t most = 65535;
+  if (divide_up(p.rows, tile) > most) {
+    if (divide_up(p.columns, tile) > most)
+      throw failure(CB_RUNTIME_ERROR, "%s: matrices of this size are not multiplied on CUDA", call.raw()->operator_name);
+    std::swap(p.a, p.b);
+    std::swap(p.rows, p.columns);
+    std::swap(p.a_step, p.b_step);
+    const int64_t a_row = p.a_row, a_column = p.a_column;
+    p.a_row = p.b_column, p.a_column = p.b_row;
+    p.b_row = a_column, p.b_column = a_row;
+    std::swap(p.result_row, p.result_column);
+  }
+  for (int64_t first = 0; first < out.batches; first += most) {
+    const dim3 blocks(static_cast<unsigned>(divide_up(p.columns, tile)), static_cast<unsigned>(divide_up(p.rows, tile)),
+                      static_cast<unsigned>(std::min(most, out.batches - first)));
+    launch(call, multiply_integers<T>, blocks, dim3(tile, tile), 0, p, first);
+  }
+}
+
+// ---- any dtype
+
+constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
+
+bool is_zero(const cb_scalar& scalar) {
+  return scalar.re == 0 && scalar.im == 0;
+}
+
+template <typename T>
+struct Scale {
+  T factor;
+  __device__ T operator()(T x) const { return static_cast<T>(factor * x); }
+};
+
+// result = beta * result, for products of nothing.
+void scale(const Call& call, const Matrices& out, int32_t dtype, const cb_scalar& beta) {
+  const Described target(out, dtype, call.device());
+  dispatch<NumberTypes>(dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    if (is_zero(beta)) {  // whatever stood there, NaN too
+      const C nothing{0};
+      cb_tensor number{const_cast<C*>(&nothing), target.sizes.data(), nullptr, target.tensor.numel, 3, 0, call.device(),
+                       CB_TENSOR_NUMBER};
+      const std::array<int64_t, 3> strides{};
+      number.strides = strides.data();
+      number.dtype = dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 ? static_cast<int32_t>(CB_FLOAT32) : dtype;
+      map<Types<T>, Types<T>>(call, Identity{}, {&target.tensor}, {&number});
+    } else {
+      map<Types<T>, Types<T>>(call, Scale<C>{scalar_to<C>(beta)}, {&target.tensor}, {&target.tensor});
+    }
+  });
+}
+
+// out = alpha * a @ b + beta * out
+void product(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int32_t dtype, const cb_scalar& alpha,
+             const cb_scalar& beta, const void* bias = nullptr) {
+  if (out.batches * out.rows * out.columns == 0) return;
+  if (a.columns == 0) return scale(call, out, dtype, beta);
+  if (!multiplies(dtype))
+    return dispatch<IntegerTypes>(dtype, [&]<typename T>() { integer_product<T>(call, a, b, out, alpha, beta); });
+  // The result has to lie in rows; in columns it is the result of the transposed product.
+  const bool step_fits = out.batches == 1 || out.step >= 0;
+  const auto leading = step_fits ? leading_dimension(out.columns, out.rows, out.column_stride, out.row_stride) : std::nullopt;
+  if (!leading) {
+    if (step_fits && leading_dimension(out.rows, out.columns, out.row_stride, out.column_stride))
+      return product(call, transposed(b), transposed(a), transposed(out), dtype, alpha, beta);
+    const Workspace memory(call, static_cast<size_t>(out.batches * out.rows * out.columns * itemsize(dtype)));
+    const Matrices dense = in_rows(memory.data(), out.batches, out.rows, out.columns);
+    if (!is_zero(beta)) copy_matrices(call, out, dense, dtype);
+    product(call, a, b, dense, dtype, alpha, beta);
+    return copy_matrices(call, dense, out, dtype);
+  }
+  const Operand left = operand(call, b, dtype), right = operand(call, a, dtype);
+  const Gemm gemm{dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, *leading, out.step, bias};
+  if (!multiply(call, gemm, alpha, beta))
+    throw failure(CB_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for these matrices (%lld x %lld by %lld x %lld)",
+                  call.raw()->operator_name, static_cast<long long>(a.rows), static_cast<long long>(a.columns),
+                  static_cast<long long>(b.rows), static_cast<long long>(b.columns));
+}
+
+// Whether the result already holds self: an in-place call.
+bool holds(const cb_tensor& out, const cb_tensor& self) {
+  if (out.data != self.data) return false;
+  for (int d = 0; d < out.ndim; ++d)
+    if (out.sizes[d] != 1 && out.strides[d] != self.strides[d]) return false;
+  return true;
+}
+
+void mm(Call& call) {
+  const cb_tensor& out = call.output();
+  product(call, matrices(call.tensor(0)), matrices(call.tensor(1)), matrices(out), out.dtype, one, zero);
+}
+
+void mv(Call& call) {
+  const cb_tensor& out = call.output();
+  product(call, matrices(call.tensor(0)), as_column(call.tensor(1)), as_column(out), out.dtype, one, zero);
+}
+
+// (self, a, b, beta, alpha), of two or three dimensions
+void add_product(Call& call) {
+  const cb_tensor &out = call.output(), &self = call.tensor(0);
+  const cb_scalar &beta = call.scalar(3), &alpha = call.scalar(4);
+  if (out.numel == 0) return;
+  if (!is_zero(beta) && !holds(out, self)) copy_matrices(call, matrices(self), matrices(out), out.dtype);
+  product(call, matrices(call.tensor(1)), matrices(call.tensor(2)), matrices(out), out.dtype, alpha, beta);
+}
+
+// The leading dimensions as one, where their strides allow it.
+std::optional<int64_t> joined_row_stride(const cb_tensor& input) {
+  int64_t stride = 0, rows = 1;
+  for (int d = input.ndim - 2; d >= 0; --d) {
+    if (input.sizes[d] == 1) continue;
+    if (rows == 1)
+      stride = input.strides[d];
+    else if (input.strides[d] != stride * rows)
+      return std::nullopt;
+    rows *= input.sizes[d];
+  }
+  return stride;
+}
+
+// input @ weight^T + bias
+void linear(Call& call) {
+  const cb_tensor &out = call.output(), &input = call.tensor(0), &weight = call.tensor(1);
+  const cb_tensor* bias = call.optional_tensor(2);
+  if (out.numel == 0) return;
+  const int64_t inner = weight.sizes[1], columns = weight.sizes[0], rows = out.numel / columns;
+  const Matrices result = in_rows(out.data, 1, rows, columns);
+  const Matrices factor = transposed(matrices(weight));
+  Workspace packed;
+  Matrices samples{input.data, 1, rows, inner, 0, inner, input.strides[input.ndim - 1]};
+  if (inner != 0) {
+    if (const auto stride = joined_row_stride(input)) {
+      samples.row_stride = *stride;
+    } else {
+      packed = Workspace(call, static_cast<size_t>(input.numel * itemsize(out.dtype)));
+      std::vector<int64_t> dense(static_cast<size_t>(input.ndim));
+      int64_t step = 1;
+      for (int d = input.ndim; d-- > 0; step *= input.sizes[d]) dense[static_cast<size_t>(d)] = step;
+      cb_tensor target = input;
+      target.data = packed.data();
+      target.strides = dense.data();
+      dispatch_size(itemsize(out.dtype), [&]<typename U>() { map<Types<U>, Types<U>>(call, Identity{}, {&target}, {&input}); });
+      samples = in_rows(packed.data(), 1, rows, inner);
+    }
+  }
+  if (!bias) return product(call, samples, factor, result, out.dtype, one, zero);
+  const bool half_or_single = out.dtype == CB_FLOAT16 || out.dtype == CB_BFLOAT16 || out.dtype == CB_FLOAT32;
+  if (half_or_single && inner != 0 && bias->strides[0] == 1 && reinterpret_cast<uintptr_t>(bias->data) % 16 == 0 && columns > 1)
+    return product(call, samples, factor, result, out.dtype, one, zero, bias->data);
+  copy_matrices(call, {bias->data, 1, rows, columns, 0, 0, bias->strides[0]}, result, out.dtype);
+  product(call, samples, factor, result, out.dtype, one, one);
+}
+
+// ---- dot
+
+template <typename T>
+struct sum_type {
+  using type = std::conditional_t<is_integer_v<T>, uint64_t, std::conditional_t<is_half_v<T>, float, double>>;
+};
+template <typename T>
+struct sum_type<::cuda::std::complex<T>> {
+  using type = complex128;
+};
+
+constexpr int dot_threads = 256;
+
+// The sum of the values of all threads of a block, in a fixed order; thread 0 has it.
+template <typename Sum>
+__device__ Sum block_sum(Sum sum) {
+  __shared__ alignas(16) unsigned char memory[dot_threads * sizeof(Sum)];
+  Sum* shared = reinterpret_cast<Sum*>(memory);
+  shared[threadIdx.x] = sum;
+  __syncthreads();
+  for (unsigned left = dot_threads / 2; left > 0; left /= 2) {
+    if (threadIdx.x < left) shared[threadIdx.x] = shared[threadIdx.x] + shared[threadIdx.x + left];
+    __syncthreads();
+  }
+  return shared[0];
+}
+
+template <typename T, typename Sum>
+__global__ void __launch_bounds__(dot_threads)
+    dot_parts(const memory_t<T>* a, int64_t a_step, const memory_t<T>* b, int64_t b_step, int64_t count, Sum* parts) {
+  Sum sum(0);
+  for (int64_t i = first_index(); i < count; i += index_step())
+    sum = sum + static_cast<Sum>(loaded<T>(a[i * a_step])) * static_cast<Sum>(loaded<T>(b[i * b_step]));
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+template <typename T, typename Sum>
+__global__ void __launch_bounds__(dot_threads) dot_of_parts(const Sum* parts, int count, memory_t<T>* result) {
+  Sum sum(0);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += dot_threads) sum = sum + parts[i];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *result = stored<T>(static_cast<compute_t<T>>(sum));
+}
+
+void dot(Call& call) {
+  const cb_tensor &a = call.tensor(0), &b = call.tensor(1), &out = call.output();
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
+    using Sum = typename sum_type<T>::type;
+    const unsigned blocks = grid_for(call, divide_up(a.numel, 8), dot_threads, 4);
+    const Workspace parts(call, blocks * sizeof(Sum));
+    launch(call, dot_parts<T, Sum>, blocks, dot_threads, 0, static_cast<const memory_t<T>*>(a.data), a.strides[0],
+           static_cast<const memory_t<T>*>(b.data), b.strides[0], a.numel, parts.as<Sum>());
+    launch(call, dot_of_parts<T, Sum>, 1, dot_threads, 0, parts.as<Sum>(), static_cast<int>(blocks),
+           static_cast<memory_t<T>*>(out.data));
+  });
+}
+
+}  // namespace
+
+void register_linalg(KernelTable& table) {
+  table.add<mm>("mm");
+  table.add<mm>("bmm");
+  table.add<mv>("mv");
+  table.add<add_product>("addmm");
+  table.add<add_product>("baddbmm");
+  table.add<dot>("dot");
+  table.add<linear>("linear");
+}
+
+}  // namespace candelabra::cuda
