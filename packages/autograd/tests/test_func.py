@@ -383,7 +383,7 @@ def test_the_tangent_of_a_number_that_is_filled_with():
         return x.index_fill(0, index, value)
 
     x, value = candelabra.ones(3), candelabra.tensor(4.0)
-    result, tangent = func.jvp(filled, (x, value), (candelabra.full((3,), 2.0), candelabra.tensor(5.0)))
+    result, tangent = jvp(filled, (x, value), (candelabra.full((3,), 2.0), candelabra.tensor(5.0)))
     assert (result.tolist(), tangent.tolist()) == ([1.0, 4.0, 1.0], [2.0, 5.0, 2.0])
-    _, tangent = func.jvp(lambda value: candelabra.zeros(2).index_fill_(0, index, value), (value,), (candelabra.tensor(5.0),))
+    _, tangent = jvp(lambda value: candelabra.zeros(2).index_fill_(0, index, value), (value,), (candelabra.tensor(5.0),))
     assert tangent.tolist() == [0.0, 5.0]

@@ -91,7 +91,7 @@ def test_questions():
     assert c.is_storage(x.untyped_storage())
     assert c.is_floating_point(x)
     assert not c.is_complex(x)
-    assert x.storage().nbytes() == 24
+    assert x.untyped_storage().nbytes() == 24
 
 
 def test_subclass():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 _SPARSE = "there are no sparse tensors; all are strided"
 _QUANTIZED = "there are no quantized tensors"
-_STORAGES = "storages have no dtype: candelabra.UntypedStorage is the only one, tensor.untyped_storage() gives it"
 _COMPILER = "there is no compiler: programs run as they are written"
 
 #: The names of each kind, and why they are not there.
@@ -20,11 +19,6 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points quantized_batch_norm quantized_max_pool1d "
         "quantized_max_pool2d quantized_lstm_cell quantized_gru_cell fake_quantize_per_tensor_affine fake_quantize_per_channel_affine",
         _QUANTIZED,
-    ),
-    (
-        "FloatStorage DoubleStorage HalfStorage BFloat16Storage ByteStorage CharStorage ShortStorage IntStorage LongStorage "
-        "BoolStorage ComplexFloatStorage ComplexDoubleStorage TypedStorage",
-        _STORAGES,
     ),
     ("nested jagged", "there are no nested tensors"),
     ("masked", "there are no masked tensors; candelabra.where and Tensor.masked_fill do most of what they do"),

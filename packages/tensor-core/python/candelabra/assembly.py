@@ -47,8 +47,32 @@ SUBPACKAGES = {
     "torch": "candelabra-torch-compat",
 }  # fmt: skip
 #: Modules of this distribution that are imported when they are asked for.
-LAZY_MODULES = ("accelerator", "amp", "cpu", "cuda", "fft", "func", "library", "profiler", "random", "special", "safetensors", "signal", "serialization", "testing", "types")
+LAZY_MODULES = (
+    "accelerator",
+    "amp",
+    "cpu",
+    "cuda",
+    "fft",
+    "func",
+    "library",
+    "profiler",
+    "random",
+    "special",
+    "safetensors",
+    "signal",
+    "serialization",
+    "storage",
+    "testing",
+    "types",
+)
 LAZY_FUNCTIONS = {
+    **dict.fromkeys(
+        (
+            "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "BFloat16Storage", "ByteStorage", "CharStorage", "ShortStorage",
+            "IntStorage", "LongStorage", "BoolStorage", "ComplexFloatStorage", "ComplexDoubleStorage",
+        ),
+        "storage",
+    ),
     "save": "serialization", "load": "serialization", "vmap": "func",
     "autocast": "amp", "clear_autocast_cache": "amp", "get_autocast_dtype": "amp", "is_autocast_cache_enabled": "amp",
     "is_autocast_enabled": "amp", "set_autocast_cache_enabled": "amp", "set_autocast_dtype": "amp", "set_autocast_enabled": "amp",

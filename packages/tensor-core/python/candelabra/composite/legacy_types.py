@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from operator import index
 
 from candelabra import _C
@@ -144,6 +145,11 @@ def _of_one(given: Any, of: dtype, place: device) -> Tensor:
         return OPERATORS["detach"](given)
     if isinstance(given, _C.Storage):
         return _C.tensor_on_storage(given, of)
+    typed = sys.modules.get("candelabra.storage")
+    if typed is not None and isinstance(given, typed.TypedStorage):
+        if given.dtype is not of:
+            raise TypeError(f"new(): expected a storage of dtype {of}, but got one of dtype {given.dtype}")
+        return _C.tensor_on_storage(given.untyped(), of)
     if isinstance(given, _C.Size):
         return unset_memory(_empty(given, dtype=of, device=place))
     if isinstance(given, (str, bytes)):

@@ -108,15 +108,17 @@ def const_data_ptr(self: Tensor) -> int:
 
 @function(package=False)
 def storage_type(self: Tensor) -> Any:
-    """Return the type of the storage: one for all dtypes, as storages are bytes.
+    """Return the type of ``storage()``, which counts memory in elements of this dtype; deprecated.
 
     Examples
     --------
     >>> import candelabra
-    >>> candelabra.ones(1).storage_type() is candelabra.UntypedStorage
+    >>> candelabra.ones(1).storage_type() is candelabra.FloatStorage
     True
     """
-    return _C.Storage
+    from candelabra import storage
+
+    return getattr(storage, storage.CLASS_NAMES.get(self.dtype.name, "TypedStorage"))
 
 
 @function()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator as python_operator
+import sys
 from importlib import import_module
 from math import prod
 
@@ -361,8 +362,10 @@ def get_device(input: Tensor) -> int:
 
 @function(package=False)
 def storage(self: Tensor) -> Any:
-    """Return the storage that this tensor views; the same as ``untyped_storage()``."""
-    return self.untyped_storage()
+    """Return the memory that this tensor views, counted in elements of its dtype; deprecated, ``untyped_storage()`` is the memory itself."""
+    from candelabra.storage import typed_storage_of
+
+    return typed_storage_of(self)
 
 
 @function()
@@ -412,7 +415,10 @@ def is_storage(obj: Any) -> bool:
     >>> candelabra.is_storage(candelabra.ones(1).untyped_storage())
     True
     """
-    return isinstance(obj, _C.Storage)
+    if isinstance(obj, _C.Storage):
+        return True
+    typed = sys.modules.get("candelabra.storage")  # where nobody has imported it, there is none
+    return typed is not None and isinstance(obj, typed.TypedStorage)
 
 
 @function(method=False)
@@ -534,6 +540,12 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         raise RuntimeError("set_() is not allowed on a tensor that requires grad")
     if source is None:
         self.data = OPERATORS["empty"]((0,), dtype=self.dtype, device=self.device)
+    elif not isinstance(source, _Tensor) and is_storage(source):
+        untyped = source if isinstance(source, _C.Storage) else source.untyped()
+        whole = _C.tensor_on_storage(untyped, self.dtype)
+        sizes = (whole.numel() - storage_offset,) if size is None else size
+        wanted = contiguous_strides(sizes) if stride is None else stride
+        self.data = _as_strided(whole, sizes, wanted, storage_offset)
     elif not isinstance(source, _Tensor):
         raise TypeError(f"set_(): expected a Tensor, but got {type(source).__name__}")
     elif size is None:

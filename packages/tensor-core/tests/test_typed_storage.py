@@ -1,0 +1,104 @@
+"""Storages with a dtype: PyTorch's deprecated ones."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import pytest
+
+import candelabra
+
+
+@pytest.fixture(autouse=True)
+def deprecation_is_known():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def test_a_tensors_memory_in_elements():
+    x = candelabra.arange(6.0)[2:]
+    storage = x.storage()
+    assert (storage.size(), len(storage), storage.nbytes(), storage.element_size()) == (6, 6, 24, 4)
+    assert storage.tolist() == list(storage) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert storage.data_ptr() == x.untyped_storage().data_ptr()
+    assert storage.untyped() is x.untyped_storage()
+    assert storage.dtype is candelabra.float32
+    assert storage.device.type == "cpu"
+    assert (storage[1], storage[-1]) == (1.0, 5.0)
+    storage[2] = 9
+    assert x[0].item() == 9.0
+    storage[3:5] = 7
+    assert x.tolist() == [9.0, 7.0, 7.0, 5.0]
+    assert candelabra.is_storage(storage)
+    assert storage == x.storage() and storage != x.clone().storage()
+    assert repr(x[:0].clone().storage()).startswith(
+        "[candelabra.storage.TypedStorage(dtype=candelabra.float32, device=cpu) of size"
+    )
+    with pytest.raises(RuntimeError, match="slices are only supported"):
+        storage[1:2]
+    with pytest.raises(RuntimeError, match="can't index a .* with <class 'str'>"):
+        storage["a"]
+    with pytest.raises(IndexError, match="index 6 out of range for storage of size 6"):
+        storage[6]
+
+
+def test_it_is_deprecated():
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        candelabra.ones(1).storage()
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        candelabra.FloatStorage(1)
+
+
+def test_the_old_classes():
+    storage = candelabra.FloatStorage([1, 2])
+    assert (storage.tolist(), storage.type()) == ([1.0, 2.0], "candelabra.FloatStorage")
+    assert isinstance(storage, candelabra.FloatStorage)
+    assert isinstance(storage, candelabra.TypedStorage)
+    assert not isinstance(storage, candelabra.LongStorage)
+    assert candelabra.LongStorage.dtype is candelabra.int64
+    assert candelabra.LongStorage(3).nbytes() == 24
+    assert candelabra.ones(1).half().storage_type() is candelabra.HalfStorage
+    assert candelabra.TypedStorage([1, 2], dtype=candelabra.int16).nbytes() == 4
+    assert candelabra.TypedStorage().size() == 0
+    memory = candelabra.ones(2).untyped_storage()
+    assert candelabra.FloatStorage(wrap_storage=memory).untyped() is memory
+    for arguments, keywords, kind, match in [
+        (("a",), {}, TypeError, "invalid data type 'str'"), ((2.5,), {}, TypeError, "invalid data type 'float'"),
+        ((1, 2), {}, RuntimeError, "Too many positional"), ((), {"dtype": candelabra.int8}, RuntimeError, "cannot be specified"),
+        ((-1,), {}, RuntimeError, "cannot be made"), ((1,), {"wrap_storage": memory}, RuntimeError, "No positional arguments"),
+        ((), {"wrap_storage": 3}, TypeError, "must be UntypedStorage"),
+    ]:  # fmt: skip
+        with pytest.raises(kind, match=match):
+            candelabra.FloatStorage(*arguments, **keywords)
+
+
+def test_converting_and_copying():
+    storage = candelabra.tensor([1.5, 2.5]).storage()
+    assert (storage.long().tolist(), storage.long().dtype) == ([1, 2], candelabra.int64)
+    assert storage.float() is storage
+    assert storage.type(candelabra.HalfStorage).dtype is candelabra.float16
+    assert storage.clone().data_ptr() != storage.data_ptr()
+    assert storage.cpu() is storage
+    assert storage.copy_(candelabra.tensor([3, 4]).storage()).tolist() == [3.0, 4.0]
+    assert storage.fill_(5).tolist() == [5.0, 5.0]
+    with pytest.raises(RuntimeError, match="size does not match, self was 2 elements but src was 3"):
+        storage.copy_(candelabra.ones(3).storage())
+    for made in (copy.deepcopy(storage), pickle.loads(pickle.dumps(storage))):
+        assert (made.tolist(), made.dtype) == ([5.0, 5.0], candelabra.float32)
+
+
+def test_tensors_on_storages():
+    storage = candelabra.FloatStorage([1, 2, 3])
+    x = candelabra.FloatTensor(storage)
+    assert x.tolist() == [1.0, 2.0, 3.0]
+    assert x.data_ptr() == storage.data_ptr()
+    with pytest.raises(TypeError, match="expected a storage of dtype"):
+        candelabra.LongTensor(storage)
+    y = candelabra.empty(0).set_(storage, 1, (2,), (1,))
+    assert y.tolist() == [2.0, 3.0]
+    storage[1] = 8
+    assert (x[1].item(), y[0].item()) == (8.0, 8.0)
+    assert candelabra.empty(0).set_(storage.untyped()).tolist() == [1.0, 8.0, 3.0]
