@@ -13,7 +13,7 @@
 #include <array>
 #include <cstring>
 
-#include "iterate.hpp"
+#include "elementwise.hpp"
 #include "launch.hpp"
 
 namespace candelabra::cuda {
@@ -25,8 +25,6 @@ struct Heavy : Op {
 };
 
 namespace elementwise {
-
-constexpr int threads = 256;
 
 template <typename Op>
 constexpr bool is_heavy = requires { requires Op::heavy; };
@@ -75,18 +73,13 @@ __device__ __forceinline__ void store_packed(memory_t<T>* to, const compute_t<T>
   *reinterpret_cast<Word*>(to) = word;
 }
 
-// Where a number stands for a tensor, its value; else memory.
-template <typename T>
-struct Input {
-  const memory_t<T>* data;  // null: value
-  compute_t<T> value;
-};
-template <typename T>
-struct Output {
-  memory_t<T>* data;
+// The values of one operand that a thread has in registers.
+template <typename T, int Count>
+struct Lanes {
+  compute_t<T> values[Count];
 };
 
-// One value of each type, found by number; an aggregate, as kernels' arguments should be.
+// One set of lanes for each operand, found by number.
 template <size_t I, typename T>
 struct Leaf {
   T value;
@@ -98,39 +91,30 @@ struct NumberedPack<std::index_sequence<I...>, Ts...> : Leaf<I, Ts>... {};
 template <typename... Ts>
 using Pack = NumberedPack<std::index_sequence_for<Ts...>, Ts...>;
 template <size_t I, typename T>
-CANDELABRA_HOST_DEVICE T& get(Leaf<I, T>& leaf) {
-  return leaf.value;
-}
-template <size_t I, typename T>
-CANDELABRA_HOST_DEVICE const T& get(const Leaf<I, T>& leaf) {
+__device__ __forceinline__ T& get(Leaf<I, T>& leaf) {
   return leaf.value;
 }
 
-// The values of one operand that a thread has in registers.
-template <typename T, int Count>
-struct Lanes {
-  compute_t<T> values[Count];
-};
-
+// data null: the operand is a number, `value`.
 template <typename T, int Vec>
-__device__ __forceinline__ void load_unit(const Input<T>& in, uint32_t offset, bool broadcast, compute_t<T>* values) {
-  if (in.data == nullptr) {
-#pragma unroll
-    for (int j = 0; j < Vec; ++j) values[j] = in.value;
-  } else if (Vec == 1 || broadcast) {
-    const compute_t<T> value = loaded<T>(in.data[offset]);
-#pragma unroll
-    for (int j = 0; j < Vec; ++j) values[j] = value;
+__device__ __forceinline__ void load_unit(const void* data, const unsigned char* value, uint32_t offset, bool broadcast,
+                                          compute_t<T>* values) {
+  const auto* elements = static_cast<const memory_t<T>*>(data);
+  if (Vec > 1 && data != nullptr && !broadcast) {
+    load_packed<T, Vec>(elements + offset, values);
   } else {
-    load_packed<T, Vec>(in.data + offset, values);
+    const compute_t<T> one = data == nullptr ? *reinterpret_cast<const compute_t<T>*>(value) : loaded<T>(elements[offset]);
+#pragma unroll
+    for (int j = 0; j < Vec; ++j) values[j] = one;
   }
 }
 template <typename T, int Vec>
-__device__ __forceinline__ void store_unit(const Output<T>& out, uint32_t offset, const compute_t<T>* values) {
+__device__ __forceinline__ void store_unit(void* data, uint32_t offset, const compute_t<T>* values) {
+  auto* elements = static_cast<memory_t<T>*>(data);
   if constexpr (Vec == 1)
-    out.data[offset] = stored<T>(values[0]);
+    elements[offset] = stored<T>(values[0]);
   else
-    store_packed<T, Vec>(out.data + offset, values);
+    store_packed<T, Vec>(elements + offset, values);
 }
 
 template <typename Op, typename OutList, typename InList>
@@ -146,14 +130,9 @@ struct Map<Op, Types<Outs...>, Types<Ins...>> {
   static constexpr int unroll_packed = !is_heavy<Op> && ins <= 1 ? 2 : 1;
   static constexpr int unroll_single = is_heavy<Op> ? 1 : widest >= 8 ? 4 : 2;
 
-  using Inputs = Pack<Input<Ins>...>;
-  using Outputs = Pack<Output<Outs>...>;
-
   struct Arguments {
     Op op;
-    Indexer<operands> indexer;  // of units of Vec elements
-    Outputs out;
-    Inputs in;
+    Piece<operands> piece;
   };
 
   template <int Vec, int Unroll, size_t... O, size_t... I>
@@ -164,19 +143,22 @@ struct Map<Op, Types<Outs...>, Types<Ins...>> {
 #pragma unroll
     for (int u = 0; u < Unroll; ++u) {
       const uint32_t i = first + u * threads;
-      if (i < a.indexer.count) {
+      if (i < a.piece.indexer.count) {
         uint32_t offsets[operands];
-        a.indexer.at(i, offsets);
+        if constexpr (Vec > 1)
+          a.piece.indexer.at_rolled(i, offsets);
+        else
+          a.piece.indexer.at(i, offsets);
         ((out_offsets[u][O] = offsets[O]), ...);
-        (load_unit<Ins, Vec>(get<I>(a.in), offsets[outs + I], a.indexer.strides[0][outs + I] == 0,
-                             get<I>(lanes).values + u * Vec),
+        (load_unit<Ins, Vec>(a.piece.data[outs + I], a.piece.values[outs + I], offsets[outs + I],
+                             a.piece.indexer.strides[0][outs + I] == 0, get<I>(lanes).values + u * Vec),
          ...);
       }
     }
 #pragma unroll
     for (int u = 0; u < Unroll; ++u) {
       const uint32_t i = first + u * threads;
-      if (i < a.indexer.count) {
+      if (i < a.piece.indexer.count) {
         Pack<Lanes<Outs, Vec>...> results;
 #pragma unroll
         for (int j = 0; j < Vec; ++j) {
@@ -185,7 +167,7 @@ struct Map<Op, Types<Outs...>, Types<Ins...>> {
           else
             a.op(get<I>(lanes).values[u * Vec + j]..., &get<O>(results).values[j]...);
         }
-        (store_unit<Outs, Vec>(get<O>(a.out), out_offsets[u][O], get<O>(results).values), ...);
+        (store_unit<Outs, Vec>(a.piece.data[O], out_offsets[u][O], get<O>(results).values), ...);
       }
     }
   }
@@ -196,82 +178,19 @@ __global__ void __launch_bounds__(threads) map_kernel(const __grid_constant__ ty
   M::template run<Vec, Unroll>(arguments, std::make_index_sequence<M::outs>{}, std::make_index_sequence<M::ins>{});
 }
 
-// Whether every operand of the piece can be read `vec` elements at a time along dimension 0, and is aligned for that.
-template <int N>
-bool moves_packed(const Geometry<N>& piece, int outs, int vec, const uintptr_t* addresses, const int* sizes) {
-  if (piece.sizes[0] % vec != 0) return false;
-  for (int k = 0; k < N; ++k) {
-    const int64_t stride = piece.strides[k][0];
-    if (stride == 0 && k >= outs) continue;
-    if (stride != 1) return false;
-    if (addresses[k] % static_cast<size_t>(vec * sizes[k]) != 0) return false;
-    for (int d = 1; d < piece.ndim; ++d)
-      if (piece.strides[k][d] % vec != 0) return false;
-  }
-  return true;
-}
-
-template <typename M, int Vec, int Unroll>
-void launch_piece(const Call& call, const Geometry<M::operands>& piece, typename M::Arguments& arguments) {
-  Geometry<M::operands> units = piece;
-  if constexpr (Vec > 1) {
-    units.sizes[0] /= Vec;
-    units.numel /= Vec;
-    for (int k = 0; k < M::operands; ++k) units.strides[k][0] *= Vec;
-  }
-  arguments.indexer = Indexer<M::operands>(units);
-  const auto blocks = static_cast<unsigned>(divide_up(units.numel, threads * Unroll));
-  launch(call, map_kernel<M, Vec, Unroll>, blocks, threads, 0, arguments);
-}
-
-template <typename T>
-Input<T> input_at(const cb_tensor& tensor, int64_t offset) {
-  if (is_number(tensor)) return {nullptr, number_of<compute_t<T>>(tensor)};
-  return {static_cast<const memory_t<T>*>(tensor.data) + offset, compute_t<T>{}};
-}
-
-inline void check_alignment(const cb_tensor& tensor, size_t size) {
-  if (!is_number(tensor) && reinterpret_cast<uintptr_t>(tensor.data) % size != 0)
-    throw failure(CB_RUNTIME_ERROR, "the memory of a tensor is not aligned to its elements of %zu bytes; clone() it", size);
-}
-
-template <typename M, typename Op, typename... Outs, typename... Ins, size_t... O, size_t... I>
-void map_pieces(const Call& call, const Op& op, const std::array<const cb_tensor*, M::operands>& tensors, Types<Outs...>,
-                Types<Ins...>, std::index_sequence<O...>, std::index_sequence<I...>) {
-  constexpr size_t outs = M::outs;
-  const Geometry<M::operands> g = geometry<M::operands>(tensors);
-  if (g.numel == 0) return;
-  constexpr std::array<int, M::operands> sizes{static_cast<int>(sizeof(memory_t<Outs>))..., static_cast<int>(sizeof(memory_t<Ins>))...};
-  for (size_t k = 0; k < tensors.size(); ++k) check_alignment(*tensors[k], static_cast<size_t>(sizes[k]));
-  for_each_piece(g, [&](const Geometry<M::operands>& piece, const std::array<int64_t, M::operands>& offsets) {
-    typename M::Arguments arguments{
-        op,
-        {},
-        {Leaf<O, Output<Outs>>{{static_cast<memory_t<Outs>*>(tensors[O]->data) + offsets[O]}}...},
-        {Leaf<I, Input<Ins>>{input_at<Ins>(*tensors[outs + I], offsets[outs + I])}...}};
-    if constexpr (M::vec > 1) {
-      std::array<uintptr_t, M::operands> addresses{};
-      for (size_t k = 0; k < tensors.size(); ++k)
-        addresses[k] = is_number(*tensors[k]) ? 0 : reinterpret_cast<uintptr_t>(tensors[k]->data) + static_cast<uintptr_t>(offsets[k] * sizes[k]);
-      // The elements that do not fill a packet, where there are many of those that do.
-      if (piece.ndim == 1 && piece.sizes[0] % M::vec != 0 && piece.sizes[0] >= 65536) {
-        Geometry<M::operands> head = piece;
-        head.sizes[0] = head.numel = piece.sizes[0] - piece.sizes[0] % M::vec;
-        if (moves_packed(head, M::outs, M::vec, addresses.data(), sizes.data())) {
-          launch_piece<M, M::vec, M::unroll_packed>(call, head, arguments);
-          Geometry<M::operands> tail = piece;
-          tail.sizes[0] = tail.numel = piece.sizes[0] - head.numel;
-          ((get<O>(arguments.out).data += head.numel), ...);
-          ((get<I>(arguments.in).data +=
-            get<I>(arguments.in).data ? head.numel * piece.strides[outs + I][0] : 0),
-           ...);
-          return launch_piece<M, 1, M::unroll_single>(call, tail, arguments);
-        }
-      }
-      if (moves_packed(piece, M::outs, M::vec, addresses.data(), sizes.data())) return launch_piece<M, M::vec, M::unroll_packed>(call, piece, arguments);
+// All that the host does for one formula: what is common to all of them is in elementwise.cpp.
+template <typename M, typename Op>
+void launch_piece(const Call& call, const void* op, const Piece<M::operands>& piece, bool packed) {
+  typename M::Arguments arguments{*static_cast<const Op*>(op), piece};
+  const auto* kernel = reinterpret_cast<const void*>(map_kernel<M, 1, M::unroll_single>);
+  int unroll = M::unroll_single;
+  if constexpr (M::vec > 1) {
+    if (packed) {
+      kernel = reinterpret_cast<const void*>(map_kernel<M, M::vec, M::unroll_packed>);
+      unroll = M::unroll_packed;
     }
-    launch_piece<M, 1, M::unroll_single>(call, piece, arguments);
-  });
+  }
+  launch_with(call, kernel, divide_up(piece.indexer.count, threads * unroll), threads, &arguments);
 }
 
 }  // namespace elementwise
@@ -281,11 +200,13 @@ template <typename OutList, typename InList, typename Op>
 void map(const Call& call, const Op& op, std::array<const cb_tensor*, elementwise::Map<Op, OutList, InList>::outs> outs,
          std::array<const cb_tensor*, elementwise::Map<Op, OutList, InList>::ins> ins) {
   using M = elementwise::Map<Op, OutList, InList>;
-  std::array<const cb_tensor*, M::operands> tensors{};
-  std::copy(outs.begin(), outs.end(), tensors.begin());
-  std::copy(ins.begin(), ins.end(), tensors.begin() + M::outs);
-  elementwise::map_pieces<M>(call, op, tensors, OutList{}, InList{}, std::make_index_sequence<M::outs>{},
-                             std::make_index_sequence<M::ins>{});
+  elementwise::Plan<M::operands> plan{};
+  std::copy(outs.begin(), outs.end(), plan.tensors.begin());
+  std::copy(ins.begin(), ins.end(), plan.tensors.begin() + M::outs);
+  elementwise::describe(plan, OutList{}, InList{});
+  plan.outs = M::outs;
+  plan.vec = M::vec;
+  elementwise::run_pieces(call, plan, elementwise::launch_piece<M, Op>, &op);
 }
 
 // A formula with operands and result of the same element type T.
@@ -328,14 +249,26 @@ void binary_bool(Call& call) {
 
 namespace elementwise {
 
+template <typename F>
+struct GenerateArguments {
+  F value;
+  Piece<1> piece;
+  int64_t first;
+};
+
 template <typename T, typename F>
-__global__ void __launch_bounds__(threads)
-    generate_kernel(const F value, memory_t<T>* out, const __grid_constant__ Indexer<1> indexer, int64_t first) {
+__global__ void __launch_bounds__(threads) generate_kernel(const __grid_constant__ GenerateArguments<F> a) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
-  if (i >= indexer.count) return;
+  if (i >= a.piece.indexer.count) return;
   uint32_t offsets[1];
-  indexer.at(i, offsets);
-  out[offsets[0]] = stored<T>(static_cast<compute_t<T>>(value(first + i)));
+  a.piece.indexer.at_rolled(i, offsets);
+  static_cast<memory_t<T>*>(a.piece.data[0])[offsets[0]] = stored<T>(static_cast<compute_t<T>>(a.value(a.first + i)));
+}
+
+template <typename T, typename F>
+void launch_generate(const Call& call, const void* value, const Piece<1>& piece, int64_t first) {
+  GenerateArguments<F> arguments{*static_cast<const F*>(value), piece, first};
+  launch_with(call, reinterpret_cast<const void*>(generate_kernel<T, F>), divide_up(piece.indexer.count, threads), threads, &arguments);
 }
 
 }  // namespace elementwise
@@ -343,13 +276,7 @@ __global__ void __launch_bounds__(threads)
 // Element i in row-major order becomes value(i): a function object with a __device__ operator()(int64_t).
 template <typename T, typename F>
 void generate(Call& call, const cb_tensor& out, const F& value) {
-  const Geometry<1> g = geometry<1>({&out}, Order::RowMajor);
-  int64_t first = 0;
-  for_each_piece(g, [&](const Geometry<1>& piece, const std::array<int64_t, 1>& offsets) {
-    launch(call, elementwise::generate_kernel<T, F>, static_cast<unsigned>(divide_up(piece.numel, elementwise::threads)),
-           elementwise::threads, 0, value, static_cast<memory_t<T>*>(out.data) + offsets[0], Indexer<1>(piece), first);
-    first += piece.numel;
-  }, Pieces::InOrder);
+  elementwise::generate_pieces(call, out, sizeof(memory_t<T>), elementwise::launch_generate<T, F>, &value);
 }
 
 }  // namespace candelabra::cuda

@@ -4,6 +4,12 @@
 
 namespace candelabra::cuda {
 
+void launch_with(const Call& call, const void* kernel, dim3 blocks, dim3 threads, void* argument, size_t shared) {
+  if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return;
+  void* arguments[] = {argument};
+  check(cudaLaunchKernel(kernel, blocks, threads, arguments, shared, call.stream()), call.raw()->operator_name);
+}
+
 Workspace::Workspace(const Call& call, size_t bytes) : bytes_(bytes), device_(call.device()), stream_(call.stream()) {
   if (bytes) memory_ = allocator(device_).allocate(bytes, stream_);
 }

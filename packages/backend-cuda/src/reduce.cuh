@@ -23,50 +23,11 @@
 #include <cstring>
 
 #include "elementwise.cuh"
+#include "reduce.hpp"
 
 namespace candelabra::cuda {
 
 namespace reduction {
-
-constexpr int threads = 256;
-constexpr int64_t least_chunk = 4096;  // elements that are worth a block of their own
-
-// What the reduction of a descriptor is: one output dimension has size 1 where the input's is reduced.
-template <int Outs>
-struct Plan {
-  Geometry<1 + Outs> kept;  // one element a result; operands: the input and the outputs
-  Geometry<1> reduced;      // one element an element of the input that makes up a result
-  int64_t results = 1;
-  int64_t length = 1;
-  bool inner = true;  // rows
-
-  Plan(const cb_tensor& in, const std::array<const cb_tensor*, Outs>& outs, Order order) {
-    const bool all = outs[0]->ndim != in.ndim;
-    int kept_count = 0, reduced_count = 0;
-    for (int d = in.ndim - 1; d >= 0; --d) {
-      if (all || outs[0]->sizes[d] != in.sizes[d]) {
-        length *= in.sizes[d];
-        if (in.sizes[d] == 1) continue;
-        reduced.sizes[reduced_count] = in.sizes[d];
-        reduced.strides[0][reduced_count++] = in.strides[d];
-      } else {
-        results *= in.sizes[d];
-        if (in.sizes[d] == 1) continue;
-        kept.sizes[kept_count] = in.sizes[d];
-        kept.strides[0][kept_count] = in.strides[d];
-        for (int k = 0; k < Outs; ++k) kept.strides[1 + k][kept_count] = outs[static_cast<size_t>(k)]->strides[d];
-        ++kept_count;
-      }
-    }
-    kept.numel = results;
-    reduced.numel = length;
-    iterate_detail::finish(kept, results ? kept_count : 0, Order::Any);
-    iterate_detail::finish(reduced, length ? reduced_count : 0, order);
-    if (length == 0) reduced.sizes[0] = 0;
-    const auto distance = [](int64_t stride) { return stride == 0 ? INT64_MAX : std::abs(stride); };
-    inner = kept_count == 0 || (length > 1 && distance(reduced.strides[0][0]) <= distance(kept.strides[0][0]));
-  }
-};
 
 template <typename Acc>
 __device__ __forceinline__ Acc shuffled_down(const Acc& value, int delta, int width) {
@@ -84,40 +45,29 @@ template <typename Operation, typename Results>
 struct Writer;
 template <typename Operation, typename R>
 struct Writer<Operation, Types<R>> {
-  memory_t<R>* out;
-  __device__ void write(const Operation& op, const typename Operation::Acc& acc, int64_t length, const uint32_t* offsets) const {
+  __device__ static void write(const Operation& op, const typename Operation::Acc& acc, int64_t length, void* const* outs,
+                               const uint32_t* offsets) {
     compute_t<R> result;
     op.finish(acc, length, &result);
-    out[offsets[0]] = stored<R>(result);
+    static_cast<memory_t<R>*>(outs[0])[offsets[0]] = stored<R>(result);
   }
 };
 template <typename Operation, typename R, typename S>
 struct Writer<Operation, Types<R, S>> {
-  memory_t<R>* out;
-  memory_t<S>* second;
-  __device__ void write(const Operation& op, const typename Operation::Acc& acc, int64_t length, const uint32_t* offsets) const {
+  __device__ static void write(const Operation& op, const typename Operation::Acc& acc, int64_t length, void* const* outs,
+                               const uint32_t* offsets) {
     compute_t<R> result;
     compute_t<S> other;
     op.finish(acc, length, &result, &other);
-    out[offsets[0]] = stored<R>(result);
-    second[offsets[1]] = stored<S>(other);
+    static_cast<memory_t<R>*>(outs[0])[offsets[0]] = stored<R>(result);
+    static_cast<memory_t<S>*>(outs[1])[offsets[1]] = stored<S>(other);
   }
 };
 
 template <typename Operation, int Outs>
 struct Arguments {
   Operation op;
-  Writer<Operation, typename Operation::Results> writer;
-  const memory_t<typename Operation::Element>* in;
-  Indexer<1 + Outs> kept;
-  Indexer<1> reduced;
-  int64_t first;             // number of this piece's first element among those of a result
-  int64_t length;            // elements of a result in all pieces
-  uint32_t chunk;            // elements of a result that a block takes
-  uint32_t first_chunk;      // of this piece, among the chunks of all pieces
-  uint32_t results_in_all;   // distance of chunks in `partial`
-  uint32_t first_result;     // of this piece
-  typename Operation::Acc* partial;  // null: blocks write results
+  Part<Outs> part;
 };
 
 // Puts the partial results of the threads with the same `slot` together; the first of them (rank 0) has the result.
@@ -166,14 +116,14 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
   const int rank = static_cast<int>(Inner ? threadIdx.x : threadIdx.y), ranks = static_cast<int>(Inner ? blockDim.x : blockDim.y);
   const int slot = static_cast<int>(Inner ? threadIdx.y : threadIdx.x), slots = static_cast<int>(Inner ? blockDim.y : blockDim.x);
   const uint32_t result = blockIdx.x * static_cast<uint32_t>(slots) + static_cast<uint32_t>(slot);
-  const bool there = result < a.kept.count;
+  const bool there = result < a.part.kept.count;
   uint32_t at[1 + Outs] = {};
   typename Operation::Acc acc = a.op.identity();
   if (there) {
-    a.kept.at_rolled(result, at);
-    const auto* in = a.in + at[0];
-    const uint32_t begin = blockIdx.y * a.chunk;
-    const uint32_t end = a.reduced.count - begin < a.chunk ? a.reduced.count : begin + a.chunk;
+    a.part.kept.at_rolled(result, at);
+    const auto* in = static_cast<const memory_t<Element>*>(a.part.in) + at[0];
+    const uint32_t begin = blockIdx.y * a.part.chunk;
+    const uint32_t end = a.part.reduced.count - begin < a.part.chunk ? a.part.reduced.count : begin + a.part.chunk;
     if constexpr (Vec > 1) {  // the reduced elements have no gaps, and chunks are whole packets
       constexpr int unroll = 2;
       const auto step = static_cast<uint32_t>(ranks * Vec);
@@ -183,13 +133,13 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
 #pragma unroll
         for (int u = 0; u < unroll; ++u) elementwise::load_packed<Element, Vec>(in + i + u * step, values + u * Vec);
 #pragma unroll
-        for (int j = 0; j < unroll * Vec; ++j) a.op.take(acc, values[j], a.first + i + (j / Vec) * step + j % Vec);
+        for (int j = 0; j < unroll * Vec; ++j) a.op.take(acc, values[j], a.part.first + i + (j / Vec) * step + j % Vec);
       }
       for (; i < end; i += step) {
         Value values[Vec];
         elementwise::load_packed<Element, Vec>(in + i, values);
 #pragma unroll
-        for (int j = 0; j < Vec; ++j) a.op.take(acc, values[j], a.first + i + j);
+        for (int j = 0; j < Vec; ++j) a.op.take(acc, values[j], a.part.first + i + j);
       }
     } else {
       constexpr int unroll = 4;
@@ -200,112 +150,60 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
 #pragma unroll
         for (int u = 0; u < unroll; ++u) {
           uint32_t offset[1];
-          a.reduced.at_rolled(i + u * step, offset);
+          a.part.reduced.at_rolled(i + u * step, offset);
           values[u] = loaded<Element>(in[offset[0]]);
         }
 #pragma unroll
-        for (int u = 0; u < unroll; ++u) a.op.take(acc, values[u], a.first + i + u * step);
+        for (int u = 0; u < unroll; ++u) a.op.take(acc, values[u], a.part.first + i + u * step);
       }
       for (; i < end; i += step) {
         uint32_t offset[1];
-        a.reduced.at_rolled(i, offset);
-        a.op.take(acc, loaded<Element>(in[offset[0]]), a.first + i);
+        a.part.reduced.at_rolled(i, offset);
+        a.op.take(acc, loaded<Element>(in[offset[0]]), a.part.first + i);
       }
     }
   }
   acc = merged<Operation, Inner>(a.op, acc, rank, ranks, slot);
   if (rank != 0 || !there) return;
-  if (a.partial)
-    a.partial[static_cast<size_t>(a.first_chunk + blockIdx.y) * a.results_in_all + a.first_result + result] = acc;
+  if (a.part.partial)
+    static_cast<typename Operation::Acc*>(a.part.partial)[static_cast<size_t>(a.part.first_chunk + blockIdx.y) * a.part.results_in_all + a.part.first_result + result] = acc;
   else
-    a.writer.write(a.op, acc, a.length, at + 1);
+    Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }
 
 // The second kernel: one block a result.
 template <typename Operation, int Outs>
-__global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ Arguments<Operation, Outs> a, uint32_t chunks) {
+__global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ Arguments<Operation, Outs> a) {
   uint32_t at[1 + Outs];
-  a.kept.at_rolled(blockIdx.x, at);
+  a.part.kept.at_rolled(blockIdx.x, at);
   typename Operation::Acc acc = a.op.identity();
-  for (uint32_t c = threadIdx.x; c < chunks; c += threads)
-    acc = a.op.merge(acc, a.partial[static_cast<size_t>(c) * a.results_in_all + a.first_result + blockIdx.x]);
+  for (uint32_t c = threadIdx.x; c < a.part.chunks; c += threads)
+    acc = a.op.merge(acc, static_cast<const typename Operation::Acc*>(a.part.partial)[static_cast<size_t>(c) * a.part.results_in_all + a.part.first_result + blockIdx.x]);
   acc = merged<Operation, true>(a.op, acc, static_cast<int>(threadIdx.x), threads, 0);
-  if (threadIdx.x == 0) a.writer.write(a.op, acc, a.length, at + 1);
+  if (threadIdx.x == 0) Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }
 
-inline int power_of_two_above(int64_t value, int most) {
-  int power = 1;
-  while (power < value && power < most) power *= 2;
-  return power;
-}
-
-template <typename Operation, typename... Results, size_t... K>
-void run(const Call& call, const Operation& op, const cb_tensor& in, const std::array<const cb_tensor*, sizeof...(Results)>& outs,
-         Types<Results...>, std::index_sequence<K...>) {
-  constexpr int count = sizeof...(Results);
-  using Element = typename Operation::Element;
-  using Acc = typename Operation::Acc;
-  constexpr int vec = 16 / static_cast<int>(sizeof(memory_t<Element>));
-  const Plan<count> plan(in, outs, Operation::ordered ? Order::RowMajor : Order::Any);
-  if (plan.results == 0) return;
-  elementwise::check_alignment(in, sizeof(memory_t<Element>));
-
-  // Threads of a block along the elements and along results.
-  const int ranks = plan.inner ? power_of_two_above(divide_up(plan.length, 4), threads) : power_of_two_above(divide_up(plan.length, 4), 8);
-  const int slots = threads / ranks;
-  const int64_t blocks = divide_up(plan.results, slots);
-  const int64_t wanted = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * 8;
-  const int64_t pieces_of_length = std::max<int64_t>(1, std::min<int64_t>(divide_up(plan.length, least_chunk), wanted / std::max<int64_t>(blocks, 1)));
-  const int64_t share = std::min<int64_t>(divide_up(std::max<int64_t>(plan.length, 1), pieces_of_length), int64_t{1} << 30);
-  const int64_t chunk = divide_up(share, vec * threads) * vec * threads;  // whole packets
-
-  // Chunks of all pieces of the length (one, but for lengths beyond 31 bits).
-  uint32_t chunks = 0;
-  for_each_piece(plan.reduced, [&](const Geometry<1>& piece, const std::array<int64_t, 1>&) {
-    chunks += static_cast<uint32_t>(divide_up(piece.numel, chunk));
-  }, Pieces::InOrder);
-  const bool several = chunks > 1;
-  if (several && plan.results > UINT32_MAX)
-    throw failure(CB_RUNTIME_ERROR, "a reduction to %lld results of %lld elements each is too large", static_cast<long long>(plan.results),
-                  static_cast<long long>(plan.length));
-  Workspace partial;
-  if (several) partial = Workspace(call, static_cast<size_t>(plan.results) * chunks * sizeof(Acc));
-
-  uint32_t first_result = 0;
-  for_each_piece(plan.kept, [&](const Geometry<1 + count>& kept, const std::array<int64_t, 1 + count>& offsets) {
-    Arguments<Operation, count> a{};
-    a.op = op;
-    a.writer = {static_cast<memory_t<Results>*>(outs[K]->data) + offsets[1 + K]...};
-    a.kept = Indexer<1 + count>(kept);
-    a.length = plan.length;
-    a.chunk = static_cast<uint32_t>(chunk);
-    a.results_in_all = static_cast<uint32_t>(several ? plan.results : 0);
-    a.first_result = first_result;
-    a.partial = partial.as<Acc>();
-    const auto one = [&](const Geometry<1>& piece, int64_t offset) {
-      a.in = static_cast<const memory_t<Element>*>(in.data) + offsets[0] + offset;
-      a.reduced = Indexer<1>(piece);
-      a.reduced.count = static_cast<uint32_t>(piece.numel);
-      const dim3 grid(static_cast<unsigned>(divide_up(kept.numel, slots)), static_cast<unsigned>(std::max<int64_t>(1, divide_up(piece.numel, chunk))));
-      bool packed = vec > 1 && plan.inner && piece.ndim == 1 && piece.strides[0][0] == 1 && piece.numel % vec == 0 &&
-                    reinterpret_cast<uintptr_t>(a.in) % 16 == 0;
-      for (int d = 0; d < kept.ndim; ++d) packed &= kept.sizes[d] == 1 || kept.strides[0][d] % vec == 0;
-      if (!plan.inner)
-        launch(call, reduce_kernel<Operation, count, false, 1>, grid, dim3(static_cast<unsigned>(slots), static_cast<unsigned>(ranks)), 0, a);
-      else if (packed)
-        launch(call, reduce_kernel<Operation, count, true, vec>, grid, dim3(static_cast<unsigned>(ranks), static_cast<unsigned>(slots)), 0, a);
-      else
-        launch(call, reduce_kernel<Operation, count, true, 1>, grid, dim3(static_cast<unsigned>(ranks), static_cast<unsigned>(slots)), 0, a);
-      a.first += piece.numel;
-      a.first_chunk += grid.y;
-    };
-    if (plan.length == 0)
-      one(plan.reduced, 0);
-    else
-      for_each_piece(plan.reduced, [&](const Geometry<1>& piece, const std::array<int64_t, 1>& at) { one(piece, at[0]); }, Pieces::InOrder);
-    if (several) launch(call, merge_kernel<Operation, count>, static_cast<unsigned>(kept.numel), threads, 0, a, chunks);
-    first_result += static_cast<uint32_t>(kept.numel);
-  });
+// All that the host does for one operation: what is common to all of them is in reduce.cpp.
+template <typename Operation, int Outs>
+void launch_part(const Call& call, const void* op, const Part<Outs>& part, const Shape& shape) {
+  constexpr int vec = vector_of(sizeof(memory_t<typename Operation::Element>));
+  Arguments<Operation, Outs> arguments{*static_cast<const Operation*>(op), part};
+  const void* kernel = nullptr;
+  switch (shape.kind) {
+    case Kind::Columns:
+      kernel = reinterpret_cast<const void*>(reduce_kernel<Operation, Outs, false, 1>);
+      break;
+    case Kind::Rows:
+      kernel = reinterpret_cast<const void*>(reduce_kernel<Operation, Outs, true, 1>);
+      break;
+    case Kind::PackedRows:
+      kernel = reinterpret_cast<const void*>(reduce_kernel<Operation, Outs, true, vec>);
+      break;
+    case Kind::Merge:
+      kernel = reinterpret_cast<const void*>(merge_kernel<Operation, Outs>);
+      break;
+  }
+  launch_with(call, kernel, shape.blocks, shape.threads, &arguments);
 }
 
 }  // namespace reduction
@@ -313,7 +211,12 @@ void run(const Call& call, const Operation& op, const cb_tensor& in, const std::
 // Reduces `in` to the sizes of the outputs, whose reduced dimensions have size 1 and stride 0.
 template <typename Operation, size_t Count>
 void reduce(const Call& call, const Operation& op, const cb_tensor& in, const std::array<const cb_tensor*, Count>& outs) {
-  reduction::run(call, op, in, outs, typename Operation::Results{}, std::make_index_sequence<Count>{});
+  using Element = memory_t<typename Operation::Element>;
+  constexpr int count = static_cast<int>(Count);
+  reduction::Task<count> task{&in, {}, {}, sizeof(Element), sizeof(typename Operation::Acc), Operation::ordered};
+  std::copy(outs.begin(), outs.end(), task.outs.begin());
+  reduction::describe(task, typename Operation::Results{});
+  reduction::run_parts(call, task, reduction::launch_part<Operation, count>, &op);
 }
 template <typename Operation>
 void reduce(const Call& call, const Operation& op, const cb_tensor& in, const cb_tensor& out) {

@@ -1,0 +1,238 @@
+// Fourier transforms along dimensions, by cuFFT. It transforms the last dimensions of contiguous memory, all batches at once: what
+// lies otherwise is copied so before, and back afterwards, which costs less than a call of the library for every line.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "cufft.hpp"
+#include "elementwise.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+struct Identity {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return x;
+  }
+};
+
+template <typename T>
+struct Scale {
+  real_t<T> factor;
+  __device__ T operator()(T x) const { return x * factor; }
+};
+
+template <typename T>
+struct FromReal {
+  __device__ T operator()(real_t<T> x) const { return T(x, 0); }
+};
+template <typename T>
+struct RealPart {
+  __device__ real_t<T> operator()(T x) const { return x.real(); }
+};
+
+// A tensor whose dimensions are put in another order; with `dense`, as it would lie in that order without gaps.
+struct Reordered {
+  std::vector<int64_t> sizes, strides;
+  cb_tensor tensor;
+
+  Reordered(const cb_tensor& t, const std::vector<int>& order, void* dense = nullptr) : tensor(t) {
+    for (int d : order) {
+      sizes.push_back(t.sizes[d]);
+      strides.push_back(t.strides[d]);
+    }
+    if (dense) {
+      tensor.data = dense;
+      int64_t step = 1;
+      for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) strides[d] = step;
+    }
+    tensor.sizes = sizes.data();
+    tensor.strides = strides.data();
+  }
+  Reordered(const Reordered&) = delete;
+  Reordered& operator=(const Reordered&) = delete;
+};
+
+// The dimensions in their order, those of `last` at the end.
+std::vector<int> ordered(int ndim, const std::vector<int>& last) {
+  std::vector<int> order;
+  for (int d = 0; d < ndim; ++d)
+    if (std::find(last.begin(), last.end(), d) == last.end()) order.push_back(d);
+  order.insert(order.end(), last.begin(), last.end());
+  return order;
+}
+
+void copy(const Call& call, const cb_tensor& from, const cb_tensor& to) {
+  dispatch_size(itemsize(to.dtype), [&]<typename U>() { map<Types<U>, Types<U>>(call, Identity{}, {&to}, {&from}); });
+}
+
+template <typename T>
+void scale_by(const Call& call, const cb_tensor& out, double factor) {
+  if (factor == 1) return;
+  if constexpr (is_complex_v<T>)
+    map<Types<T>, Types<T>>(call, Scale<T>{static_cast<real_t<T>>(factor)}, {&out}, {&out});
+  else
+    map<Types<T>, Types<T>>(call, Scale<T>{static_cast<T>(factor)}, {&out}, {&out});
+}
+
+template <typename T>
+constexpr bool single = sizeof(real_t<T>) == 4;
+
+size_t bytes_of(const cb_tensor& tensor) {
+  return static_cast<size_t>(tensor.numel * itemsize(tensor.dtype));
+}
+
+// (self, dim, forward, scale)
+template <typename T>
+void complex_to_complex_of(const Call& call) {
+  const cb_tensor &input = call.tensor(0), &output = call.output();
+  const bool forward = call.boolean(2);
+  std::vector<int> dims;  // a dimension of one element is its own transform
+  for (int64_t d : call.ints(1))
+    if (output.sizes[d] != 1) dims.push_back(static_cast<int>(d));
+  if (output.numel == 0) return;
+  if (dims.empty()) {
+    copy(call, input, output);
+    return scale_by<T>(call, output, call.real(3));
+  }
+  std::sort(dims.begin(), dims.end());
+  const cb_tensor* from = &input;
+  // Three dimensions at most in one go, the last ones first.
+  for (size_t end = dims.size(); end > 0;) {
+    const size_t begin = end > 3 ? end - 3 : 0;
+    const std::vector<int> now(dims.begin() + static_cast<std::ptrdiff_t>(begin), dims.begin() + static_cast<std::ptrdiff_t>(end));
+    const std::vector<int> order = ordered(output.ndim, now);
+    const Reordered source(*from, order), target(output, order);
+    FourierTransform what{single<T> ? CUFFT_C2C : CUFFT_Z2Z, static_cast<int>(now.size()), {}, output.numel};
+    for (size_t k = 0; k < now.size(); ++k) {
+      what.sizes[k] = output.sizes[now[k]];
+      what.batches /= what.sizes[k];
+    }
+    const bool in_fits = is_contiguous(source.tensor), out_fits = is_contiguous(target.tensor);
+    Workspace memory;
+    if (!in_fits || !out_fits) memory = Workspace(call, bytes_of(output));
+    void* read = from->data;
+    if (!in_fits) {
+      const Reordered dense(*from, order, memory.data());
+      copy(call, source.tensor, dense.tensor);
+      read = memory.data();
+    }
+    void* written = out_fits ? output.data : memory.data();
+    transform(call, what, read, written, forward);
+    if (!out_fits) {
+      const Reordered dense(output, order, memory.data());
+      copy(call, dense.tensor, target.tensor);
+    }
+    from = &output;
+    end = begin;
+  }
+  scale_by<T>(call, output, call.real(3));
+}
+
+void complex_to_complex(Call& call) {
+  dispatch<ComplexTypes>(call.output().dtype, [&]<typename T>() { complex_to_complex_of<T>(call); });
+}
+
+// (self, dim, scale): the first n / 2 + 1 of the n results
+template <typename T>
+void real_to_complex_of(const Call& call) {
+  using C = ::cuda::std::complex<T>;
+  const cb_tensor &input = call.tensor(0), &output = call.output();
+  const int dim = static_cast<int>(call.integer(1));
+  if (output.numel == 0) return;
+  const int64_t n = input.sizes[dim];
+  if (n == 1) {
+    map<Types<C>, Types<T>>(call, FromReal<C>{}, {&output}, {&input});
+    return scale_by<C>(call, output, call.real(2));
+  }
+  const std::vector<int> order = ordered(input.ndim, {dim});
+  const Reordered source(input, order), target(output, order);
+  const bool out_fits = is_contiguous(target.tensor);
+  // Also where it lies well: the library may want whole pairs of real numbers.
+  Workspace packed, spectrum;
+  void* read = input.data;
+  if (!is_contiguous(source.tensor) || reinterpret_cast<uintptr_t>(input.data) % sizeof(C) != 0) {
+    packed = Workspace(call, bytes_of(input));
+    const Reordered dense(input, order, packed.data());
+    copy(call, source.tensor, dense.tensor);
+    read = packed.data();
+  }
+  if (!out_fits) spectrum = Workspace(call, bytes_of(output));
+  const FourierTransform what{single<C> ? CUFFT_R2C : CUFFT_D2Z, 1, {n, 0, 0}, input.numel / n};
+  transform(call, what, read, out_fits ? output.data : spectrum.data(), true);
+  if (!out_fits) {
+    const Reordered dense(output, order, spectrum.data());
+    copy(call, dense.tensor, target.tensor);
+  }
+  scale_by<C>(call, output, call.real(2));
+}
+
+void real_to_complex(Call& call) {
+  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() { real_to_complex_of<T>(call); });
+}
+
+// What a real signal cannot have is not looked at: the imaginary parts of the first coefficient and, of an even number, of the
+// last.
+template <typename C>
+__global__ void __launch_bounds__(elementwise::threads) drop_imaginary(C* spectra, int64_t lines, int64_t length, bool last_too) {
+  for (int64_t i = first_index(); i < lines; i += index_step()) {
+    C* line = spectra + i * length;
+    line[0] = C(line[0].real(), 0);
+    if (last_too) line[length - 1] = C(line[length - 1].real(), 0);
+  }
+}
+
+// (self, dim, n, scale): the n real results whose first n / 2 + 1 coefficients are given
+template <typename T>
+void complex_to_real_of(const Call& call) {
+  using C = ::cuda::std::complex<T>;
+  const cb_tensor &given = call.tensor(0), &output = call.output();
+  const int dim = static_cast<int>(call.integer(1));
+  const int64_t n = call.integer(2), length = n / 2 + 1;
+  if (output.numel == 0) return;
+  const std::vector<int> order = ordered(given.ndim, {dim});
+  Reordered source(given, order);
+  const Reordered target(output, order);
+  // Coefficients beyond the half are not needed.
+  source.sizes.back() = length;
+  source.tensor.numel = given.numel / given.sizes[dim] * length;
+  if (n == 1) {
+    map<Types<T>, Types<C>>(call, RealPart<C>{}, {&target.tensor}, {&source.tensor});
+    return scale_by<T>(call, output, call.real(3));
+  }
+  // The library spoils what it reads.
+  const Workspace packed(call, static_cast<size_t>(source.tensor.numel) * sizeof(C));
+  std::vector<int> same(static_cast<size_t>(given.ndim));
+  for (int d = 0; d < given.ndim; ++d) same[static_cast<size_t>(d)] = d;
+  const Reordered dense(source.tensor, same, packed.data());
+  copy(call, source.tensor, dense.tensor);
+  const int64_t lines = output.numel / n;
+  launch(call, drop_imaginary<C>, grid_for(call, lines, elementwise::threads), elementwise::threads, 0, packed.as<C>(), lines,
+         length, n % 2 == 0);
+  const bool out_fits = is_contiguous(target.tensor);
+  Workspace signal;
+  if (!out_fits) signal = Workspace(call, bytes_of(output));
+  const FourierTransform what{single<C> ? CUFFT_C2R : CUFFT_Z2D, 1, {n, 0, 0}, lines};
+  transform(call, what, packed.data(), out_fits ? output.data : signal.data(), false);
+  if (!out_fits) {
+    const Reordered lying(output, order, signal.data());
+    copy(call, lying.tensor, target.tensor);
+  }
+  scale_by<T>(call, output, call.real(3));
+}
+
+void complex_to_real(Call& call) {
+  dispatch<FullFloatTypes>(call.output().dtype, [&]<typename T>() { complex_to_real_of<T>(call); });
+}
+
+}  // namespace
+
+void register_fft(KernelTable& table) {
+  table.add<complex_to_complex>("fft_c2c");
+  table.add<real_to_complex>("fft_r2c");
+  table.add<complex_to_real>("fft_c2r");
+}
+
+}  // namespace candelabra::cuda
