@@ -104,6 +104,14 @@ SAMPLERS = {
     "resample": _resampled(False),
     "resample_backward": _resampled(True),
     "grid_sampler": _grid_sampler,
+    "patches": lambda d: [
+        call(d(2, 2, 4, 3), [2, 2], [1, 1], [0, 0], [1, 1]),
+        call(d(1, 1, 5, 4), [2, 3], [2, 1], [1, 1], [1, 2]),
+    ],
+    "patches_backward": lambda d: [
+        call(d(2, 8, 6), [4, 3], [2, 2], [1, 1], [0, 0], [1, 1]),
+        call(d(1, 6, 10), [5, 4], [2, 3], [2, 1], [1, 1], [1, 2]),
+    ],
     "pad_constant": lambda d: [call(d(3), [2, 1], 0.5), call(d(2, 4, 3), [1, -1, 0, 2], 0), call(d(2, 4), [-1, -1, -1, 1], 2)],
     "pad_edges": _pad_edges,
     "pad_edges_backward": _pad_edges_backward,

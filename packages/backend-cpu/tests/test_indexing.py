@@ -369,3 +369,77 @@ def test_empty_indices() -> None:
     assert_values(ops.index_put(x, [none], candelabra.zeros(0, 4)), np.ones((3, 4)))
     assert tuple(ops.masked_select(candelabra.zeros(0), candelabra.zeros(0, dtype=candelabra.bool)).shape) == (0,)
     assert tuple(ops.gather(x, 0, candelabra.zeros(0, 4, dtype=candelabra.int64)).shape) == (0, 4)
+
+
+# ---- ways of their own for large tensors
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "complex64"])
+@pytest.mark.parametrize(("rows", "columns", "count"), [(5, 70, 300), (900, 64, 400), (40, 9, 64), (3, 200, 70), (100_000, 16, 100)])
+def test_index_add_of_many_rows(dtype: str, rows: int, columns: int, count: int) -> None:
+    """Rows that go to one place are added in the order of the index, by as many threads as there are."""
+    x, source = random_tensor((rows, columns), dtype), random_tensor((count, columns), dtype, seed=1)
+    index = indices((count,), rows)
+    expected = adding(wide(x), dtype)
+    np.add.at(expected, wide(index), wide(source))
+    made = [ops.index_add(x, 0, index, source)]
+    assert_values(made[0], expected, units=4 if dtype in FLOATS else 8, scale=np.abs(expected).max() + count)
+    threads = candelabra.get_num_threads()
+    try:
+        for n in (1, 3):
+            candelabra.set_num_threads(n)
+            made.append(ops.index_add(x, 0, index, source))
+    finally:
+        candelabra.set_num_threads(threads)
+    assert all(bool((each == made[0]).all()) for each in made)
+    np.testing.assert_array_equal(wide(x.clone().index_add_(0, index, source)), wide(made[0]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+def test_scatter_add_of_a_long_line(dtype: str) -> None:
+    x, source, index = random_tensor((50,), dtype), random_tensor((70_000,), dtype, seed=1), indices((70_000,), 50)
+    expected = adding(wide(x), dtype)
+    if dtype == "bool":
+        np.logical_or.at(expected, wide(index), wide(source))
+    else:
+        np.add.at(expected, wide(index), wide(source))
+    assert_values(ops.scatter_add(x, 0, index, source), expected, units=2, scale=70_000)
+    ones = np.bincount(wide(index), minlength=50)
+    np.testing.assert_array_equal(wide(candelabra.bincount(index)), ones)
+    with pytest.raises(RuntimeError, match="index 50 is out of bounds"):
+        ops.scatter_add(x, 0, index + 1, source)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
+def test_gather_and_scatter_of_blocks(dtype: str, dim: int) -> None:
+    """Lines side by side, more than fit in a block, with and without a copy of self on the way."""
+    shape = (30, 40, 300)
+    x, source = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
+    index = indices(shape, shape[dim])
+    assert_values(ops.gather(x, dim, index), np.take_along_axis(wide(x), wide(index), dim), units=0)
+    expected = wide(x).copy()
+    # NumPy, too, lets the last of equal positions win where they are walked over one by one.
+    for k in range(shape[dim]):
+        at: list[Any] = [slice(None)] * 3
+        at[dim] = slice(k, k + 1)
+        np.put_along_axis(expected, wide(index)[tuple(at)], wide(source)[tuple(at)], dim)
+    assert_values(ops.scatter(x, dim, index, source), expected, units=0)
+    assert_values(x.clone().scatter_(dim, index, source), expected, units=0)
+    low = index.clone()
+    low[(-1,) * 3] = -1
+    for refused in (lambda: ops.gather(x, dim, low), lambda: ops.scatter(x, dim, low, source)):
+        with pytest.raises(RuntimeError, match="index -1 is out of bounds"):
+            refused()
+
+
+def test_elements_by_number() -> None:
+    x, rows, columns = random_tensor((40, 50), "float32"), indices((3000,), 40, low=-40), indices((3000,), 50, 1, low=-50)
+    assert_values(x[rows, columns], wide(x)[wide(rows), wide(columns)], units=0)
+    assert_values(x.t()[columns, rows], wide(x)[wide(rows), wide(columns)], units=0)
+    flat = indices((60, 50), 2000, low=-2000)
+    assert_values(ops.take(x, flat), wide(x).reshape(-1)[wide(flat)], units=0)
+    with pytest.raises(IndexError, match="index 50 is out of bounds for dimension 1 with size 50"):
+        x[rows, columns * 0 + 50]
+    with pytest.raises(IndexError, match="tried to access index 2000"):
+        ops.take(x, flat.abs() * 0 + 2000)

@@ -80,3 +80,31 @@ def test_short_rows_are_interleaved(dtype: str, rows: int) -> None:
     row = x[:, 0]
     repeated = row.unsqueeze(-1).expand(3, 2, 19, rows).clone(memory_format=candelabra.contiguous_format)
     assert np.array_equal(wide(repeated), np.repeat(wide(row)[..., None], rows, -1))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "complex128"])
+def test_rows_of_pieces(dtype: str) -> None:
+    """Pieces of a few bytes, of odd sizes and of many."""
+    for widths in [(1, 2), (3, 5, 7), (0, 4, 1), (600, 1, 40), (2, 2, 2, 2, 2)]:
+        parts = [random_tensor((130, width), dtype, seed=i) for i, width in enumerate(widths)]
+        assert_values(ops.cat(parts, 1), np.concatenate([wide(part) for part in parts], 1), units=0)
+    many = [random_tensor((9, 33), dtype, seed=i) for i in range(7)]
+    for dim in range(3):
+        assert_values(ops.stack(many, dim), np.stack([wide(part) for part in many], dim), units=0)
+    large = [random_tensor((700, width), dtype, seed=i) for i, width in enumerate((1500, 300))]  # past the caches
+    assert_values(ops.cat(large, 1), np.concatenate([wide(part) for part in large], 1), units=0)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "complex128"])
+def test_copies_of_short_rows(dtype: str) -> None:
+    x = random_tensor((37, 11, 6), dtype)
+    for width in (1, 2, 3, 4, 5, 6):
+        assert_values(x[:, ::2, :width].contiguous(), wide(x)[:, ::2, :width], units=0)
+    assert_values(x.permute(2, 0, 1)[:5].contiguous(), wide(x).transpose(2, 0, 1)[:5], units=0)
+    assert_values(x.permute(1, 2, 0).contiguous(), wide(x).transpose(1, 2, 0), units=0)
+    flat = random_tensor((5000,), dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(wide(flat), 4)[::2]
+    assert_values(flat.unfold(0, 4, 2).contiguous(), windows, units=0)
+    assert_values(flat[::2].contiguous(), wide(flat)[::2], units=0)
+    assert_values(flat[:900, None].expand(900, 1300).contiguous(), np.repeat(wide(flat)[:900, None], 1300, 1), units=0)
+    assert_values(flat.expand(300, 5000).contiguous(), np.tile(wide(flat), (300, 1)), units=0)

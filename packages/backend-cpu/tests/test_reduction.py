@@ -300,3 +300,33 @@ def test_large_reductions_in_parallel(dtype: str) -> None:
     tall = random_tensor((100_000, 3), dtype, "transposed")
     assert_values(ops.sum(tall, 0), wide(tall).sum(0), scale=np.abs(wide(tall)).sum(0), units=4)
     assert_values(ops.sum(tall.contiguous(), 0), wide(tall).sum(0), scale=np.abs(wide(tall)).sum(0), units=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_sums_without_nan_and_counts(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    array = rng.standard_normal((37, 300))
+    array[rng.random(array.shape) < 0.2] = np.nan
+    array[rng.random(array.shape) < 0.2] = 0
+    x = candelabra.tensor(array.tolist()).to(getattr(candelabra, dtype))
+    exact = x.to(candelabra.float64).numpy()
+    for view, seen in ((x, exact), (x.t(), exact.T), (x[::2, ::3], exact[::2, ::3])):
+        for dim in (None, 0, 1):
+            made = candelabra.nansum(view, dim).to(candelabra.float64).numpy()
+            np.testing.assert_allclose(made, np.nansum(seen, dim), rtol=1e-2 if dtype in ("bfloat16", "float16") else 1e-5, atol=1e-4)
+            np.testing.assert_array_equal(candelabra.count_nonzero(view, dim).numpy(), np.count_nonzero(seen, dim))
+    assert candelabra.nansum(x.to(candelabra.int64) * 0 + 2).item() == 2 * 37 * 300
+
+
+def test_results_whose_elements_alternate() -> None:
+    """Several results lie between the runs of elements of one."""
+    x = candelabra.randn(40, 33, 70)
+    array = x.numpy().astype(np.float64)
+    np.testing.assert_allclose(x.sum((0, 2)).numpy(), array.sum((0, 2)), rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(x.amax((0, 2)).numpy(), x.numpy().max((0, 2)))
+    np.testing.assert_array_equal(x.amin((0, 2)).numpy(), x.numpy().min((0, 2)))
+    np.testing.assert_allclose(x.var((0, 2)).numpy(), array.var((0, 2), ddof=1), rtol=1e-4)
+    for size in range(1, 140):
+        row = candelabra.randn(3, size)
+        np.testing.assert_array_equal(row.amax(1).numpy(), row.numpy().max(1))
+        np.testing.assert_allclose(row.sum(1).numpy(), row.numpy().astype(np.float64).sum(1), rtol=1e-5, atol=1e-5)

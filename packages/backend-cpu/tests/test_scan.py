@@ -91,3 +91,27 @@ def test_empty(dtype: str) -> None:
 def test_wraps() -> None:
     x = tensor(np.full(3, 100, dtype=np.int8))
     assert ops.cumsum(x, 0, dtype=candelabra.int8).tolist() == [100, -56, 44]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
+def test_extrema_of_long_lines(dtype: str) -> None:
+    """Lines in which the extremum changes seldom, often and everywhere, and NaN, after which all is NaN."""
+    rng = np.random.default_rng(0)
+    lines = [rng.integers(0, 200, 1003), np.arange(1003) // 5, 200 - np.arange(1003) // 6, np.zeros(1003)]
+    values = np.stack(lines).astype(np.float64)
+    if dtype in ("float32", "float64", "bfloat16"):
+        values[0, 700] = np.nan
+    x = candelabra.tensor(values.tolist()).to(getattr(candelabra, dtype))
+    array = x.to(candelabra.float64).numpy()
+    for name, accumulate in (("cummax", np.maximum.accumulate), ("cummin", np.minimum.accumulate)):
+        found = getattr(candelabra, name)(x, 1)
+        expected = accumulate(array, 1)
+        np.testing.assert_array_equal(found.values.to(candelabra.float64).numpy(), expected)
+        last = np.zeros(array.shape, np.int64)
+        for i, line in enumerate(array):
+            place = 0
+            for k, value in enumerate(line):
+                if np.isnan(value) or value == expected[i, k]:
+                    place = k
+                last[i, k] = place
+        np.testing.assert_array_equal(found.indices.numpy(), last)

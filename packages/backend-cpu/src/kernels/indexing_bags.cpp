@@ -46,6 +46,10 @@ std::vector<int64_t> number_bags(const cb_tensor& offsets, int64_t bags, int64_t
 
 // The indices that are no rows are found before anything is written.
 void check_rows(const int64_t* indices, int64_t count, int64_t rows) {
+  int64_t outside = 0;  // negative where a number is, or is too large
+#pragma omp simd reduction(| : outside)
+  for (int64_t i = 0; i < count; ++i) outside |= indices[i] | (rows - 1 - indices[i]);
+  if (outside >= 0) return;
   for (int64_t i = 0; i < count; ++i)
     if (static_cast<uint64_t>(indices[i]) >= static_cast<uint64_t>(rows))
       throw failure(CB_RUNTIME_ERROR,
@@ -70,9 +74,10 @@ template <typename T>
 int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, int64_t last, int64_t count, int64_t padding,
                 const compute_t<T>* factors, compute_t<T>* sums) {
   using C = compute_t<T>;
-  constexpr int64_t together = 64, ahead = 8, line = 64;
+  constexpr int64_t together = 64, ahead = 8, line = 64, near_bytes = 1 << 20;
   const int64_t columns = weight.sizes[1], row_step = weight.strides[0], step = weight.strides[1];
   const T* table = data<T>(weight);
+  const bool far = weight.numel * static_cast<int64_t>(sizeof(T)) > near_bytes;
   const int64_t whole = step == 1 ? columns - columns % together : 0;
   int64_t used = 0;
   for (int64_t i = first; i < last; ++i) used += indices[i] != padding;
@@ -80,7 +85,7 @@ int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, 
     C parts[together] = {};
     for (int64_t i = first; i < last; ++i) {
       // Rows are anywhere in the table: they are asked for some time before they are needed.
-      if (i + ahead < count) {
+      if (far && i + ahead < count) {
         const char* next = reinterpret_cast<const char*>(table + indices[i + ahead] * row_step + c0);
         for (int64_t offset = 0; offset < together * static_cast<int64_t>(sizeof(T)); offset += line)
           __builtin_prefetch(next + offset);

@@ -4,6 +4,7 @@
 // digits, and there they are sums of squared differences.
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
@@ -52,8 +53,10 @@ struct General {
   C finish(C s) const { return math::pow(s, C(1) / p); }
 };
 
-template <typename C, typename Norm>
-void row_of_distances(const C* row, const C* columns, int64_t terms, const Norm norm, C* out) {
+// Width: `tile`, or 0 for as many as `width` says.
+template <int64_t Width, typename C, typename Norm>
+void distances_of_width(const C* row, const C* columns, int64_t terms, const Norm norm, C* out, int64_t width) {
+  const int64_t count = Width ? Width : width;
   C total[tile] = {};
   for (int64_t first = 0; first < terms; first += terms_together) {
     C sums[tile] = {};
@@ -62,13 +65,21 @@ void row_of_distances(const C* row, const C* columns, int64_t terms, const Norm 
       const C value = row[m];
       const C* others = columns + m * tile;
 #pragma omp simd
-      for (int64_t j = 0; j < tile; ++j) sums[j] = norm.combine(norm(value - others[j]), sums[j]);
+      for (int64_t j = 0; j < count; ++j) sums[j] = norm.combine(norm(value - others[j]), sums[j]);
     }
 #pragma omp simd
-    for (int64_t j = 0; j < tile; ++j) total[j] = norm.combine(total[j], sums[j]);
+    for (int64_t j = 0; j < count; ++j) total[j] = norm.combine(total[j], sums[j]);
   }
 #pragma omp simd
-  for (int64_t j = 0; j < tile; ++j) out[j] = norm.finish(total[j]);
+  for (int64_t j = 0; j < count; ++j) out[j] = norm.finish(total[j]);
+}
+
+template <typename C, typename Norm>
+void row_of_distances(const C* row, const C* columns, int64_t terms, const Norm norm, C* out, int64_t width = tile) {
+  if (width == tile)
+    distances_of_width<tile>(row, columns, terms, norm, out, tile);
+  else
+    distances_of_width<0>(row, columns, terms, norm, out, width);
 }
 
 // ---- Euclidean distances
@@ -135,6 +146,54 @@ void euclidean_rows(const C* const* rows, int count, const C* columns, const C* 
   }
 }
 
+// A tile of rows of the second matrix, transposed, and the squares of their lengths.
+template <typename C>
+struct Tile {
+  Scratch<C> columns;
+  alignas(64) C squares[tile];
+
+  explicit Tile(int64_t terms) : columns(terms * tile) {}
+  template <typename T>
+  void load(const T* rows, int64_t width, int64_t terms, bool with_squares) {
+    for (int64_t m = 0; m < terms; ++m)
+      for (int64_t j = 0; j < tile; ++j) columns[m * tile + j] = j < width ? static_cast<C>(rows[j * terms + m]) : C(0);
+    if (!with_squares) return;
+    std::fill_n(squares, tile, C(0));
+    const C* from = columns.data();
+    for (int64_t m = 0; m < terms; ++m)
+#pragma omp simd
+      for (int64_t j = 0; j < tile; ++j) squares[j] += from[m * tile + j] * from[m * tile + j];
+  }
+};
+
+// The distances of rows [first, last) to a tile; give(row, distances).
+template <typename T, typename Norm, typename F>
+void rows_to_tile(const T* rows, int64_t first, int64_t last, Tile<compute_t<T>>& others, int64_t width, int64_t terms,
+                  compute_t<T>* wide, const Norm& norm, F&& give) {
+  using C = compute_t<T>;
+  constexpr int64_t few = 8;  // columns, of which products would be no less work
+  alignas(64) C distances[rows_at_once][tile];
+  for (int64_t i = first; i < last; i += rows_at_once) {
+    const int count = static_cast<int>(std::min<int64_t>(rows_at_once, last - i));
+    const C* rows_of[rows_at_once];
+    for (int r = 0; r < rows_at_once; ++r) {  // the last one stands in for those that are missing
+      const T* from = rows + (i + std::min(r, count - 1)) * terms;
+      C* to = wide + r * terms;
+      for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<C>(from[m]);
+      rows_of[r] = to;
+    }
+    bool done = false;
+    if constexpr (std::is_same_v<Norm, Euclidean<C>>)
+      if (width > few) {
+        euclidean_rows(rows_of, count, others.columns.data(), others.squares, terms, distances);
+        done = true;
+      }
+    if (!done)
+      for (int r = 0; r < count; ++r) row_of_distances(rows_of[r], others.columns.data(), terms, norm, distances[r], width);
+    for (int r = 0; r < count; ++r) give(i + r, static_cast<const C*>(distances[r]));
+  }
+}
+
 template <typename T, typename Norm>
 void all_pairs(Call& call, const Norm& norm) {
   using C = compute_t<T>;
@@ -144,54 +203,65 @@ void all_pairs(Call& call, const Norm& norm) {
   const int64_t across = (others + tile - 1) / tile, down = (rows + rows_together - 1) / rows_together;
   parallel_for(batch * across * down, grain_for(rows_together * tile * std::max<int64_t>(terms, 1) / 4),
                [&](int64_t begin, int64_t end) {
-                 constexpr bool euclidean = std::is_same_v<Norm, Euclidean<C>>;
-                 Scratch<C> columns(terms * tile), wide(terms * rows_at_once);
-                 alignas(64) C distances[rows_at_once][tile], squares[tile];
+                 Tile<C> second(terms);
+                 Scratch<C> wide(terms * rows_at_once);
+                 int64_t loaded = -1;
                  for (int64_t item = begin; item < end; ++item) {
                    const int64_t b = item / (across * down), j0 = item / down % across * tile, i0 = item % down * rows_together;
-                   const int64_t width = std::min(tile, others - j0), last = std::min(rows, i0 + rows_together);
-                   const T* second = data<T>(x2) + (b * others + j0) * terms;
-                   for (int64_t m = 0; m < terms; ++m)
-                     for (int64_t j = 0; j < tile; ++j)
-                       columns[m * tile + j] = j < width ? static_cast<C>(second[j * terms + m]) : C(0);
-                   if (euclidean) {
-                     std::fill_n(squares, tile, C(0));
-                     for (int64_t m = 0; m < terms; ++m)
-#pragma omp simd
-                       for (int64_t j = 0; j < tile; ++j) squares[j] += columns[m * tile + j] * columns[m * tile + j];
-                   }
-                   for (int64_t i = i0; i < last; i += rows_at_once) {
-                     const int count = static_cast<int>(std::min<int64_t>(rows_at_once, last - i));
-                     const C* rows_of[rows_at_once];
-                     for (int r = 0; r < rows_at_once; ++r) {  // the last one stands in for those that are missing
-                       const T* first = data<T>(x1) + (b * rows + i + std::min(r, count - 1)) * terms;
-                       C* to = wide.data() + r * terms;
-                       for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<C>(first[m]);
-                       rows_of[r] = to;
-                     }
-                     if constexpr (euclidean)
-                       euclidean_rows(rows_of, count, columns.data(), squares, terms, distances);
-                     else
-                       for (int r = 0; r < count; ++r) row_of_distances(rows_of[r], columns.data(), terms, norm, distances[r]);
-                     for (int r = 0; r < count; ++r) {
-                       T* to = mutable_data<T>(out) + (b * rows + i + r) * others + j0;
-                       for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(distances[r][j]);
-                     }
-                   }
+                   const int64_t width = std::min(tile, others - j0);
+                   if (std::exchange(loaded, item / down) != item / down)
+                     second.load(data<T>(x2) + (b * others + j0) * terms, width, terms, std::is_same_v<Norm, Euclidean<C>>);
+                   rows_to_tile(data<T>(x1) + b * rows * terms, i0, std::min(rows, i0 + rows_together), second, width, terms,
+                                wide.data(), norm, [&](int64_t i, const C* distances) {
+                                  T* to = mutable_data<T>(out) + (b * rows + i) * others + j0;
+                                  for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(distances[j]);
+                                });
                  }
                });
 }
 
+// Of one matrix: row i to those behind it, one row's after the other's.
+template <typename T, typename Norm>
+void pairs_within(Call& call, const Norm& norm) {
+  using C = compute_t<T>;
+  const cb_tensor &x = call.tensor(0), &out = call.output();
+  const int64_t rows = x.sizes[0], terms = x.sizes[1];
+  const int64_t across = (rows + tile - 1) / tile;
+  parallel_for(across, grain_for(rows * tile * std::max<int64_t>(terms, 1) / 8), [&](int64_t begin, int64_t end) {
+    Tile<C> second(terms);
+    Scratch<C> wide(terms * rows_at_once);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t j0 = item * tile, width = std::min(tile, rows - j0);
+      second.load(data<T>(x) + j0 * terms, width, terms, std::is_same_v<Norm, Euclidean<C>>);
+      rows_to_tile(data<T>(x), 0, j0 + width - 1, second, width, terms, wide.data(), norm, [&](int64_t i, const C* distances) {
+        T* to = mutable_data<T>(out) + i * (2 * rows - i - 1) / 2 - i - 1;
+        for (int64_t j = std::max(i + 1, j0); j < j0 + width; ++j) to[j] = static_cast<T>(distances[j - j0]);
+      });
+    }
+  });
+}
+
+// f(norm) with the norm of order p.
+template <typename C, typename F>
+void with_norm(double p, F&& f) {
+  if (p == 2) return f(Euclidean<C>{});
+  if (p == 1) return f(Manhattan<C>{});
+  if (p == 0) return f(Unequal<C>{});
+  if (p == std::numeric_limits<double>::infinity()) return f(Largest<C>{});
+  f(General<C>{static_cast<C>(p)});
+}
+
+void pair_distances(Call& call) {
+  if (call.output().numel == 0) return;
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    with_norm<compute_t<T>>(call.real(1), [&](const auto& norm) { pairs_within<T>(call, norm); });
+  });
+}
+
 void distances(Call& call) {
   if (call.output().numel == 0) return;
-  const double p = call.real(2);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    using C = compute_t<T>;
-    if (p == 2) return all_pairs<T>(call, Euclidean<C>{});
-    if (p == 1) return all_pairs<T>(call, Manhattan<C>{});
-    if (p == 0) return all_pairs<T>(call, Unequal<C>{});
-    if (p == std::numeric_limits<double>::infinity()) return all_pairs<T>(call, Largest<C>{});
-    all_pairs<T>(call, General<C>{static_cast<C>(p)});
+    with_norm<compute_t<T>>(call.real(2), [&](const auto& norm) { all_pairs<T>(call, norm); });
   });
 }
 
@@ -256,7 +326,7 @@ void euclidean_backward(Call& call) {
                      for (int64_t m = 0; m < terms; ++m) own[r * padded + m] = static_cast<C>(data<T>(x1)[row * terms + m]);
                      for (int64_t j = 0; j < others; ++j) {
                        const C distance = static_cast<C>(results[row * others + j]);
-                       scales[j * rows_at_once + r] = distance == 0 ? C(0) : static_cast<C>(slopes[row * others + j]) / distance;
+                       scales[r * others + j] = distance == 0 ? C(0) : static_cast<C>(slopes[row * others + j]) / distance;
                      }
                    }
                    const T* second = data<T>(x2) + b * others * terms;
@@ -266,6 +336,7 @@ void euclidean_backward(Call& call) {
                      for (int r = 0; r < rows_at_once; ++r)
                        for (int half = 0; half < 2; ++half) mine[r][half] = L::load(own.data() + r * padded + m + half * L::count);
                      std::fill_n(wide, width, C(0));
+                     const C* scale = scales.data();
                      for (int64_t j = 0; j < others; ++j) {
                        const T* other = second + j * terms + m;
                        V theirs[2];
@@ -276,9 +347,9 @@ void euclidean_backward(Call& call) {
                          for (int64_t k = 0; k < some; ++k) wide[k] = static_cast<C>(other[k]);
                          for (int half = 0; half < 2; ++half) theirs[half] = L::load(wide + half * L::count);
                        }
-                       const C* scale = scales.data() + j * rows_at_once;
                        for (int r = 0; r < rows_at_once; ++r)
-                         for (int half = 0; half < 2; ++half) sum[r][half] += (mine[r][half] - theirs[half]) * scale[r];
+                         for (int half = 0; half < 2; ++half)
+                           sum[r][half] += (mine[r][half] - theirs[half]) * scale[r * others + j];
                      }
                      for (int r = 0; r < rows_at_once; ++r)
                        for (int half = 0; half < 2; ++half) L::store(sums.data() + r * padded + m + half * L::count, sum[r][half]);
@@ -322,6 +393,7 @@ void distances_backward(Call& call) {
 
 void register_linalg_distances(KernelTable& table) {
   table.add<distances>("distances");
+  table.add<pair_distances>("pair_distances");
   table.add<distances_backward>("distances_backward");
 }
 

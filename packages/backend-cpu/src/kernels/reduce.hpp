@@ -184,13 +184,30 @@ class Reducer {
       for_each_run(plan_.kept, begin, end, [&](const int64_t* at, int64_t n) {
         for (int64_t i = 0; i < n; i += batch) {
           int64_t count = std::min(batch, n - i);
-          for (int64_t j = 0; j < count; ++j) {
-            results[j] = Operation::identity();
-            take_inner(results[j], at[0] + (i + j) * in_stride, 0, plan_.length);
-          }
+          for (int64_t j = 0; j < count; ++j) results[j] = Operation::identity();
+          if (results_alternate())
+            take_side_by_side(results, count, at[0] + i * in_stride, in_stride);
+          else
+            for (int64_t j = 0; j < count; ++j) take_inner(results[j], at[0] + (i + j) * in_stride, 0, plan_.length);
           store(results, count, at[1] + i * plan_.kept.strides[1][0], plan_.kept.strides[1][0]);
         }
       });
+    });
+  }
+
+  // Whether the runs of several results lie between those of one: then they are taken up in the order of memory.
+  bool results_alternate() const {
+    return direct_ && !plan_.reduced.flat() && std::abs(plan_.kept.strides[0][0]) < std::abs(plan_.reduced.strides[0][1]);
+  }
+  void take_side_by_side(Acc* results, int64_t count, int64_t offset, int64_t step) const {
+    int64_t first = 0;
+    for_each_run(plan_.reduced, 0, plan_.length, [&](const int64_t* at, int64_t n) {
+      for (int64_t j = 0; j < count; ++j) {
+        const Value* values = reinterpret_cast<const Value*>(address(offset + at[0] + j * step));
+        for (int64_t i = 0; i < n; i += block_length)
+          Operation::block(results[j], values + i, std::min(block_length, n - i), first + i);
+      }
+      first += n;
     });
   }
 

@@ -61,6 +61,8 @@ class RowFilter {
       std::memcpy(out, in, static_cast<size_t>(to_) * sizeof(C));
     } else if (!listed_) {
       run_pixels(in, out);
+    } else if (most_ == 1 && !filled_) {
+      run_listed<1>(in, out);
     } else if (most_ == 2 && !filled_) {
       run_listed<2>(in, out);
     } else if (most_ == 4 && !filled_) {
@@ -179,6 +181,7 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
   const int64_t wide = filter.from(), row = filter.to(), span = height.span();
   const int64_t deepest = depth.most(), highest = height.most();
   const bool flat = depth.identity();
+  const bool lines = flat && height.identity();  // only the width changes
   const int64_t plane_in = depth.from * height.from * wide;
   const T* source = data<T>(in);
   T* target = mutable_data<T>(out);
@@ -215,6 +218,11 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
         }
         return place;
       };
+      if constexpr (std::is_same_v<T, C>)
+        if (lines) {
+          filter.run(source_row(y), target + item * row);
+          continue;
+        }
       const int32_t first = height.start[y], count = height.count(y);
       // Drawing rows uses the list of rows for the depth: first all are drawn, then listed.
       for (int32_t k = 0; k < count; ++k) drawn_row(height.index[first + k]);

@@ -275,13 +275,33 @@ class Smallest {
   bool limited_ = false;
 };
 
+// The same for a few, which are kept in order all along.
+template <typename Entry>
+class SmallestFew {
+ public:
+  static constexpr int64_t most = 16;
+
+  SmallestFew(Entry* buffer, int64_t, int64_t k) : buffer_(buffer), k_(k) {}
+  bool limited() const { return count_ == k_; }
+  uint64_t limit() const { return sort_key(buffer_[k_ - 1]); }
+  void add(const Entry& entry) {
+    int64_t i = count_ < k_ ? count_++ : k_ - 1;
+    for (; i > 0 && entry < buffer_[i - 1]; --i) buffer_[i] = buffer_[i - 1];
+    buffer_[i] = entry;
+  }
+  int64_t finish() const { return count_; }
+
+ private:
+  Entry* buffer_;
+  int64_t k_, count_ = 0;
+};
+
 // Writes the k smallest of entries [begin, end) of a line to the buffer, in no order; returns how many there are.
-template <typename T, bool Short>
-int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, bool largest,
+template <typename Selection, typename T, bool Short>
+int64_t select_by(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, bool largest,
                typename Entries<T, Short>::Entry* buffer, int64_t capacity) {
   using E = Entries<T, Short>;
-  using Entry = typename E::Entry;
-  Smallest<Entry> smallest(buffer, capacity, k);
+  Selection smallest(buffer, capacity, k);
   int64_t i = begin;
   for (; i < end && !smallest.limited(); ++i) smallest.add(E::make(load(from + i * stride), static_cast<uint64_t>(i), largest));
   constexpr int64_t block = 64;
@@ -315,6 +335,15 @@ int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_
 }
 
 template <typename T, bool Short>
+int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, bool largest,
+               typename Entries<T, Short>::Entry* buffer, int64_t capacity) {
+  using Entry = typename Entries<T, Short>::Entry;
+  if (k > 0 && k <= SmallestFew<Entry>::most)
+    return select_by<SmallestFew<Entry>, T, Short>(from, stride, begin, end, k, largest, buffer, capacity);
+  return select_by<Smallest<Entry>, T, Short>(from, stride, begin, end, k, largest, buffer, capacity);
+}
+
+template <typename T, bool Short>
 void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Lines& lines, int64_t k, bool largest) {
   using Entry = typename Entries<T, Short>::Entry;
   int64_t n = lines.length;
@@ -326,24 +355,28 @@ void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
     int64_t chunks = n >= 2 * run_length && k <= run_length / 8 ? (n + run_length - 1) / run_length : 1;
     int64_t length = chunks == 1 ? n : run_length;
     int64_t capacity = Smallest<Entry>::capacity_for(k, length);
-    Scratch<Entry> buffer(chunks * capacity);
+    alignas(64) Entry few[2 * SmallestFew<Entry>::most + 64];
+    const bool fits = chunks * capacity <= static_cast<int64_t>(std::size(few));
+    Scratch<Entry> room(fits ? 0 : chunks * capacity);
+    Entry* buffer = fits ? few : room.data();
     int64_t found = 0;
     if (chunks == 1) {
-      found = select<T, Short>(from, lines.strides[2], 0, n, k, largest, buffer.data(), capacity);
+      found = select<T, Short>(from, lines.strides[2], 0, n, k, largest, buffer, capacity);
     } else {
       Scratch<int64_t> counts(chunks);
       parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
         for (int64_t c = begin; c < end; ++c)
           counts[c] = select<T, Short>(from, lines.strides[2], c * length, std::min((c + 1) * length, n), k, largest,
-                                       buffer.data() + c * capacity, capacity);
+                                       buffer + c * capacity, capacity);
       });
       for (int64_t c = 0; c < chunks; ++c) {
-        std::copy_n(buffer.data() + c * capacity, counts[c], buffer.data() + found);
+        std::copy_n(buffer + c * capacity, counts[c], buffer + found);
         found += counts[c];
       }
-      std::nth_element(buffer.data(), buffer.data() + (k - 1), buffer.data() + found);
+      std::nth_element(buffer, buffer + (k - 1), buffer + found);
     }
-    std::sort(buffer.data(), buffer.data() + k);  // by counting, equal keys would keep the order that the selection left
+    if (chunks > 1 || k > SmallestFew<Entry>::most)
+      std::sort(buffer, buffer + k);  // by counting, equal keys would keep the order that the selection left
     for (int64_t i = 0; i < k; ++i) {
       int64_t source = static_cast<int64_t>(position(buffer[i]));
       to_values[i * lines.strides[0]] = load(from + source * lines.strides[2]);

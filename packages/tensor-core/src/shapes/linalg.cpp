@@ -158,6 +158,17 @@ void distances(Call& call) {
   call.add_output(call.tensor(0).dtype, std::move(sizes));
 }
 
+// pair_distances(self, p)
+void pair_distances(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  check(self.ndim() == 2 && is_floating(self.dtype), PyExc_RuntimeError,
+        "pair_distances(): expected a floating-point matrix, but got shape ", shown(self.sizes), " and ", info(self.dtype).type_name);
+  check(call[1].f >= 0, PyExc_RuntimeError, "pair_distances(): expected a p that is not negative, but got ", call[1].f);
+  const int64_t rows = self.sizes[0];
+  call.make_contiguous(0);
+  call.add_output(self.dtype, Dims{rows < 2 ? 0 : rows * (rows - 1) / 2});
+}
+
 // distances_backward(grad, x1, x2, result, p): the gradient of x1
 void distances_backward(Call& call) {
   const Dims sizes = check_rows(call, 1);

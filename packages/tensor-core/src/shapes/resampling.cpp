@@ -167,6 +167,55 @@ Dims padded_sizes(Call& call, std::span<const int64_t> from, int list, int mode)
 
 }  // namespace
 
+namespace {
+
+// How many patches there are down and across an image; arguments from `first` on are kernel_size, dilation, padding and stride.
+Dims patch_counts(const Call& call, int first, std::span<const int64_t> image) {
+  constexpr int64_t least[] = {1, 1, 0, 1};
+  for (int i = 0; i < 4; ++i) {
+    const auto numbers = call.ints(first + i);
+    check_magnitude(call, numbers, "parameters");
+    check(numbers.size() == 2 && std::min(numbers[0], numbers[1]) >= least[i], PyExc_RuntimeError, base_name(call),
+          "(): expected two numbers of at least ", least[i], ", but got ", shown(numbers));
+  }
+  Dims counts;
+  for (size_t d = 0; d < 2; ++d) {
+    const int64_t reach = call.ints(first + 1)[d] * (call.ints(first)[d] - 1) + 1;
+    counts.push_back((image[d] + 2 * call.ints(first + 2)[d] - reach) / call.ints(first + 3)[d] + 1);
+    check(image[d] + 2 * call.ints(first + 2)[d] >= reach, PyExc_RuntimeError, base_name(call), "(): an image of size ",
+          shown(image), " has no patch of size ", shown(call.ints(first)));
+  }
+  return counts;
+}
+
+}  // namespace
+
+// patches(self, kernel_size, dilation, padding, stride)
+void patches(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  check(self.ndim() == 4, PyExc_RuntimeError, "patches(): expected a batch (N, C, H, W), but got shape ", shown(self.sizes));
+  const Dims sizes = self.sizes;
+  const Dims counts = patch_counts(call, 1, std::span<const int64_t>(sizes).subspan(2));
+  call.make_contiguous(0);
+  call.add_output(self.dtype, Dims{sizes[0], sizes[1] * call.ints(1)[0] * call.ints(1)[1], counts[0] * counts[1]});
+}
+
+// patches_backward(grad, output_size, kernel_size, dilation, padding, stride)
+void patches_backward(Call& call) {
+  const TensorObject& grad = call.tensor(0);
+  const auto image = call.ints(1);
+  check(grad.ndim() == 3 && image.size() == 2, PyExc_RuntimeError,
+        "patches_backward(): expected columns (N, C * KH * KW, L) and the size of an image, but got shape ", shown(grad.sizes), " and ",
+        shown(image));
+  check_magnitude(call, image, "output_size");
+  const Dims counts = patch_counts(call, 2, image);
+  const int64_t area = call.ints(2)[0] * call.ints(2)[1], channels = grad.sizes[1] / area;
+  check(grad.sizes[1] % area == 0 && grad.sizes[2] == counts[0] * counts[1], PyExc_RuntimeError,
+        "patches_backward(): columns of shape ", shown(grad.sizes), " do not belong to an image of size ", shown(image));
+  call.make_contiguous(0);
+  call.add_output(grad.dtype, Dims{grad.sizes[0], channels, image[0], image[1]});
+}
+
 // pad_constant(self, padding, value)
 void pad_constant(Call& call) {
   const TensorObject& self = call.tensor(0);

@@ -1,6 +1,6 @@
 """Products of matrices and vectors."""
 
-from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, document, operator
+from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 _RAISES = "RuntimeError: where the inner sizes differ"
 operator(
@@ -72,6 +72,16 @@ operator(
         ">>> candelabra.ops.distances(candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]]), 2.0)\ntensor([[5.]])",
         x1="Tensor: of shape (..., P, M)", x2="Tensor: of shape (..., R, M), the leading sizes those of `x1`",
         p="float: the order of the norm, not negative", returns="Tensor: of shape (..., P, R)", out="",
+    ),
+)  # fmt: skip
+# Where no gradient is wanted.
+operator(
+    "pair_distances(Tensor self, float p) -> Tensor", shape="pair_distances", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Compute the p-norms of the differences of all pairs of rows of one matrix, those of the first row first.",
+        ">>> candelabra.ops.pair_distances(candelabra.tensor([[0.0], [3.0], [7.0]]), 2.0)\ntensor([3., 7., 4.])",
+        input="Tensor: of shape (N, M), floating point", p="float: the order of the norm, not negative",
+        returns="Tensor: of N * (N - 1) / 2 elements", out="",
     ),
 )  # fmt: skip
 operator(

@@ -67,6 +67,32 @@ _EDGES = {
     "most three dimensions; negative numbers take away",
     "mode": 'str: ``"reflect"``, ``"replicate"`` or ``"circular"``',
 }
+_PATCHES = {
+    "kernel_size": "sequence of two int: the sizes of a patch", "dilation": "sequence of two int: the step between its elements",
+    "padding": "sequence of two int: zeros at both ends", "stride": "sequence of two int: the step from one patch to the next",
+}  # fmt: skip
+operator(
+    "patches(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", shape="patches",
+    tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Take the patches that a kernel meets as columns (im2col).",
+        ">>> image = candelabra.arange(4.0).reshape(1, 1, 2, 2)\n"
+        ">>> candelabra.ops.patches(image, [1, 2], [1, 1], [0, 0], [1, 1])\ntensor([[[0., 2.],\n         [1., 3.]]])",
+        input="Tensor: of shape (N, C, H, W)", **_PATCHES, returns="Tensor: of shape (N, C * KH * KW, L) with L patches", out="",
+    ),
+)  # fmt: skip
+operator(
+    "patches_backward(Tensor grad, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
+    shape="patches_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Add patches, given as columns, to an image (col2im).",
+        ">>> columns = candelabra.ones(1, 4, 4)\n"
+        ">>> candelabra.ops.patches_backward(columns, [3, 3], [2, 2], [1, 1], [0, 0], [1, 1])[0, 0]\n"
+        "tensor([[1., 2., 1.],\n        [2., 4., 2.],\n        [1., 2., 1.]])",
+        grad="Tensor: of shape (N, C * KH * KW, L)", output_size="sequence of two int: the sizes of the image", **_PATCHES,
+        returns="Tensor: of shape (N, C, H, W)", out="",
+    ),
+)  # fmt: skip
 operator(
     "pad_constant(Tensor self, int[] padding, Scalar value) -> Tensor", shape="pad_constant", tags=HIDDEN | COMPOSITE | NO_OUT,
     doc=document(

@@ -526,6 +526,14 @@ def distances(x1: Tensor, x2: Tensor, p: float) -> Any:
     return OPERATORS["linalg_vector_norm"](_unsqueeze(x1, -2) - _unsqueeze(x2, -3), p, [-1])
 
 
+@decomposes("pair_distances")
+def pair_distances(self: Tensor, p: float) -> Any:
+    rows = self.shape[0]
+    places = OPERATORS["arange"](0, rows, 1, dtype=_C.int64, device=self.device)
+    behind = OPERATORS["gt"](places, _unsqueeze(places, -1))
+    return OPERATORS["masked_select"](OPERATORS["distances"](self, self, p), behind)
+
+
 @decomposes("distances_backward")
 def distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor, p: float) -> Any:
     difference = _unsqueeze(wide(x1), -2) - _unsqueeze(wide(x2), -3)

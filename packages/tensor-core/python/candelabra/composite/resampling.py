@@ -13,6 +13,7 @@ from candelabra.catalogue import OPERATORS
 
 from .elementwise import narrow_to, wide
 from .registration import decomposes
+from .views import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -351,6 +352,37 @@ def _sources(length: int, before: int, after: int, mode: str, device: Any) -> An
     if mode == "reflect":
         return (length - 1) - OPERATORS["abs"]((length - 1) - OPERATORS["abs"](places))
     return _clamp(places, 0, length - 1) if mode == "replicate" else OPERATORS["remainder"](places, length)
+
+
+@decomposes("patches")
+def patches(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    x = OPERATORS["pad_constant"](self, (padding[1], padding[1], padding[0], padding[0]), 0) if any(padding) else self
+    for i in range(2):
+        x = OPERATORS["unfold"](x, 2 + i, dilation[i] * (kernel_size[i] - 1) + 1, stride[i])
+    for i in range(2):
+        x = OPERATORS["slice"](x, 4 + i, None, None, dilation[i])
+    down, across = x.shape[2:4]
+    patches = OPERATORS["permute"](x, (0, 1, 4, 5, 2, 3))
+    return OPERATORS["clone"](reshape(patches, x.shape[0], x.shape[1] * kernel_size[0] * kernel_size[1], down * across))
+
+
+@decomposes("patches_backward")
+def patches_backward(grad: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    area, size = kernel_size[0] * kernel_size[1], [output_size[i] + 2 * padding[i] for i in range(2)]
+    counts = [(size[i] - dilation[i] * (kernel_size[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
+    batch, channels = grad.shape[0], grad.shape[1] // area
+    parts: Any = reshape(wide(grad), batch, channels, kernel_size[0], kernel_size[1], counts[0], counts[1])
+    places = [OPERATORS["arange"](0, counts[i] * stride[i], stride[i], dtype=_C.int64, device=grad.device) for i in range(2)]
+    # One dimension of the kernel after the other, one place in it at a time.
+    tall = _filled((batch, channels, kernel_size[1], size[0], counts[1]), parts)
+    for k in range(kernel_size[0]):
+        tall = OPERATORS["index_add"](tall, 3, places[0] + k * dilation[0], OPERATORS["select"](parts, 2, k))
+    whole: Any = _filled((batch, channels, *size), parts)
+    for k in range(kernel_size[1]):
+        whole = OPERATORS["index_add"](whole, 3, places[1] + k * dilation[1], OPERATORS["select"](tall, 2, k))
+    for i in range(2):
+        whole = OPERATORS["narrow"](whole, 2 + i, padding[i], output_size[i])
+    return narrow_to(OPERATORS["clone"](whole), grad.dtype)
 
 
 @decomposes("pad_constant")

@@ -354,12 +354,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("weights should be 1-d and have the same length as input")
     length = minlength
     if input.numel():
-        if int(OPERATORS["amin"](input)) < 0:
+        if OPERATORS["amin"](input).item() < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs, but there are negative ones.")
-        length = max(minlength, int(OPERATORS["amax"](input)) + 1)
-    positions = input.to(_C.int64)
+        length = max(minlength, OPERATORS["amax"](input).item() + 1)
+    positions = input if input.dtype is _C.int64 else input.to(_C.int64)
     if weights is None:
-        added = OPERATORS["expand"](positions.new_ones(()), positions.shape)
+        added = OPERATORS["expand"](_C.tensor_from_data(1, _C.int64, positions.device), positions.shape)
     else:
         added = weights if weights.dtype is _C.float32 else weights.to(_C.float64)
     return OPERATORS["scatter_add"](added.new_zeros(length), 0, positions, added)

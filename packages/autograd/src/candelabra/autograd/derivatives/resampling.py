@@ -27,6 +27,16 @@ derivative(
         upper, grad_shape[2:], scales, mode, align_corners, antialias
     ),
 )
+derivative(
+    "patches",
+    self=lambda grad, self_shape, kernel_size, dilation, padding, stride: ops.patches_backward(
+        grad, self_shape[2:], kernel_size, dilation, padding, stride
+    ),
+)
+derivative(
+    "patches_backward",
+    grad=lambda upper, kernel_size, dilation, padding, stride: ops.patches(upper, kernel_size, dilation, padding, stride),
+)
 derivative("pad_constant", self=lambda grad, padding: ops.pad_constant(grad, [-amount for amount in padding], 0))
 derivative("pad_edges", self=lambda grad, self_shape, padding, mode: ops.pad_edges_backward(grad, self_shape, padding, mode))
 derivative("pad_edges_backward", grad=lambda upper, padding, mode: ops.pad_edges(upper, padding, mode))

@@ -718,7 +718,7 @@ _enter(_convolution_input_gradient, "convolution_input_gradient")
 _enter(_convolution_weight_gradient, "convolution_weight_gradient")
 _enter(
     _folded, "max_pool", "max_pool_values", "adaptive_max_pool", "max_pool_backward", "avg_pool", "avg_pool_backward",
-    "adaptive_avg_pool", "adaptive_avg_pool_backward",
+    "adaptive_avg_pool", "adaptive_avg_pool_backward", "patches", "patches_backward",
 )  # fmt: skip
 _enter(_attention, "attention_forward", "attention_backward")
 _enter(_nll_loss_forward, "nll_loss_forward")

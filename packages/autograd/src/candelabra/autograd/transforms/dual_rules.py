@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 LINEAR = frozenset({
     "adaptive_avg_pool", "adaptive_avg_pool_backward", "alias", "as_strided", "avg_pool", "avg_pool_backward", "clone",
     "conj_physical", "contiguous", "cumsum", "diagonal", "embedding", "embedding_backward", "expand", "fft_c2c", "fft_c2r", "fft_r2c",
-    "flip", "gather", "index", "index_fill", "index_select", "masked_select", "max_pool_backward", "mean", "movedim", "narrow", "neg", "permute",
+    "flip", "gather", "index", "index_fill", "index_select", "masked_select", "max_pool_backward", "mean", "movedim", "narrow", "neg",
+    "patches", "patches_backward", "permute",
     "select", "slice", "squeeze", "sum", "t", "take", "to_copy", "transpose", "tril", "triu", "unflatten", "unfold", "unsqueeze", "view",
     "view_as_complex", "view_as_real", "frac",
 })  # fmt: skip

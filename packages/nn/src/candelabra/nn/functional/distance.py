@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.composite.transformed import is_differentiated
 
 _vector_norm = ops.linalg_vector_norm
 
@@ -62,10 +63,12 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    rows = input.shape[0]
-    first, second = candelabra.triu_indices(rows, rows, 1, device=input.device)
     if not input.shape[1]:  # distances of vectors without elements, for which some norms have no identity
         p = 2.0
+    if not is_differentiated(input):
+        return ops.pair_distances(input, float(p))
+    rows = input.shape[0]
+    first, second = candelabra.triu_indices(rows, rows, 1, device=input.device)
     # All pairs at once, twice as many as are needed, take less time than two copies of the rows.
     return ops.distances(input, input, float(p)).take(first * rows + second)
 

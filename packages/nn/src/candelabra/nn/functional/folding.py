@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import Tensor, ops
 
 
 def _pair(value: Any, name: str) -> tuple[int, int]:
@@ -50,8 +50,6 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     tensor([[0., 2.],
             [1., 3.]])
     """
-    from .padding import pad
-
     kernel, spread, amounts, step = _geometry(kernel_size, dilation, padding, stride)
     if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(
@@ -64,12 +62,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
             f"shape of the array of sliding blocks as {blocks}, but its components must be at least one."
         )
     x = input if input.ndim == 4 else input.unsqueeze(0)
-    if any(amounts):
-        x = pad(x, (amounts[1], amounts[1], amounts[0], amounts[0]))
-    for i in range(2):
-        x = x.unfold(2 + i, spread[i] * (kernel[i] - 1) + 1, step[i])
-    x = x[..., :: spread[0], :: spread[1]]
-    columns = x.permute(0, 1, 4, 5, 2, 3).reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], blocks[0] * blocks[1])
+    columns = ops.patches(x, kernel, spread, amounts, step)
     return columns if input.ndim == 4 else columns.squeeze(0)
 
 
@@ -112,18 +105,7 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
             f"input's dimension 2 to match the calculated number of sliding blocks {blocks[0]} * {blocks[1]} = {blocks[0] * blocks[1]}, "
             f"but got input.size(2)={x.shape[2]}."
         )
-    channels = x.shape[1] // area
-    patches = x.reshape(x.shape[0], channels, kernel[0], kernel[1], *blocks)
-    rows = candelabra.arange(blocks[0], device=x.device) * step[0]
-    columns = candelabra.arange(blocks[1], device=x.device) * step[1]
-    # One dimension of the kernel after the other, one place in it at a time.
-    tall = x.new_zeros((x.shape[0], channels, kernel[1], size[0] + 2 * amounts[0], blocks[1]))
-    for k in range(kernel[0]):
-        tall = tall.index_add(3, rows + k * spread[0], patches[:, :, k])
-    whole = x.new_zeros((x.shape[0], channels, size[0] + 2 * amounts[0], size[1] + 2 * amounts[1]))
-    for k in range(kernel[1]):
-        whole = whole.index_add(3, columns + k * spread[1], tall[:, :, k])
-    output = whole[:, :, amounts[0] : amounts[0] + size[0], amounts[1] : amounts[1] + size[1]]
+    output = ops.patches_backward(x, size, kernel, spread, amounts, step)
     return output if input.ndim == 3 else output.squeeze(0)
 
 

@@ -106,6 +106,16 @@ REFERENCES: dict[str, Reference] = {
         ("float32", "float64", "bfloat16"),
         60,
     ),
+    "pair_distances": Reference(
+        lambda x, p: distances(x, x, p)[np.triu_indices(x.shape[0], 1)],
+        lambda rng, dtype: (
+            Sample((Input(numbers(rng, dtype, (n, m)), dtype), p))
+            for n, m in ((0, 2), (1, 3), (5, 4), (70, 9), (131, 3))
+            for p in (0.0, 1.0, 2.0, 3.0, float("inf"))
+        ),
+        FLOATS,
+        10,
+    ),
     "distances": Reference(distances, _pairs_of_rows, FLOATS, 10),
     "distances_backward": Reference(distances_backward, _gradients_of_pairs, ("float32", "float64"), 100),
 }

@@ -230,6 +230,61 @@ def _sources(shape: Any, padding: Any, mode: str) -> list[Array]:
     return sources
 
 
+_PATCHES: tuple[tuple[tuple[int, ...], list[int], list[int], list[int], list[int]], ...] = (
+    ((2, 3, 5, 6), [2, 2], [1, 1], [0, 0], [1, 1]),
+    ((1, 2, 5, 4), [2, 3], [2, 1], [1, 1], [1, 2]),
+    ((2, 1, 7, 9), [3, 3], [1, 2], [2, 1], [2, 3]),
+    ((0, 2, 3, 3), [2, 1], [1, 1], [0, 0], [1, 1]),
+    ((2, 8, 40, 37), [3, 3], [1, 1], [1, 1], [1, 1]),
+)
+
+
+def _patch_counts(image: tuple[int, ...], kernel: Any, dilation: Any, padding: Any, stride: Any) -> list[int]:
+    return [(image[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
+
+
+def _patch_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, *how in _PATCHES:
+        for layout in ("contiguous", "transposed"):
+            yield Sample((Input(numbers(rng, dtype, shape), dtype, layout), *how))
+
+
+def _patch_backward_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for (batch, channels, *image), *how in _PATCHES:
+        down, across = _patch_counts(tuple(image), *how)
+        columns = numbers(rng, dtype, (batch, channels * how[0][0] * how[0][1], down * across))
+        yield Sample((Input(columns, dtype), image, *how))
+
+
+def _places(padded: Array, kernel: Any, dilation: Any, stride: Any, counts: list[int]) -> Iterator[tuple[int, int, Array]]:
+    """Each place in the kernel and a view of what it meets."""
+    for a in range(kernel[0]):
+        for b in range(kernel[1]):
+            rows, columns = (
+                slice(k * dilation[i], k * dilation[i] + (counts[i] - 1) * stride[i] + 1, stride[i]) for i, k in enumerate((a, b))
+            )
+            yield a, b, padded[:, :, rows, columns]
+
+
+def patches(x: Array, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    counts = _patch_counts(x.shape[2:], kernel, dilation, padding, stride)
+    padded = np.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2])
+    made = np.empty((*x.shape[:2], *kernel, *counts), x.dtype)
+    for a, b, seen in _places(padded, kernel, dilation, stride, counts):
+        made[:, :, a, b] = seen
+    return made.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], counts[0] * counts[1])
+
+
+def patches_backward(grad: Array, image: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    counts = _patch_counts(tuple(image), kernel, dilation, padding, stride)
+    channels = grad.shape[1] // (kernel[0] * kernel[1])
+    parts = grad.reshape(grad.shape[0], channels, *kernel, *counts)
+    padded = np.zeros((grad.shape[0], channels, image[0] + 2 * padding[0], image[1] + 2 * padding[1]), grad.dtype)
+    for a, b, seen in _places(padded, kernel, dilation, stride, counts):
+        seen += parts[:, :, a, b]
+    return padded[:, :, padding[0] : padding[0] + image[0], padding[1] : padding[1] + image[1]]
+
+
 def _constants(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape, padding in (
         ((3,), [2, 1]), ((3,), [-1, -2]), ((2, 5), [1, 0, 0, 3]), ((2, 3, 4), [0, 0, 2, 1]), ((2, 3, 4), [-1, 2, 1, -1, 0, 1]),
@@ -284,6 +339,8 @@ REFERENCES: dict[str, Reference] = {
     "resample_backward": Reference(resample_backward, _resample_backwards, FLOATS, 8),
     "grid_sampler": Reference(grid_sampler, _grid_samples, FLOATS, 8),
     "grid_sampler_backward": Reference(grid_sampler_backward, _grid_backwards, ("float32", "float64"), 20),
+    "patches": Reference(patches, _patch_calls, ("int64", *FLOATS, "complex64")),
+    "patches_backward": Reference(patches_backward, _patch_backward_calls, ("int64", *FLOATS, "complex64"), 5),
     "pad_constant": Reference(pad_constant, _constants, ("bool", "uint8", "int64", *FLOATS, "complex64")),
     "pad_edges": Reference(pad_edges, _pads, ("bool", "uint8", "int64", *FLOATS, "complex64")),
     "pad_edges_backward": Reference(pad_edges_backward, _pad_backwards, (*FLOATS, "complex64"), 2),
