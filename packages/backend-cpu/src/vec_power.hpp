@@ -90,7 +90,7 @@ CANDELABRA_FORMULA Vec<double> pow(Vec<double> x, Vec<double> y) {
   return parts::power_cases(x, y, parts::scaled(parts::expm1_of(s) + 1.0, whole));
 }
 
-// x times a polynomial in w = -log(1 - x^2), beyond w = 5 in its root (the arrangement of Giles 2012).
+// x times a polynomial in w = -log(1 - x^2), where that is large in its root (the arrangement of Giles 2012).
 CANDELABRA_FORMULA Vec<float> erfinv(Vec<float> x) {
   using V = Vec<float>;
   static constexpr float central[] = {1.501409411e+00f, 2.466402799e-01f,  -4.177386872e-03f, -1.252741786e-03f,
@@ -109,6 +109,41 @@ CANDELABRA_FORMULA Vec<float> erfinv(Vec<float> x) {
   V result = x * p;
   result = select(a == V(1.0f), with_sign_of(V(detail::infinity<float>), x), result);
   return select(a <= V(1.0f), result, V(detail::nan<float>));
+}
+
+CANDELABRA_FORMULA Vec<double> erfinv(Vec<double> x) {
+  using V = Vec<double>;
+  static constexpr double central[] = {
+      1.65365456268310274e+00,  2.40158182425588312e-01,  -6.03367087142689992e-03, -7.40702534154320802e-04,
+      1.86734208020050544e-04,  -1.38825233949821521e-05, -1.36546917633347336e-06, 4.23478818331159314e-07,
+      -2.90703908275844886e-08, -4.11266168025211657e-09, 1.05122311662768252e-09,  -5.41424002528522619e-11,
+      -1.29787094015438952e-11, 2.63031666274298889e-12,  -8.07425425794396167e-14, -3.99731243655534717e-14,
+      6.52510221411338095e-15,  -4.64889344051339249e-17, -1.22559333261444301e-16, 1.62258847329005803e-17,
+      6.34831392280905895e-19,  -3.93498489120888567e-19, 1.89279576227710293e-20,  4.91663809660075337e-21,
+      -3.41171432084268115e-22, -2.82852765718353529e-23};
+  static constexpr double middle[] = {
+      3.08388561049222076e+00,  1.00525896769416567e+00,  5.37091455357089839e-03,  -3.75120850826302131e-03,
+      2.49144209701874283e-03,  -1.68827553424951912e-03, 9.53289363068913218e-04,  -3.55037830857754554e-04,
+      2.40312631818084429e-05,  6.82872490090774689e-05,  -4.73190157865491161e-05, 1.24644322708999386e-05,
+      2.92582471326451629e-06,  -3.98407516856076654e-06, 1.49854513830175080e-06,  -3.02689654714820271e-08,
+      -2.71185888738164432e-07, 1.33944681065675977e-07,  6.34025627341169063e-10,  -1.61882335037662120e-08};
+  static constexpr double end[] = {
+      4.90042105144364015e+00, 1.01028501759777201e+00,  -1.69858091496289168e-04, -2.00312006678630592e-04,
+      7.12403154921901414e-05, -1.83745361600875196e-05, 4.19385310480203085e-06,  -9.07085904175348601e-07,
+      2.01622081235117612e-07, -5.49323404870926037e-08, 2.18139148461544236e-08,  -1.12068379299633690e-08,
+      5.81808387750678845e-09, -2.63172266864112567e-09, 1.03739373488367676e-09,  -3.86512998741560883e-10,
+      8.27433543215847264e-11, 2.88395845984791768e-11,  -1.65052008353463663e-11};
+  const V a = abs(x);
+  const V w = -parts::log_positive(fnma(a, a, V(1.0)));
+  const Mask<double> far = V(6.25) < w;
+  V p = parts::series(w - 3.125, central);
+  if (any(far)) {
+    const V root = hardware_sqrt(-parts::log_positive((1.0 - a) * (1.0 + a)));
+    p = select(far, select(root < V(4.0), parts::series(root - 3.25, middle), parts::series(root - 5.05, end)), p);
+  }
+  V result = x * p;
+  result = select(a == V(1.0), with_sign_of(V(detail::infinity<double>), x), result);
+  return select(a <= V(1.0), result, V(detail::nan<double>));
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

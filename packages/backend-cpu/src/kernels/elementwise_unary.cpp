@@ -5,6 +5,7 @@
 #include "candelabra/special_functions.hpp"
 #include "complex_math.hpp"
 #include "elementwise.hpp"
+#include "vec_gamma.hpp"
 #include "vec_power.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -460,33 +461,36 @@ struct Erfc {
   }
 };
 struct Erfinv {
-  template <typename T>
-  T operator()(T x) const {
-    return math::erfinv(x);
-  }
-};
-struct ErfinvOfFloat {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::erfinv(x);
   }
 };
-void erfinv(Call& call) {
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    if constexpr (std::is_same_v<T, double>)
-      map1<T>(call, Erfinv{}, heavy);
-    else
-      map1<T>(call, ErfinvOfFloat{}, moderate);
-  });
-}
 struct Lgamma {
   template <typename T>
   T operator()(T x) const {
     return math::lgamma(x);
   }
 };
+struct LgammaOfFloat {
+  static constexpr bool on_vectors = true;
+  template <typename T>
+  T operator()(T x) const {
+    return math::lgamma(x);
+  }
+};
+// In double by the C library, which is exact near the zeros.
+void lgamma(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    if constexpr (std::is_same_v<T, double>)
+      map1<T>(call, Lgamma{}, heavy);
+    else
+      map1<T>(call, LgammaOfFloat{}, heavy);
+  });
+}
 struct Digamma {
+  static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
     return math::digamma(x);
@@ -535,8 +539,8 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Sigmoid, FloatsAndComplex, moderate>>("sigmoid");
   table.add<unary<Erf, FloatTypes, moderate>>("erf");
   table.add<unary<Erfc, FloatTypes, moderate>>("erfc");
-  table.add<erfinv>("erfinv");
-  table.add<unary<Lgamma, FloatTypes, heavy>>("lgamma");
+  table.add<unary<Erfinv, FloatTypes, moderate>>("erfinv");
+  table.add<lgamma>("lgamma");
   table.add<unary<Digamma, FloatTypes, heavy>>("digamma");
 }
 

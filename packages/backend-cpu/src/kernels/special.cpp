@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "../elementwise.hpp"
+#include "../vec_math.hpp"
 #include "candelabra/special/bessel.hpp"
 #include "candelabra/special/gamma.hpp"
 #include "candelabra/special/polynomials.hpp"
@@ -34,6 +35,16 @@ template <double (*Function)(double, double)>
 void add_binary(KernelTable& table, const char* name) {
   table.add<binary<OfTwo<Function>, FloatTypes, work>>(name);
 }
+
+struct Entropy {
+  static constexpr bool on_vectors = true;
+  template <typename T>
+  math::Vec<T> operator()(math::Vec<T> x) const {
+    const math::Vec<T> zero = T(0);
+    const math::Vec<T> result = select(x == zero, zero, -x * math::log(x));
+    return select(x < zero, math::Vec<T>(-math::detail::infinity<T>), result);
+  }
+};
 
 double xlog1py(double x, double y) {
   return std::isnan(y) ? y : x == 0 ? 0 : x * std::log1p(y);
@@ -110,7 +121,7 @@ void register_special(KernelTable& table) {
   add_unary<math::ndtr>(table, "special_ndtr");
   add_unary<math::log_ndtr>(table, "special_log_ndtr");
   add_unary<math::ndtri>(table, "special_ndtri");
-  add_unary<math::entr>(table, "special_entr");
+  table.add<unary<Entropy, FloatTypes, moderate>>("special_entr");
   add_binary<math::igamma>(table, "igamma");
   add_binary<math::igammac>(table, "igammac");
   add_binary<math::zeta>(table, "special_zeta");
