@@ -18,6 +18,8 @@ from typing import Any
 WORKING_SETS = [1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 29]
 #: The share of bytes that each measurement writes.
 WRITTEN_SHARE = {"read": 0.0, "triad": 1 / 3, "copy": 1 / 2, "fill": 1.0}
+#: The same of passes that write where they have read.
+WRITTEN_SHARE_IN_PLACE = {"read": 0.0, "scale": 1 / 2, "fill": 1.0}
 #: A floor shorter than this says nothing: the call itself takes as long.
 SHORTEST_FLOOR = 10e-6
 
@@ -71,23 +73,23 @@ class Limits:
                 return fast + part * (slow - fast)
         return measured[-1][1]
 
-    def memory_seconds(self, read: float, written: float) -> float:
+    def memory_seconds(self, read: float, written: float, in_place: bool = False) -> float:
         """The least time in which so many bytes are moved: between the two measurements whose share of written bytes is next to theirs."""
         total = read + written
         if not self.seconds_per_byte or total <= 0:
             return 0.0
         share = written / total
-        kinds = sorted(WRITTEN_SHARE, key=lambda kind: WRITTEN_SHARE[kind])
-        for before, after in itertools.pairwise(kinds):
-            low, high = WRITTEN_SHARE[before], WRITTEN_SHARE[after]
+        working_set = max(read, written) if in_place else total
+        shares = WRITTEN_SHARE_IN_PLACE if in_place else WRITTEN_SHARE
+        for (before, low), (after, high) in itertools.pairwise(shares.items()):
             if share <= high:
                 part = (share - low) / (high - low)
-                return total * ((1 - part) * self._per_byte(before, total) + part * self._per_byte(after, total))
+                return total * ((1 - part) * self._per_byte(before, working_set) + part * self._per_byte(after, working_set))
         raise AssertionError("shares end at one")
 
-    def floor(self, read: float, written: float, operations: float, rate: str) -> float | None:
+    def floor(self, read: float, written: float, operations: float, rate: str, in_place: bool = False) -> float | None:
         """Seconds that the machine needs at least, or None where that is not known or too short to tell anything."""
-        seconds = self.memory_seconds(read, written)
+        seconds = self.memory_seconds(read, written, in_place)
         if operations and self.operations_per_second:
             seconds = max(seconds, operations / self.operations_per_second[rate])
         return seconds if seconds >= SHORTEST_FLOOR else None

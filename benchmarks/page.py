@@ -45,7 +45,7 @@ Each dot is a line of the tables below: our time over PyTorch's, on a logarithmi
 
 ## What the machine can do
 
-Measured at the start of the run, {threads} threads, best of five passes: GB/s of reading, copying, adding one array times a number to another, and filling,
+Measured at the start of the run, {threads} threads, best of five passes: GB/s of reading, copying, multiplying in place, adding one array times a number to another, and filling,
 for working sets of several sizes; the better of ordinary and streaming stores.
 
 {bandwidth}

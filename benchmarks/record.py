@@ -100,5 +100,5 @@ def row_of(timing: Timing, limits: Limits) -> Row:
     """The line of a workload."""
     workload = timing.workload
     ours, theirs = timing.medians[:2]
-    floor = limits.floor(*moved(timing), workload.operations, workload.rate)
+    floor = limits.floor(*moved(timing), workload.operations, workload.rate, workload.in_place)
     return Row(workload.family, workload.name, ours, theirs, floor, workload.limit, workload.group, timing.times)

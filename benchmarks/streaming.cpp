@@ -1,4 +1,5 @@
-// What memory and caches can move: nanoseconds for a pass of reading, copying, adding two into a third, and filling, for working sets of
+// What memory and caches can move: seconds of a pass of reading, copying, scaling in place, adding two into a
+// third, and filling, for working sets of
 // several sizes, over all threads. The better of ordinary and streaming stores counts. Prints a line "KIND WORKING_SET_BYTES SECONDS" each.
 // After McCalpin's STREAM, with a read and a fill besides.
 #include <immintrin.h>
@@ -36,6 +37,13 @@ template <bool STREAMED>
 void copy(float* to, const float* a, std::size_t count) {
   for (std::size_t i = 0; i < count; i += STEP)
     for (std::size_t lane = 0; lane < STEP; lane += 8) store<STREAMED>(to + i + lane, _mm256_load_ps(a + i + lane));
+}
+
+void scale(float* a, std::size_t count) {
+  const __m256 factor = _mm256_set1_ps(-1.0F);
+  for (std::size_t i = 0; i < count; i += STEP)
+    for (std::size_t lane = 0; lane < STEP; lane += 8)
+      _mm256_store_ps(a + i + lane, _mm256_mul_ps(factor, _mm256_load_ps(a + i + lane)));
 }
 
 template <bool STREAMED>
@@ -83,11 +91,11 @@ int main(int argc, char** argv) {
   volatile double sink = 0;
   for (int argument = 1; argument < argc; ++argument) {
     const std::size_t working_set = std::strtoull(argv[argument], nullptr, 10);
-    const auto report = [&](const char* kind, std::size_t arrays, auto&& ordinary, auto&& streamed) {
+    const auto report = [&](const char* kind, std::size_t arrays, auto&& ordinary, auto&& streamed, double moves = 1) {
       const std::size_t count = working_set / arrays / sizeof(float) / (STEP * 64) * (STEP * 64);
       const std::size_t passes = std::max<std::size_t>(1, (std::size_t{1} << 28) / working_set);
       const double seconds = std::min(best(count, passes, ordinary), best(count, passes, streamed));
-      std::printf("%s %zu %.9g\n", kind, count * arrays * sizeof(float), seconds);
+      std::printf("%s %zu %.9g\n", kind, count * arrays * sizeof(float), seconds / moves);
     };
     const auto allocate = [&] {
       std::unique_ptr<float, Free> memory(static_cast<float*>(std::aligned_alloc(1 << 21, ((working_set >> 21) + 1) << 21)));
@@ -102,6 +110,8 @@ int main(int argc, char** argv) {
     report(
         "copy", 2, [&](std::size_t at, std::size_t count) { copy<false>(b + at, a + at, count); },
         [&](std::size_t at, std::size_t count) { copy<true>(b + at, a + at, count); });
+    const auto scaled = [&](std::size_t at, std::size_t count) { scale(a + at, count); };
+    report("scale", 1, scaled, scaled, 2);  // each byte is moved twice
     report(
         "triad", 3, [&](std::size_t at, std::size_t count) { triad<false>(c + at, a + at, b + at, count); },
         [&](std::size_t at, std::size_t count) { triad<true>(c + at, a + at, b + at, count); });

@@ -28,6 +28,8 @@ class Workload:
         Floating-point operations, of the precision `rate`.
     limit
         What the ratio to PyTorch's time may be at most.
+    in_place
+        Whether what is written is memory that was read, so that no other memory has to come to the caches for it.
     recording
         Whether gradients are recorded where an argument requires one; inference is timed without.
     comparable
@@ -46,6 +48,7 @@ class Workload:
     recording: bool = True
     comparable: bool = True
     backward: bool = False
+    in_place: bool = False
     group: str = ""
     family: str = ""
     tolerance: float = 1e-4
@@ -82,8 +85,11 @@ def forward(name: str, function: Callable[..., Any], *inputs: Input, **options: 
     return Workload(name, make, **options)
 
 
-def both_ways(name: str, function: Callable[..., Any], *inputs: Input, **options: Any) -> Workload:
-    """The same, then backward with a gradient of ones: inputs are read twice, and gradients of those that require one written."""
+def both_ways(name: str, function: Callable[..., Any], *inputs: Input, linear: bool = False, **options: Any) -> Workload:
+    """The same, then backward with a gradient of ones, which writes the gradients of the inputs that require one.
+
+    Inputs are read twice, unless the function is `linear`: then its gradient does not depend on them.
+    """
 
     def make(xp: Any) -> Work:
         given = [entry.make(xp) for entry in inputs]
@@ -101,7 +107,8 @@ def both_ways(name: str, function: Callable[..., Any], *inputs: Input, **options
 
         return run
 
-    options = {"read": 2 * sum(given.nbytes for given in inputs), "tolerance": _tolerance(inputs), "backward": True} | options
+    read = sum(given.nbytes for given in inputs) * (1 if linear else 2)
+    options = {"read": read, "tolerance": _tolerance(inputs), "backward": True} | options
     return Workload(name, make, **options)
 
 

@@ -126,8 +126,10 @@ def _others() -> list[Workload]:
         forward("atan2, 4 M", lambda xp, a, b: xp.atan2(a, b), a, b, operations=25 * n),
         forward("addcmul, 4 M", lambda xp, a, b, c: xp.addcmul(a, b, c, value=0.5), a, b, c),
         forward("lerp, 4 M", lambda xp, a, b: xp.lerp(a, b, 0.3), a, b),
-        forward("a.add_(b, alpha=), 4 M", lambda xp, a, b: a.add_(b, alpha=1e-9), a, b),
-        forward("a.mul_(0.5).mul_(2), 4 M", lambda xp, a: a.mul_(0.5).mul_(2.0), a, read=2 * 4 * n, written=2 * 4 * n),
+        forward("a.add_(b, alpha=), 4 M", lambda xp, a, b: a.add_(b, alpha=1e-9), a, b, in_place=True),
+        forward(
+            "a.mul_(0.5).mul_(2), 4 M", lambda xp, a: a.mul_(0.5).mul_(2.0), a, read=2 * 4 * n, written=2 * 4 * n, in_place=True
+        ),
         forward("add(out=), 4 M", lambda xp, a, b, out: xp.add(a, b, out=out), a, b, c, read=8 * n),
         forward("exp, 2048 x 2048, transposed", lambda xp, x: xp.exp(x), uniform(2048, 2048, layout="transposed")),
         forward("exp, 4 M, every second element", lambda xp, x: xp.exp(x), uniform(n, layout="strided")),
@@ -140,6 +142,7 @@ def _others() -> list[Workload]:
             lambda xp, a, b: a + b,
             normal(2048, 2048, grad=True),
             normal(2048, grad=True),
+            linear=True,
         ),
         both_ways(
             "chain of 6 operators, forward and backward, 1 M", _chain, normal(1_000_000, grad=True), normal(1_000_000, number=1)

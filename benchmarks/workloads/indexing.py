@@ -24,7 +24,7 @@ def _put(xp: Any, x: Any, index: Any, values: Any) -> Any:
 def _bag_rows() -> list[Workload]:
     table, index = normal(10000, 64), integers(10000, 4096)
     # Bags of sixteen: each offset is drawn between equal bounds.
-    moved = {"read": 4096 * (64 * 4 + 8)}
+    moved: dict[str, Any] = {"read": 4096 * (64 * 4 + 8)}
 
     def with_offsets(function: Any) -> Any:
         return lambda xp, table, index, *weights: function(xp, table, index, xp.arange(0, 4096, 16), *weights)
@@ -85,7 +85,7 @@ WORKLOADS = [
     forward("index_copy, 10,000 rows of 64", lambda xp, x, i, s: x.index_copy(0, xp.arange(10000), s), normal(20000, 64), integers(2, 1), uniform(10000, 64)),
     forward("index_put, accumulating, 65,536 rows of 64", _put, normal(10000, 64), integers(10000, 65536), uniform(65536, 64)),
     forward("one_hot, 65,536 of 100", lambda xp, i: xp.nn.functional.one_hot(i, 100), integers(100, 65536)),
-    forward("tril, 2048 x 2048", lambda xp, x: xp.tril(x), normal(2048, 2048)),
+    forward("tril, 2048 x 2048", lambda xp, x: xp.tril(x), normal(2048, 2048), read=2 * 2048 * 2048),
     forward("embedding, 1 K of 10,000 x 64", lambda xp, t, i: xp.nn.functional.embedding(i, t), normal(10000, 64), integers(10000, 1000), read=264_000),
     forward("embedding, 65,536 of 10,000 x 64", lambda xp, t, i: xp.nn.functional.embedding(i, t), normal(10000, 64), integers(10000, 65536), read=ROW_BYTES),
     both_ways(

@@ -19,6 +19,5 @@ WORKLOADS = [
     forward("cartesian_prod, 1000 by 1000", lambda xp, a, b: xp.cartesian_prod(a, b), normal(1000), normal(1000, number=1)),
     both_ways(
         "cat of columns, forward and backward, 2048 x 1024 twice", lambda xp, a, b: xp.cat((a, b), 1),
-        normal(2048, 1024, grad=True), normal(2048, 1024, grad=True, number=1),
-    ),
+        normal(2048, 1024, grad=True), normal(2048, 1024, grad=True, number=1), linear=True),
 ]  # fmt: skip

@@ -45,7 +45,7 @@ WORKLOADS = [
         X, uniform(4096, 1000, low=0.0, high=1.0, number=1),
     ),
     both_ways("kl_div, forward and backward, 4096 x 1000", _functional("kl_div", reduction="batchmean"), X, uniform(4096, 1000, low=0.01, high=1.0, number=1)),
-    both_ways("nll_loss, forward and backward, 4096 x 1000", _functional("nll_loss"), X, integers(1000, 4096)),
+    both_ways("nll_loss, forward and backward, 4096 x 1000", _functional("nll_loss"), X, integers(1000, 4096), read=2 * 4096 * 72),
     both_ways(
         "cosine_embedding_loss, forward and backward, 1024 x 256", lambda xp, a, b: xp.nn.functional.cosine_embedding_loss(a, b, xp.ones(1024)),
         normal(1024, 256, grad=True), normal(1024, 256, grad=True, number=1),

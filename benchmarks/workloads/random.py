@@ -33,5 +33,6 @@ WORKLOADS = [
         lambda xp, x: xp.nn.functional.dropout(x, 0.1),
         uniform(4_000_000, grad=True),
         comparable=False,
+        linear=True,
     ),
 ]

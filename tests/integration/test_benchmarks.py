@@ -74,6 +74,8 @@ def test_floors():
     limits = Limits(
         {kind: {size: factor * cost for size, factor in sizes.items()} for kind, cost in kinds.items()}, {"float32": 1e9}
     )
+    limits.seconds_per_byte["scale"] = {size: factor * 2.5e-9 for size, factor in sizes.items()}
+    assert limits.memory_seconds(1 << 20, 1 << 20, in_place=True) == pytest.approx((1 << 21) * 2.5e-9)
     assert limits.memory_seconds(1 << 20, 0) == pytest.approx((1 << 20) * 1e-9)
     assert limits.memory_seconds(1 << 19, 1 << 19) == pytest.approx((1 << 20) * 3e-9)
     assert limits.memory_seconds(0, 1 << 26) == pytest.approx((1 << 26) * 1e-8)
