@@ -6,6 +6,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+from . import _functional as _functional
 from . import lr_scheduler
 from .adadelta import Adadelta
 from .adafactor import Adafactor
