@@ -70,6 +70,20 @@ def test_unary_float(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", sorted({*UNARY_FLOAT, "lgamma", "digamma"}))
+def test_where_a_number_stands_does_not_matter(name: str, dtype: str) -> None:
+    _, low, high = UNARY_FLOAT.get(name, (None, -9, 9))
+    x = uniform(low, high, 600, dtype)
+    x[::97] = [np.inf, -np.inf, np.nan, 0, 1e30, 1e-38, -1e10][: len(x[::97])]
+    whole = np.empty_like(x)
+    call(name, [whole], x)
+    for begin, count in ((0, 1), (1, 7), (3, 18), (96, 33), (501, 99), (192, 5)):
+        part = np.empty(count, dtype)
+        call(name, [part], x[begin : begin + count])
+        np.testing.assert_array_equal(part, whole[begin : begin + count])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_gamma_functions(dtype: str) -> None:
     x = uniform(0.1, 30, 3000, dtype)
     out = np.empty_like(x)
@@ -184,7 +198,7 @@ def test_strides(first: str, second: str, shape: tuple[int, ...], dtype: str) ->
 
 
 def test_large_results_take_the_streaming_way() -> None:
-    n = 3_000_001
+    n = 8_500_001
     storage = np.zeros(n + 16, np.float32)
     shift = (-storage.ctypes.data % 64) // 4
     for start in (shift, shift + 1):  # on a cache line, and off it
@@ -323,6 +337,16 @@ def test_pow_of_special_numbers(dtype: str) -> None:
     np.testing.assert_allclose(out, wanted, rtol=1e-6)
     zero = wanted == 0
     assert np.array_equal(np.signbit(out[zero]), np.signbit(wanted[zero]))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_pow_is_accurate_also_where_the_logarithm_is_multiplied(dtype: str) -> None:
+    generator = np.random.default_rng(8)
+    base = np.concatenate([np.exp(generator.uniform(-20, 20, 3000)), np.exp(generator.uniform(-1e-3, 1e-3, 3000))]).astype(dtype)
+    exponent = np.concatenate([generator.uniform(-4, 4, 3000), generator.uniform(-8e4, 8e4, 3000)]).astype(dtype)
+    out = np.empty_like(base)
+    call("pow", [out], base, exponent)
+    assert_ulp(out, np.power(base.astype(np.longdouble), exponent.astype(np.longdouble)), 1.5)
 
 
 def test_integer_pow() -> None:
@@ -638,7 +662,7 @@ def test_gradients_of_activations() -> None:
 @pytest.mark.skipif("CANDELABRA_CPU_ISA" in os.environ, reason="this is the run with the narrower vectors")
 def test_the_narrower_vectors_give_the_same() -> None:
     environment = {**os.environ, "CANDELABRA_CPU_ISA": "avx2"}
-    names = "test_unary_float or test_special_numbers or test_binary_float or test_division or test_comparison or test_activations"
+    names = "test_unary_float or test_where_a_number or test_gamma or test_pow or test_special_numbers or test_binary_float or test_division or test_comparison or test_activations"
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-k", names, __file__],
         env=environment,

@@ -461,7 +461,7 @@ RECIPES: dict[str, Recipe] = {
     "embedding_backward": _calls(
         lambda make: lambda g=make.values(60, 70, 33), i=make.indices(50, 60, 70): OPERATORS["embedding_backward"](g, i, 50, 3),
     ),
-    "nll_loss_forward": _nll,
+    "nll_loss_forward": _nll, "threshold": _elementwise(1, 0.5, 2.0, name="threshold"),
     "nll_loss_backward": _nll_backward,
     "ctc_loss_forward": _ctc_forward,
     "ctc_loss_backward": _ctc_backward,
