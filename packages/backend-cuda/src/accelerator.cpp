@@ -21,9 +21,7 @@ cudaStream_t as_stream(void* stream) {
 cb_accelerator make_table() {
   cb_accelerator table{};
   table.size = sizeof table;
-  table.device_details = [](int32_t device, cb_device_details* result) {
-    return guarded([&] { read_details(device, *result); });
-  };
+  table.device_details = [](int32_t device, cb_device_details* result) { return guarded([&] { read_details(device, *result); }); };
   table.stream_priorities = [](int32_t device, int32_t* least, int32_t* greatest) {
     return guarded([&] { stream_priorities(device, *least, *greatest); });
   };
@@ -40,9 +38,7 @@ cb_accelerator make_table() {
       result->size = size;
     });
   };
-  table.reset_totals = [](int32_t device) {
-    return guarded([&] { allocator(device).reset_totals(); });
-  };
+  table.reset_totals = [](int32_t device) { return guarded([&] { allocator(device).reset_totals(); }); };
   table.memory_snapshot = [](int32_t device, void (*visit)(void*, const cb_memory_block*), void* context) {
     return guarded([&] {
       if (has_allocator(device)) allocator(device).snapshot(visit, context);

@@ -1,5 +1,6 @@
-// Blocks are cut from segments that come from the source, and joined with their neighbours when they are given back; a block goes to
-// work on the stream that its segment was made for, so that handing it on needs no waiting. Free blocks are found by size (best fit).
+// Blocks are cut from segments that come from the source, and joined with their neighbours when they are given back; a block goes
+// to work on the stream that its segment was made for, so that handing it on needs no waiting. Free blocks are found by size (best
+// fit).
 #include "allocator.hpp"
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr size_t mebibyte = size_t{1} << 20;
-constexpr size_t least_block = 512;           // and alignment
-constexpr size_t small_limit = mebibyte;      // up to this, blocks come from small segments
+constexpr size_t least_block = 512;       // and alignment
+constexpr size_t small_limit = mebibyte;  // up to this, blocks come from small segments
 constexpr size_t small_segment = 2 * mebibyte;
 constexpr size_t large_segment = 20 * mebibyte;
 constexpr size_t own_segment = 10 * mebibyte;  // from this on, a request gets a segment of its size
@@ -54,15 +55,17 @@ struct Block {
   char* address = nullptr;
   size_t bytes = 0;
   size_t requested = 0;
-  bool allocated = false;            // handed out
-  int pending = 0;                   // events that its streams have not reached
+  bool allocated = false;               // handed out
+  int pending = 0;                      // events that its streams have not reached
   std::vector<StreamId> other_streams;  // recorded, besides the segment's
   bool free() const { return !allocated && pending == 0; }
 };
 
 // Smallest first; among equals the lowest address, which keeps the upper ends free.
 struct SmallerFirst {
-  bool operator()(const Block* a, const Block* b) const { return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address; }
+  bool operator()(const Block* a, const Block* b) const {
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+  }
 };
 using FreeBlocks = std::map<StreamId, std::set<Block*, SmallerFirst>>;
 
@@ -205,7 +208,7 @@ bool Allocator::has_room_for(size_t bytes) const {
 
 Block* Allocator::grow(const Request& request) {
   if (options_.expandable_segments && source_->granularity() > 0) return grow_expandable(request);
-  const size_t bytes = request.small                   ? small_segment
+  const size_t bytes = request.small                 ? small_segment
                        : request.bytes < own_segment ? large_segment
                                                      : round_up(request.bytes, segment_rounding);
   if (bytes < request.bytes || !has_room_for(bytes)) return nullptr;
@@ -561,8 +564,8 @@ namespace {
 
 template <typename F>
 void for_each_figure(cb_memory_details& d, F&& f) {
-  for (cb_memory_figure* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations, &d.segments,
-                                   &d.active_blocks, &d.inactive_split_blocks})
+  for (cb_memory_figure* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations,
+                                   &d.segments, &d.active_blocks, &d.inactive_split_blocks})
     f(*figure);
 }
 

@@ -29,10 +29,10 @@ class MemorySource {
 
   // Address ranges that grow: 0 granularity where there are none.
   virtual size_t granularity() const { return 0; }
-  virtual void* reserve(size_t) { return nullptr; }             // addresses without memory
-  virtual bool map(void*, size_t) { return false; }             // memory behind a part of them; false: none left
-  virtual void unmap(void*, size_t) {}                          // gives the memory of a part back
-  virtual void release(void*, size_t) {}                        // gives the addresses back
+  virtual void* reserve(size_t) { return nullptr; }  // addresses without memory
+  virtual bool map(void*, size_t) { return false; }  // memory behind a part of them; false: none left
+  virtual void unmap(void*, size_t) {}               // gives the memory of a part back
+  virtual void release(void*, size_t) {}             // gives the addresses back
   virtual int64_t total_bytes() const = 0;
   virtual int64_t free_bytes() const = 0;
 
@@ -48,9 +48,9 @@ class MemorySource {
 
 struct AllocatorOptions {
   bool expandable_segments = false;
-  int64_t max_split_bytes = INT64_MAX;         // larger blocks are given whole or not at all
-  double collect_threshold = 0;                // of the limit: above, cached segments are freed before the system is asked; 0: never
-  int64_t rounding_divisions = 0;              // sizes are rounded to 2^k / divisions; 0: to 512 bytes
+  int64_t max_split_bytes = INT64_MAX;  // larger blocks are given whole or not at all
+  double collect_threshold = 0;         // of the limit: above, cached segments are freed before the system is asked; 0: never
+  int64_t rounding_divisions = 0;       // sizes are rounded to 2^k / divisions; 0: to 512 bytes
   // "expandable_segments:True,max_split_size_mb:512,garbage_collection_threshold:0.8,roundup_power2_divisions:4"; throws Failure.
   static AllocatorOptions parse(const char* text);
 };
@@ -82,8 +82,8 @@ class Allocator {
   // The segment that an address is in: base and bytes; false where the address is not of this allocator.
   bool find_segment(void* address, void** base, size_t* bytes);
 
-  // Pools apart from the ordinary one, for graphs: between begin and end, what is allocated for `stream` comes from the pool. A pool's
-  // memory is kept for it until it is released as often as it was retained (creation counts).
+  // Pools apart from the ordinary one, for graphs: between begin and end, what is allocated for `stream` comes from the pool. A
+  // pool's memory is kept for it until it is released as often as it was retained (creation counts).
   void* create_pool();
   void retain_pool(void* pool);
   void release_pool(void* pool);

@@ -95,8 +95,8 @@ cb_backend make_table() {
   table.abi_minor = CB_ABI_MINOR;
   table.device_type = "cuda";
   table.version = CANDELABRA_VERSION;
-  table.capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY | CB_CAP_PEER_ACCESS | CB_CAP_IPC |
-                       CB_CAP_GRAPHS | (accelerator_table()->collectives ? CB_CAP_COLLECTIVES : 0);
+  table.capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY | CB_CAP_PEER_ACCESS |
+                       CB_CAP_IPC | CB_CAP_GRAPHS | (accelerator_table()->collectives ? CB_CAP_COLLECTIVES : 0);
   table.kernels = kernels().entries().data();
   table.kernel_count = kernels().entries().size();
   table.initialize = initialize;
@@ -116,17 +116,13 @@ cb_backend make_table() {
     return guarded([&] { copy_within(device, to, from, bytes, as_stream(stream)); });
   };
   table.memory_statistics = statistics;
-  table.reset_peak_statistics = [](int32_t device) {
-    guarded([&] { allocator(device).reset_peaks(); });
-  };
+  table.reset_peak_statistics = [](int32_t device) { guarded([&] { allocator(device).reset_peaks(); }); };
   table.empty_cache = [](int32_t device) {
     guarded([&] {
       if (has_allocator(device)) allocator(device).empty_cache();
     });
   };
-  table.set_memory_limit = [](int32_t device, int64_t bytes) {
-    return guarded([&] { allocator(device).set_limit(bytes); });
-  };
+  table.set_memory_limit = [](int32_t device, int64_t bytes) { return guarded([&] { allocator(device).set_limit(bytes); }); };
   table.after_fork_in_child = devices_after_fork;
   table.stream_create = [](int32_t device, int32_t priority, void** result) {
     return guarded([&] { *result = stream_create(device, priority); });

@@ -16,8 +16,9 @@ namespace {
 
 void refuse_capture(cudaStream_t stream) {
   if (is_capturing(stream))
-    throw failure(CB_RUNTIME_ERROR,
-                  "waiting for a copy between host and device cannot be captured in a graph; use pinned memory and non_blocking=True");
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "waiting for a copy between host and device cannot be captured in a graph; use pinned memory and non_blocking=True");
 }
 
 // Once for each pair of devices; kernels may then read the other's memory, too.

@@ -12,7 +12,8 @@ namespace candelabra::cuda {
 
 namespace {
 
-// Architectures that this library has code for, "80;90;100", and the one whose intermediate code any newer device can compile (0: none).
+// Architectures that this library has code for, "80;90;100", and the one whose intermediate code any newer device can compile (0:
+// none).
 constexpr const char* architectures = CANDELABRA_CUDA_ARCHITECTURES;
 constexpr int portable_architecture = CANDELABRA_CUDA_PTX;
 
@@ -44,11 +45,13 @@ std::string in_words(int version) {
   cudaRuntimeGetVersion(&own);
   cudaGetLastError();
   if (installed == 0)
-    throw failure(CB_RUNTIME_ERROR, "no NVIDIA driver (libcuda.so.1 was not found or does not answer); use device='cpu', or install one");
-  if (error == cudaErrorInsufficientDriver)
     throw failure(CB_RUNTIME_ERROR,
-                  "the NVIDIA driver is too old: it knows CUDA %s, candelabra-backend-cuda was built for CUDA %s; update the driver",
-                  in_words(installed).c_str(), in_words(own).c_str());
+                  "no NVIDIA driver (libcuda.so.1 was not found or does not answer); use device='cpu', or install one");
+  if (error == cudaErrorInsufficientDriver)
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "the NVIDIA driver is too old: it knows CUDA %s, candelabra-backend-cuda was built for CUDA %s; update the driver",
+        in_words(installed).c_str(), in_words(own).c_str());
   if (error == cudaErrorNoDevice || error == cudaSuccess) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     throw failure(CB_RUNTIME_ERROR, "no NVIDIA device: the driver sees none%s%s", visible ? " (CUDA_VISIBLE_DEVICES=" : "",
@@ -105,7 +108,8 @@ void initialize_devices() {
     traits.threads_per_multiprocessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor, device);
     traits.max_shared_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     traits.l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
-    traits.capability = attribute(cudaDevAttrComputeCapabilityMajor, device) * 10 + attribute(cudaDevAttrComputeCapabilityMinor, device);
+    traits.capability =
+        attribute(cudaDevAttrComputeCapabilityMajor, device) * 10 + attribute(cudaDevAttrComputeCapabilityMinor, device);
     traits.supported = has_code_for(traits.capability);
     usable += traits.supported;
   }

@@ -16,7 +16,7 @@ struct DeviceTraits {
   int threads_per_multiprocessor = 0;
   int max_shared_per_block = 0;  // with cudaFuncAttributeMaxDynamicSharedMemorySize
   int l2_bytes = 0;
-  int capability = 0;  // 90 for compute capability 9.0
+  int capability = 0;      // 90 for compute capability 9.0
   bool supported = false;  // this build has kernels for it
 };
 

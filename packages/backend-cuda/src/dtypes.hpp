@@ -262,8 +262,8 @@ constexpr bool is_integer_dtype(int32_t dtype) {
   return dtype <= CB_INT64 || dtype >= CB_UINT16;
 }  // bool included
 
-// A floating-point number as an integer, toward zero. Outside of the integer's range, and for NaN, the same as on the CPU: the least
-// integer of 32 or 64 bits, whose low bits the narrower types take.
+// A floating-point number as an integer, toward zero. Outside of the integer's range, and for NaN, the same as on the CPU: the
+// least integer of 32 or 64 bits, whose low bits the narrower types take.
 CANDELABRA_HOST_DEVICE inline int32_t truncated_int32(double value) {
   return value > -2147483649.0 && value < 2147483648.0 ? static_cast<int32_t>(value) : static_cast<int32_t>(-2147483647 - 1);
 }

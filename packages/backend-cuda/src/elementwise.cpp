@@ -16,7 +16,8 @@ void read_number(const cb_tensor& tensor, int size, bool as_float, unsigned char
   } else if (tensor.dtype == CB_BOOL) {
     *value = *static_cast<const uint8_t*>(tensor.data) != 0;
   } else {
-    if (itemsize(tensor.dtype) != size) throw failure(CB_RUNTIME_ERROR, "a number of another dtype (%d) stands for a tensor", tensor.dtype);
+    if (itemsize(tensor.dtype) != size)
+      throw failure(CB_RUNTIME_ERROR, "a number of another dtype (%d) stands for a tensor", tensor.dtype);
     std::memcpy(value, tensor.data, static_cast<size_t>(size));
   }
 }
@@ -71,7 +72,8 @@ void run_pieces(const Call& call, const Plan<N>& plan, Launcher<N> launcher, con
   for_each_piece(whole, [&](const Geometry<N>& part, const std::array<int64_t, N>& offsets) {
     for (int k = 0; k < N; ++k) {
       const cb_tensor& tensor = *plan.tensors[static_cast<size_t>(k)];
-      piece.data[k] = is_number(tensor) ? nullptr : static_cast<char*>(tensor.data) + offsets[static_cast<size_t>(k)] * plan.sizes[k];
+      piece.data[k] =
+          is_number(tensor) ? nullptr : static_cast<char*>(tensor.data) + offsets[static_cast<size_t>(k)] * plan.sizes[k];
     }
     // The elements that do not fill a packet go apart where there are many of those that do.
     const int64_t rest = part.sizes[0] % plan.vec;

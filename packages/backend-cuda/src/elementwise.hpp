@@ -15,16 +15,16 @@ template <int N>
 struct Plan {
   std::array<const cb_tensor*, N> tensors;
   int outs;
-  int vec;              // elements of a packet; 1: the formula has no kernel for packets
-  int sizes[N];         // bytes of an element
-  bool as_float[N];     // half precisions and float32 are computed in float32
+  int vec;           // elements of a packet; 1: the formula has no kernel for packets
+  int sizes[N];      // bytes of an element
+  bool as_float[N];  // half precisions and float32 are computed in float32
 };
 
 // What a kernel is given of a piece.
 template <int N>
 struct Piece {
-  Indexer<N> indexer;                    // of elements, or of packets
-  void* data[N];                         // null: a number, whose value is
+  Indexer<N> indexer;  // of elements, or of packets
+  void* data[N];       // null: a number, whose value is
   alignas(16) unsigned char values[N][16];
 };
 

@@ -134,8 +134,9 @@ int32_t run_kernel(cb_call* raw, void (*kernel)(Call&)) noexcept {
   try {
     const DeviceGuard guard(raw->device_index);
     if (!device_traits(raw->device_index).supported) [[unlikely]]
-      throw failure(CB_RUNTIME_ERROR, "device %d has compute capability %d.%d, which this build has no kernels for", raw->device_index,
-                    device_traits(raw->device_index).capability / 10, device_traits(raw->device_index).capability % 10);
+      throw failure(CB_RUNTIME_ERROR, "device %d has compute capability %d.%d, which this build has no kernels for",
+                    raw->device_index, device_traits(raw->device_index).capability / 10,
+                    device_traits(raw->device_index).capability % 10);
     raise_fault_of(raw->device_index);  // of a kernel that ran meanwhile
     Call call(raw);
     kernel(call);

@@ -78,9 +78,11 @@ void raise_fault_of(int device) {
   const auto index = static_cast<long long>(told.index), size = static_cast<long long>(told.size);
   switch (told.kind) {
     case FaultKind::IndexError:
-      throw failure(CB_INDEX_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(), index, told.dim, size);
+      throw failure(CB_INDEX_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(), index,
+                    told.dim, size);
     case FaultKind::RuntimeIndex:
-      throw failure(CB_RUNTIME_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(), index, told.dim, size);
+      throw failure(CB_RUNTIME_ERROR, "%s: index %lld is out of bounds for dimension %d with size %lld", name.c_str(), index,
+                    told.dim, size);
     case FaultKind::TargetRange:
       throw failure(CB_INDEX_ERROR, "%s: Target %lld is out of bounds.", name.c_str(), index);
     case FaultKind::NotPositive:

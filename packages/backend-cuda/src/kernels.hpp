@@ -1,7 +1,7 @@
 // What a kernel is written with: its arguments, how it fails, and the table it is entered in.
 //
-// kernels/FAMILY.cu defines, in namespace candelabra::cuda, functions `void add(Call& call)` that queue work on call.stream(), and one
-// `void register_FAMILY(KernelTable& table)`. CMake writes the list of families from the files. Everything of a family but its
+// kernels/FAMILY.cu defines, in namespace candelabra::cuda, functions `void add(Call& call)` that queue work on call.stream(), and
+// one `void register_FAMILY(KernelTable& table)`. CMake writes the list of families from the files. Everything of a family but its
 // register function stays in an unnamed namespace.
 #pragma once
 

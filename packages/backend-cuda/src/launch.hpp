@@ -111,7 +111,7 @@ T read_back(const Call& call, const T* device) {
   read_back(call, &value, device, sizeof value);
   return value;
 }
-void fill_bytes(const Call& call, void* memory, int value, size_t bytes);       // cudaMemsetAsync
+void fill_bytes(const Call& call, void* memory, int value, size_t bytes);     // cudaMemsetAsync
 void copy_bytes(const Call& call, void* to, const void* from, size_t bytes);  // within the device, on the stream
 
 // The random numbers of a call (see random.hpp). In a graph they are those of the replay: the counter comes from memory.

@@ -1,4 +1,5 @@
-// NVIDIA's libraries, opened when the first operator needs them: the backend loads, lists and computes without those it does not use.
+// NVIDIA's libraries, opened when the first operator needs them: the backend loads, lists and computes without those it does not
+// use.
 //
 //   struct CublasLt {
 //     Library library{"cuBLAS", "libcublasLt.so.13", "nvidia-cublas"};

@@ -63,8 +63,10 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
       const dim3 grid(static_cast<unsigned>(divide_up(kept.numel, slots)),
                       static_cast<unsigned>(std::max<int64_t>(1, divide_up(piece.numel, chunk))));
       launcher(call, op, part,
-               {!plan.inner ? Kind::Columns : packed ? Kind::PackedRows : Kind::Rows, grid,
-                plan.inner ? dim3(along, beside) : dim3(beside, along)});
+               {!plan.inner ? Kind::Columns
+                : packed    ? Kind::PackedRows
+                            : Kind::Rows,
+                grid, plan.inner ? dim3(along, beside) : dim3(beside, along)});
       part.first += piece.numel;
       part.first_chunk += grid.y;
     };

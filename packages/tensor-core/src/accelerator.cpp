@@ -235,7 +235,7 @@ PyObject* event_elapsed(PyObject*, PyObject* arguments) {
 
 struct NamedFigure {
   const char* name;
-  cb_memory_figure cb_memory_details::*figure;
+  cb_memory_figure cb_memory_details::* figure;
 };
 constexpr NamedFigure figures[] = {
     {"allocated_bytes", &cb_memory_details::allocated},
@@ -250,12 +250,12 @@ constexpr NamedFigure figures[] = {
 };
 struct NamedCount {
   const char* name;
-  int64_t cb_memory_details::*count;
+  int64_t cb_memory_details::* count;
 };
 constexpr NamedCount counts[] = {
-    {"num_alloc_retries", &cb_memory_details::retry_count},       {"num_ooms", &cb_memory_details::failure_count},
-    {"num_sync_all_streams", &cb_memory_details::sync_count},     {"num_device_alloc", &cb_memory_details::device_alloc_count},
-    {"num_device_free", &cb_memory_details::device_free_count},   {"limit", &cb_memory_details::limit},
+    {"num_alloc_retries", &cb_memory_details::retry_count},     {"num_ooms", &cb_memory_details::failure_count},
+    {"num_sync_all_streams", &cb_memory_details::sync_count},   {"num_device_alloc", &cb_memory_details::device_alloc_count},
+    {"num_device_free", &cb_memory_details::device_free_count}, {"limit", &cb_memory_details::limit},
 };
 
 void set_item(PyObject* dictionary, const std::string& key, int64_t value) {
@@ -346,14 +346,15 @@ PyObject* memory_snapshot(PyObject*, PyObject* argument) {
       const char* state = block.state == CB_BLOCK_ALLOCATED ? "active_allocated"
                           : block.state == CB_BLOCK_PENDING ? "active_pending_free"
                                                             : "inactive";
-      const Ref<> entry = owned(Py_BuildValue(
-          "{s:i,s:K,s:K,s:K,s:K,s:O,s:O,s:K,s:K,s:K,s:s}", "device", block.device, "segment_address",
-          static_cast<unsigned long long>(block.segment_address), "segment_size", static_cast<unsigned long long>(block.segment_bytes),
-          "stream", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.stream)), "pool",
-          static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.pool)), "is_expandable",
-          block.is_expandable ? Py_True : Py_False, "is_large", block.is_large ? Py_True : Py_False, "address",
-          static_cast<unsigned long long>(block.address), "size", static_cast<unsigned long long>(block.bytes), "requested_size",
-          static_cast<unsigned long long>(block.requested), "state", state));
+      const Ref<> entry =
+          owned(Py_BuildValue("{s:i,s:K,s:K,s:K,s:K,s:O,s:O,s:K,s:K,s:K,s:s}", "device", block.device, "segment_address",
+                              static_cast<unsigned long long>(block.segment_address), "segment_size",
+                              static_cast<unsigned long long>(block.segment_bytes), "stream",
+                              static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.stream)), "pool",
+                              static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(block.pool)), "is_expandable",
+                              block.is_expandable ? Py_True : Py_False, "is_large", block.is_large ? Py_True : Py_False, "address",
+                              static_cast<unsigned long long>(block.address), "size", static_cast<unsigned long long>(block.bytes),
+                              "requested_size", static_cast<unsigned long long>(block.requested), "state", state));
       if (PyList_Append(result.get(), entry.get()) < 0) return nullptr;
     }
     return result.release();
@@ -486,7 +487,8 @@ PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *object, *bytes;
     unsigned long long offset, block_bytes, storage_bytes;
-    if (!PyArg_ParseTuple(arguments, "OOKKK:ipc_open_storage", &object, &bytes, &offset, &block_bytes, &storage_bytes)) return nullptr;
+    if (!PyArg_ParseTuple(arguments, "OOKKK:ipc_open_storage", &object, &bytes, &offset, &block_bytes, &storage_bytes))
+      return nullptr;
     const Device device = device_from_object(object);
     const DeviceType& type = device_type(device);
     const auto function = accelerator_of(type).ipc_open_memory;
@@ -573,7 +575,8 @@ PyObject* graph_begin(PyObject*, PyObject* arguments) {
     const DeviceType& type = device_type(device);
     require_graphs(type);
     const uint64_t offset = generator_state(nullptr, device).offset;
-    succeed(type, "graph_begin", accelerator_of(type).graph_begin(device.index, address_of(stream), address_of(pool), mode, offset));
+    succeed(type, "graph_begin",
+            accelerator_of(type).graph_begin(device.index, address_of(stream), address_of(pool), mode, offset));
     return PyLong_FromUnsignedLongLong(offset);
   });
 }

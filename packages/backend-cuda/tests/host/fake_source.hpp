@@ -17,11 +17,11 @@ class FakeSource : public MemorySource {
   size_t page = 0;  // of expandable segments; 0: there are none
   int64_t used = 0;
   int allocations = 0, frees = 0, synchronizations = 0;
-  std::map<char*, size_t> blocks;             // what allocate() has given
-  std::map<char*, size_t> ranges;             // what reserve() has given
-  std::set<char*> pages;                      // mapped
-  std::map<StreamId, int> queued;             // work of a stream so far
-  std::map<StreamId, int> finished;           // of it, done
+  std::map<char*, size_t> blocks;    // what allocate() has given
+  std::map<char*, size_t> ranges;    // what reserve() has given
+  std::set<char*> pages;             // mapped
+  std::map<StreamId, int> queued;    // work of a stream so far
+  std::map<StreamId, int> finished;  // of it, done
   std::map<EventId, std::pair<StreamId, int>> events;
   std::set<StreamId> captured;
 
@@ -75,7 +75,9 @@ class FakeSource : public MemorySource {
     return event;
   }
   bool done(EventId event) override { return finished[events.at(event).first] >= events.at(event).second; }
-  void wait(EventId event) override { finished[events.at(event).first] = std::max(finished[events.at(event).first], events.at(event).second); }
+  void wait(EventId event) override {
+    finished[events.at(event).first] = std::max(finished[events.at(event).first], events.at(event).second);
+  }
   void destroy(EventId event) override {
     if (!events.erase(event)) throw failure(CB_RUNTIME_ERROR, "destroyed an event twice");
   }

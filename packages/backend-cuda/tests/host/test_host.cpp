@@ -21,7 +21,9 @@ void expect(bool truth, const char* text, int line) {
 #define EXPECT(condition) expect(condition, #condition, __LINE__)
 
 constexpr size_t MiB = size_t{1} << 20;
-StreamId stream(uintptr_t number) { return reinterpret_cast<StreamId>(number); }
+StreamId stream(uintptr_t number) {
+  return reinterpret_cast<StreamId>(number);
+}
 
 struct Fixture {
   FakeSource* source;
@@ -284,8 +286,9 @@ void random_use(bool expandable) {
             auto& s = *static_cast<Sums*>(context);
             s.apart &= block->address >= s.end && block->address % 512 == 0;
             s.end = block->address + block->bytes;
-            (block->state == CB_BLOCK_ALLOCATED ? s.allocated : block->state == CB_BLOCK_PENDING ? s.pending : s.free) +=
-                static_cast<int64_t>(block->bytes);
+            (block->state == CB_BLOCK_ALLOCATED ? s.allocated
+             : block->state == CB_BLOCK_PENDING ? s.pending
+                                                : s.free) += static_cast<int64_t>(block->bytes);
           },
           &sums);
       const cb_memory_details details = f.allocator.details();
@@ -388,8 +391,10 @@ void half_precisions() {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const auto word = static_cast<uint16_t>(bits);
     const float value = half_bits::to_float(word);
-    if (value == value) EXPECT(half_bits::from_float(value) == word);
-    else EXPECT((half_bits::from_float(value) & 0x7c00) == 0x7c00 && (half_bits::from_float(value) & 0x3ff) != 0);
+    if (value == value)
+      EXPECT(half_bits::from_float(value) == word);
+    else
+      EXPECT((half_bits::from_float(value) & 0x7c00) == 0x7c00 && (half_bits::from_float(value) & 0x3ff) != 0);
   }
   EXPECT(half_bits::from_float(65519.0f) == 0x7bff && half_bits::from_float(65520.0f) == 0x7c00);
   EXPECT(half_bits::from_float(0x1p-25f) == 0 && half_bits::from_float(0x1.8p-25f) == 1);
@@ -398,7 +403,8 @@ void half_precisions() {
 
 void truncation() {
   EXPECT(truncated<int8_t>(300.0f) == 44 && truncated<uint8_t>(-1.5) == 255);
-  EXPECT(truncated<int32_t>(3e9) == INT32_MIN && truncated<int32_t>(NAN) == INT32_MIN && truncated<int32_t>(-2147483648.0) == INT32_MIN);
+  EXPECT(truncated<int32_t>(3e9) == INT32_MIN && truncated<int32_t>(NAN) == INT32_MIN &&
+         truncated<int32_t>(-2147483648.0) == INT32_MIN);
   EXPECT(truncated<int64_t>(1e30) == INT64_MIN && truncated<uint64_t>(0x1p63) == uint64_t{1} << 63);
 }
 

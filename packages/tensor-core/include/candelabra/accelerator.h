@@ -5,7 +5,8 @@
  * may be null: then the device does not have it, and candelabra.accelerator says so when it is asked for. Versions go as in
  * backend.h: fields are appended only, and nothing is read beyond the size that the other side states.
  *
- * Streams, events, capturing and pools are opaque addresses. Functions return enum cb_status; cb_backend.last_error() has the message.
+ * Streams, events, capturing and pools are opaque addresses. Functions return enum cb_status; cb_backend.last_error() has the
+ * message.
  */
 #ifndef CANDELABRA_ACCELERATOR_H
 #define CANDELABRA_ACCELERATOR_H
@@ -53,8 +54,8 @@ typedef struct cb_device_details {
   uint8_t uuid[16];
 } cb_device_details;
 
-/* Counts of the caching allocator beyond cb_memory_statistics. Bytes unless they are counts; `current`, `peak`, and totals since the
- * start or the last reset of the totals. */
+/* Counts of the caching allocator beyond cb_memory_statistics. Bytes unless they are counts; `current`, `peak`, and totals since
+ * the start or the last reset of the totals. */
 typedef struct cb_memory_figure {
   int64_t current, peak, allocated, freed;
 } cb_memory_figure;
@@ -70,9 +71,9 @@ typedef struct cb_memory_details {
   cb_memory_figure segments;
   cb_memory_figure active_blocks;
   cb_memory_figure inactive_split_blocks;
-  int64_t retry_count;       /* the system refused; the cache was freed and it was asked again */
-  int64_t failure_count;     /* out of memory */
-  int64_t sync_count;        /* waited for streams to get memory back */
+  int64_t retry_count;        /* the system refused; the cache was freed and it was asked again */
+  int64_t failure_count;      /* out of memory */
+  int64_t sync_count;         /* waited for streams to get memory back */
   int64_t device_alloc_count; /* calls of the system */
   int64_t device_free_count;
   int64_t limit; /* bytes, -1 without */
@@ -127,9 +128,10 @@ typedef struct cb_collectives {
   int32_t (*query)(void* communicator);
   int32_t (*all_reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
                         void* stream);
-  int32_t (*broadcast)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t root, void* stream);
-  int32_t (*reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction, int32_t root,
-                    void* stream);
+  int32_t (*broadcast)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t root,
+                       void* stream);
+  int32_t (*reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
+                    int32_t root, void* stream);
   int32_t (*all_gather)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream);
   int32_t (*reduce_scatter)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
                             void* stream);

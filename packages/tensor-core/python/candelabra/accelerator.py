@@ -403,6 +403,20 @@ class Stream:
         """Have what is queued from now on wait for what is queued on another stream now."""
         self.wait_event(stream.record_event())
 
+    def record_memory(self, tensor: Tensor) -> None:
+        """Say that the stream uses a tensor's memory, which is not given to others before what is queued now is done.
+
+        ``Tensor.record_stream`` calls this.
+
+        Raises
+        ------
+        RuntimeError
+            When the tensor is on another device.
+        """
+        if tensor.device != self.device:
+            raise RuntimeError(f"record_stream(): the tensor is on {tensor.device}, the stream is one of {self.device}")
+        _C.record_stream(tensor.untyped_storage(), self.stream_id)
+
     def __enter__(self) -> Stream:
         self._before.append(current_stream(self.device))
         set_stream(self)

@@ -68,7 +68,8 @@ void to_copy(Call& call) {
   TensorRef result = TensorRef::borrow(self);
   if (convert_first) result = convert_dtype(result.get(), dtype);
   // What is read here again must have arrived.
-  const bool arrives_later = call.boolean(3) && result->dtype == dtype && format_or(call, 4, MemoryFormat::Preserve) == MemoryFormat::Preserve;
+  const bool arrives_later =
+      call.boolean(3) && result->dtype == dtype && format_or(call, 4, MemoryFormat::Preserve) == MemoryFormat::Preserve;
   result = to_device(result.get(), device, arrives_later);
   result = convert_dtype(result.get(), dtype);
   const MemoryFormat format = format_or(call, 4, MemoryFormat::Preserve);

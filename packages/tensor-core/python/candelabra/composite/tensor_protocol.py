@@ -15,7 +15,7 @@ from candelabra.settings import unset_memory
 
 from .creation import sizes_of
 from .memory_formats import channels_last_of, contiguous_strides, strides_in
-from .registration import function, tensor_property
+from .registration import PROPERTIES, function, tensor_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -319,18 +319,6 @@ def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     return import_module("candelabra.accelerator").pinned_copy(self, device)
 
 
-@function(package=False)
-def record_stream(self: Tensor, stream: Any) -> None:
-    """Say that a stream uses the memory, too: it is not given to others before what is queued there now is done.
-
-    Parameters
-    ----------
-    stream : candelabra.accelerator.Stream
-        Another one than that which was current when the memory was made.
-    """
-    _C.record_stream(self.untyped_storage(), stream.stream_id)
-
-
 # ---- questions
 
 
@@ -379,6 +367,23 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     True
     """
     return input.shape == other.shape
+
+
+def _grad_dtype(self: Tensor) -> dtype:
+    """The dtype that a gradient of this tensor has: its own. It can be set to that, and to no other."""
+    return self.dtype
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if value is not self.dtype:
+        raise NotImplementedError(
+            f"grad_dtype: a gradient has the dtype of its tensor, {self.dtype}; it cannot be {value}. Convert the gradient where it is used"
+        )
+
+
+PROPERTIES["grad_dtype"] = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtype.__doc__)
 
 
 @function(package=False)
