@@ -53,6 +53,24 @@ _PADS: tuple[tuple[tuple[int, ...], tuple[int, ...], str], ...] = (
 )
 
 
+def _patches(d: Any) -> list[Any]:
+    return [
+        ((d(2, 2, 4, 3), [2, 2], [1, 1], [0, 0], [1, 1]), {}),
+        ((d(1, 1, 5, 4), [2, 3], [2, 1], [1, 1], [1, 2]), {}),
+    ]
+
+
+def _patches_backward(d: Any) -> list[Any]:
+    return [
+        ((d(2, 8, 6), [4, 3], [2, 2], [1, 1], [0, 0], [1, 1]), {}),
+        ((d(1, 6, 10), [5, 4], [2, 3], [2, 1], [1, 1], [1, 2]), {}),
+    ]
+
+
+def _pad_constant(d: Any) -> list[Any]:
+    return [((d(3), [2, 1], 0.5), {}), ((d(2, 4, 3), [1, -1, 0, 2], 0), {}), ((d(2, 4), [-1, -1, -1, 1], 2), {})]
+
+
 def _pad_edges(d: Any) -> list[Any]:
     return [((d(*shape), padding, mode), {}) for shape, padding, mode in _PADS]
 
@@ -104,15 +122,9 @@ SAMPLERS = {
     "resample": _resampled(False),
     "resample_backward": _resampled(True),
     "grid_sampler": _grid_sampler,
-    "patches": lambda d: [
-        call(d(2, 2, 4, 3), [2, 2], [1, 1], [0, 0], [1, 1]),
-        call(d(1, 1, 5, 4), [2, 3], [2, 1], [1, 1], [1, 2]),
-    ],
-    "patches_backward": lambda d: [
-        call(d(2, 8, 6), [4, 3], [2, 2], [1, 1], [0, 0], [1, 1]),
-        call(d(1, 6, 10), [5, 4], [2, 3], [2, 1], [1, 1], [1, 2]),
-    ],
-    "pad_constant": lambda d: [call(d(3), [2, 1], 0.5), call(d(2, 4, 3), [1, -1, 0, 2], 0), call(d(2, 4), [-1, -1, -1, 1], 2)],
+    "patches": _patches,
+    "patches_backward": _patches_backward,
+    "pad_constant": _pad_constant,
     "pad_edges": _pad_edges,
     "pad_edges_backward": _pad_edges_backward,
     "embedding_bag_forward": _bags,
