@@ -131,6 +131,24 @@ PyObject* generator_set_state(PyObject* self, PyObject* object) {
   });
 }
 
+PyObject* generator_get_offset(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(as_generator(self)->state.offset);
+}
+
+PyObject* generator_set_offset(PyObject* self, PyObject* object) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    check(PyLong_Check(object) && !PyBool_Check(object), PyExc_TypeError, "set_offset expected an int, but got ",
+          Py_TYPE(object)->tp_name);
+    const uint64_t offset = PyLong_AsUnsignedLongLong(object);
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      raise(PyExc_RuntimeError, "set_offset(): an offset is between 0 and 2**64 - 1");
+    }
+    as_generator(self)->state.offset = offset;
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* generator_clone_state(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     GeneratorObject* copy = new_generator(as_generator(self)->device, 0);
@@ -157,6 +175,9 @@ PyMethodDef generator_methods[] = {
     {"seed", generator_seed, METH_NOARGS, "seed() -> int\n\nStart from a seed that the system picks, and return it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed the stream began with."},
     {"get_state", generator_get_state, METH_NOARGS, "get_state() -> Tensor\n\nSeed and position in the stream, as a uint8 tensor."},
+    {"get_offset", generator_get_offset, METH_NOARGS,
+     "get_offset() -> int\n\nThe position in the stream: how many blocks of four 32-bit numbers were drawn."},
+    {"set_offset", generator_set_offset, METH_O, "set_offset(offset)\n\nGo to a position in the stream."},
     {"set_state", generator_set_state, METH_O, "set_state(state)\n\nGo to the seed and position that get_state() gave."},
     {"clone_state", generator_clone_state, METH_NOARGS,
      "clone_state() -> Generator\n\nA generator that goes on from the same place."},

@@ -211,3 +211,10 @@ def test_copy_between_devices(elsewhere: str) -> None:
     assert there[0, 1].item() == 8
     assert candelabra.tensor([there[0, 0], 2.5]).tolist() == [7, 2.5]
     assert candelabra.tensor([[1, 2], [3, 4]], device=elsewhere).tolist() == [[1, 2], [3, 4]]
+
+
+def test_filling_what_overlaps_itself():
+    x = candelabra.zeros(2, 1)
+    assert x.expand(2, 3).fill_(4).tolist() == [[4.0] * 3] * 2
+    assert x.tolist() == [[4.0], [4.0]]
+    assert x.expand(2, 3).zero_().tolist() == [[0.0] * 3] * 2

@@ -134,3 +134,18 @@ def test_normal_moments() -> None:
     assert abs(numbers.mean()) < 0.02
     assert abs(numbers.std() - 1) < 0.02
     assert abs((numbers**3).mean()) < 0.05
+
+
+def test_offset() -> None:
+    g = generator(5)
+    assert g.get_offset() == 0
+    candelabra.rand(10, generator=g)
+    place = g.get_offset()
+    assert place > 0
+    expected = candelabra.rand(10, generator=g).tolist()
+    g.set_offset(place)
+    assert candelabra.rand(10, generator=g).tolist() == expected
+    with pytest.raises(TypeError, match="set_offset expected an int, but got float"):
+        g.set_offset(1.0)
+    with pytest.raises(RuntimeError, match="between 0 and"):
+        g.set_offset(-1)

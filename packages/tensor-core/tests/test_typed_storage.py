@@ -102,3 +102,11 @@ def test_tensors_on_storages():
     storage[1] = 8
     assert (x[1].item(), y[0].item()) == (8.0, 8.0)
     assert candelabra.empty(0).set_(storage.untyped()).tolist() == [1.0, 8.0, 3.0]
+
+
+def test_the_dtype_of_gradients():
+    x = candelabra.ones(2, dtype=candelabra.float64)
+    assert x.grad_dtype is candelabra.float64
+    x.grad_dtype = candelabra.float64
+    with pytest.raises(NotImplementedError, match="a gradient has the dtype of its tensor"):
+        x.grad_dtype = candelabra.float32

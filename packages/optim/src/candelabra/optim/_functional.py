@@ -105,7 +105,14 @@ def adadelta(
     >>> step
     tensor(1.)
     """
-    options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach}
+    options: dict[str, Any] = {
+        "lr": lr,
+        "rho": rho,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "foreach": foreach,
+    }
     _step(
         "adadelta", lambda own: Adadelta(own, **options), params, grads, state_steps,
         {"square_avg": square_avgs, "acc_delta": acc_deltas}, {"capturable": capturable, "differentiable": differentiable},
@@ -118,7 +125,7 @@ def adagrad(
     has_complex: bool = False, *, lr: float, weight_decay: float, lr_decay: float, eps: float, maximize: bool,
 ) -> None:  # fmt: skip
     """Take one step of `Adagrad`."""
-    options = {
+    options: dict[str, Any] = {
         "lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps, "maximize": maximize, "foreach": foreach, "fused": fused,
     }  # fmt: skip
     _step(
@@ -148,11 +155,13 @@ def adam(
     >>> p
     tensor([0.9000])
     """
-    options = {
+    options: dict[str, Any] = {
         "lr": lr, "betas": (float(beta1), float(beta2)), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
         "maximize": maximize, "foreach": foreach, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
     }  # fmt: skip
-    states = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs} | ({"max_exp_avg_sq": max_exp_avg_sqs} if amsgrad else {})
+    states: dict[str, Sequence[Tensor]] = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
+    if amsgrad:
+        states["max_exp_avg_sq"] = max_exp_avg_sqs
     refused = {
         "capturable": capturable, "differentiable": differentiable, "grad_scale": grad_scale is not None,
         "found_inf": found_inf is not None,
@@ -180,7 +189,7 @@ def adamax(
     beta1: float, beta2: float, lr: float, weight_decay: float,
 ) -> None:  # fmt: skip
     """Take one step of `Adamax`."""
-    options = {
+    options: dict[str, Any] = {
         "lr": lr,
         "betas": (beta1, beta2),
         "eps": eps,
@@ -200,7 +209,7 @@ def asgd(
     lr: float, t0: float, alpha: float, weight_decay: float,
 ) -> None:  # fmt: skip
     """Take one step of `ASGD`."""
-    options = {
+    options: dict[str, Any] = {
         "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
     }  # fmt: skip
     _step(
@@ -216,11 +225,11 @@ def nadam(
     momentum_decay: float, eps: float,
 ) -> None:  # fmt: skip
     """Take one step of `NAdam`."""
-    options = {
+    options: dict[str, Any] = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
         "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
     }  # fmt: skip
-    states = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
+    states: dict[str, Sequence[Tensor]] = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
     refused = {"capturable": capturable, "differentiable": differentiable}
     _step("nadam", lambda own: NAdam(own, **options), params, grads, state_steps, states, refused)
 
@@ -231,7 +240,7 @@ def radam(
     beta1: float, beta2: float, lr: float, weight_decay: float, eps: float,
 ) -> None:  # fmt: skip
     """Take one step of `RAdam`."""
-    options = {
+    options: dict[str, Any] = {
         "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "decoupled_weight_decay": decoupled_weight_decay,
         "maximize": maximize, "foreach": foreach,
     }  # fmt: skip
@@ -247,11 +256,11 @@ def rmsprop(
     lr: float, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool,
 ) -> None:  # fmt: skip
     """Take one step of `RMSprop`."""
-    options = {
+    options: dict[str, Any] = {
         "lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered,
         "maximize": maximize, "foreach": foreach,
     }  # fmt: skip
-    states = {"square_avg": square_avgs}
+    states: dict[str, Sequence[Tensor]] = {"square_avg": square_avgs}
     if centered:
         states["grad_avg"] = grad_avgs
     if momentum > 0:
@@ -266,7 +275,12 @@ def rprop(
     step_size_max: float, etaminus: float, etaplus: float,
 ) -> None:  # fmt: skip
     """Take one step of `Rprop`."""
-    options = {"etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize, "foreach": foreach}
+    options: dict[str, Any] = {
+        "etas": (etaminus, etaplus),
+        "step_sizes": (step_size_min, step_size_max),
+        "maximize": maximize,
+        "foreach": foreach,
+    }
     _step(
         "rprop", lambda own: Rprop(own, **options), params, grads, state_steps, {"prev": prevs, "step_size": step_sizes},
         {"capturable": capturable, "differentiable": differentiable},
