@@ -9,6 +9,7 @@ import random
 import resource
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import processes
@@ -131,6 +132,27 @@ def test_the_last_owner_removes_the_memory(strategy, end):
     for process in (*keepers, maker):
         process.close()
     assert processes.what_there_is() == before
+
+
+def test_a_child_is_killed_before_it_begins():
+    mp.set_sharing_strategy("file_system")
+    try:
+        before = processes.what_there_is()
+        x = c.ones(10).share_memory_()
+        for _ in range(30):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            # Often before it has taken over the names that were made for it.
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        held = processes.what_there_is()
+        assert held == (before[0], before[1] + 1)
+        assert list(Path(named_files.ROOT).rglob("fork-*")) == []
+        del x
+        assert processes.what_there_is() == before
+    finally:
+        mp.set_sharing_strategy("file_descriptor")
 
 
 def test_files_are_sent_as_files(tmp_path):

@@ -214,13 +214,16 @@ def forget_lost_names() -> None:
     for descriptor, _ in waiting.poll(0):
         for name in _in_flight.pop(descriptor):
             with contextlib.suppress(FileNotFoundError):  # It was received.
-                os.unlink(name)
+                if os.path.isdir(name):
+                    shutil.rmtree(name)
+                else:
+                    os.unlink(name)
         os.close(descriptor)
 
 
 # ---- forks: the names for the child are made before, while the parent cannot let go of the files
 
-_for_child: tuple[str, list[NamedFile]] | None = None
+_for_child: tuple[str, list[NamedFile], int | None] | None = None
 
 
 def _before_fork() -> None:
@@ -232,11 +235,17 @@ def _before_fork() -> None:
     os.mkdir(directory, 0o700)
     for number, file in enumerate(files):
         os.link(str(file.path), os.path.join(directory, f"inherited-{number}"))
-    _for_child = (directory, files)
+    token = None
+    with contextlib.suppress(OSError):  # There is no descriptor left.
+        # A child that is killed before it has taken the directory would leave it here.
+        token = watch([directory])
+    _for_child = (directory, files, token)
 
 
 def _after_fork_in_parent() -> None:
     global _for_child
+    if _for_child is not None and _for_child[2] is not None:
+        os.close(_for_child[2])
     _for_child = None
 
 
@@ -244,8 +253,12 @@ def _after_fork_in_child() -> None:
     global _for_child, _directory
     if _for_child is None:
         return
-    (made, files), _for_child = _for_child, None
-    os.rename(made, _path_of_this_process())
+    (made, files, token), _for_child = _for_child, None
+    try:
+        os.rename(made, _path_of_this_process())
+    finally:
+        if token is not None:
+            os.close(token)
     _directory = _Directory()
     for number, file in enumerate(files):
         file.path, file.pid = os.path.join(_directory.path, f"inherited-{number}"), _directory.pid
