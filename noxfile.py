@@ -19,9 +19,9 @@ PACKAGES = ROOT / "packages"
 DIST = ROOT / "dist"
 OUTPUT = ROOT / "output"
 
-#: Every package, those that others need first.
+#: Every package, those that others need first; but for backend-cuda, which has the session `cuda` and a compiler of its own.
 ALL = [
-    "tensor-core", "backend-cpu", "backend-cuda", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
+    "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
     "torch-compat", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
@@ -37,19 +37,34 @@ BUILD_NEEDS = [
     "mkl-include",
     "onednn-devel-cpu-gomp==2023.2.0",
 ]
+#: What backend-cuda is built with, besides BUILD_NEEDS.
+CUDA_NEEDS = [
+    "nvidia-cuda-nvcc>=13.0,<14", "nvidia-cuda-crt>=13.0,<14", "nvidia-nvvm>=13.0,<14", "nvidia-cuda-runtime>=13.0,<14",
+    "nvidia-cuda-cccl>=13.0,<14", "nvidia-cublas>=13.0,<14", "nvidia-cusolver>=12,<13", "nvidia-cufft>=12,<13",
+    "nvidia-cusparse>=12,<13", "nvidia-cudnn-cu13>=9.10,<10", "nvidia-nccl-cu13>=2.27,<3",
+]  # fmt: skip
 TEST_NEEDS = ["pytest", "pytest-timeout", "hypothesis", "numpy", "scipy"]
 #: Which packages each test suite needs, and nothing else of ours.
 TEST_PACKAGES = {
     "tensor-core": ["tensor-core", "backend-cpu"],
     "backend-cpu": ["tensor-core", "backend-cpu"],
-    "backend-cuda": ["tensor-core", "backend-cuda"],
     "autograd": ["tensor-core", "backend-cpu", "autograd"],
     "nn": ["tensor-core", "backend-cpu", "nn"],
     "optim": ["tensor-core", "backend-cpu", "optim"],
     "multiprocessing": ["tensor-core", "backend-cpu", "autograd", "nn", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
-    "torch-compat": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "distributions", "torch-compat"],
+    "torch-compat": [
+        "tensor-core",
+        "backend-cpu",
+        "autograd",
+        "nn",
+        "optim",
+        "distributions",
+        "multiprocessing",
+        "utils",
+        "torch-compat",
+    ],
 }
 #: What some test suites need besides TEST_NEEDS.
 TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
@@ -282,6 +297,38 @@ def docs(session: nox.Session) -> None:
         "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),
         str(ROOT / "docs" / "_build"), *session.posargs,
     )  # fmt: skip
+
+
+@nox.session
+def cuda(session: nox.Session) -> None:
+    """The wheel of backend-cuda for one architecture (CUDA_ARCHITECTURE, default 90), and its tests; without a GPU those that need none."""
+    session.install("-q", *TEST_NEEDS, "pluggy")
+    wheels = ROOT / "build" / "cuda"
+    shutil.rmtree(wheels, ignore_errors=True)
+    (tensor_core,) = build(session, ["tensor-core"])
+    python = build_environment(session)
+    session.run(str(python), "-m", "pip", "install", "-q", *CUDA_NEEDS, external=True)
+    architecture = os.environ.get("CUDA_ARCHITECTURE", "90")
+    definitions = {
+        "CANDELABRA_CUDA_ARCHITECTURES": architecture,
+        "CANDELABRA_CUDA_PTX": "0",
+        "CANDELABRA_WERROR": "ON",
+        "CANDELABRA_INCLUDE_DIR": str(PACKAGES / "tensor-core" / "include"),
+    }
+    session.run(
+        str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels),
+        *(f"-Ccmake.define.{name}={value}" for name, value in definitions.items()), str(PACKAGES / "backend-cuda"), external=True,
+    )  # fmt: skip
+    wheel = next(wheels.glob("*.whl"))
+    session.log(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB for sm_{architecture}")
+    session.install("-q", "--force-reinstall", "--no-deps", tensor_core, str(wheel))
+    run_tests(session, PACKAGES / "backend-cuda" / "tests", "-rs")
+
+
+@nox.session(venv_backend="none")
+def gpu(session: nox.Session) -> None:
+    """Everything that a machine with a GPU can check, in one table; see packages/backend-cuda/tools/gpu_check.py."""
+    session.run(sys.executable, str(PACKAGES / "backend-cuda" / "tools" / "gpu_check.py"), *session.posargs, external=True)
 
 
 SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
