@@ -165,7 +165,7 @@ def test_streams(on_device):
         accelerator.synchronize()
         assert told.synchronizations == synchronizations + 2
         x.record_stream(side)
-        assert told.recorded_memory == 1
+        assert told.recorded == 1
         accelerator.set_stream(accelerator.Stream())
         import gc; gc.collect()
         assert accelerator.current_stream().stream_id != 0, "a current stream stays"
