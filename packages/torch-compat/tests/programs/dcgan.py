@@ -67,7 +67,7 @@ def middle_and_corner(images):
 
 
 before = middle_and_corner(netG(fixed_noise).detach())
-for i in range(120):
+for _i in range(120):
     netD.zero_grad()
     real = real_images(32)
     label = torch.full((32,), 1.0)

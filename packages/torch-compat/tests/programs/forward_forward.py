@@ -32,7 +32,7 @@ class Layer(nn.Linear):
         return self.relu(torch.mm(x_direction, self.weight.T) + self.bias.unsqueeze(0))
 
     def train(self, *arguments):
-        if arguments and isinstance(arguments[0], bool) or not arguments:
+        if (arguments and isinstance(arguments[0], bool)) or not arguments:
             return super().train(*arguments)
         x_pos, x_neg = arguments
         for _ in range(60):

@@ -71,7 +71,7 @@ for layer in (GraphConvolution, Messages, Attention):
     net = nn.ModuleList([layer(11, 16), layer(16, 3)])
     optimizer = torch.optim.Adam(net.parameters(), lr=0.02, weight_decay=5e-4)
 
-    def forward():
+    def forward(net=net):
         x = F.dropout(F.elu(net[0](features)), 0.3, training=net.training)
         return F.log_softmax(net[1](x), dim=1)
 

@@ -8,9 +8,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.data.dataset import random_split
 
-GOOD = "great lovely fine charming bright superb".split()
-BAD = "dull poor awful boring grim weak".split()
-PLAIN = "the film was and its plot with a cast that music of scenes".split()
+GOOD = ["great", "lovely", "fine", "charming", "bright", "superb"]
+BAD = ["dull", "poor", "awful", "boring", "grim", "weak"]
+PLAIN = ["the", "film", "was", "and", "its", "plot", "with", "a", "cast", "that", "music", "of", "scenes"]
 
 
 def corpus(count):

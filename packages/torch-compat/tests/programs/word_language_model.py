@@ -77,7 +77,7 @@ for kind in ("LSTM", "GRU", "RNN_TANH"):
     model = RNNModel(kind, len(dictionary.idx2word), 16, 16, 2, tie_weights=True)
     lr, best = 20.0, None
 
-    def evaluate(source):
+    def evaluate(source, model=model):
         model.eval()
         total_loss, hidden = 0.0, model.init_hidden(10)
         with torch.no_grad():
