@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,18 @@ def test_compilers_leave_programs_as_they_are(torch):
     onnx = importlib.import_module("torch.onnx")
     with pytest.raises(NotImplementedError, match="does not export"):
         onnx.export(None, (), "model.onnx")
+
+
+def test_files_are_those_of_pytorch(torch, tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({"weight": torch.ones(2), "set": {1}}, path)
+    with zipfile.ZipFile(path) as archive:
+        assert {"model/data.pkl", "model/data/0", "model/version"} <= set(archive.namelist())
+    assert torch.load(path, weights_only=True)["weight"].tolist() == [1, 1]
+    torch.serialization.save([1], path, _use_new_zipfile_serialization=False)
+    assert not zipfile.is_zipfile(path) and torch.load(path) == [1]
+    with torch.serialization.safe_globals([torch.Size]), pytest.raises(RuntimeError, match="nothing is stored by way of"):
+        torch.save([1], path, pickle_module=importlib)
 
 
 def test_what_is_missing_says_so(torch):
@@ -169,3 +182,49 @@ def test_command_line(tmp_path: Path) -> None:
     done = run("absent.py")
     assert done.returncode == 2
     assert "no file" in done.stderr
+
+
+def test_what_programs_for_several_machines_and_compilers_import(torch):
+    from torch.distributed import destroy_process_group, init_process_group
+    from torch.nn.modules.utils import _pair, _triple
+    from torch.nn.parallel import DistributedDataParallel
+
+    assert (_pair(3), _triple([1, 2, 3])) == ((3, 3), (1, 2, 3))
+    for refuse in (init_process_group, destroy_process_group, DistributedDataParallel):
+        with pytest.raises(RuntimeError, match="torch.distributed is not available"):
+            refuse(None)
+    dynamo = importlib.import_module("torch._dynamo")
+    dynamo.config.suppress_errors = True
+    assert not torch.compiler.is_compiling()
+    assert torch.compiler.disable(len) is len
+    assert torch.compiler.disable(recursive=False)(len) is len
+    assert "cpu" in torch.__config__.show()
+    assert str(torch.get_num_threads()) in torch.__config__.parallel_info()
+    with torch.backends.cudnn.flags(enabled=True, deterministic=True):
+        pass
+    assert "net" not in dir(torch.hub)
+    with pytest.raises(RuntimeError, match="would be downloaded"):
+        torch.hub.load("pytorch/vision", "resnet18")
+
+
+def test_autocast_of_a_device_that_is_not_there(torch):
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with torch.autocast("cuda", enabled=False), torch.cuda.amp.autocast(enabled=False):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+    with pytest.warns(UserWarning, match="CUDA is not available. Disabling"), torch.autocast("cuda", dtype=torch.float16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("quantize_per_tensor", "no quantized tensors"),
+        ("quantization", "no quantized tensors"),
+        ("fx", "no compiler"),
+        ("sparse", "no sparse"),
+    ],
+)
+def test_reasons(torch, name, reason):
+    with pytest.raises(AttributeError, match=reason):
+        getattr(torch, name)

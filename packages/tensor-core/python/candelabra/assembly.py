@@ -54,6 +54,7 @@ LAZY_MODULES = (
     "cuda",
     "fft",
     "func",
+    "hub",
     "library",
     "profiler",
     "random",

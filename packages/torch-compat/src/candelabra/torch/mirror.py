@@ -44,7 +44,7 @@ class Mirror(ModuleType):
         ) from None
 
     def _submodule(self, name: str) -> ModuleType:
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__config__":
             raise ModuleNotFoundError(name)
         return importlib.import_module(f"{self.__name__}.{name}")
 

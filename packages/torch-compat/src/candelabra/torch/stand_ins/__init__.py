@@ -11,6 +11,8 @@ from typing import Any
 #: Modules of PyTorch, without ``torch.`` in front, and the file here with their names. A file's ``__all__`` is what is added.
 FILES = {
     "": "package",
+    "__config__": "configuration",
+    "_dynamo": "compiler",
     "accelerator": "accelerator",
     "backends": "backends.package",
     "backends.cpu": "backends.cpu",
@@ -21,12 +23,16 @@ FILES = {
     "backends.mps": "backends.absent",
     "backends.openmp": "backends.library",
     "backends.opt_einsum": "backends.opt_einsum",
+    "compiler": "compiler",
     "cuda": "cuda",
     "cuda.amp": "cuda_amp",
     "distributed": "distributed",
     "jit": "jit",
     "mps": "absent_device",
+    "nn.modules.utils": "tuples",
+    "nn.parallel": "parallel",
     "onnx": "onnx",
+    "serialization": "files",
     "version": "version",
     "xpu": "absent_device",
 }

@@ -7,7 +7,9 @@ from typing import Any
 
 from candelabra.version import __version__ as _candelabra_version
 
-__all__ = ["__version__", "compile", "compiled_with_cxx11_abi"]
+from .files import save
+
+__all__ = ["__version__", "compile", "compiled_with_cxx11_abi", "save"]
 
 #: Of the PyTorch whose API this is, with Candelabra's own after the plus sign.
 __version__ = f"2.13.0+candelabra.{_candelabra_version}"

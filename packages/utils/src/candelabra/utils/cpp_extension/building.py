@@ -55,6 +55,11 @@ class Recipe(NamedTuple):
     include_paths: tuple[str, ...] = ()
 
 
+#: The source of formulas, and its flags: what is not taken of two values is computed as well, in vectors, and sets no flags of errors.
+FORMULAS = "formulas.cpp"
+_FORMULA_FLAGS = ("-fno-trapping-math", "-fno-math-errno")
+
+
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
     """Give the folders of the headers that an extension includes: ``candelabra/backend.h``, ``candelabra/extension.hpp``.
 
@@ -205,6 +210,8 @@ def _flags(source: Source, recipe: Recipe) -> list[str]:
     flags = ["-fPIC", "-fvisibility=hidden", "-O3", "-std=gnu++20" if is_cpp(source.name) else "-std=gnu11"]
     if platform.machine() in ("x86_64", "AMD64"):
         flags.append("-march=x86-64-v3")  # what Candelabra itself needs
+    if source.name == FORMULAS:
+        flags += _FORMULA_FLAGS
     folders = [*recipe.include_paths, *include_paths()]
     return [*flags, *(f"-I{folder}" for folder in folders), *recipe.cflags]
 

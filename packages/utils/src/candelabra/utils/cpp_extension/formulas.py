@@ -141,11 +141,12 @@ def _kernel(function: Function) -> str:
     read = ", ".join(
         f"static_cast<C>(call->arguments[{number}].as.{'f' if one.type == 'float' else 'i'})" for number, one in numbers
     )
-    elements = "".join(f"      [[maybe_unused]] const C {name} = in[{at}][i];\n" for at, (_, name) in enumerate(tensors))
+    rows = "".join(f"    const C* const {name}_row = in[{at}];\n" for at, (_, name) in enumerate(tensors))
+    elements = "".join(f"      [[maybe_unused]] const C {name} = {name}_row[i];\n" for _, name in tensors)
     pointers = ", ".join(["&call->outputs[0]", *(f"call->arguments[{number}].as.tensor" for number, _ in tensors)])
     return (
         f"template <typename C>\nstruct {function.name}_formula {{\n{members}"
-        f"  [[gnu::noinline]] void operator()(C* out, const std::array<const C*, {count}>& in, int64_t count) const {{\n"
+        f"  [[gnu::noinline]] void operator()(C* out, const std::array<const C*, {count}>& in, int64_t count) const {{\n{rows}"
         # An element of the result may lie where an input's of the same number lies, and nowhere else.
         "#pragma GCC ivdep\n"
         f"    for (int64_t i = 0; i < count; ++i) {{\n{elements}      out[i] = static_cast<C>({body});\n    }}\n  }}\n}};\n"

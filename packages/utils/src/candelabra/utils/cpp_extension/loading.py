@@ -16,7 +16,7 @@ from candelabra.library.definitions import DEFINITIONS, CustomOpDef, forget
 from candelabra.library.schemas import parse
 
 from . import formulas, glue, shape_rules
-from .building import Recipe, Source, build, check_source_name, is_cpp
+from .building import FORMULAS, Recipe, Source, build, check_source_name, is_cpp
 from .glue import Function
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def with_glue(sources: Sequence[Source], functions: Sequence[Function], namespac
         made.append(source._replace(text=text))
     with_formula = [function for function in functions if function.formula is not None]
     if with_formula:
-        made.append(Source("formulas.cpp", formulas.formula_source(with_formula)))
+        made.append(Source(FORMULAS, formulas.formula_source(with_formula)))
     if not made:
         raise ValueError(f"{namespace}: there is nothing to be compiled")
     made[0] = made[0]._replace(text=made[0].text + "\n" + glue.manifest_glue(namespace, functions))

@@ -49,6 +49,14 @@ class _Result(NamedTuple):
     dtype: Any
 
 
+_empty = candelabra.ops.empty
+
+
+def optional(schema: Parsed, name: str) -> bool:
+    """Tell whether a tensor argument may be missing."""
+    return any(parameter.name == name and parameter.type.endswith("?") for parameter in schema.parameters)
+
+
 def split_groups(text: str) -> list[str]:
     """Part at the commas that lie in no brackets."""
     parts, depth, start = [], 0, 0
@@ -93,6 +101,12 @@ class ShapeRule:
         self.results = [self._result(part) for part in split_groups(tail)]
         if len(self.results) != len(schema.results):
             self._refuse(f"it describes {len(self.results)} result(s), but the schema has {len(schema.results)}")
+
+        one = self.results[0] if len(self.results) == 1 and not self.groups else None
+        #: The position of the argument that the only result is like, if there is nothing else to the rule.
+        self.quick = (
+            self.parameters.index(one.like) if one is not None and one.like is not None and not optional(schema, one.like) else None
+        )
 
     @property
     def depends_on_data(self) -> bool:
@@ -160,6 +174,9 @@ class ShapeRule:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Make the results of a call."""
+        if self.quick is not None and self.quick < len(arguments):
+            like = arguments[self.quick]
+            return _empty(like.shape, dtype=self.results[0].dtype or like.dtype, device=like.device)
         values = dict(zip(self.parameters, arguments, strict=False)) | keywords
         bound: dict[str, int] = {name: int(values[name]) for name in self.integers if values.get(name) is not None}
         leading: tuple[int, ...] | None = None

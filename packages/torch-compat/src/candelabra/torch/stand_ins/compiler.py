@@ -1,0 +1,44 @@
+"""``torch.compiler`` and ``torch._dynamo``: there is no compiler, so that what steers it does nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = [
+    "allow_in_graph", "config", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
+    "list_backends", "mark_dynamic", "reset",
+]  # fmt: skip
+
+#: Set by programs.
+config = SimpleNamespace(cache_size_limit=8, suppress_errors=False, verbose=False)
+
+
+def is_compiling() -> bool:
+    """Whether this runs compiled: never."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
+    """Return the function as it is; also as a decorator with options."""
+    return (lambda decorated: decorated) if fn is None else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Return the function as it is."""
+    return fn
+
+
+def reset(*arguments: Any, **options: Any) -> None:
+    """Do nothing."""
+
+
+cudagraph_mark_step_begin = mark_dynamic = reset
+
+
+def list_backends(*arguments: Any) -> list[str]:
+    """Names of compilers: none."""
+    return []
