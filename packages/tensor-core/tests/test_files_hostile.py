@@ -364,3 +364,22 @@ def test_a_tar_archive_says_so():
     with tarfile.open(fileobj=file, mode="w") as made:
         made.addfile(tarfile.TarInfo("storages"))
     refused(file.getvalue(), "tar archive of PyTorch before")
+
+
+def test_names_of_pytorch_that_are_not_there():
+    with pytest.raises(AttributeError, match="no attribute 'skip_data': files are written whole"):
+        c.serialization.skip_data
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'$"):
+        c.serialization.no_such_name
+    c.serialization.set_default_load_endianness(c.serialization.LoadEndianness.BIG)
+    try:
+        assert c.serialization.get_default_load_endianness() is c.serialization.LoadEndianness.BIG
+        file = io.BytesIO()
+        c.save(c.tensor([1, 256], dtype=c.int16), file, format="pytorch", _disable_byteorder_record=True)
+        # Without a record of it, the order that was set.
+        assert c.load(file).tolist() == [256, 1]
+    finally:
+        c.serialization.set_default_load_endianness(None)
+    assert c.load(file).tolist() == [1, 256]
+    with pytest.raises(TypeError, match="Invalid argument type"):
+        c.serialization.set_default_load_endianness("big")

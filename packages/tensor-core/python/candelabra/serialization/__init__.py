@@ -39,3 +39,21 @@ __all__ = [
     "set_default_load_endianness",
     "set_default_mmap_options",
 ]
+
+#: What PyTorch has in its module of this name and is not here, and why.
+_ABSENT = {
+    "skip_data": "files are written whole; save what is needed of them",
+    "register_package": "where storages go is said by load(map_location=...), and by the backends that are installed",
+    "location_tag": "str(storage.device) is the name of where a storage is",
+    "default_restore_location": "where storages go is said by load(map_location=...)",
+    "validate_cuda_device": "candelabra.device checks the name of a device",
+    "SourceChangeWarning": "no classes are stored, and so no source",
+    "StorageType": "storages have no dtype",
+    "normalize_storage_type": "storages have no dtype",
+    "storage_to_tensor_type": "storages have no dtype",
+}
+
+
+def __getattr__(name: str) -> object:
+    why = f": {_ABSENT[name]}" if name in _ABSENT else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{why}")

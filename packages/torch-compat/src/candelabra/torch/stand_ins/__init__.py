@@ -33,6 +33,7 @@ FILES = {
     "nn.parallel": "parallel",
     "onnx": "onnx",
     "serialization": "files",
+    "serialization": "files",
     "version": "version",
     "xpu": "absent_device",
 }
