@@ -289,6 +289,13 @@ def parity(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Files of every format, changed at random, loaded under limits of memory and time; ``-- --mutations 1000000`` for more of them."""
+    install(session, ["tensor-core", "backend-cpu"])
+    session.run("python", str(ROOT / "tests" / "fuzz" / "files.py"), "--mutations", "100000", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation into docs/_build/: a page an operator from its docstring, the packages, the coverage by backend."""
     install(session, [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"], "numpy", "sphinx", "furo", "myst-parser")
