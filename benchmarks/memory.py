@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import json
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .inputs import fill, integers, normal
 from .workloads import training_steps
 
 ROOT = Path(__file__).parent.parent
@@ -23,23 +25,35 @@ def status() -> dict[str, int]:
         return {name: 1024 * int(amount) for name, amount in re.findall(r"^(\w+):\s+(\d+) kB$", file.read(), re.MULTILINE)}
 
 
+def set_up(xp: Any) -> None:
+    """Steps of a tiny model: what a framework loads and builds when it is first used is not a step's memory."""
+    x, classes, loss = normal(2, 4).make(xp), integers(4, 2).make(xp), xp.nn.CrossEntropyLoss()
+    for optimizer in ("SGD", "Adam", "AdamW"):
+        model = fill(xp, xp.nn.Sequential(xp.nn.Linear(4, 4), xp.nn.ReLU()))
+        made = getattr(xp.optim, optimizer)(model.parameters(), lr=0.1)
+        for _ in range(2):
+            made.zero_grad()
+            loss(model(x), classes).backward()
+            made.step()
+
+
 def peak(library: str, name: str) -> int:
     """Bytes of memory that a model, its gradients, its optimizer and so many steps take at most.
 
-    Counted from after the import. Pages of files are not counted: which parts of its libraries a framework has touched says nothing of
+    Counted from after the import and a few steps of a tiny model. Pages of files are not counted: which parts of its libraries a framework has touched says nothing of
     the memory a step takes.
     """
     xp: Any = importlib.import_module(library)
     xp.set_num_threads(2)
     importlib.import_module(f"{library}.optim")
-    # The first product, sum and gradient set up thread pools and libraries.
-    x = xp.ones(64, 64, requires_grad=True)
-    (x @ x).sum().backward()
-    del x
+    workload = training_steps()[name]
+    set_up(xp)
     gc.collect()
+    # Free pages of the heap go back, so that a step that takes them again is seen to.
+    ctypes.CDLL(None).malloc_trim(0)
     before = status()["RssAnon"]
     Path("/proc/self/clear_refs").write_text("5")  # the highest use so far starts anew
-    work = training_steps()[name].make(xp)
+    work = workload.make(xp)
     for _ in range(STEPS):
         work()
     after = status()

@@ -149,7 +149,7 @@ def peaks(figures: Figures) -> str:
     return (
         "## Peak memory of training steps\n\n"
         "Parameters, gradients, the optimizer's state and all that five steps need at once, of a process of its own a side: the highest resident\n"
-        "memory less what it was after the import, without pages of files. The lower of two runs.\n\n"
+        "memory less what it was after the import and a few steps of a tiny model, without pages of files. The lower of two runs.\n\n"
         + table(["Step", "Candelabra", "PyTorch", "ratio"], cells)
         + "\n"
     )
