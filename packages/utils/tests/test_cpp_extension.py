@@ -97,6 +97,7 @@ FUNCTIONS = {
 FORMULAS = {
     "damped(Tensor x, Tensor y, float rate=1.0, *, int shift=0)": "x * exp(-rate * abs(y)) + shift if x > 0 and y != 2 else 0",
     "python_division(Tensor x, Tensor y)": "x // y + x % y - x**2 + min(x, y)",
+    "guarded(Tensor x, Tensor y)": "x // y if y != 0 else -1",
     "constants(Tensor x)": "where(x < 0, pi, e) + 1e-3 * clamp(x, -1, 1)",
 }
 
@@ -116,7 +117,7 @@ def cache(tmp_path_factory):
 @pytest.fixture(scope="module")
 def kernels(cache):
     return cpp_extension.load_inline(
-        "testcpp", KERNELS, functions=FUNCTIONS, elementwise=FORMULAS, dtypes={"python_division": ["int64", "int32", "float64"]},
+        "testcpp", KERNELS, functions=FUNCTIONS, elementwise=FORMULAS, dtypes={"python_division": ["int64", "int32", "float64"], "guarded": ["int64"]},
         extra_cflags=["-Wall", "-Wextra", "-Werror", "-O1"],
     )  # fmt: skip
 
@@ -298,6 +299,8 @@ def test_formulas_of_whole_numbers(kernels):
         np.testing.assert_array_equal(got.numpy(), expected)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         kernels.python_division(candelabra.tensor([1]), 0)
+    # What is not taken is not computed.
+    assert kernels.guarded(candelabra.tensor([7, 7]), candelabra.tensor([0, 2])).tolist() == [-1, 3]
 
 
 def test_constants_and_functions(kernels):

@@ -96,3 +96,82 @@ def test_what_came_after_a_restart_is_hidden(tmp_path):
     assert [(one.step, one.value) for one in read(tmp_path).Scalars("loss")] == [
         *((step, 0.0) for step in range(4)), *((step, 4.0) for step in range(4, 8)),
     ]  # fmt: skip
+
+
+def test_sound_and_moving_pictures(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    wave = np.sin(np.linspace(0, 20, 400)) * 1.5
+    frames = np.random.default_rng(0).random((2, 3, 1, 4, 5))
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_audio("tone", candelabra.tensor(wave)[None], 3, sample_rate=8000)
+        writer.add_video("clip", candelabra.tensor(frames), fps=10)
+        with pytest.raises(ValueError, match="one channel"):
+            writer.add_audio("tone", np.zeros((2, 5)))
+        with pytest.raises(ValueError, match=r"\(N, T, C, H, W\)"):
+            writer.add_video("clip", np.zeros((2, 5)))
+    found = read(tmp_path)
+    tone = found.Audio("tone")[0]
+    assert (tone.sample_rate, tone.length_frames, tone.step) == (8000.0, 400, 3)
+    samples = np.frombuffer(tone.encoded_audio_string[44:], "<i2")
+    np.testing.assert_allclose(samples, np.clip(wave, -1, 1) * 32767, atol=1)
+    clip = image.open(io.BytesIO(found.Images("clip")[0].encoded_image_string))
+    assert (clip.size, clip.n_frames, clip.info["duration"]) == ((10, 4), 3, 100)
+    np.testing.assert_allclose(np.asarray(clip.convert("L"))[:, :5], frames[0, 0, 0] * 255, atol=8)
+
+
+def test_mesh(tmp_path):
+    vertices = np.arange(12.0).reshape(1, 4, 3)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_mesh("pyramid", vertices, faces=np.array([[[0, 1, 2], [1, 2, 3]]]))
+        with pytest.raises(ValueError, match="vertex has shape"):
+            writer.add_mesh("pyramid", vertices[0])
+    found = read(tmp_path)
+    tags = sorted(found.Tags()["tensors"])
+    assert len(tags) == 2
+    arrays = [make_ndarray(found.Tensors(tag)[0].tensor_proto) for tag in tags]
+    assert {array.shape for array in arrays} == {(1, 4, 3), (1, 2, 3)}
+    np.testing.assert_array_equal(next(array for array in arrays if array.shape == (1, 4, 3)), vertices)
+
+
+def test_embedding(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    points = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(candelabra.tensor(points), list("abcde"), np.ones((5, 1, 2, 4)), global_step=7, tag="words")
+        writer.add_embedding(points, [[1, 2]] * 5, metadata_header=["x", "y"])
+        with pytest.raises(ValueError, match="5 points and 1 entries"):
+            writer.add_embedding(points, ["a"])
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "00007" / "words" / "tensors.tsv", dtype=np.float32), points)
+    assert (tmp_path / "00007" / "words" / "metadata.tsv").read_text().split() == list("abcde")
+    assert (tmp_path / "00000" / "default" / "metadata.tsv").read_text().splitlines()[0] == "x\ty"
+    assert image.open(tmp_path / "00007" / "words" / "sprite.png").size == (12, 6)
+    assert 'tensor_path: "00007/words/tensors.tsv"' in (tmp_path / "projector_config.pbtxt").read_text()
+
+
+def test_graph(tmp_path):
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+    from candelabra import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            self.head = nn.Linear(3, 1)
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(Net(), candelabra.ones(4, 2))
+    graph = GraphDef.FromString(read(tmp_path).Graph().SerializeToString())
+    nodes = {node.name: (node.op, list(node.input)) for node in graph.node}
+    assert nodes == {
+        "input/0": ("Placeholder", []),
+        "Net/body/0": ("Linear", ["input/0"]),
+        "Net/body/1": ("ReLU", ["Net/body/0"]),
+        "Net/head": ("Linear", ["Net/body/1"]),
+        "output": ("Identity", ["Net/head"]),
+    }
+    shape = next(node for node in graph.node if node.name == "Net/body/0").attr["_output_shapes"].list.shape[0]
+    assert [one.size for one in shape.dim] == [4, 3]

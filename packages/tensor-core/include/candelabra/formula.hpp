@@ -36,9 +36,16 @@ template <typename T>
 T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
 }
-template <typename T>
-T where(bool condition, T a, T b) {
-  return condition ? a : b;
+// One of two values. Of floating-point ones both are computed, so that a loop over them becomes vector code; whole numbers may
+// raise.
+template <typename T, typename First, typename Second>
+[[gnu::always_inline]] inline T choose(bool condition, First first, Second second) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T a = first(), b = second();
+    return condition ? a : b;
+  } else {
+    return condition ? first() : second();
+  }
 }
 template <typename T>
 T sign(T x) {

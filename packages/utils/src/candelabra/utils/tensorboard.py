@@ -7,6 +7,7 @@ import io
 import os
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,17 @@ import numpy as np
 import candelabra
 
 try:
+    from google.protobuf import text_format
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
     from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
     from tensorboard.plugins.hparams import summary_v2 as hparams_summary
     from tensorboard.plugins.pr_curve.metadata import create_summary_metadata as pr_curve_metadata
+    from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from . import tensorboard_parts as parts
 except ImportError as error:
     raise ImportError(f"candelabra.utils.tensorboard needs the tensorboard package ({error}): pip install tensorboard") from error
 
@@ -115,10 +120,6 @@ class SummaryWriter:
     filename_suffix : str
         What the names of files end with.
 
-    Notes
-    -----
-    Graphs, embeddings, meshes, video and audio are not in this version: their methods are not there.
-
     Examples
     --------
     >>> from candelabra.utils.tensorboard import SummaryWriter  # doctest: +SKIP
@@ -143,6 +144,7 @@ class SummaryWriter:
         self._options = (max_queue, flush_secs, filename_suffix)
         self.file_writer: Any = None
         self._others: dict[str, SummaryWriter] = {}
+        self._projector = ProjectorConfig()
         self._open()
 
     def _open(self) -> Any:
@@ -293,6 +295,72 @@ class SummaryWriter:
             writer._add(hparams_summary.hparams_pb(plain), None, None)
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
+
+    def add_audio(
+        self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100, walltime: float | None = None
+    ) -> None:
+        """Add sound: samples from -1 to 1, of shape (L) or (1, L)."""
+        made = parts.sound(_array(snd_tensor), sample_rate)
+        self._add(Summary(value=[Summary.Value(tag=tag, audio=made)]), global_step, walltime)
+
+    def add_video(
+        self, tag: str, vid_tensor: Any, global_step: int | None = None, fps: float = 4, walltime: float | None = None
+    ) -> None:
+        """Add videos of shape (N, T, C, H, W), from 0 to 1 or bytes, side by side as an animated picture; needs Pillow."""
+        made = parts.moving_picture(_array(vid_tensor), fps)
+        self._add(Summary(value=[Summary.Value(tag=tag, image=made)]), global_step, walltime)
+
+    def add_mesh(
+        self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: dict[str, Any] | None = None,
+        global_step: int | None = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
+        """Add meshes: vertices (B, N, 3), their colours from 0 to 255, and triangles (B, M, 3) by the numbers of vertices."""
+        given = [None if part is None else _array(part) for part in (vertices, colors, faces)]
+        assert given[0] is not None
+        self._add(parts.mesh(tag, given[0], given[1], given[2], config_dict), global_step, walltime)
+
+    def add_embedding(
+        self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: int | None = None, tag: str = "default",
+        metadata_header: Any = None,
+    ) -> None:  # fmt: skip
+        """Add points (N, D) for the projector, with labels and pictures (N, C, H, W) of them.
+
+        With `metadata_header`, names of columns, each entry of `metadata` is a list of as many.
+        """
+        points = _array(mat)
+        if points.ndim != 2:
+            raise ValueError(f"embeddings are of shape (N, D), but got {points.shape}")
+        step = 0 if global_step is None else int(global_step)
+        place = os.path.join(f"{step:05d}", tag.replace("/", "_").replace("%", "_"))
+        images = None if label_img is None else _array(label_img)
+        parts.write_embedding(Path(self.log_dir) / place, points, metadata, metadata_header, images)
+        one = self._projector.embeddings.add(tensor_name=f"{tag}:{step:05d}", tensor_path=os.path.join(place, "tensors.tsv"))
+        if metadata is not None:
+            one.metadata_path = os.path.join(place, "metadata.tsv")
+        if images is not None:
+            one.sprite.image_path = os.path.join(place, "sprite.png")
+            one.sprite.single_image_dim.extend([images.shape[3], images.shape[2]])
+        Path(self.log_dir, "projector_config.pbtxt").write_text(text_format.MessageToString(self._projector))
+
+    def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
+        """Add the graph of a model: a node for each call of a module without submodules, in the folders of those around it.
+
+        Parameters
+        ----------
+        model : Module
+            Run once, without recording.
+        input_to_model : Tensor or tuple of Tensor
+            What it is run with.
+        verbose : bool
+            Print the graph.
+        use_strict_trace : bool
+            Without effect: nothing is traced.
+        """
+        inputs = input_to_model if isinstance(input_to_model, list | tuple) else (input_to_model,)
+        graph = parts.graph_of(model, tuple(inputs))
+        if verbose:
+            print(graph)
+        self._open().add_event(Event(wall_time=time.time(), graph_def=graph.SerializeToString()))
 
     def flush(self) -> None:
         """Write what waits to the disk."""

@@ -75,11 +75,11 @@ class _Translation:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
             return f"C({'-' if isinstance(node.op, ast.USub) else '+'}{self.number(node.operand)})"
         if isinstance(node, ast.IfExp):
-            return f"({self.condition(node.test)} ? {self.number(node.body)} : {self.number(node.orelse)})"
+            return self.choice(node.test, node.body, node.orelse)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             name = node.func.id
             if name == "where" and len(node.args) == 3:
-                return f"({self.condition(node.args[0])} ? {self.number(node.args[1])} : {self.number(node.args[2])})"
+                return self.choice(*node.args)
             written = _FUNCTIONS.get((name, len(node.args)))
             if written is None:
                 known = ", ".join(sorted({*(each for each, _ in _FUNCTIONS), "where"}))
@@ -89,6 +89,10 @@ class _Translation:
         if isinstance(node, (ast.Compare, ast.BoolOp)):
             return f"C({self.condition(node)})"
         self.refuse(f"{ast.unparse(node)!r} is none of the numbers, names, operations and functions that a formula is made of")
+
+    def choice(self, condition: ast.expr, first: ast.expr, second: ast.expr) -> str:
+        test = self.condition(condition)
+        return f"candelabra::formula::choose<C>({test}, [&] {{ return {self.number(first)}; }}, [&] {{ return {self.number(second)}; }})"
 
     def condition(self, node: ast.expr) -> str:
         if isinstance(node, ast.Compare):
