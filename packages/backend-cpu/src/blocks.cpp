@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "copy_bytes.hpp"
+#include "half_conversions.hpp"
 #include "iterate.hpp"
 #include "parallel.hpp"
 #include "transpose.hpp"
@@ -73,18 +74,21 @@ void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_
   });
 }
 
+HalfConversions conversions = {
+    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const Half*>(in), out, n); },
+    [](const uint16_t* in, float* out, int64_t n) { to_float(reinterpret_cast<const BFloat16*>(in), out, n); },
+    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<Half*>(out), n); },
+    [](const float* in, uint16_t* out, int64_t n) { from_float(in, reinterpret_cast<BFloat16*>(out), n); },
+};
+
 void widen(int32_t dtype, const void* in, void* out, int64_t n) {
-  if (dtype == CB_FLOAT16)
-    to_float(static_cast<const Half*>(in), static_cast<float*>(out), n);
-  else
-    to_float(static_cast<const BFloat16*>(in), static_cast<float*>(out), n);
+  const auto convert = dtype == CB_FLOAT16 ? conversions.widen_half : conversions.widen_bfloat16;
+  convert(static_cast<const uint16_t*>(in), static_cast<float*>(out), n);
 }
 
 void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
-  if (dtype == CB_FLOAT16)
-    from_float(static_cast<const float*>(in), static_cast<Half*>(out), n);
-  else
-    from_float(static_cast<const float*>(in), static_cast<BFloat16*>(out), n);
+  const auto convert = dtype == CB_FLOAT16 ? conversions.narrow_half : conversions.narrow_bfloat16;
+  convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), n);
 }
 
 // Operand 0 is the output.
@@ -323,6 +327,10 @@ class Driver {
 };
 
 }  // namespace
+
+void use_half_conversions(const HalfConversions& chosen) {
+  conversions = chosen;
+}
 
 void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {
   if (out.numel == 0) return;

@@ -162,14 +162,9 @@ CANDELABRA_FORMULA Vec<T> sqrt(Vec<T> x) {
 #endif
   return hardware_sqrt(x);
 }
-// The quotient of 1 and the root, each rounded.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> rsqrt(Vec<T> x) {
-#ifdef __AVX512F__
-  if (parts::all_moderate(x)) [[likely]]
-    return parts::quotient(Vec<T>(T(1)), parts::root_of(x).root);
-#endif
-  return T(1) / hardware_sqrt(x);
+  return T(1) / sqrt(x);
 }
 
 // ---- exponentials
@@ -464,8 +459,9 @@ CANDELABRA_FORMULA Vec<T> asin(Vec<T> x) {
   const Mask<T> far = Vec<T>(T(0.5)) < a;
   const Vec<T> z = select(far, fnma(a, Vec<T>(T(0.5)), Vec<T>(T(0.5))), a * a);
   const Vec<T> t = select(far, hardware_sqrt(z), a);
-  const Vec<T> p = fma(t * z, parts::asin_tail(z), t);
-  return with_sign_of(select(far, parts::half_pi<T> - (T(2) * p - parts::half_pi_rest<T>), p), x);
+  const Vec<T> tail = t * z * parts::asin_tail(z);
+  const Vec<T> away = (parts::half_pi<T> - (t + t)) - (T(2) * tail - parts::half_pi_rest<T>);
+  return with_sign_of(select(far, away, t + tail), x);
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> acos(Vec<T> x) {
@@ -551,7 +547,10 @@ CANDELABRA_FORMULA Vec<T> erfc(Vec<T> x) {
   const Vec<T> e = parts::exp_unclipped(-square);
   const Vec<T> far =
       parts::quotient(fnma(e, rest, e) * parts::series(t, parts::erfcx_series<T>), fma(Vec<T>(T(2)), a, Vec<T>(T(1))));
-  return select(x < Vec<T>(T(0)), T(2) - far, far);
+  Vec<T> result = select(x < Vec<T>(T(0)), T(2) - far, far);
+  const Mask<T> near = a < Vec<T>(T(0.47));  // where many roundings would show
+  if (any(near)) result = select(near, T(1) - with_sign_of(parts::piecewise(parts::erf_table<T>, a), x), result);
+  return result;
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> erf(Vec<T> x) {

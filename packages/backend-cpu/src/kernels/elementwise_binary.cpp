@@ -370,6 +370,18 @@ struct CopySign {
     return math::with_sign_of(magnitude, sign);
   }
 };
+// Of half precisions on the bits.
+struct HalfCopySign {
+  uint16_t operator()(uint16_t magnitude, uint16_t sign) const {
+    return static_cast<uint16_t>((magnitude & 0x7fffu) | (sign & 0x8000u));
+  }
+};
+void copysign(Call& call) {
+  const cb_tensor &magnitude = call.tensor(0), &sign = call.tensor(1);
+  if (!is_half_dtype(call.output().dtype)) return binary<CopySign, FullFloatTypes, light>(call);
+  static constexpr HalfCopySign op{};
+  run<2>({loop2<HalfCopySign, uint16_t, uint16_t, uint16_t>, &op, light, false}, call.output(), {&magnitude, &sign});
+}
 struct Xlogy {
   static constexpr bool on_vectors = true;
   template <typename T>
@@ -499,7 +511,7 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<binary<Fmin, BoolAndReals, light>>("fmin");
   table.add<binary<Atan2, FloatTypes, moderate>>("atan2");
   table.add<binary<Hypot, FloatTypes, moderate>>("hypot");
-  table.add<binary<CopySign, FloatTypes, light>>("copysign");
+  table.add<copysign>("copysign");
   table.add<binary<Xlogy, FloatTypes, moderate>>("xlogy");
   table.add<binary<LogAddExp, FloatTypes, moderate>>("logaddexp");
   table.add<binary<LogAddExp2, FloatTypes, moderate>>("logaddexp2");

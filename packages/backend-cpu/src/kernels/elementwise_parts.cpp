@@ -4,6 +4,7 @@
 
 #include "candelabra/math.hpp"
 #include "elementwise.hpp"
+#include "half_conversions.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -133,9 +134,52 @@ void from_parts(Call& call) {
   });
 }
 
+#ifdef __AVX512F__
+// Sixteen at a time. (With a mask of all lanes, since the forms without one start from a variable that GCC 12 warns is not
+// initialized.)
+constexpr __mmask16 all = 0xffff;
+
+void widen_half(const uint16_t* in, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
+    _mm512_mask_storeu_ps(out + i, lanes, _mm512_maskz_cvtph_ps(all, _mm256_maskz_loadu_epi16(lanes, in + i)));
+  }
+}
+void widen_bfloat16(const uint16_t* in, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
+    const __m512i words = _mm512_maskz_cvtepu16_epi32(all, _mm256_maskz_loadu_epi16(lanes, in + i));
+    _mm512_mask_storeu_epi32(out + i, lanes, _mm512_maskz_slli_epi32(all, words, 16));
+  }
+}
+void narrow_half(const float* in, uint16_t* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
+    const __m512 values = _mm512_maskz_loadu_ps(lanes, in + i);
+    _mm256_mask_storeu_epi16(out + i, lanes, _mm512_maskz_cvtps_ph(all, values, _MM_FROUND_TO_NEAREST_INT));
+  }
+}
+// To nearest, halves to even; NaN becomes the one that it becomes everywhere.
+void narrow_bfloat16(const float* in, uint16_t* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
+    const __m512i words = _mm512_maskz_loadu_epi32(lanes, in + i);
+    const __m512i even = _mm512_and_si512(_mm512_maskz_srli_epi32(all, words, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(words, even), _mm512_set1_epi32(0x7fff));
+    rounded = _mm512_maskz_srli_epi32(all, rounded, 16);
+    const __m512 values = _mm512_castsi512_ps(words);
+    rounded = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc0));
+    _mm512_mask_cvtepi32_storeu_epi16(out + i, lanes, rounded);
+  }
+}
+#endif
+
 }  // namespace
 
 void register_elementwise_parts(KernelTable& table) {
+#ifdef __AVX512F__
+  use_half_conversions({widen_half, widen_bfloat16, narrow_half, narrow_bfloat16});
+#endif
   table.add<to_real<Abs>>("abs");
   table.add<to_real<Angle>>("angle");
   table.add<unary_bool<IsNan, AllTypes, light>>("isnan");
