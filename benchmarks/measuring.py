@@ -14,8 +14,10 @@ from .workload import Work, Workload, result_bytes, tensors
 
 #: Seconds that a side may run, untimed, before each timed stretch: caches and thread pools are the other side's until then.
 SETTLING = 0.002
+#: Not before calls that take longer than this: their beginning is nothing of them.
+LONG_CALL = 0.02
 #: Seconds after which the rounds of a workload with long calls end, though never before the third.
-LONGEST = 6.0
+LONGEST = 2.5
 
 
 @dataclass
@@ -69,7 +71,7 @@ def warm_up(side: Side, seconds: float) -> float:
         if once * count >= seconds / 2:
             break
     side.count = max(1, round(seconds / once))
-    side.settling = max(1, min(side.count, round(SETTLING / once)))
+    side.settling = 0 if once > LONG_CALL else max(1, min(side.count, round(SETTLING / once)))
     return once
 
 

@@ -33,8 +33,8 @@ Each dot is a line of the tables below: our time over PyTorch's, on a logarithmi
 - **Machine**: {processor}, {threads} threads; caches of a core: {caches}. Python {python}, Candelabra {candelabra}, PyTorch {torch}. Both
   libraries use {threads} threads.
 - **Timing**: both sides get the same numbers. Each is warmed up; then each is timed for about {milliseconds:.0f} ms a round, in turn and in changing
-  order, over {rounds} rounds (fewer, though not under three, where calls are so long that a line would take more than {longest:.0f} s). Before each
-  stretch a side runs untimed, so that caches and threads are its own. A figure is the median of the rounds. The run took {minutes:.1f} minutes.
+  order, over {rounds} rounds (fewer, though not under three, where calls are so long that a line would take more than {longest:.1f} s). Before each
+  stretch of short calls a side runs untimed, so that caches and threads are its own. A figure is the median of the rounds. The run took {minutes:.1f} minutes.
 - **Same results**: `python -m benchmarks --check` runs each workload on both sides and compares the results; those that draw
   random numbers are compared in shape.
 - **Floor**: each workload declares the bytes that must be moved (each input read once, each result written once, unless it says
