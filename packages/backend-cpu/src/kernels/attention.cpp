@@ -10,6 +10,7 @@
 #include "../kernels.hpp"
 #include "../matmul/gemm.hpp"
 #include "../parallel.hpp"
+#include "../vec_math.hpp"
 #include "candelabra/math.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -120,6 +121,9 @@ class Mask {
   // The first key that no query before `query_end` sees.
   int64_t last_key(int64_t query_end, int64_t keys) const { return causal_ ? std::min(query_end, keys) : keys; }
 
+  // Whether apply() changes anything there.
+  bool touches(int64_t q0, int64_t k0, int64_t keys) const { return tensor_ || (causal_ && q0 + 1 < k0 + keys); }
+
   // Scores of queries from q0 and keys from k0 on, masked.
   void apply(C* scores, int64_t n, int64_t h, int64_t q0, int64_t queries, int64_t k0, int64_t keys) const {
     constexpr C none = -std::numeric_limits<C>::infinity();
@@ -147,29 +151,62 @@ class Mask {
   bool causal_;
 };
 
-// Turns a row of scores into weights relative to the largest score so far; returns the factor that what was summed before needs.
+// Turns a row of scores, each times `factor`, into weights relative to the largest score so far; returns the factor that what was
+// summed before needs.
 template <typename C>
-C weigh_row(C* row, int64_t keys, C& largest, C& sum) {
+C weigh_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
+  using V = math::Vec<C>;
   constexpr C none = -std::numeric_limits<C>::infinity();
+  constexpr int64_t lanes = V::size;
+  const int64_t whole = keys - keys % lanes;
+  alignas(64) C parts[lanes];
+  // Four at a time, so that none waits for another. What cannot be compared is passed over here, and makes the sum NaN below.
+  V most[4] = {V(largest), V(largest), V(largest), V(largest)};
+  int64_t j = 0;
+  for (; j + 4 * lanes <= whole; j += 4 * lanes)
+    for (int64_t k = 0; k < 4; ++k) most[k] = greatest(V::load(row + j + k * lanes) * V(factor), most[k]);
+  for (; j < whole; j += lanes) most[0] = greatest(V::load(row + j) * V(factor), most[0]);
+  greatest(greatest(most[0], most[1]), greatest(most[2], most[3])).store(parts);
   C here = largest;
-#pragma omp simd reduction(max : here)
-  for (int64_t j = 0; j < keys; ++j) here = row[j] > here ? row[j] : here;
+  for (const C part : parts) here = part > here ? part : here;
+  for (j = whole; j < keys; ++j) here = row[j] * factor > here ? row[j] * factor : here;
   if (here == none) {
     // Nothing is seen up to now: weights of zero, where the scores are numbers at all.
-    for (int64_t j = 0; j < keys; ++j) {
+    for (j = 0; j < keys; ++j) {
       row[j] = row[j] == row[j] ? C(0) : row[j];
       sum += row[j];
     }
     return 1;
   }
   const C correction = largest == here ? C(1) : math::exp(largest - here);
-  C added = 0;
-  for (int64_t j = 0; j < keys; ++j) row[j] = math::exp(row[j] - here);
-#pragma omp simd reduction(+ : added)
-  for (int64_t j = 0; j < keys; ++j) added += row[j];
+  V total[2] = {V(C(0)), V(C(0))};
+  const auto weight = [&](int64_t at) {
+    const V value = math::exp_negative(V::load(row + at) * V(factor) - V(here));
+    value.store(row + at);
+    return value;
+  };
+  for (j = 0; j + 2 * lanes <= whole; j += 2 * lanes) {
+    total[0] = total[0] + weight(j);
+    total[1] = total[1] + weight(j + lanes);
+  }
+  for (; j < whole; j += lanes) total[0] = total[0] + weight(j);
+  (total[0] + total[1]).store(parts);
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t k = 0; k < half; ++k) parts[k] += parts[k + half];
+  C added = parts[0];
+  for (j = whole; j < keys; ++j) added += row[j] = math::exp(row[j] * factor - here);
   largest = here;
   sum = sum * correction + added;
   return correction;
+}
+
+// exp(row[j] - logarithm), none of which is above 1 but by rounding.
+template <typename C>
+void weigh_again(C* row, int64_t keys, C logarithm) {
+  using V = math::Vec<C>;
+  int64_t j = 0;
+  for (; j + V::size <= keys; j += V::size) math::exp_negative(V::load(row + j) - V(logarithm)).store(row + j);
+  for (; j < keys; ++j) row[j] = math::exp(row[j] - logarithm);
 }
 
 template <typename T>
@@ -204,12 +241,15 @@ void forward(Call& call) {
       const int64_t last = mask.last_key(q0 + count, keys);
       for (int64_t k0 = 0; k0 < last; k0 += key_block) {
         const int64_t seen = std::min(key_block, last - k0);
+        C factor = 1;
         if constexpr (is_half_v<T>) {
           if (native) {
             const Rows<T> q = half_rows_of<T>(query, n, h, q0, count, half_queries.data());
             const Rows<T> k = half_rows_of<T>(key, n, h / share, k0, seen, half_keys.data());
             native = half_product<T>(false, true, count, seen, width, q, k, scores.data(), key_block);
-            if (native)
+            // Scores that no mask is added to are scaled where they become weights.
+            factor = native && !mask.touches(q0, k0, seen) ? scale : C(1);
+            if (native && factor != scale)
               for (int64_t i = 0; i < count; ++i)
                 for (int64_t j = 0; j < seen; ++j) scores[i * key_block + j] *= scale;
           }
@@ -221,9 +261,9 @@ void forward(Call& call) {
         }
         mask.apply(scores.data(), n, h, q0, count, k0, seen);
         for (int64_t i = 0; i < count; ++i) {
-          const C factor = weigh_row(scores.data() + i * key_block, seen, largest[i], total[i]);
-          if (factor != 1)
-            for (int64_t j = 0; j < columns; ++j) sums[i * columns + j] *= factor;
+          const C correction = weigh_row(scores.data() + i * key_block, seen, factor, largest[i], total[i]);
+          if (correction != 1)
+            for (int64_t j = 0; j < columns; ++j) sums[i * columns + j] *= correction;
         }
         if constexpr (is_half_v<T>) {
           if (native) {
@@ -301,10 +341,7 @@ void backward(Call& call) {
             product<C>(false, true, count, seen, width, scale, q, k, 0, weights.data(), key_block);
             mask.apply(weights.data(), n, h, q0, count, k0, seen);
             const C* logarithm = data<C>(logarithms) + (n * heads + h) * queries + q0;
-            for (int64_t i = 0; i < count; ++i) {
-              C* row = weights.data() + i * key_block;
-              for (int64_t j = 0; j < seen; ++j) row[j] = math::exp(row[j] - logarithm[i]);
-            }
+            for (int64_t i = 0; i < count; ++i) weigh_again(weights.data() + i * key_block, seen, logarithm[i]);
             const Rows<C> p{weights.data(), key_block}, s{slopes.data(), key_block};
             product<C>(true, false, seen, columns, count, 1, p, d, 1, of_values.data(), columns);
             product<C>(false, true, count, seen, columns, 1, d, v, 0, slopes.data(), key_block);

@@ -74,6 +74,58 @@ void multiply_tiny(const Matrix<const T>& a, const Matrix<const T>& b, const Mat
     }
 }
 
+// Many small products in one call of a library, where it can address the matrices: false where not.
+template <typename T>
+bool multiply_together(const cb_tensor& a, const cb_tensor& b, const cb_tensor& out) {
+  constexpr int64_t longest = int64_t{1} << 16;  // sides and steps far from what MKL's integers hold
+  const Matrix<const T> right = matrix<T>(b, 1), left = matrix<T>(a, 1);
+  const Matrix<T> result = mutable_matrix<T>(out, 1);
+  const int64_t m = result.rows, n = result.columns, k = left.columns;
+  if (k == 0 || !result.has_plain_rows()) return false;
+  const auto reach = [](int64_t rows, int64_t pitch) { return rows * pitch; };
+  const auto addressed = [&](const Matrix<const T>& factor, int64_t step, bool& turned) {
+    turned = !factor.has_plain_rows();
+    const Matrix<const T> seen = turned ? factor.transposed() : factor;
+    return seen.has_plain_rows() && seen.leading_dimension() <= longest && step >= reach(1, seen.columns) &&
+           step <= longest * longest / 4;
+  };
+  bool turn_left = false, turn_right = false;
+  if (!addressed(left, a.strides[0], turn_left) || !addressed(right, b.strides[0], turn_right)) return false;
+  if (result.leading_dimension() > longest || out.strides[0] < n || out.sizes[0] > longest) return false;
+  const int64_t lda = (turn_left ? left.transposed() : left).leading_dimension(),
+                ldb = (turn_right ? right.transposed() : right).leading_dimension();
+  if constexpr (is_half_v<T>) {
+    return half_gemm({.dtype = dtype_v<T>,
+                      .transpose_a = turn_left,
+                      .transpose_b = turn_right,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = left.data,
+                      .lda = lda,
+                      .b = right.data,
+                      .ldb = ldb,
+                      .bias = nullptr,
+                      .c = result.data,
+                      .ldc = result.leading_dimension(),
+                      .float_result = false,
+                      .batches = out.sizes[0],
+                      .a_step = a.strides[0],
+                      .b_step = b.strides[0],
+                      .c_step = out.strides[0]});
+  } else if constexpr (is_integer_v<T>) {
+    return false;
+  } else {
+    gemm_batch(GemmBatch<T>{
+        {turn_left, turn_right, m, n, k, T(1), left.data, lda, right.data, ldb, T(0), result.data, result.leading_dimension()},
+        out.sizes[0],
+        a.strides[0],
+        b.strides[0],
+        out.strides[0]});
+    return true;
+  }
+}
+
 // out[i] = alpha * a[i] @ b[i] + beta * self[i]; self may be null (with beta 0) or out itself.
 template <typename T>
 void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor& b, T alpha, T beta, const cb_tensor& out) {
@@ -82,6 +134,9 @@ void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor
   bool in_place = !self || holds(out, *self);
   int64_t operations = out.sizes[1] * out.sizes[2] * std::max<int64_t>(1, a.sizes[2]);
   constexpr int64_t tiny = 256;
+  // Above, a product by itself keeps a thread busy; below, the calls count.
+  constexpr int64_t small = is_half_v<T> ? int64_t{1} << 20 : int64_t{1} << 15;
+  if (!self && batches > 1 && operations > tiny && operations <= small && !in_parallel() && multiply_together<T>(a, b, out)) return;
   auto one = [&](int64_t i) {
     Matrix<const T> left = matrix<T>(a, 1), right = matrix<T>(b, 1);
     Matrix<T> result = mutable_matrix<T>(out, 1);

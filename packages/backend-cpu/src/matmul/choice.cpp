@@ -30,6 +30,7 @@ struct Representative {
 constexpr Representative representatives[shape_class_count] = {
     {"small", 32, 128, 128, 20},
     {"narrow", 4, 1024, 1024, 8},
+    {"slender", 256, 10, 1024, 8},
     {"large", 384, 384, 384, 4},
 };
 
@@ -98,11 +99,12 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
 ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
   // In double: a product of sides may be beyond 64 bits.
   constexpr double few_operations = 1 << 20, few_elements = 1 << 17;
-  constexpr int64_t short_side = 8;
+  constexpr int64_t short_side = 8, few_columns = 32;
   double rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
   if (rows * columns * inner <= few_operations && rows * inner + inner * columns + rows * columns <= few_elements)
     return ShapeClass::small;
-  return std::min(m, n) <= short_side ? ShapeClass::narrow : ShapeClass::large;
+  if (std::min(m, n) <= short_side) return ShapeClass::narrow;
+  return n <= few_columns ? ShapeClass::slender : ShapeClass::large;
 }
 
 GemmLibrary choose_gemm_library(ShapeClass shape) {

@@ -10,9 +10,9 @@ namespace candelabra::cpu {
 enum class GemmLibrary { mkl, onednn };
 
 // Problems that favour the same library: few operations (the call itself counts), a side too short for register blocks
-// (memory-bound), everything else.
-enum class ShapeClass { small, narrow, large };
-constexpr int shape_class_count = 3;
+// (memory-bound), few columns that do not fill the blocks, everything else.
+enum class ShapeClass { small, narrow, slender, large };
+constexpr int shape_class_count = 4;
 
 ShapeClass shape_class(int64_t m, int64_t n, int64_t k);
 
@@ -20,6 +20,11 @@ ShapeClass shape_class(int64_t m, int64_t n, int64_t k);
 // the operations around the product more than the product gains.
 inline int32_t threads_for(ShapeClass shape) {
   return shape == ShapeClass::small ? 1 : INT32_MAX;
+}
+
+// The same for many products in one call: a team pays from so many multiplications on.
+inline int32_t threads_for_batch(int64_t multiplications) {
+  return multiplications <= (int64_t{1} << 17) ? 1 : INT32_MAX;
 }
 
 // The choice for this class. The first call for a class times both libraries (some milliseconds) unless the environment variable

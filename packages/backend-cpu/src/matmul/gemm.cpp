@@ -84,6 +84,21 @@ void multiply_by_mkl(const Gemm<T>& p) {
     call_mkl(p);
 }
 
+// Complex factors are handed over by their address.
+template <typename T, typename F>
+void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
+  const Gemm<T>& p = batch.first;
+  use_library_threads(threads_for_batch(p.m * p.n * p.k * batch.count));
+  const auto factor = [](const T& value) {
+    if constexpr (std::is_floating_point_v<T>)
+      return value;
+    else
+      return static_cast<const void*>(&value);
+  };
+  function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), p.a, p.lda, batch.a_step, p.b,
+           p.ldb, batch.b_step, factor(p.beta), p.c, p.ldc, batch.c_step, batch.count);
+}
+
 }  // namespace
 
 int64_t largest_leading_dimension() {
@@ -141,6 +156,19 @@ void gemm(const Gemm<std::complex<double>>& problem) {
   multiply_by_mkl(problem);
 }
 
+void gemm_batch(const GemmBatch<float>& batch) {
+  batch_by_mkl(batch, cblas_sgemm_batch_strided);
+}
+void gemm_batch(const GemmBatch<double>& batch) {
+  batch_by_mkl(batch, cblas_dgemm_batch_strided);
+}
+void gemm_batch(const GemmBatch<std::complex<float>>& batch) {
+  batch_by_mkl(batch, cblas_cgemm_batch_strided);
+}
+void gemm_batch(const GemmBatch<std::complex<double>>& batch) {
+  batch_by_mkl(batch, cblas_zgemm_batch_strided);
+}
+
 bool half_gemm(const HalfGemm& p) {
   return onednn_matmul({.a_dtype = p.dtype,
                         .c_dtype = p.float_result ? int32_t{CB_FLOAT32} : p.dtype,
@@ -156,7 +184,11 @@ bool half_gemm(const HalfGemm& p) {
                         .ldb = p.ldb,
                         .bias = p.bias,
                         .c = p.c,
-                        .ldc = p.ldc});
+                        .ldc = p.ldc,
+                        .batches = p.batches,
+                        .a_step = p.a_step,
+                        .b_step = p.b_step,
+                        .c_step = p.c_step});
 }
 
 std::string describe_gemm() {

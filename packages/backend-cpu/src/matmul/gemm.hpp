@@ -28,6 +28,18 @@ void gemm(const Gemm<double>& problem);
 void gemm(const Gemm<std::complex<float>>& problem);
 void gemm(const Gemm<std::complex<double>>& problem);
 
+// Products of the same sizes whose matrices lie so many elements apart.
+template <typename T>
+struct GemmBatch {
+  Gemm<T> first;
+  int64_t count;
+  int64_t a_step, b_step, c_step;
+};
+void gemm_batch(const GemmBatch<float>& batch);
+void gemm_batch(const GemmBatch<double>& batch);
+void gemm_batch(const GemmBatch<std::complex<float>>& batch);
+void gemm_batch(const GemmBatch<std::complex<double>>& batch);
+
 // A larger leading dimension cannot be handed to BLAS: the matrix has to be packed.
 int64_t largest_leading_dimension();
 
@@ -46,6 +58,8 @@ struct HalfGemm {
   void* c;
   int64_t ldc;
   bool float_result;
+  int64_t batches = 1;  // as in GemmBatch; without a bias
+  int64_t a_step = 0, b_step = 0, c_step = 0;
 };
 
 // False where this processor has no such kernel (nothing was written then).

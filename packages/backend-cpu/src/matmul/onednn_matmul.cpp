@@ -30,9 +30,17 @@ memory::data_type data_type(int32_t dtype) {
 }
 
 std::unique_ptr<Matmul> make(const MatmulProblem& p) {
-  memory::desc a({p.m, p.k}, data_type(p.a_dtype), p.transpose_a ? memory::dims{1, p.lda} : memory::dims{p.lda, 1});
-  memory::desc b({p.k, p.n}, data_type(p.a_dtype), p.transpose_b ? memory::dims{1, p.ldb} : memory::dims{p.ldb, 1});
-  memory::desc c({p.m, p.n}, data_type(p.c_dtype), memory::dims{p.ldc, 1});
+  const auto matrix = [&](memory::dims sizes, int32_t dtype, bool transposed, int64_t pitch, int64_t step) {
+    memory::dims strides = transposed ? memory::dims{1, pitch} : memory::dims{pitch, 1};
+    if (p.batches > 1) {
+      sizes.insert(sizes.begin(), p.batches);
+      strides.insert(strides.begin(), step);
+    }
+    return memory::desc(sizes, data_type(dtype), strides);
+  };
+  memory::desc a = matrix({p.m, p.k}, p.a_dtype, p.transpose_a, p.lda, p.a_step);
+  memory::desc b = matrix({p.k, p.n}, p.a_dtype, p.transpose_b, p.ldb, p.b_step);
+  memory::desc c = matrix({p.m, p.n}, p.c_dtype, false, p.ldc, p.c_step);
   memory::desc bias;
   if (p.bias) bias = memory::desc({1, p.n}, data_type(p.bias_dtype), memory::dims{p.n, 1});
   dnnl::primitive_attr attributes;
@@ -54,11 +62,11 @@ bool onednn_matmul(const MatmulProblem& p) {
   thread_local PrimitiveCache<Matmul> cache(256);
   return with_onednn("matrix product", [&] {
     PrimitiveKey key;
-    int32_t limit = threads_for(shape_class(p.m, p.n, p.k));
+    int32_t limit = p.batches > 1 ? threads_for_batch(p.m * p.n * p.k * p.batches) : threads_for(shape_class(p.m, p.n, p.k));
     use_library_threads(limit);
     int32_t threads = in_parallel() ? 1 : std::min(limit, thread_count());
     key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
-            threads);
+            p.batches, p.a_step, p.b_step, p.c_step, threads);
     const Matmul* found = cache.find(key, [&] { return make(p); });
     if (!found) return false;
     Scratch<char> scratchpad(static_cast<int64_t>(found->scratchpad.get_size()));

@@ -20,6 +20,9 @@ struct MatmulProblem {
   const void* bias;  // n elements, or null
   void* c;
   int64_t ldc;
+  // So many products of the same sizes, whose matrices lie so many elements apart; without a bias.
+  int64_t batches = 1;
+  int64_t a_step = 0, b_step = 0, c_step = 0;
 };
 
 // False where oneDNN has nothing better than its reference loop for this on this processor; nothing was written then.
