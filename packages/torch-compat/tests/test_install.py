@@ -6,7 +6,6 @@ import importlib
 import subprocess
 import sys
 import zipfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -82,18 +81,6 @@ def test_compilers_leave_programs_as_they_are(torch):
     onnx = importlib.import_module("torch.onnx")
     with pytest.raises(NotImplementedError, match="does not export"):
         onnx.export(None, (), "model.onnx")
-
-
-def test_files_are_those_of_pytorch(torch, tmp_path):
-    path = tmp_path / "model.pt"
-    torch.save({"weight": torch.ones(2), "set": {1}}, path)
-    with zipfile.ZipFile(path) as archive:
-        assert {"model/data.pkl", "model/data/0", "model/version"} <= set(archive.namelist())
-    assert torch.load(path, weights_only=True)["weight"].tolist() == [1, 1]
-    torch.serialization.save([1], path, _use_new_zipfile_serialization=False)
-    assert not zipfile.is_zipfile(path) and torch.load(path) == [1]
-    with torch.serialization.safe_globals([torch.Size]), pytest.raises(RuntimeError, match="nothing is stored by way of"):
-        torch.save([1], path, pickle_module=importlib)
 
 
 def test_files_are_those_of_pytorch(torch, tmp_path):

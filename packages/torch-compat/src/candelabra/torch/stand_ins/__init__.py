@@ -33,7 +33,6 @@ FILES = {
     "nn.parallel": "parallel",
     "onnx": "onnx",
     "serialization": "files",
-    "serialization": "files",
     "version": "version",
     "xpu": "absent_device",
 }
