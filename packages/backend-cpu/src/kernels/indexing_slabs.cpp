@@ -2,6 +2,7 @@
 // its gradient. All of them turn indices into offsets first (which checks every index before anything is written), then move or add
 // slab after slab.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -234,15 +235,16 @@ std::unique_ptr<Groups> group(const Slabs& slabs) {
 }
 
 // The sums of a few columns stay in registers; rows that come later are asked for early. Half precisions are summed in float32.
+// `base`: what is added to; null for zeros.
 template <typename T, typename S>
-void add_group(T* to, const S* from, const int64_t* sources, int64_t n, const int64_t* all_end, int64_t length,
+void add_group(T* to, const T* base, const S* from, const int64_t* sources, int64_t n, const int64_t* all_end, int64_t length,
                compute_t<T> factor) {
   using C = compute_t<T>;
   constexpr int64_t together = 256 / sizeof(C) ? 256 / sizeof(C) : 1, ahead = 6;
   int64_t c = 0;
   for (; c + together <= length; c += together) {
     C sums[together];
-    for (int64_t k = 0; k < together; ++k) sums[k] = static_cast<C>(to[c + k]);
+    for (int64_t k = 0; k < together; ++k) sums[k] = base ? static_cast<C>(base[c + k]) : C(0);
     for (int64_t s = 0; s < n; ++s) {
       if (sources + s + ahead < all_end) {
         const auto* next = reinterpret_cast<const char*>(from + sources[s + ahead] + c);
@@ -260,7 +262,7 @@ void add_group(T* to, const S* from, const int64_t* sources, int64_t n, const in
   if (c == length) return;
   const int64_t rest = length - c;
   C sums[together];
-  for (int64_t k = 0; k < rest; ++k) sums[k] = static_cast<C>(to[c + k]);
+  for (int64_t k = 0; k < rest; ++k) sums[k] = base ? static_cast<C>(base[c + k]) : C(0);
   for (int64_t s = 0; s < n; ++s) {
     const S* row = from + sources[s] + c;
 #pragma omp simd
@@ -269,21 +271,41 @@ void add_group(T* to, const S* from, const int64_t* sources, int64_t n, const in
   for (int64_t k = 0; k < rest; ++k) to[c + k] = static_cast<T>(sums[k]);
 }
 
+// `all`: whether the slabs that could be written make up the whole of `to`, which then begins as `base` (zeros where it is null).
 template <typename T, typename S>
-void add_groups(Groups& groups, int64_t length, T* to, const S* from, compute_t<T> factor) {
-  const int64_t *starts = groups.starts.data(), *sources = groups.sources.data(), *all_end = sources + starts[groups.count];
-  // Shared out by slabs that are added, at the boundaries of groups.
-  parallel_for(starts[groups.count], grain_for(length), [&](int64_t begin, int64_t end) {
-    for (int64_t g = std::lower_bound(starts, starts + groups.count, begin) - starts; g < groups.count && starts[g] < end; ++g)
-      add_group(to + groups.places[g], from, sources + starts[g], starts[g + 1] - starts[g], all_end, length, factor);
+void add_groups(Groups& groups, int64_t length, T* to, const T* base, bool all, int64_t numel, const S* from, compute_t<T> factor) {
+  const int64_t *starts = groups.starts.data(), *sources = groups.sources.data(), *places = groups.places.data();
+  const int64_t count = groups.count, *all_end = sources + starts[count];
+  const auto begin_between = [&](int64_t first, int64_t last) {
+    if (!all || first >= last) return;
+    if (base)
+      std::memcpy(to + first, base + first, static_cast<size_t>(last - first) * sizeof(T));
+    else
+      std::fill(to + first, to + last, T(0));
+  };
+  // Shared out by slabs that are added, at the boundaries of groups, each with what lies before it.
+  parallel_for(starts[count], grain_for(length), [&](int64_t begin, int64_t end) {
+    for (int64_t g = std::lower_bound(starts, starts + count, begin) - starts; g < count && starts[g] < end; ++g) {
+      begin_between(g == 0 ? 0 : places[g - 1] + length, places[g]);
+      add_group(to + places[g], base ? base + places[g] : nullptr, from, sources + starts[g], starts[g + 1] - starts[g], all_end,
+                length, factor);
+      if (g + 1 == count) begin_between(places[g] + length, numel);
+    }
   });
 }
 
+// The output begins as a copy of self, where that is given.
 template <typename T, typename S>
-void add_slabs(Slabs& slabs, T* to, const S* from, T factor) {
+void add_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor* self, const S* from, T factor) {
+  T* to = mutable_data<T>(out);
   if constexpr (!std::is_same_v<T, bool>)
-    if (const auto groups = group(slabs))
-      return add_groups(*groups, slabs.shape.numel, to, from, static_cast<compute_t<T>>(factor));
+    if (const auto groups = group(slabs)) {
+      const bool all = self && self->data != out.data && is_contiguous(out) && is_contiguous(*self);
+      if (self && !all) begin_as(out, *self);
+      return add_groups(*groups, slabs.shape.numel, to, all ? data<T>(*self) : to, all, out.numel, from,
+                        static_cast<compute_t<T>>(factor));
+    }
+  if (self) begin_as(out, *self);
   slabs.for_each<false>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
     T* a = to + o;
     const S* b = from + i;
@@ -336,9 +358,7 @@ void index_add(Call& call) {
   cb_tensor& out = call.output();
   Slabs slabs(index.numel);
   set_along(slabs, out, source, call.integer(1), index, Negative::Refused, true);
-  begin_as(out, self);
-  dispatch<AllTypes>(out.dtype,
-                     [&]<typename T>() { add_slabs(slabs, data<T>(out), data<T>(source), scalar_to<T>(call.scalar(4))); });
+  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(slabs, out, &self, data<T>(source), scalar_to<T>(call.scalar(4))); });
 }
 
 void index_copy(Call& call) {
@@ -469,6 +489,24 @@ void index(Call& call) {
   move_slabs<true>(slabs, out, self);
 }
 
+// One after another, so that the last of equal positions wins; where they are, is asked for early.
+void put_elements(const Slabs& slabs, const cb_tensor& out, const cb_tensor& values) {
+  constexpr int64_t ahead = 24;
+  const int64_t *places = slabs.to.values(), last = slabs.count - 1;
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    U* to = mutable_data<U>(out);
+    const U* from = data<U>(values);
+    for (int64_t j = 0; j <= last; ++j) {
+      if (places) {
+        __builtin_prefetch(to + places[std::min(j + ahead, last)], 1);
+        to[places[j]] = from[slabs.from[j]];
+      } else {
+        to[slabs.to[j]] = from[slabs.from[j]];
+      }
+    }
+  });
+}
+
 void index_put(Call& call) {
   const cb_tensor &self = call.tensor(0), &values = call.tensor(2);
   cb_tensor& out = call.output();
@@ -485,9 +523,10 @@ void index_put(Call& call) {
     slabs->from.set_even(0);
     slabs->set_shape(out, 0, 0, values, 0, 0);
   }
+  if (accumulate) return dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(*slabs, out, &self, data<T>(values), T(1)); });
   begin_as(out, self);
-  if (accumulate)
-    dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(*slabs, data<T>(out), data<T>(values), T(1)); });
+  if (slabs->shape.numel == 1)
+    put_elements(*slabs, out, values);
   else
     move_slabs<false>(*slabs, out, values);
 }
@@ -607,8 +646,10 @@ void embedding_backward(Call& call) {
       set_rows(slabs, out, indices, grad, true);
       if (padding >= 0) drop(slabs, indices, padding);
       if (const auto groups = group(slabs)) {
-        clear(out);
-        return add_groups(*groups, slabs.shape.numel, data<T>(out), data<T>(grad), 1.0f);
+        const bool all = is_contiguous(out);
+        if (!all) clear(out);
+        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), all ? nullptr : data<T>(out), all, out.numel,
+                                data<T>(grad), 1.0f);
       }
     }
     using S = compute_t<T>;  // half precisions are summed in float32, beside the output
@@ -623,8 +664,11 @@ void embedding_backward(Call& call) {
     Slabs slabs(indices.numel);
     set_rows(slabs, summed, indices, grad, true);
     if (padding >= 0) drop(slabs, indices, padding);
+    if constexpr (!is_half_v<T>)
+      if (const auto groups = is_contiguous(out) ? group(slabs) : nullptr)
+        return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), nullptr, true, out.numel, data<T>(grad), T(1));
     clear(summed);
-    add_slabs(slabs, data<S>(summed), data<T>(grad), S(1));
+    add_slabs<S, T>(slabs, summed, nullptr, data<T>(grad), S(1));
     if constexpr (is_half_v<T>) {
       auto g = geometry<2>({&out, &summed});
       for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {

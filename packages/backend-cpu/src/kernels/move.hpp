@@ -215,7 +215,8 @@ inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb
   });
 }
 
-// The innermost dimension is short: it is gone along outside the next one, in blocks that stay in the first cache.
+// The innermost dimension is short; where the next one lies without gaps on one side, that is gone along first, in blocks that stay
+// in the first cache.
 template <typename U>
 void move_short_runs(const Geometry<2>& g, U* out, const U* in) {
   constexpr int64_t together = 512;
@@ -228,7 +229,11 @@ void move_short_runs(const Geometry<2>& g, U* out, const U* in) {
         const int64_t count = std::min(together, n - first);
         U* to = out + at[0] + first * out_step;
         const U* from = in + at[1] + first * in_step;
-        for (int64_t k = 0; k < width; ++k) move_run(to + k * out_side, out_step, from + k * in_side, in_step, count);
+        if (out_step == 1 || in_step == 1)
+          for (int64_t k = 0; k < width; ++k) move_run(to + k * out_side, out_step, from + k * in_side, in_step, count);
+        else
+          for (int64_t i = 0; i < count; ++i)
+            for (int64_t k = 0; k < width; ++k) to[i * out_step + k * out_side] = from[i * in_step + k * in_side];
       }
     });
   });

@@ -118,15 +118,17 @@ template <typename Acc, Of What = Of::elements, typename T>
 template <Of What, typename T>
 [[gnu::always_inline]] inline double sum_of_halves(const T* values, int64_t n) {
   constexpr int64_t lanes = 64;
-  const auto numbers = [](__m256 value) {
-    return What == Of::numbers ? _mm256_and_ps(value, _mm256_cmp_ps(value, value, _CMP_ORD_Q)) : value;
+  const auto plus = [](__m256 sum, __m256 value) {
+    if constexpr (What == Of::squares) return _mm256_fmadd_ps(value, value, sum);
+    if constexpr (What == Of::numbers) value = _mm256_and_ps(value, _mm256_cmp_ps(value, value, _CMP_ORD_Q));
+    return _mm256_add_ps(sum, value);
   };
   __m256 parts[lanes / 8];
   for (auto& part : parts) part = _mm256_setzero_ps();
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    for (int64_t k = 0; k < lanes / 8; ++k) parts[k] = _mm256_add_ps(parts[k], numbers(widened(values + i + 8 * k)));
-  for (; i + 8 <= n; i += 8) parts[0] = _mm256_add_ps(parts[0], numbers(widened(values + i)));
+    for (int64_t k = 0; k < lanes / 8; ++k) parts[k] = plus(parts[k], widened(values + i + 8 * k));
+  for (; i + 8 <= n; i += 8) parts[0] = plus(parts[0], widened(values + i));
   __m256d sum = _mm256_setzero_pd();
   for (const __m256 part : parts)
     sum = _mm256_add_pd(

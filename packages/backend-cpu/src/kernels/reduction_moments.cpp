@@ -201,6 +201,22 @@ bool out_of_range(const cb_tensor& norms) {
   return found;
 }
 
+// Squares of half precisions in float32; of bfloat16, whose range is as wide, in float64 where they would not be numbers there.
+template <typename T>
+struct SumOfSquaresOfHalves : SumOfHalves<T, Of::squares> {
+  using typename SumOfHalves<T, Of::squares>::Acc;
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
+    constexpr double least = 0x1p-80, largest = 0x1p126;
+    double sum = sum_of_halves<Of::squares>(values, n);
+    if constexpr (std::is_same_v<T, BFloat16>)
+      if (!(sum > least && sum < largest)) {
+        sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+      }
+    acc += sum;
+  }
+};
+
 template <typename T>
 void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
   using R = real_t<T>;
@@ -210,10 +226,11 @@ void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
   double root = 1;
   if (order == 2) {
     root = 0.5;
-    using Operation = SumOfSquares<Value>;
+    using Memory = std::conditional_t<is_half_v<R>, R, Value>;
+    using Operation = std::conditional_t<is_half_v<R>, SumOfSquaresOfHalves<R>, SumOfSquares<Value>>;
     Target<typename Operation::Acc> target{to, sizeof(R), store_norm<R, Operation>, &root};
     const Parts parts = is_complex_v<T> ? Parts::Reduce : Parts::Whole;
-    run<Operation>(in, out, source_of<R, Value>(in), target, parts);
+    run<Operation>(in, out, source_of<R, Memory>(in), target, parts);
     if constexpr (std::is_same_v<R, double>)
       if (in.numel != 0 && out_of_range(out))
         run<ScaledSumOfSquares>(in, out, source_of<R, Value>(in), {to, sizeof(R), store_scaled_norm}, parts);

@@ -299,7 +299,7 @@ class SmallestFew {
 // Writes the k smallest of entries [begin, end) of a line to the buffer, in no order; returns how many there are.
 template <typename Selection, typename T, bool Short>
 int64_t select_by(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, bool largest,
-               typename Entries<T, Short>::Entry* buffer, int64_t capacity) {
+                  typename Entries<T, Short>::Entry* buffer, int64_t capacity) {
   using E = Entries<T, Short>;
   Selection smallest(buffer, capacity, k);
   int64_t i = begin;

@@ -162,7 +162,8 @@ void distances(Call& call) {
 void pair_distances(Call& call) {
   const TensorObject& self = call.tensor(0);
   check(self.ndim() == 2 && is_floating(self.dtype), PyExc_RuntimeError,
-        "pair_distances(): expected a floating-point matrix, but got shape ", shown(self.sizes), " and ", info(self.dtype).type_name);
+        "pair_distances(): expected a floating-point matrix, but got shape ", shown(self.sizes), " and ",
+        info(self.dtype).type_name);
   check(call[1].f >= 0, PyExc_RuntimeError, "pair_distances(): expected a p that is not negative, but got ", call[1].f);
   const int64_t rows = self.sizes[0];
   call.make_contiguous(0);

@@ -205,8 +205,8 @@ void patches_backward(Call& call) {
   const TensorObject& grad = call.tensor(0);
   const auto image = call.ints(1);
   check(grad.ndim() == 3 && image.size() == 2, PyExc_RuntimeError,
-        "patches_backward(): expected columns (N, C * KH * KW, L) and the size of an image, but got shape ", shown(grad.sizes), " and ",
-        shown(image));
+        "patches_backward(): expected columns (N, C * KH * KW, L) and the size of an image, but got shape ", shown(grad.sizes),
+        " and ", shown(image));
   check_magnitude(call, image, "output_size");
   const Dims counts = patch_counts(call, 2, image);
   const int64_t area = call.ints(2)[0] * call.ints(2)[1], channels = grad.sizes[1] / area;
