@@ -108,9 +108,9 @@ def main() -> int:
         from . import instructions
 
         figures.instructions = instructions.measure_all()
+    figures.minutes = (time.perf_counter() - begun) / 60
     for path in options.merge:
         figures.fill_from(record.Figures.load(path))
-    figures.minutes = (time.perf_counter() - begun) / 60
     if options.json:
         figures.save(options.json)
     if options.write:

@@ -83,6 +83,7 @@ class Figures:
             if not getattr(self, name):
                 setattr(self, name, getattr(earlier, name))
         self.versions = earlier.versions | self.versions
+        self.minutes += earlier.minutes
 
 
 def limits_of(limits: Limits) -> dict[str, Any]:
