@@ -375,7 +375,9 @@ def test_empty_indices() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "complex64"])
-@pytest.mark.parametrize(("rows", "columns", "count"), [(5, 70, 300), (900, 64, 400), (40, 9, 64), (3, 200, 70), (100_000, 16, 100)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "count"), [(5, 70, 300), (900, 64, 400), (40, 9, 64), (3, 200, 70), (100_000, 16, 100)]
+)
 def test_index_add_of_many_rows(dtype: str, rows: int, columns: int, count: int) -> None:
     """Rows that go to one place are added in the order of the index, by as many threads as there are."""
     x, source = random_tensor((rows, columns), dtype), random_tensor((count, columns), dtype, seed=1)

@@ -313,7 +313,9 @@ def test_sums_without_nan_and_counts(dtype: str) -> None:
     for view, seen in ((x, exact), (x.t(), exact.T), (x[::2, ::3], exact[::2, ::3])):
         for dim in (None, 0, 1):
             made = candelabra.nansum(view, dim).to(candelabra.float64).numpy()
-            np.testing.assert_allclose(made, np.nansum(seen, dim), rtol=1e-2 if dtype in ("bfloat16", "float16") else 1e-5, atol=1e-4)
+            np.testing.assert_allclose(
+                made, np.nansum(seen, dim), rtol=1e-2 if dtype in ("bfloat16", "float16") else 1e-5, atol=1e-4
+            )
             np.testing.assert_array_equal(candelabra.count_nonzero(view, dim).numpy(), np.count_nonzero(seen, dim))
     assert candelabra.nansum(x.to(candelabra.int64) * 0 + 2).item() == 2 * 37 * 300
 
