@@ -233,8 +233,7 @@ class DataLoader(Generic[T_co]):
         """Whether batches are moved to page-locked memory: where that is asked for and an accelerator is there to profit."""
         if not self.pin_memory:
             return False
-        accelerator: Any = getattr(candelabra, "accelerator", None)
-        if accelerator is not None and accelerator.is_available():
+        if candelabra.accelerator.is_available():
             return True
         import warnings
 
