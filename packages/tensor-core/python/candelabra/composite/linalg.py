@@ -132,7 +132,7 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
         return _linear(a, _transpose(b, 0, 1))
     if batch != batch_b:
         try:
-            batch = broadcast_shape(batch, batch_b)
+            batch = [*broadcast_shape(batch, batch_b)]
         except RuntimeError:
             raise RuntimeError(
                 f"matmul(): the batch dimensions {list(a.shape[:-2])} and {list(b.shape[:-2])} of shapes {list(a.shape)} and "

@@ -233,7 +233,9 @@ class DataLoader(Generic[T_co]):
         """Whether batches are moved to page-locked memory: where that is asked for and an accelerator is there to profit."""
         if not self.pin_memory:
             return False
-        if candelabra.accelerator.is_available():
+        from candelabra import accelerator
+
+        if accelerator.is_available():
             return True
         import warnings
 
