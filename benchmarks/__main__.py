@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
 import sys
 import time
@@ -83,6 +84,8 @@ def main() -> int:
     if options.list:
         print("\n".join(workload.full_name for workload in workloads))
         return 0
+    if (options.jax or options.all) and importlib.util.find_spec("jax") is None:
+        sys.exit("benchmarks: JAX is not installed (pip install jax jaxlib), and --jax and --all compare with it")
     sides = libraries()
     if options.check:
         return 1 if checking.check(workloads, sides) else 0

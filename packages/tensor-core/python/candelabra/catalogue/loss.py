@@ -72,24 +72,22 @@ operator(
 _PAIR = {"input": "Tensor: floating point, of any shape", "target": "Tensor: of a shape that broadcasts with it"}
 _HUBER = {"delta": "number: up to where the loss is quadratic", "scale": "number: multiplies the loss"}
 for _name, _arguments, _sentence, _given, _shown, _slope, _parameters in (
-    ("squared_error", "", "Compute ``(input - target)^2``.", "", "tensor([2.2500, 0.2500])", "tensor([-3.,  1.])", {}),
+    ("squared_error", "", "Compute ``(input - target)^2``.", "-0.5, 0.5", "tensor([2.2500, 0.2500])", "tensor([-3.,  1.])", {}),
     (
         "huber_error", ", Scalar delta=1, Scalar scale=1",
         "Compute ``0.5 * d^2`` where the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)`` (Huber 1964).",
-        "", "tensor([1.0000, 0.1250])", "tensor([-1.0000,  0.5000])", _HUBER,
+        "-0.5, 0.5", "tensor([1.0000, 0.1250])", "tensor([-1.0000,  0.5000])", _HUBER,
     ),
     (
         "logits_cross_entropy", "", "Compute ``-(target * log(p) + (1 - target) * log(1 - p))`` of ``p = sigmoid(input)`` without overflow.",
-        "", "tensor([-0.0259,  0.5860])", "tensor([-1.1225,  0.1225])", {},
+        "-0.5, 0.5", "tensor([0.9741, 0.9741])", "tensor([-0.6225,  0.6225])", {},
     ),
     (
         "probability_cross_entropy", "", "Compute ``-(target * log(input) + (1 - target) * log(1 - input))`` with the logarithms at least -100.",
-        ".sigmoid()", "tensor([-0.0259,  0.5860])", "tensor([-4.7757,  0.5210])", {},
+        "0.25, 0.5", "tensor([1.3863, 0.6931])", "tensor([-4.,  2.])", {},
     ),
 ):  # fmt: skip
-    _made = f">>> x, target = candelabra.tensor([-0.5, 0.5]){_given}, candelabra.tensor([1.0, 0.0]) + candelabra.tensor([0.5, 0.0])"
-    if _name == "squared_error" or _name == "huber_error":
-        _made = ">>> x, target = candelabra.tensor([-0.5, 0.5]), candelabra.tensor([1.0, 0.0])"
+    _made = f">>> x, target = candelabra.tensor([{_given}]), candelabra.tensor([1.0, 0.0])"
     operator(
         f"{_name}(Tensor self, Tensor target{_arguments}) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
         doc=document(
