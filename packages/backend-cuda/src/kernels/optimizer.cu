@@ -1,0 +1,345 @@
+// Optimizer steps over many parameters at once: parameter, gradient and state of an element are read and written once. The formulas
+// are those of the CPU's optimizer.cpp.
+//
+// The addresses of as many parameters as an argument holds go to the kernel by value, so that a graph can keep the launch.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "elementwise.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr uint32_t per_block = threads * 16;  // elements of one parameter that a block takes
+constexpr int most_parameters = 48;
+
+// Parameter, gradient, then the states that the step has. N of them.
+template <int N>
+using Operands = std::array<const cb_tensor*, N>;
+
+// Parameters whose operands lie element by element in the same order, without gaps.
+template <typename Step>
+struct ListArguments {
+  Step step;
+  int count;
+  void* data[most_parameters][Step::operands];
+  int64_t sizes[most_parameters];
+  uint32_t first_block[most_parameters];
+};
+
+// A step changes the values of one element; operand 1, the gradient, is only read.
+template <typename Step, typename T>
+__global__ void __launch_bounds__(threads) step_lists(const __grid_constant__ ListArguments<Step> a) {
+  constexpr int operands = Step::operands, together = 4;
+  int low = 0, high = a.count - 1;  // the last parameter that begins at this block or before
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (a.first_block[middle] <= blockIdx.x)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  memory_t<T>* data[operands];
+#pragma unroll
+  for (int k = 0; k < operands; ++k) data[k] = static_cast<memory_t<T>*>(a.data[low][k]);
+  const int64_t begin = static_cast<int64_t>(blockIdx.x - a.first_block[low]) * per_block;
+  const int64_t end = begin + per_block < a.sizes[low] ? begin + per_block : a.sizes[low];
+  for (int64_t i = begin + threadIdx.x; i < end; i += together * threads) {
+    compute_t<T> values[together][operands];
+#pragma unroll
+    for (int j = 0; j < together; ++j)
+      if (i + j * threads < end)
+#pragma unroll
+        for (int k = 0; k < operands; ++k) values[j][k] = loaded<T>(data[k][i + j * threads]);
+#pragma unroll
+    for (int j = 0; j < together; ++j) {
+      if (i + j * threads >= end) break;
+      a.step(values[j]);
+#pragma unroll
+      for (int k = 0; k < operands; ++k)
+        if (k != 1) data[k][i + j * threads] = stored<T>(values[j][k]);
+    }
+  }
+}
+
+// One parameter of any strides.
+template <typename Step>
+struct StridedArguments {
+  Step step;
+  void* data[Step::operands];
+  Indexer<Step::operands> elements;
+};
+
+template <typename Step, typename T>
+__global__ void __launch_bounds__(threads) step_strided(const __grid_constant__ StridedArguments<Step> a) {
+  constexpr int operands = Step::operands;
+  for (int64_t i = first_index(); i < a.elements.count; i += index_step()) {
+    uint32_t at[operands];
+    a.elements.at_rolled(static_cast<uint32_t>(i), at);
+    compute_t<T> values[operands];
+#pragma unroll
+    for (int k = 0; k < operands; ++k) values[k] = loaded<T>(static_cast<const memory_t<T>*>(a.data[k])[at[k]]);
+    a.step(values);
+#pragma unroll
+    for (int k = 0; k < operands; ++k)
+      if (k != 1) static_cast<memory_t<T>*>(a.data[k])[at[k]] = stored<T>(values[k]);
+  }
+}
+
+template <int N>
+Operands<N> operands_of(const Call& call, const std::array<int, N>& arguments, size_t i) {
+  Operands<N> operands;
+  const auto parameters = call.tensors(arguments[0]);
+  for (size_t k = 0; k < N; ++k) {
+    const auto list = call.tensors(arguments[k]);
+    if (list.size() != parameters.size())
+      throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
+                    parameters.size(), arguments[k], list.size());
+    if (!list[i])
+      throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, arguments[k]);
+    if (list[i]->dtype != parameters[i]->dtype)
+      throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype", call.raw()->operator_name);
+    if (!same_sizes(*list[i], *parameters[i]))
+      throw failure(CB_RUNTIME_ERROR, "%s: parameter %zu, its gradient and its state must have the same sizes",
+                    call.raw()->operator_name, i);
+    operands[k] = list[i];
+  }
+  return operands;
+}
+
+// Steps the parameters of type T.
+template <template <typename> typename Rule, typename T, int N>
+void update_all(const Call& call, const std::array<int, N>& arguments, const Rule<double>& rule) {
+  using Step = Rule<compute_t<T>>;
+  static_assert(sizeof(ListArguments<Step>) <= 4000 && Step::operands == N);
+  const Step step(rule);
+  const auto parameters = call.tensors(arguments[0]);
+  ListArguments<Step> list{step, 0, {}, {}, {}};
+  uint32_t blocks = 0;
+  const auto send = [&] {
+    launch(call, step_lists<Step, T>, blocks, threads, 0, list);
+    list.count = 0;
+    blocks = 0;
+  };
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i]->dtype != dtype_v<T> || parameters[i]->numel == 0) continue;
+    const Operands<N> operands = operands_of<N>(call, arguments, i);
+    const Geometry<N> g = geometry<N>(operands);
+    if (!g.contiguous() || g.numel >= int64_t{1} << 40) {
+      for_each_piece(g, [&](const Geometry<N>& piece, const std::array<int64_t, N>& offsets) {
+        StridedArguments<Step> a{step, {}, Indexer<N>(piece)};
+        for (size_t k = 0; k < N; ++k) a.data[k] = mutable_data<memory_t<T>>(*operands[k]) + offsets[k];
+        launch(call, step_strided<Step, T>, grid_for(call, piece.numel, threads), threads, 0, a);
+      });
+      continue;
+    }
+    for (size_t k = 0; k < N; ++k) list.data[list.count][k] = operands[k]->data;
+    list.sizes[list.count] = g.numel;
+    list.first_block[list.count++] = blocks;
+    blocks += static_cast<uint32_t>(divide_up(g.numel, per_block));
+    if (list.count == most_parameters || blocks >= uint32_t{1} << 28) send();
+  }
+  if (list.count > 0) send();
+}
+
+template <template <typename> typename Rule, int N>
+void update(const Call& call, const std::array<int, N>& arguments, const Rule<double>& rule) {
+  const auto parameters = call.tensors(arguments[0]);
+  // All is checked before anything is written.
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    operands_of<N>(call, arguments, i);
+    if (!is_floating_dtype(parameters[i]->dtype)) throw not_implemented();
+  }
+  const auto any = [&](int32_t dtype) {
+    return std::any_of(parameters.begin(), parameters.end(), [&](const cb_tensor* each) { return each->dtype == dtype; });
+  };
+  for (const int32_t dtype : {CB_FLOAT16, CB_BFLOAT16, CB_FLOAT32, CB_FLOAT64})
+    if (any(dtype)) dispatch<FloatTypes>(dtype, [&]<typename T>() { update_all<Rule, T, N>(call, arguments, rule); });
+}
+
+// ---- the steps. a: parameter, gradient, states. Numbers are given in double precision and used in that of the computation.
+
+template <typename C>
+struct Sgd {
+  static constexpr int operands = 2;
+  C rate, decay, direction;
+  Sgd(double lr, double weight_decay, double sign)
+      : rate(static_cast<C>(lr)), decay(static_cast<C>(weight_decay)), direction(static_cast<C>(sign)) {}
+  template <typename D>
+  explicit Sgd(const Sgd<D>& o) : Sgd(o.rate, o.decay, o.direction) {}
+  __device__ void operator()(C* a) const { a[0] -= rate * (direction * a[1] + decay * a[0]); }
+};
+
+template <typename C>
+struct Momentum {
+  static constexpr int operands = 3;
+  C rate, decay, direction, keep, add, ahead;
+  bool nesterov, first;
+  Momentum(double lr, double weight_decay, double sign, double kept, double added, double momentum, bool looks_ahead, bool begins)
+      : rate(static_cast<C>(lr)),
+        decay(static_cast<C>(weight_decay)),
+        direction(static_cast<C>(sign)),
+        keep(static_cast<C>(kept)),
+        add(static_cast<C>(added)),
+        ahead(static_cast<C>(momentum)),
+        nesterov(looks_ahead),
+        first(begins) {}
+  template <typename D>
+  explicit Momentum(const Momentum<D>& o) : Momentum(o.rate, o.decay, o.direction, o.keep, o.add, o.ahead, o.nesterov, o.first) {}
+  __device__ void operator()(C* a) const {
+    const C d = direction * a[1] + decay * a[0];
+    const C buffer = add * d + (first ? C(0) : keep * a[2]);  // the buffer holds nothing yet, perhaps NaN
+    a[2] = buffer;
+    a[0] -= rate * (nesterov ? d + ahead * buffer : buffer);
+  }
+};
+
+void fused_sgd(Call& call) {
+  const double lr = call.real(3), decay = call.real(4), momentum = call.real(5), dampening = call.real(6);
+  const bool nesterov = call.boolean(7), first = call.boolean(9);
+  const double sign = call.boolean(8) ? -1 : 1;
+  if (call.tensors(2).empty() || momentum == 0) return update<Sgd, 2>(call, {0, 1}, Sgd<double>(lr, decay, sign));
+  update<Momentum, 3>(
+      call, {0, 1, 2},
+      Momentum<double>(lr, decay, sign, first ? 0 : momentum, first ? 1 : 1 - dampening, momentum, nesterov, first));
+}
+
+template <bool Amsgrad>
+struct AdamOf {
+  template <typename C>
+  struct Rule {
+    static constexpr int operands = Amsgrad ? 5 : 4;
+    C rate, root, epsilon, weight1, keep2, weight2, direction, shrink, pull;
+    Rule(double rate_, double root_, double epsilon_, double weight1_, double keep2_, double weight2_, double direction_,
+         double shrink_, double pull_)
+        : rate(static_cast<C>(rate_)),
+          root(static_cast<C>(root_)),
+          epsilon(static_cast<C>(epsilon_)),
+          weight1(static_cast<C>(weight1_)),
+          keep2(static_cast<C>(keep2_)),
+          weight2(static_cast<C>(weight2_)),
+          direction(static_cast<C>(direction_)),
+          shrink(static_cast<C>(shrink_)),
+          pull(static_cast<C>(pull_)) {}
+    template <typename D>
+    explicit Rule(const Rule<D>& o)
+        : Rule(o.rate, o.root, o.epsilon, o.weight1, o.keep2, o.weight2, o.direction, o.shrink, o.pull) {}
+    __device__ void operator()(C* a) const {
+      const C d = direction * a[1] + pull * a[0];
+      const C mean = a[2] + weight1 * (d - a[2]);
+      const C square = keep2 * a[3] + weight2 * d * d;
+      C largest = square;
+      if constexpr (Amsgrad) {
+        if (a[4] > square) largest = a[4];
+        a[4] = largest;
+      }
+      a[2] = mean;
+      a[3] = square;
+      a[0] = a[0] * shrink - rate * mean / (::cuda::std::sqrt(largest) / root + epsilon);
+    }
+  };
+};
+
+void fused_adam(Call& call) {
+  const double lr = call.real(5), beta1 = call.real(6), beta2 = call.real(7), eps = call.real(8), decay = call.real(9);
+  const bool decoupled = call.boolean(10);
+  const double sign = call.boolean(12) ? -1 : 1, step = static_cast<double>(call.integer(13));
+  if (step < 1) throw failure(CB_VALUE_ERROR, "fused_adam_: step counts from 1, but got %g", step);
+  const auto rule = [&]<typename R>(R*) {
+    return R(lr / (1 - std::pow(beta1, step)), std::sqrt(1 - std::pow(beta2, step)), eps, 1 - beta1, beta2, 1 - beta2, sign,
+             decoupled ? 1 - lr * decay : 1, decoupled ? 0 : decay);
+  };
+  if (call.boolean(11))
+    update<AdamOf<true>::Rule, 5>(call, {0, 1, 2, 3, 4}, rule(static_cast<AdamOf<true>::Rule<double>*>(nullptr)));
+  else
+    update<AdamOf<false>::Rule, 4>(call, {0, 1, 2, 3}, rule(static_cast<AdamOf<false>::Rule<double>*>(nullptr)));
+}
+
+// The states that a step has follow the mean squares: the mean gradients (centered), the momentum (with_momentum).
+template <bool Centered, bool WithMomentum>
+struct RmspropOf {
+  template <typename C>
+  struct Rule {
+    static constexpr int operands = 3 + Centered + WithMomentum;
+    C rate, keep, weight, epsilon, pull, inertia, direction;
+    Rule(double rate_, double keep_, double weight_, double epsilon_, double pull_, double inertia_, double direction_)
+        : rate(static_cast<C>(rate_)),
+          keep(static_cast<C>(keep_)),
+          weight(static_cast<C>(weight_)),
+          epsilon(static_cast<C>(epsilon_)),
+          pull(static_cast<C>(pull_)),
+          inertia(static_cast<C>(inertia_)),
+          direction(static_cast<C>(direction_)) {}
+    template <typename D>
+    explicit Rule(const Rule<D>& o) : Rule(o.rate, o.keep, o.weight, o.epsilon, o.pull, o.inertia, o.direction) {}
+    __device__ void operator()(C* a) const {
+      const C d = direction * a[1] + pull * a[0];
+      const C square = keep * a[2] + weight * d * d;
+      a[2] = square;
+      C spread = square;
+      if constexpr (Centered) {
+        const C mean = a[3] + weight * (d - a[3]);
+        a[3] = mean;
+        spread = square - mean * mean;
+      }
+      C change = d / (::cuda::std::sqrt(spread) + epsilon);
+      if constexpr (WithMomentum) {
+        change += inertia * a[operands - 1];
+        a[operands - 1] = change;
+      }
+      a[0] -= rate * change;
+    }
+  };
+};
+
+void fused_rmsprop(Call& call) {
+  const double lr = call.real(5), alpha = call.real(6), eps = call.real(7), decay = call.real(8), momentum = call.real(9);
+  const double sign = call.boolean(11) ? -1 : 1;
+  const auto rule = [&]<typename R>(R*) { return R(lr, alpha, 1 - alpha, eps, decay, momentum, sign); };
+  const bool moves = momentum > 0;
+  if (call.boolean(10)) {
+    if (moves)
+      return update<RmspropOf<true, true>::Rule, 5>(call, {0, 1, 2, 3, 4},
+                                                    rule(static_cast<RmspropOf<true, true>::Rule<double>*>(nullptr)));
+    return update<RmspropOf<true, false>::Rule, 4>(call, {0, 1, 2, 3},
+                                                   rule(static_cast<RmspropOf<true, false>::Rule<double>*>(nullptr)));
+  }
+  if (moves)
+    return update<RmspropOf<false, true>::Rule, 4>(call, {0, 1, 2, 4},
+                                                   rule(static_cast<RmspropOf<false, true>::Rule<double>*>(nullptr)));
+  update<RmspropOf<false, false>::Rule, 3>(call, {0, 1, 2}, rule(static_cast<RmspropOf<false, false>::Rule<double>*>(nullptr)));
+}
+
+template <typename C>
+struct Adagrad {
+  static constexpr int operands = 3;
+  C rate, pull, epsilon, direction;
+  Adagrad(double lr, double decay, double eps, double sign)
+      : rate(static_cast<C>(lr)), pull(static_cast<C>(decay)), epsilon(static_cast<C>(eps)), direction(static_cast<C>(sign)) {}
+  template <typename D>
+  explicit Adagrad(const Adagrad<D>& o) : Adagrad(o.rate, o.pull, o.epsilon, o.direction) {}
+  __device__ void operator()(C* a) const {
+    const C d = direction * a[1] + pull * a[0];
+    a[2] += d * d;
+    a[0] -= rate * d / (::cuda::std::sqrt(a[2]) + epsilon);
+  }
+};
+
+void fused_adagrad(Call& call) {
+  const double lr = call.real(3), lr_decay = call.real(4), decay = call.real(5), eps = call.real(6);
+  const double sign = call.boolean(7) ? -1 : 1, step = static_cast<double>(call.integer(8));
+  update<Adagrad, 3>(call, {0, 1, 2}, Adagrad<double>(lr / (1 + (step - 1) * lr_decay), decay, eps, sign));
+}
+
+}  // namespace
+
+void register_optimizer(KernelTable& table) {
+  table.add<fused_sgd>("fused_sgd_");
+  table.add<fused_adam>("fused_adam_");
+  table.add<fused_rmsprop>("fused_rmsprop_");
+  table.add<fused_adagrad>("fused_adagrad_");
+}
+
+}  // namespace candelabra::cuda
