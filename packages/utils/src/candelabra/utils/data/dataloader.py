@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
-import candelabra
+from candelabra import accelerator
 
 from .collate import default_collate, default_convert
 from .dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split
@@ -233,8 +233,6 @@ class DataLoader(Generic[T_co]):
         """Whether batches are moved to page-locked memory: where that is asked for and an accelerator is there to profit."""
         if not self.pin_memory:
             return False
-        from candelabra import accelerator
-
         if accelerator.is_available():
             return True
         import warnings
