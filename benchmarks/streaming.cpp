@@ -1,7 +1,7 @@
 // What memory and caches can move: seconds of a pass of reading, copying, scaling in place, adding two into a
 // third, and filling, for working sets of
-// several sizes, over all threads. The better of ordinary and streaming stores counts. Prints a line "KIND WORKING_SET_BYTES SECONDS" each.
-// After McCalpin's STREAM, with a read and a fill besides.
+// several sizes, over all threads. The better of ordinary and streaming stores counts. Prints a line "KIND WORKING_SET_BYTES
+// SECONDS" each. After McCalpin's STREAM, with a read and a fill besides.
 #include <immintrin.h>
 #include <omp.h>
 #include <sys/mman.h>

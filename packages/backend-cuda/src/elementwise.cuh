@@ -5,9 +5,10 @@
 //   map<Types<bool>, Types<T, T>>(call, Less{}, {&out}, {&a, &b});     any dtypes
 //   map<Types<T, T>, Types<T>>(call, op, {&o0, &o1}, {&a});            several results: op(in..., &out0, &out1)
 //
-// Each formula becomes two kernels: one that moves 16 bytes at a time, for operands whose innermost dimension has no gaps (others may
-// be broadcast along it), and one for the rest. Elements of 8 bytes and more have only the latter. A formula that is more than a few
-// instructions says `static constexpr bool heavy = true` or is wrapped as Heavy<Formula>: it is then compiled fewer times over.
+// Each formula becomes two kernels: one that moves 16 bytes at a time, for operands whose innermost dimension has no gaps (others
+// may be broadcast along it), and one for the rest. Elements of 8 bytes and more have only the latter. A formula that is more than
+// a few instructions says `static constexpr bool heavy = true` or is wrapped as Heavy<Formula>: it is then compiled fewer times
+// over.
 #pragma once
 
 #include <array>
@@ -268,7 +269,8 @@ __global__ void __launch_bounds__(threads) generate_kernel(const __grid_constant
 template <typename T, typename F>
 void launch_generate(const Call& call, const void* value, const Piece<1>& piece, int64_t first) {
   GenerateArguments<F> arguments{*static_cast<const F*>(value), piece, first};
-  launch_with(call, reinterpret_cast<const void*>(generate_kernel<T, F>), divide_up(piece.indexer.count, threads), threads, &arguments);
+  launch_with(call, reinterpret_cast<const void*>(generate_kernel<T, F>), divide_up(piece.indexer.count, threads), threads,
+              &arguments);
 }
 
 }  // namespace elementwise

@@ -16,8 +16,8 @@
 //   reduce<Operation>(call, operation, input, {&output});
 //
 // A block has threads along the elements of a result and along results, so that neighbouring threads read neighbouring memory in
-// both cases: rows (a result's elements lie side by side) and columns (those of neighbouring results do). Where there are few results of
-// many elements, several blocks share one and leave partial results in a workspace, which a second kernel puts together.
+// both cases: rows (a result's elements lie side by side) and columns (those of neighbouring results do). Where there are few
+// results of many elements, several blocks share one and leave partial results in a workspace, which a second kernel puts together.
 #pragma once
 
 #include <cstring>
@@ -166,7 +166,10 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
   acc = merged<Operation, Inner>(a.op, acc, rank, ranks, slot);
   if (rank != 0 || !there) return;
   if (a.part.partial)
-    static_cast<typename Operation::Acc*>(a.part.partial)[static_cast<size_t>(a.part.first_chunk + blockIdx.y) * a.part.results_in_all + a.part.first_result + result] = acc;
+    static_cast<typename Operation::Acc*>(
+        a.part
+            .partial)[static_cast<size_t>(a.part.first_chunk + blockIdx.y) * a.part.results_in_all + a.part.first_result + result] =
+        acc;
   else
     Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }
@@ -178,7 +181,8 @@ __global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ 
   a.part.kept.at_rolled(blockIdx.x, at);
   typename Operation::Acc acc = a.op.identity();
   for (uint32_t c = threadIdx.x; c < a.part.chunks; c += threads)
-    acc = a.op.merge(acc, static_cast<const typename Operation::Acc*>(a.part.partial)[static_cast<size_t>(c) * a.part.results_in_all + a.part.first_result + blockIdx.x]);
+    acc = a.op.merge(acc, static_cast<const typename Operation::Acc*>(
+                              a.part.partial)[static_cast<size_t>(c) * a.part.results_in_all + a.part.first_result + blockIdx.x]);
   acc = merged<Operation, true>(a.op, acc, static_cast<int>(threadIdx.x), threads, 0);
   if (threadIdx.x == 0) Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }

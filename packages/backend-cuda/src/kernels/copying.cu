@@ -120,8 +120,8 @@ struct Same {
   }
 };
 
-// A matrix (in a batch) that is written along one dimension and read along another goes through tiles in shared memory, so that both
-// sides move whole lines.
+// A matrix (in a batch) that is written along one dimension and read along another goes through tiles in shared memory, so that
+// both sides move whole lines.
 constexpr int tile = 32, tile_rows = 8;
 
 template <typename U>
@@ -154,7 +154,8 @@ bool transpose(Call& call, const Geometry<2>& g) {
   const int64_t batches = batch ? g.sizes[batch] : 1;
   const int64_t row_blocks = divide_up(g.sizes[across], tile);
   if (batches > 65535 || row_blocks > 65535) return false;
-  const dim3 grid(static_cast<unsigned>(divide_up(g.sizes[0], tile)), static_cast<unsigned>(row_blocks), static_cast<unsigned>(batches));
+  const dim3 grid(static_cast<unsigned>(divide_up(g.sizes[0], tile)), static_cast<unsigned>(row_blocks),
+                  static_cast<unsigned>(batches));
   launch(call, transpose_kernel<U>, grid, dim3(tile, tile_rows), 0, static_cast<U*>(call.output().data),
          static_cast<const U*>(call.tensor(1).data), g.sizes[across], g.sizes[0], g.strides[0][across], g.strides[1][0],
          batch ? g.strides[0][batch] : 0, batch ? g.strides[1][batch] : 0);
@@ -178,7 +179,8 @@ void copy_(Call& call) {
   const cb_tensor &out = call.output(), &source = call.tensor(1);
   if (out.numel == 0) return;
   if (source.device_index != out.device_index)
-    throw failure(CB_RUNTIME_ERROR, "copy_: the kernel copies on one device; got devices %d and %d", source.device_index, out.device_index);
+    throw failure(CB_RUNTIME_ERROR, "copy_: the kernel copies on one device; got devices %d and %d", source.device_index,
+                  out.device_index);
   if (out.dtype == source.dtype) return copy_same(call);
   const int32_t to = out.dtype, from = source.dtype;
   if (to == CB_FLOAT32 && from == CB_FLOAT16) return convert<float, Half>(call);

@@ -43,9 +43,9 @@ void arange(Call& call) {
   dispatch<RealTypes>(out.dtype, [&]<typename T>() {
     if constexpr (is_integer_v<T>) {
       // Where a bound is no whole number, each is truncated before the first element, as in PyTorch.
-      const WholeRange range =
-          whole ? WholeRange{static_cast<uint64_t>(start.i), static_cast<uint64_t>(step.i)}
-                : WholeRange{static_cast<uint64_t>(truncated<int64_t>(start.re)), static_cast<uint64_t>(truncated<int64_t>(step.re))};
+      const WholeRange range = whole ? WholeRange{static_cast<uint64_t>(start.i), static_cast<uint64_t>(step.i)}
+                                     : WholeRange{static_cast<uint64_t>(truncated<int64_t>(start.re)),
+                                                  static_cast<uint64_t>(truncated<int64_t>(step.re))};
       generate<T>(call, out, range);
     } else {
       generate<T>(call, out, FloatRange{start.re, step.re});

@@ -48,9 +48,7 @@ void to_real(Call& call) {
       return unary<Op, FloatTypes>(call);
     }
   }
-  dispatch<ComplexTypes>(self.dtype, [&]<typename T>() {
-    map<Types<real_t<T>>, Types<T>>(call, Op{}, {&call.output()}, {&self});
-  });
+  dispatch<ComplexTypes>(self.dtype, [&]<typename T>() { map<Types<real_t<T>>, Types<T>>(call, Op{}, {&call.output()}, {&self}); });
 }
 
 struct IsNan {
@@ -117,11 +115,13 @@ struct LogicalNot {
 
 template <typename T>
 struct MakeComplex {
-  __device__ ::cuda::std::complex<T> operator()(T real, T imaginary) const { return {real, imaginary}; }
+  __device__::cuda::std::complex<T> operator()(T real, T imaginary) const { return {real, imaginary}; }
 };
 template <typename T>
 struct Polar {
-  __device__ ::cuda::std::complex<T> operator()(T magnitude, T angle) const { return {magnitude * ::cuda::std::cos(angle), magnitude * ::cuda::std::sin(angle)}; }
+  __device__::cuda::std::complex<T> operator()(T magnitude, T angle) const {
+    return {magnitude * ::cuda::std::cos(angle), magnitude * ::cuda::std::sin(angle)};
+  }
 };
 template <template <typename> typename Op>
 void from_parts(Call& call) {

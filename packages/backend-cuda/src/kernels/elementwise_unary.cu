@@ -124,7 +124,9 @@ template <typename T>
 struct RoundDecimals {
   T scale;  // 10^|decimals|
   bool fraction;
-  __device__ T operator()(T x) const { return fraction ? math::round_even(x * scale) / scale : math::round_even(x / scale) * scale; }
+  __device__ T operator()(T x) const {
+    return fraction ? math::round_even(x * scale) / scale : math::round_even(x / scale) * scale;
+  }
 };
 template <typename T>
 struct NanToNum {
@@ -133,7 +135,7 @@ struct NanToNum {
     T value = x == math::detail::infinity<T> ? above : x == -math::detail::infinity<T> ? below : x;
     return x != x ? nan : value;
   }
-  __device__ ::cuda::std::complex<T> operator()(::cuda::std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
+  __device__::cuda::std::complex<T> operator()(::cuda::std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
 };
 
 // Of half precisions the bit of the sign alone is changed.

@@ -1,4 +1,5 @@
-// sum, nan_sum, mean, count_nonzero, prod, all, any. float32 is added in float64, half precisions in float32, as much as a device does in one go; integers wrap.
+// sum, nan_sum, mean, count_nonzero, prod, all, any. float32 is added in float64, half precisions in float32, as much as a device
+// does in one go; integers wrap.
 #include "reduce.cuh"
 
 namespace candelabra::cuda {
@@ -83,8 +84,7 @@ struct Truth {
 
 template <bool Any>
 void reduce_truth(Call& call) {
-  dispatch<AllTypes>(call.tensor(0).dtype,
-                     [&]<typename T>() { reduce(call, Truth<T, Any>{}, call.tensor(0), call.output()); });
+  dispatch<AllTypes>(call.tensor(0).dtype, [&]<typename T>() { reduce(call, Truth<T, Any>{}, call.tensor(0), call.output()); });
 }
 
 void sum(Call& call) {

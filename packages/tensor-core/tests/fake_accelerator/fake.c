@@ -1,5 +1,5 @@
-/* A device that is made up: host memory that says it is not, two devices, streams whose work is done at once, and a record of what the
- * core asked for, told by describe(). With it candelabra.accelerator is tested on machines without one. */
+/* A device that is made up: host memory that says it is not, two devices, streams whose work is done at once, and a record of what
+ * the core asked for, told by describe(). With it candelabra.accelerator is tested on machines without one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +19,19 @@ static struct {
   char range[64];
 } now;
 
-static int32_t fail(int32_t status, const char *text) {
+static int32_t fail(int32_t status, const char* text) {
   snprintf(message, sizeof message, "%s", text);
   return status;
 }
-static const char *last_error(void) { return message; }
+static const char* last_error(void) {
+  return message;
+}
 
-static int32_t device_count(int32_t *count) {
+static int32_t device_count(int32_t* count) {
   *count = DEVICES;
   return CB_OK;
 }
-static int32_t device_properties(int32_t device, cb_device_properties *result) {
+static int32_t device_properties(int32_t device, cb_device_properties* result) {
   snprintf(result->name, sizeof result->name, "Fake %d", device);
   result->total_memory = 1 << 20;
   result->free_memory = (1 << 20) - now.allocated[device];
@@ -44,7 +46,7 @@ static int32_t synchronize(int32_t device) {
 }
 
 /* Every block has its size before it. */
-static int32_t allocate(int32_t device, size_t bytes, void *stream, void **result) {
+static int32_t allocate(int32_t device, size_t bytes, void* stream, void** result) {
   int64_t most = now.limit[device] >= 0 ? now.limit[device] : 1 << 20;
   if (now.allocated[device] + (int64_t)bytes > most) return fail(CB_OUT_OF_MEMORY, "the fake device is full");
   if (posix_memalign(result, 64, bytes)) return CB_OUT_OF_MEMORY;
@@ -55,68 +57,70 @@ static int32_t allocate(int32_t device, size_t bytes, void *stream, void **resul
   ++now.count[device];
   return CB_OK;
 }
-static void deallocate(int32_t device, void *memory, size_t bytes, void *stream) {
+static void deallocate(int32_t device, void* memory, size_t bytes, void* stream) {
   (void)stream;
   now.allocated[device] -= (int64_t)bytes;
   free(memory);
 }
-static int32_t copy(int32_t device, void *to, const void *from, size_t bytes, void *stream) {
+static int32_t copy(int32_t device, void* to, const void* from, size_t bytes, void* stream) {
   (void)device;
   now.copy_stream = stream;
   memmove(to, from, bytes);
   return CB_OK;
 }
-static int32_t copy_async(int32_t device, void *to, const void *from, size_t bytes, void *stream) {
+static int32_t copy_async(int32_t device, void* to, const void* from, size_t bytes, void* stream) {
   ++now.asynchronous_copies;
   return copy(device, to, from, bytes, stream);
 }
-static int32_t copy_peer(int32_t to_device, void *to, int32_t from_device, const void *from, size_t bytes, void *stream) {
+static int32_t copy_peer(int32_t to_device, void* to, int32_t from_device, const void* from, size_t bytes, void* stream) {
   if (to_device == from_device) return fail(CB_RUNTIME_ERROR, "a copy between a device and itself");
   ++now.peer_copies;
   return copy(from_device, to, from, bytes, stream);
 }
-static int32_t memory_statistics(int32_t device, cb_memory_statistics *result) {
+static int32_t memory_statistics(int32_t device, cb_memory_statistics* result) {
   result->allocated = result->reserved = now.allocated[device];
   result->allocated_peak = result->reserved_peak = now.peak[device];
   result->allocation_count = now.count[device];
   return CB_OK;
 }
-static void reset_peak(int32_t device) { now.peak[device] = now.allocated[device]; }
+static void reset_peak(int32_t device) {
+  now.peak[device] = now.allocated[device];
+}
 static int32_t set_limit(int32_t device, int64_t bytes) {
   now.limit[device] = bytes;
   return CB_OK;
 }
 
-static int32_t stream_create(int32_t device, int32_t priority, void **result) {
-  *result = (void *)(uintptr_t)(1000 * (device + 1) + 100 * -priority + ++now.next_stream);
+static int32_t stream_create(int32_t device, int32_t priority, void** result) {
+  *result = (void*)(uintptr_t)(1000 * (device + 1) + 100 * -priority + ++now.next_stream);
   return CB_OK;
 }
-static void stream_destroy(int32_t device, void *stream) {
+static void stream_destroy(int32_t device, void* stream) {
   (void)device, (void)stream;
   ++now.destroyed_streams;
 }
-static int32_t stream_synchronize(int32_t device, void *stream) {
+static int32_t stream_synchronize(int32_t device, void* stream) {
   (void)device, (void)stream;
   ++now.synchronizations;
   return CB_OK;
 }
-static int32_t stream_query(int32_t device, void *stream, int32_t *done) {
+static int32_t stream_query(int32_t device, void* stream, int32_t* done) {
   (void)device, (void)stream;
   *done = 1;
   return CB_OK;
 }
-static int32_t record_memory(int32_t device, void *memory, void *stream) {
+static int32_t record_memory(int32_t device, void* memory, void* stream) {
   (void)device, (void)memory, (void)stream;
   ++now.recorded_memory;
   return CB_OK;
 }
-static int32_t priorities(int32_t device, int32_t *least, int32_t *greatest) {
+static int32_t priorities(int32_t device, int32_t* least, int32_t* greatest) {
   (void)device;
   *least = 0;
   *greatest = -3;
   return CB_OK;
 }
-static int32_t is_capturing(int32_t device, void *stream, int32_t *result) {
+static int32_t is_capturing(int32_t device, void* stream, int32_t* result) {
   (void)device, (void)stream;
   *result = now.capturing;
   return CB_OK;
@@ -127,162 +131,168 @@ typedef struct {
   long time;
   int flags;
 } event;
-static int32_t event_create(int32_t device, int32_t flags, void **result) {
+static int32_t event_create(int32_t device, int32_t flags, void** result) {
   (void)device;
-  event *made = calloc(1, sizeof *made);
+  event* made = calloc(1, sizeof *made);
   if (!made) return CB_OUT_OF_MEMORY;
   made->flags = flags;
   ++now.events;
   *result = made;
   return CB_OK;
 }
-static void event_destroy(int32_t device, void *e) {
+static void event_destroy(int32_t device, void* e) {
   (void)device;
   --now.events;
   free(e);
 }
-static int32_t event_record(int32_t device, void *e, void *stream) {
+static int32_t event_record(int32_t device, void* e, void* stream) {
   (void)device, (void)stream;
-  ((event *)e)->time = ++now.clock;
+  ((event*)e)->time = ++now.clock;
   return CB_OK;
 }
-static int32_t event_wait(int32_t device, void *e, void *stream) {
+static int32_t event_wait(int32_t device, void* e, void* stream) {
   (void)device, (void)e, (void)stream;
   ++now.waits;
   return CB_OK;
 }
-static int32_t event_synchronize(int32_t device, void *e) {
+static int32_t event_synchronize(int32_t device, void* e) {
   (void)device, (void)e;
   return CB_OK;
 }
-static int32_t event_query(int32_t device, void *e, int32_t *done) {
+static int32_t event_query(int32_t device, void* e, int32_t* done) {
   (void)device, (void)e;
   *done = 1;
   return CB_OK;
 }
-static int32_t event_elapsed(int32_t device, void *start, void *end, double *milliseconds) {
+static int32_t event_elapsed(int32_t device, void* start, void* end, double* milliseconds) {
   (void)device;
-  if (!(((event *)start)->flags & CB_EVENT_TIMING)) return fail(CB_RUNTIME_ERROR, "an event without timing");
-  *milliseconds = (double)(((event *)end)->time - ((event *)start)->time);
+  if (!(((event*)start)->flags & CB_EVENT_TIMING)) return fail(CB_RUNTIME_ERROR, "an event without timing");
+  *milliseconds = (double)(((event*)end)->time - ((event*)start)->time);
   return CB_OK;
 }
 
-static int32_t device_details(int32_t device, cb_device_details *result) {
+static int32_t device_details(int32_t device, cb_device_details* result) {
   result->major = 4;
   result->minor = 2;
   result->warp_size = 16;
   result->uuid[15] = (uint8_t)device;
   return CB_OK;
 }
-static int32_t memory_snapshot(int32_t device, void (*visit)(void *, const cb_memory_block *), void *context) {
+static int32_t memory_snapshot(int32_t device, void (*visit)(void*, const cb_memory_block*), void* context) {
   for (int i = 0; i < 3; ++i) {
     cb_memory_block block = {sizeof block, 4096, 3072, NULL, NULL, 0, 0, 4096 + 1024 * (uint64_t)i, 1024, i ? 0 : 1000, i, device};
     visit(context, &block);
   }
   return CB_OK;
 }
-static int32_t memory_info(int32_t device, int64_t *free_bytes, int64_t *total) {
+static int32_t memory_info(int32_t device, int64_t* free_bytes, int64_t* total) {
   *total = 1 << 20;
   *free_bytes = *total - now.allocated[device];
   return CB_OK;
 }
-static int32_t allocate_pinned(size_t bytes, void **result) {
+static int32_t allocate_pinned(size_t bytes, void** result) {
   ++now.pinned;
   return posix_memalign(result, 64, bytes) ? CB_OUT_OF_MEMORY : CB_OK;
 }
-static void deallocate_pinned(void *memory, size_t bytes) {
+static void deallocate_pinned(void* memory, size_t bytes) {
   (void)bytes;
   --now.pinned;
   free(memory);
 }
-static int32_t can_access_peer(int32_t device, int32_t peer, int32_t *result) {
+static int32_t can_access_peer(int32_t device, int32_t peer, int32_t* result) {
   *result = device < peer;
   return CB_OK;
 }
-static int32_t ipc_export(int32_t device, void *memory, cb_ipc_handle *result) {
+static int32_t ipc_export(int32_t device, void* memory, cb_ipc_handle* result) {
   (void)device;
   memcpy(result->bytes, &memory, sizeof memory);
   result->offset = 0;
   result->block_bytes = 1 << 20;
   return CB_OK;
 }
-static int32_t ipc_open(int32_t device, const cb_ipc_handle *handle, void **base) {
+static int32_t ipc_open(int32_t device, const cb_ipc_handle* handle, void** base) {
   (void)device;
   memcpy(base, handle->bytes, sizeof *base);
   return CB_OK;
 }
-static int32_t ipc_close(int32_t device, void *base) {
+static int32_t ipc_close(int32_t device, void* base) {
   (void)device, (void)base;
   return CB_OK;
 }
-static int32_t pool_create(int32_t device, void **pool) {
+static int32_t pool_create(int32_t device, void** pool) {
   (void)device;
-  *pool = (void *)(uintptr_t)(7000 + ++now.pools);
+  *pool = (void*)(uintptr_t)(7000 + ++now.pools);
   return CB_OK;
 }
-static int32_t pool_retain(int32_t device, void *pool) {
+static int32_t pool_retain(int32_t device, void* pool) {
   (void)device, (void)pool;
   ++now.pools;
   return CB_OK;
 }
-static int32_t pool_release(int32_t device, void *pool) {
+static int32_t pool_release(int32_t device, void* pool) {
   (void)device, (void)pool;
   --now.pools;
   return CB_OK;
 }
-static int32_t graph_begin(int32_t device, void *stream, void *pool, int32_t mode, uint64_t offset) {
+static int32_t graph_begin(int32_t device, void* stream, void* pool, int32_t mode, uint64_t offset) {
   (void)device, (void)pool, (void)mode, (void)offset;
   if (!stream) return fail(CB_RUNTIME_ERROR, "the default stream cannot be captured");
   now.capturing = 1;
   return CB_OK;
 }
-static int32_t graph_end(int32_t device, void *stream, void **graph) {
+static int32_t graph_end(int32_t device, void* stream, void** graph) {
   (void)device, (void)stream;
   now.capturing = 0;
   *graph = &now;
   return CB_OK;
 }
-static int32_t graph_launch(int32_t device, void *graph, void *stream, uint64_t seed, uint64_t offset) {
+static int32_t graph_launch(int32_t device, void* graph, void* stream, uint64_t seed, uint64_t offset) {
   (void)device, (void)graph, (void)stream;
   ++now.launches;
   now.seed = seed;
   now.offset = offset;
   return CB_OK;
 }
-static void graph_destroy(int32_t device, void *graph) { (void)device, (void)graph; }
-static void range_push(const char *text) { snprintf(now.range, sizeof now.range, "%s", text); }
+static void graph_destroy(int32_t device, void* graph) {
+  (void)device, (void)graph;
+}
+static void range_push(const char* text) {
+  snprintf(now.range, sizeof now.range, "%s", text);
+}
 
 /* Kernels of float32 without gaps. */
-static int32_t add(cb_call *call) {
+static int32_t add(cb_call* call) {
   const cb_tensor *out = &call->outputs[0], *a = call->arguments[0].as.tensor, *b = call->arguments[1].as.tensor;
   if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
   now.kernel_stream = call->stream;
   now.kernel_device = call->device_index;
   ++now.kernels;
   for (int64_t i = 0; i < out->numel; ++i)
-    ((float *)out->data)[i] = ((const float *)a->data)[i] + ((const float *)b->data)[b->ndim && b->strides[b->ndim - 1] ? i : 0];
+    ((float*)out->data)[i] = ((const float*)a->data)[i] + ((const float*)b->data)[b->ndim && b->strides[b->ndim - 1] ? i : 0];
   return CB_OK;
 }
-static int32_t fill(cb_call *call) {
-  const cb_tensor *out = &call->outputs[0];
+static int32_t fill(cb_call* call) {
+  const cb_tensor* out = &call->outputs[0];
   if (out->dtype != CB_FLOAT32) return CB_NOT_IMPLEMENTED;
-  for (int64_t i = 0; i < out->numel; ++i) ((float *)out->data)[i] = (float)call->arguments[1].as.scalar->re;
+  for (int64_t i = 0; i < out->numel; ++i) ((float*)out->data)[i] = (float)call->arguments[1].as.scalar->re;
   return CB_OK;
 }
-static int32_t uniform(cb_call *call) {
-  const cb_tensor *out = &call->outputs[0];
-  for (int64_t i = 0; i < out->numel; ++i) ((float *)out->data)[i] = (float)call->random_offset;
+static int32_t uniform(cb_call* call) {
+  const cb_tensor* out = &call->outputs[0];
+  for (int64_t i = 0; i < out->numel; ++i) ((float*)out->data)[i] = (float)call->random_offset;
   return CB_OK;
 }
 
-static const char *describe(void) {
+static const char* describe(void) {
   static char text[1024];
   snprintf(text, sizeof text,
-           "allocation_stream=%ld kernel_stream=%ld copy_stream=%ld kernel_device=%d kernels=%d asynchronous=%d peer=%d recorded=%d pinned=%d "
+           "allocation_stream=%ld kernel_stream=%ld copy_stream=%ld kernel_device=%d kernels=%d asynchronous=%d peer=%d "
+           "recorded=%d pinned=%d "
            "waits=%d synchronizations=%d launches=%d pools=%d seed=%lu offset=%lu destroyed_streams=%ld events=%ld range=%s",
-           (long)(uintptr_t)now.allocation_stream, (long)(uintptr_t)now.kernel_stream, (long)(uintptr_t)now.copy_stream, now.kernel_device,
-           now.kernels, now.asynchronous_copies, now.peer_copies, now.recorded_memory, now.pinned, now.waits, now.synchronizations,
-           now.launches, now.pools, (unsigned long)now.seed, (unsigned long)now.offset, now.destroyed_streams, now.events, now.range);
+           (long)(uintptr_t)now.allocation_stream, (long)(uintptr_t)now.kernel_stream, (long)(uintptr_t)now.copy_stream,
+           now.kernel_device, now.kernels, now.asynchronous_copies, now.peer_copies, now.recorded_memory, now.pinned, now.waits,
+           now.synchronizations, now.launches, now.pools, (unsigned long)now.seed, (unsigned long)now.offset, now.destroyed_streams,
+           now.events, now.range);
   return text;
 }
 
@@ -312,7 +322,9 @@ static const cb_accelerator table = {
     .range_push = range_push,
 };
 
-static const void *extension(const char *name) { return strcmp(name, "accelerator") == 0 ? &table : NULL; }
+static const void* extension(const char* name) {
+  return strcmp(name, "accelerator") == 0 ? &table : NULL;
+}
 
 static const cb_kernel_entry kernels[] = {{"add", add}, {"fill_", fill}, {"uniform_", uniform}};
 
@@ -320,15 +332,15 @@ static const cb_kernel_entry kernels[] = {{"add", add}, {"fill_", fill}, {"unifo
 #define FAKE_TYPE "fake"
 #endif
 
-const cb_backend *candelabra_backend(void) {
+const cb_backend* candelabra_backend(void) {
   static const cb_backend backend = {
       .size = sizeof(cb_backend),
       .abi_major = CB_ABI_MAJOR,
       .abi_minor = CB_ABI_MINOR,
       .device_type = FAKE_TYPE,
       .version = "1",
-      .capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY | CB_CAP_PEER_ACCESS | CB_CAP_IPC |
-                      CB_CAP_GRAPHS,
+      .capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY | CB_CAP_PEER_ACCESS |
+                      CB_CAP_IPC | CB_CAP_GRAPHS,
       .kernels = kernels,
       .kernel_count = sizeof kernels / sizeof *kernels,
       .last_error = last_error,
