@@ -230,7 +230,15 @@ def lint(session: nox.Session) -> None:
     session.run("python", str(ROOT / "tools" / "run_mypy.py"))
     sources = [
         str(path)
-        for pattern in ("packages/*/src/**/*.[ch]pp", "packages/*/include/**/*.h*", "examples/backends/*/src/*.[ch]")
+        for pattern in (
+            "packages/*/src/**/*.[ch]pp",
+            "packages/*/src/**/*.cu*",
+            "packages/*/include/**/*.h*",
+            "packages/*/tests/**/*.[ch]pp",
+            "packages/*/tests/**/*.c",
+            "examples/backends/*/src/*.[ch]",
+            "benchmarks/*.cpp",
+        )
         for path in sorted(ROOT.glob(pattern))
     ]
     session.run("clang-format", "--dry-run", "-Werror", *sources, silent=False)
