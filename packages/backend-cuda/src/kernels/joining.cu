@@ -82,8 +82,8 @@ void triangle(Call& call) {
         geometry<2>({&out, &in}, Order::RowMajor),
         [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
           launch(call, triangle_kernel<U, Lower>, static_cast<unsigned>(divide_up(piece.numel, threads)), threads, 0,
-                 static_cast<U*>(out.data) + offsets[0], static_cast<const U*>(in.data) + offsets[1], first, rows, columns, diagonal,
-                 Indexer<2>(piece));
+                 static_cast<U*>(out.data) + offsets[0], static_cast<const U*>(in.data) + offsets[1], first, rows, columns,
+                 diagonal, Indexer<2>(piece));
           first += piece.numel;
         },
         Pieces::InOrder);
