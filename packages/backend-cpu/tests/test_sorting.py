@@ -76,6 +76,17 @@ def test_full_range_of_integers() -> None:
             check_sort(tensor(array), 0, descending)
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("count", [5, 40, 5000])
+def test_unsigned_integers(dtype: str, count: int) -> None:
+    array = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, count, dtype=dtype, endpoint=True)
+    x = candelabra.from_numpy(array)
+    values, indices = ops.sort(x, 0, False, True)
+    np.testing.assert_array_equal(values.numpy(), np.sort(array))
+    np.testing.assert_array_equal(indices.numpy(), np.argsort(array, kind="stable"))
+    np.testing.assert_array_equal(ops.topk(x, 3, 0, True, True)[0].numpy(), np.sort(array)[::-1][:3])
+
+
 def test_sorted_already() -> None:
     x = tensor(np.arange(5000))
     check_sort(x, 0, False)

@@ -14,7 +14,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 template <typename T>
 auto key_of(T value) {
   if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
-    return static_cast<uint32_t>(value);
+    return static_cast<std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>(value);
   } else if constexpr (std::is_same_v<T, int64_t>) {
     return static_cast<uint64_t>(value) ^ (uint64_t{1} << 63);
   } else if constexpr (std::is_integral_v<T>) {
