@@ -51,6 +51,20 @@ void begin_as(const Call& call, const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) move_elements(call, out, self);
 }
 
+void clear(const Call& call, const cb_tensor& out) {
+  if (out.numel == 0) return;
+  int64_t extent = 1;
+  for (int d = 0; d < out.ndim; ++d) extent += (out.sizes[d] - 1) * out.strides[d];
+  if (extent == out.numel) return fill_bytes(call, out.data, 0, static_cast<size_t>(out.numel * itemsize(out.dtype)));
+  static constexpr int64_t no_strides[max_dims] = {};
+  const Workspace zero(call, 16);
+  fill_bytes(call, zero.data(), 0, 16);
+  cb_tensor nothing = out;
+  nothing.data = zero.data();
+  nothing.strides = no_strides;
+  move_elements(call, out, nothing);
+}
+
 ElementBits bits_of_number(const cb_tensor& number, int32_t dtype) {
   ElementBits bits{};
   dispatch<AllTypes>(dtype, [&]<typename T>() {

@@ -15,6 +15,9 @@ void move_elements(const Call& call, const cb_tensor& out, const cb_tensor& in);
 // The output of an operator that changes a part of self begins as a copy of it; in place it is there already.
 void begin_as(const Call& call, const cb_tensor& out, const cb_tensor& self);
 
+// Zeros in all elements.
+void clear(const Call& call, const cb_tensor& out);
+
 // One element's bytes, for kernels that move elements: the number that a tensor argument stands for, or a Scalar.
 struct ElementBits {
   alignas(16) unsigned char bytes[16];

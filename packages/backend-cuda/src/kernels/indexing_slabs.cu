@@ -356,20 +356,10 @@ void embedding(Call& call) {
   read_slabs(call, Indexed(call.tensor(0), 0, call.tensor(1), false), call.output());
 }
 
-void clear(const Call& call, const cb_tensor& out) {
-  if (is_contiguous(out)) return fill_bytes(call, out.data, 0, static_cast<size_t>(out.numel * itemsize(out.dtype)));
-  const Workspace zero(call, 16);
-  fill_bytes(call, zero.data(), 0, 16);
-  View nothing(out);
-  nothing.tensor.data = zero.data();
-  std::fill_n(nothing.strides, out.ndim, int64_t{0});
-  move_elements(call, out, nothing.tensor);
-}
-
 void embedding_backward(Call& call) {
   const cb_tensor &grad = call.tensor(0), &out = call.output();
   if (!is_floating_dtype(out.dtype) && !is_complex_dtype(out.dtype)) throw not_implemented();
-  if (out.numel != 0) clear(call, out);
+  clear(call, out);
   Indexed indexed(out, 0, call.tensor(1), false);
   if (call.integer(3) >= 0) indexed.dropped = call.integer(3);
   add_slabs(call, indexed, grad, no_factor());
