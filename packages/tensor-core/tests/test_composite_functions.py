@@ -394,7 +394,6 @@ ERRORS = [
     ("t3.H", RuntimeError, "matrices"),
     ("v.mT", RuntimeError, "Got 1-D tensor"),
     ("c.softmax(i, 0)", NotImplementedError, "softmax"),
-    ("v.pin_memory()", NotImplementedError, "pinned"),
     ("c.scatter(v, 0, c.tensor([0]), w[:1], reduce='mul')", RuntimeError, "add or multiply"),
     ("c.broadcast_shapes((2,), (3,))", RuntimeError, "broadcast"),
     ("c.finfo(c.int64)", TypeError, "floating point"),

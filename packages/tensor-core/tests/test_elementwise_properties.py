@@ -27,7 +27,10 @@ def tensor_count(operator):
 #: Those whose arguments are of several dtypes or are restricted: drawn in test_special.py, test_loss.py and the conformance suite.
 _OTHERS = {"where", "polar", "complex", "special_zeta", "view_as_complex"}
 #: Numbers that follow the tensors.
-_NUMBERS = {"clamp": (1, 2)}
+_NUMBERS = {
+    "clamp": (1, 2), "hardshrink": (0.5,), "softshrink": (0.5,), "shrink_backward": (0.5,), "hardtanh_backward": (-1.0, 1.0),
+    "leaky_relu_backward": (0.1,), "elu_backward": (1.5, 1.0, 0.5), "softplus_backward": (2.0, 20.0),
+}  # fmt: skip
 CASES = [
     (name, tensor_count(OPERATORS[name]))
     for family in ("elementwise", "special")

@@ -159,6 +159,8 @@ def _pool(name: str) -> Recipe:
         shape = [3, 17, 53, 51]
         if name == "max_pool":
             yield lambda: OPERATORS[name](x, *window, [1, 1], True)
+        elif name == "max_pool_values":
+            yield lambda: OPERATORS[name](x, *window, [1, 1], True)
         elif name == "max_pool_backward":
             _, places = OPERATORS["max_pool"](x, *window, [1, 1], True)
             grad = make.values(*places.shape)
@@ -196,6 +198,14 @@ def _normalization(name: str) -> Recipe:
                         if not training:
                             mean, rstd = _norm_arguments(make, 12)
                         yield lambda g=grad, x=x, w=weight, m=mean, r=rstd, t=training: OPERATORS[name](g, x, w, m, r, t)
+            elif "rms" in name:
+                size = list(shape[2:])
+                weight = make.values(*size)
+                if name == "native_rms_norm":
+                    yield lambda x=x, s=size, w=weight: OPERATORS[name](x, s, w, 1e-5)
+                else:
+                    _, rstd = OPERATORS["native_rms_norm"](x, size, weight, 1e-5)
+                    yield lambda g=grad, x=x, s=size, r=rstd, w=weight: OPERATORS[name](g, x, s, r, w)
             elif "layer" in name:
                 size = list(shape[2:])
                 weight, bias = make.values(*size), make.values(*size)
@@ -355,7 +365,14 @@ def _distances_backward(make: Maker) -> Iterator[Call]:
         yield lambda p=p, made=made: OPERATORS["distances_backward"](grad, x, y, made, p)
 
 
+def _patches_backward(make: Maker) -> Iterator[Call]:
+    window: tuple[Any, ...] = ([3, 2], [1, 2], [1, 0], [2, 1])
+    grad = make.values(*OPERATORS["patches"](make.values(3, 5, 61, 53), *window).shape)
+    yield lambda: OPERATORS["patches_backward"](grad, [61, 53], *window)
+
+
 SHAPE = (ROWS, COLUMNS)
+AMONG = ("all", "median", "nanmedian")
 RECIPES: dict[str, Recipe] = {
     "fill_": _changed("fill_", lambda make: (0.3,)),
     "arange": _calls(lambda make: lambda: OPERATORS["arange"](0.5, 90000, 0.7, dtype=candelabra.float32)),
@@ -388,6 +405,23 @@ RECIPES: dict[str, Recipe] = {
             for dim in (0, 1)
             for up in (True, False)
         )
+    ),
+    "pad_constant": _calls(
+        lambda make: lambda x=make.values(5, 7, 61, 53): OPERATORS["pad_constant"](x, [3, -4, 5, 6], 0.5),
+        lambda make: lambda x=make.values(*SHAPE).t(): OPERATORS["pad_constant"](x, [4, 9], -1),
+    ),
+    "patches": _calls(lambda make: lambda x=make.values(3, 5, 61, 53): OPERATORS["patches"](x, [3, 2], [1, 2], [1, 0], [2, 1])),
+    "patches_backward": _patches_backward,
+    "order_position": _calls(
+        *(
+            lambda make, among=among, dim=dim: lambda x=make.values(*SHAPE): OPERATORS["order_position"](x, dim, 7, among)
+            for among in AMONG
+            for dim in (0, 1)
+        )
+    ),
+    "count_in_bins": _calls(lambda make: lambda x=make.values(*SHAPE): OPERATORS["count_in_bins"](x, 50, 0.0, 1.0)),
+    "pair_distances": _calls(
+        *(lambda make, p=p: lambda x=make.values(170, 9): OPERATORS["pair_distances"](x, p) for p in (0.0, 1.0, 2.0, 3.5))
     ),
     "distances": _distances,
     "distances_backward": _distances_backward,
