@@ -157,9 +157,7 @@ def _pool(name: str) -> Recipe:
         x = make.values(3, 17, 53, 51)
         window: tuple[Any, ...] = ([3, 3], [2, 2], [1, 1])
         shape = [3, 17, 53, 51]
-        if name == "max_pool":
-            yield lambda: OPERATORS[name](x, *window, [1, 1], True)
-        elif name == "max_pool_values":
+        if name == "max_pool" or name == "max_pool_values":
             yield lambda: OPERATORS[name](x, *window, [1, 1], True)
         elif name == "max_pool_backward":
             _, places = OPERATORS["max_pool"](x, *window, [1, 1], True)
