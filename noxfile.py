@@ -203,8 +203,9 @@ for _package in TEST_PACKAGES:
 
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
-    """Tests that need several packages at once."""
-    install(session, DEMO_PACKAGES, *TEST_NEEDS, "scikit-learn")
+    """Tests that need several packages at once, and the code of the guides."""
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "torch-compat"]
+    install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib")
     run_tests(session, ROOT / "tests" / "integration")
 
 
