@@ -8,8 +8,9 @@ from .metrics import Mean, accuracy
 from .place import Place
 from .placement import choose_device, to_device
 from .precision import Precision
+from .progress import Progress
 from .randomness import kept_generators, random_states, seed_everything, set_random_states
-from .trainer import Progress, Trainer
+from .trainer import Trainer
 
 __all__ = [
     "HOOKS", "CSVLog", "Callback", "Checkpoints", "Curves", "EarlyStopping", "Mean", "Place", "Precision", "Progress", "ProgressBar",

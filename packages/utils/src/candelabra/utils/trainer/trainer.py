@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import inspect
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -18,29 +17,20 @@ from .callbacks import check_callback
 from .checkpoints import Checkpoints
 from .gradients import clip_gradients
 from .interruption import stopped_by_signals
+from .loaders import length_of, set_epoch, total_steps
 from .logs import ProgressBar
 from .metrics import Mean, Metrics, size_of
+from .model_calls import call_model, inputs_of, numbers_of, together
+from .modes import deterministic_algorithms, evaluating
 from .place import Place
 from .placement import choose_device, to_device
 from .precision import Precision
+from .progress import Progress
 from .randomness import kept_generators, random_states, seed_everything, set_random_states
+from .requirements import needs_value, refuse_closures
 
 FORMAT = "candelabra.trainer"
 VERSION = 1
-
-
-@dataclasses.dataclass
-class Progress:
-    """How far training is."""
-
-    #: Epochs that are complete.
-    epoch: int = 0
-    #: Steps of the optimizer.
-    step: int = 0
-    #: Batches that were gone through, those left out for a loss that is not finite among them.
-    batches: int = 0
-    #: Batches that were left out.
-    skipped: int = 0
 
 
 class Trainer:
@@ -159,7 +149,7 @@ class Trainer:
     ) -> None:
         if (loss is None) == (step is None):
             raise TypeError("Trainer: give loss=, a function of output and target, or step=, a function of model and batch")
-        _refuse_closures(optimizer)
+        refuse_closures(optimizer)
         if schedule_by not in ("step", "epoch"):
             raise ValueError(f"Trainer: schedule_by is 'step' or 'epoch', but got {schedule_by!r}")
         if on_nan not in ("raise", "skip", "ignore"):
@@ -265,7 +255,7 @@ class Trainer:
         if begins and self.seed is not None:
             seed_everything(self.seed)
         self.stopped = None
-        self.total_steps = _total(train_loader, self.accumulate, epochs, steps)
+        self.total_steps = total_steps(train_loader, self.accumulate, epochs, steps)
         self._place = Place(train_loader)
         if self._place_state is not None:
             self._place.load_state_dict(self._place_state)
@@ -285,7 +275,7 @@ class Trainer:
         with (
             stopped_by_signals(self.stop),
             nullcontext() if self.profiler is None else self.profiler,
-            _deterministic(self.deterministic),
+            deterministic_algorithms(self.deterministic),
         ):
             try:
                 self._call("on_fit_start")
@@ -311,7 +301,7 @@ class Trainer:
         place, progress = self._place, self.progress
         assert place is not None
         if self._place_state is None or not (self._place_state["batches"] or self._place_state["exhausted"]):
-            _set_epoch(place.loader, progress.epoch)
+            set_epoch(place.loader, progress.epoch)
             self._running = {}
             self._call("on_epoch_start")
         self._place_state = None
@@ -327,7 +317,7 @@ class Trainer:
                 pending, losses = 0, 0.0
                 self._after_step(eval_loader, eval_every)
                 # Training that ends with the last batch of an epoch ends that epoch, too.
-                if is_over() and (self.stopped is not None or place.batches != _length(place.loader)):
+                if is_over() and (self.stopped is not None or place.batches != length_of(place.loader)):
                     break
         else:
             if pending:
@@ -373,7 +363,7 @@ class Trainer:
         stepped = self.precision.step(self.optimizer)
         self.optimizer.zero_grad()
         self.progress.step += 1
-        if stepped and self.scheduler is not None and self.schedule_by == "step" and not _needs_value(self.scheduler):
+        if stepped and self.scheduler is not None and self.schedule_by == "step" and not needs_value(self.scheduler):
             self.scheduler.step()
         self._call("on_step_end", values)
 
@@ -404,7 +394,7 @@ class Trainer:
         values |= self._evaluated
         self.history.append(values)
         if self.scheduler is not None:
-            if _needs_value(self.scheduler):
+            if needs_value(self.scheduler):
                 self.scheduler.step(values.get(self.monitor, values.get("train_loss")))
             elif self.schedule_by == "epoch":
                 self.scheduler.step()
@@ -457,14 +447,14 @@ class Trainer:
         """
         means: dict[str, Mean] = {}
         self.metrics.reset()
-        with _evaluating(self.model), kept_generators():
+        with evaluating(self.model), kept_generators():
             if self.is_fitting:
                 self._call("on_evaluate_start")
             for batch in loader:
                 batch = to_device(batch, self.device, non_blocking=True)
                 with self.precision.forward():
                     result = self.forward(batch)
-                for name, value in _numbers(result).items():
+                for name, value in numbers_of(result).items():
                     means.setdefault(name, Mean()).add(value, size_of(batch))
                 if self.metrics:
                     if "output" not in result or "target" not in result:
@@ -494,15 +484,15 @@ class Trainer:
             Put together along the first dimension.
         """
         outputs = []
-        with _evaluating(self.model), kept_generators():
+        with evaluating(self.model), kept_generators():
             for batch in loader:
                 batch = to_device(batch, self.device, non_blocking=True)
                 with self.precision.forward():
-                    output = step(self.model, batch) if step is not None else call_model(self.model, _inputs(batch))
+                    output = step(self.model, batch) if step is not None else call_model(self.model, inputs_of(batch))
                 outputs.append(to_device(output, "cpu"))
         if not outputs:
             raise RuntimeError("predict(): the loader has no batches")
-        return _together(outputs)
+        return together(outputs)
 
     # ---- state
 
@@ -629,114 +619,5 @@ class Trainer:
                 method(self, *arguments)
 
     def _add_running(self, result: dict[str, Any], size: int) -> None:
-        for name, value in _numbers(result).items():
+        for name, value in numbers_of(result).items():
             self._running.setdefault(name, Mean()).add(value, size)
-
-
-def call_model(model: Any, inputs: Any) -> Any:
-    """Call a model with inputs: the entries of a list or tuple are its arguments, those of a dict its keyword arguments."""
-    if isinstance(inputs, dict):
-        return model(**inputs)
-    if isinstance(inputs, list | tuple):
-        return model(*inputs)
-    return model(inputs)
-
-
-def _inputs(batch: Any) -> Any:
-    """The inputs of a batch that may have a target beside them."""
-    return batch[0] if isinstance(batch, list | tuple) and len(batch) in (1, 2) else batch
-
-
-def _numbers(result: dict[str, Any]) -> dict[str, float]:
-    """What is to be averaged of what a step returned."""
-    return {
-        name: float(value.detach().item() if isinstance(value, candelabra.Tensor) else value)
-        for name, value in result.items()
-        if name not in ("output", "target")
-    }
-
-
-class _evaluating:
-    """Evaluation mode, without recording; each module gets its own mode back."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._no_grad = candelabra.no_grad()
-
-    def __enter__(self) -> None:
-        self._training = [(module, module.training) for module in self._model.modules()]
-        self._model.eval()
-        self._no_grad.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._no_grad.__exit__(*error)
-        for module, training in self._training:
-            module.training = training
-
-
-class _deterministic:
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-
-    def __enter__(self) -> None:
-        self._before = candelabra.are_deterministic_algorithms_enabled()
-        if self._wanted:
-            candelabra.use_deterministic_algorithms(True)
-
-    def __exit__(self, *error: Any) -> None:
-        candelabra.use_deterministic_algorithms(self._before)
-
-
-def _needs_value(scheduler: Any) -> bool:
-    """Whether a schedule's step has an argument without a default, the value that it looks at."""
-    parameters = inspect.signature(scheduler.step).parameters.values()
-    return any(
-        parameter.default is parameter.empty and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        for parameter in parameters
-    )
-
-
-def _refuse_closures(optimizer: Any) -> None:
-    closure = inspect.signature(optimizer.step).parameters.get("closure")
-    if closure is not None and closure.default is closure.empty:
-        raise TypeError(
-            f"Trainer: {type(optimizer).__name__} computes the loss several times a step, through a closure; write its loop by hand"
-        )
-
-
-def _total(loader: Any, accumulate: int, epochs: int | None, steps: int | None) -> int | None:
-    """How many steps there are in all; None where the loader does not know its length."""
-    length = _length(loader)
-    if epochs is None or length is None:
-        return steps
-    of_epochs = epochs * -(-length // accumulate)
-    return of_epochs if steps is None else min(steps, of_epochs)
-
-
-def _length(loader: Any) -> int | None:
-    try:
-        return len(loader)
-    except TypeError:
-        return None
-
-
-def _set_epoch(loader: Any, epoch: int) -> None:
-    """Tell samplers that draw their order from the number of the epoch."""
-    samplers: list[Any] = [getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)]
-    for sampler in samplers:
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(epoch)
-            return
-
-
-def _together(outputs: list[Any]) -> Any:
-    first = outputs[0]
-    if isinstance(first, candelabra.Tensor):
-        return candelabra.cat(outputs) if first.dim() else candelabra.stack(outputs)
-    if isinstance(first, dict):
-        return {key: _together([output[key] for output in outputs]) for key in first}
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(_together(list(parts)) for parts in zip(*outputs, strict=True)))
-    if isinstance(first, list | tuple):
-        return type(first)(_together(list(parts)) for parts in zip(*outputs, strict=True))
-    return outputs
