@@ -189,6 +189,9 @@ def set_float32_matmul_precision(precision: str) -> None:
         _C.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; set_float32_matmul_precision has no effect.")
         return
     settings.matmul_precision = precision
+    from candelabra.backends.cuda import set_switch
+
+    set_switch("matmul_tf32", precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:

@@ -38,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from .hookspec import hookimpl
 
         return hookimpl
+    if name in ("cuda", "cudnn"):
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

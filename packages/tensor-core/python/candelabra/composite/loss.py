@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from candelabra.catalogue import OPERATORS
 
-from .elementwise import clamp, narrow_to, sigmoid, wide
+from .activation import sigmoid
+from .elementwise import clamp, narrow_to, wide
 from .registration import decomposes
 
 TYPE_CHECKING = False

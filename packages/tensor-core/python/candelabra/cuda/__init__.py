@@ -10,9 +10,11 @@ import sys
 from contextlib import contextmanager
 from types import ModuleType
 
-from candelabra import _C, accelerator, amp, backends
+from candelabra import _C, accelerator, backends
 from candelabra._C import OutOfMemoryError
 from candelabra.accelerator import DeviceContext, DeviceProperties, StreamContext
+
+from . import amp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

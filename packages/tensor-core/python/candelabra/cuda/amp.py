@@ -1,0 +1,43 @@
+"""Mixed precision under PyTorch's older names: `candelabra.amp` for CUDA devices."""
+
+from __future__ import annotations
+
+from candelabra import amp
+from candelabra.amp import custom_bwd, custom_fwd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+
+class autocast(amp.autocast):
+    """`candelabra.amp.autocast` for CUDA devices.
+
+    Parameters
+    ----------
+    enabled : bool
+        Whether anything is changed.
+    dtype : dtype, optional
+        float16 by default.
+    cache_enabled : bool
+        Whether parameters are cast once for all their uses.
+    """
+
+    def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
+        super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """`candelabra.amp.GradScaler` for CUDA devices; see there for its parameters."""
+
+    def __init__(
+        self,
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
