@@ -212,7 +212,7 @@ bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar bet
                 gemm.a.transposed,
                 gemm.b.transposed,
                 gemm.bias != nullptr,
-                settings().matmul_reduced_precision,
+                (gemm.dtype == CB_BFLOAT16 ? settings().bfloat16_reduced : settings().float16_reduced) != 0,
                 alignment_of(gemm.a.data),
                 alignment_of(gemm.b.data),
                 alignment_of(gemm.result)};

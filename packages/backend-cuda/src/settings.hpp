@@ -8,11 +8,15 @@
 namespace candelabra::cuda {
 
 struct Settings {
-  std::atomic<bool> matmul_tf32{false};              // float32 products of matrices by way of TF32
-  std::atomic<bool> matmul_reduced_precision{true};  // partial sums of half precisions may be added up in half precision
-  std::atomic<bool> cudnn_tf32{true};                // the same for convolutions
-  std::atomic<bool> cudnn_benchmark{false};          // algorithms are chosen by timing them
-  std::atomic<bool> cudnn_enabled{true};
+  std::atomic<int> matmul_tf32{0};       // float32 products of matrices by way of TF32
+  std::atomic<int> float16_reduced{1};   // partial sums of float16 products may be added up in float16
+  std::atomic<int> bfloat16_reduced{1};  // the same for bfloat16
+  std::atomic<int> cudnn_enabled{1};
+  std::atomic<int> cudnn_tf32{1};              // float32 convolutions by way of TF32
+  std::atomic<int> cudnn_benchmark{0};         // plans are chosen by timing them
+  std::atomic<int> cudnn_benchmark_limit{10};  // how many of them; 0 for all
+  std::atomic<int> cudnn_deterministic{0};     // only plans that give the same bits every time
+  std::atomic<int> cudnn_attention{1};         // attention of half precisions by cuDNN, where it can
 };
 
 inline Settings& settings() {
@@ -21,13 +25,24 @@ inline Settings& settings() {
 }
 
 // By the name of the field; null where there is no such setting.
-inline std::atomic<bool>* setting(std::string_view name) {
-  Settings& all = settings();
-  if (name == "matmul_tf32") return &all.matmul_tf32;
-  if (name == "matmul_reduced_precision") return &all.matmul_reduced_precision;
-  if (name == "cudnn_tf32") return &all.cudnn_tf32;
-  if (name == "cudnn_benchmark") return &all.cudnn_benchmark;
-  if (name == "cudnn_enabled") return &all.cudnn_enabled;
+inline std::atomic<int>* setting(std::string_view name) {
+  struct Named {
+    std::string_view name;
+    std::atomic<int> Settings::* field;
+  };
+  static constexpr Named all[] = {
+      {"matmul_tf32", &Settings::matmul_tf32},
+      {"float16_reduced", &Settings::float16_reduced},
+      {"bfloat16_reduced", &Settings::bfloat16_reduced},
+      {"cudnn_enabled", &Settings::cudnn_enabled},
+      {"cudnn_tf32", &Settings::cudnn_tf32},
+      {"cudnn_benchmark", &Settings::cudnn_benchmark},
+      {"cudnn_benchmark_limit", &Settings::cudnn_benchmark_limit},
+      {"cudnn_deterministic", &Settings::cudnn_deterministic},
+      {"cudnn_attention", &Settings::cudnn_attention},
+  };
+  for (const Named& entry : all)
+    if (entry.name == name) return &(settings().*entry.field);
   return nullptr;
 }
 
