@@ -78,7 +78,8 @@ PyModuleDef definition = {
 bool fill(PyObject* module) {
   init_tensor_methods();
   if (!init_errors(module) || !init_dtype(module) || !init_device(module) || !init_storage(module) || !init_size(module) ||
-      !init_memory_format(module) || !init_tensor(module) || !init_operator(module) || !init_random(module)) {
+      !init_memory_format(module) || !init_tensor(module) || !init_operator(module) || !init_out_arguments(module) ||
+      !init_random(module)) {
     return false;
   }
   for (PyMethodDef* functions : {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions,

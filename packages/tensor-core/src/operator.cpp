@@ -65,55 +65,6 @@ Ref<> results_object(Call& call) {
   return results;
 }
 
-struct OutRules {
-  std::set<std::string, std::less<>> exact, whole, apart;
-  OutMemory memory(std::string_view name) const {
-    return apart.contains(name) ? OutMemory::Apart : whole.contains(name) ? OutMemory::Whole : OutMemory::Any;
-  }
-};
-OutRules& out_rules() {
-  static OutRules rules;
-  return rules;
-}
-
-void check_given(const char* operator_name, PyObject* out, PyObject* result) {
-  check(is_tensor(out) && is_tensor(result), PyExc_TypeError, operator_name, "(): argument 'out' must be Tensor, not ",
-        Py_TYPE(out)->tp_name);
-  TensorObject *to = as_tensor(out), *from = as_tensor(result);
-  check_out_dtype(operator_name, from->dtype, to->dtype);
-  check(!grad_mode.enabled || !(requires_grad(to) || requires_grad(from)), PyExc_RuntimeError, operator_name,
-        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
-}
-
-// What is given as out= gets the values, and the sizes, of a result that was computed apart.
-Ref<> give_to_out(const char* operator_name, PyObject* out, PyObject* result) {
-  check_given(operator_name, out, result);
-  TensorObject *to = as_tensor(out), *from = as_tensor(result);
-  if (to == from) return Ref<>::borrow(out);
-  resize_output(operator_name, *to, from->sizes);
-  copy_into(to, from);
-  ++to->storage->version;
-  return Ref<>::borrow(out);
-}
-
-// The same for several: nothing is written before all have been checked.
-Ref<> give_to_outs(const char* operator_name, PyObject* outs, PyObject* results) {
-  check(PyTuple_Check(outs) || PyList_Check(outs), PyExc_TypeError, operator_name,
-        "(): argument 'out' must be a tuple of Tensors, not ", Py_TYPE(outs)->tp_name);
-  const Ref<> given = owned(PySequence_Tuple(outs)), made = owned(PySequence_Tuple(results));
-  const Py_ssize_t count = PyTuple_GET_SIZE(made.get());
-  check(PyTuple_GET_SIZE(given.get()) == count, PyExc_TypeError, operator_name, "(): argument 'out' must hold ", count,
-        " tensors, not ", PyTuple_GET_SIZE(given.get()));
-  for (Py_ssize_t i = 0; i < count; ++i)
-    check_given(operator_name, PyTuple_GET_ITEM(given.get(), i), PyTuple_GET_ITEM(made.get(), i));
-  Ref<> written = owned(PyTuple_New(count));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    Ref<> one = give_to_out(operator_name, PyTuple_GET_ITEM(given.get(), i), PyTuple_GET_ITEM(made.get(), i));
-    PyTuple_SET_ITEM(written.get(), i, one.release());
-  }
-  return written;
-}
-
 // The decomposition: called with positional and keyword-only arguments as the schema orders them. An out= is copied to.
 Ref<> call_composite(Operator& op, Given& given) {
   const Schema& schema = op.schema;
@@ -483,9 +434,8 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   op->inplace = op->functional = nullptr;
   op->result_type = make_result_type(op->schema);
   op->elementwise = elementwise;
-  const OutRules& rules = out_rules();
-  op->exact_out = rules.exact.contains(op->schema.name);
-  op->out_memory = elementwise ? OutMemory::Whole : rules.memory(op->schema.name);
+  op->exact_out = needs_exact_out(op->schema.name);
+  op->out_memory = elementwise ? OutMemory::Whole : out_memory_of(op->schema.name);
   op->changes_arguments = false;
   for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
   op->returns_self = op->changes_arguments && !(tags & tag_custom) && op->schema.result_names.size() == 1 &&
@@ -543,74 +493,7 @@ PyObject* forget_operator(PyObject*, PyObject* name) {
   });
 }
 
-// name, out, result, and the inputs whose memory out must not share where the operator's rule says so.
-struct Giving {
-  const char* operator_name;
-  PyObject *out, *result;
-
-  bool parse(PyObject* arguments) {
-    const Ref<> first(PyTuple_GetSlice(arguments, 0, 3));
-    return first && PyArg_ParseTuple(first.get(), "sOO", &operator_name, &out, &result);
-  }
-  void check_inputs(PyObject* arguments) const {
-    const OutMemory rule = out_rules().memory(operator_name);
-    auto check_one = [&](PyObject* given) {
-      if (!is_tensor(given)) return;
-      for (Py_ssize_t i = 3; i < PyTuple_GET_SIZE(arguments); ++i) {
-        PyObject* input = PyTuple_GET_ITEM(arguments, i);
-        if (is_tensor(input)) check_out_memory(operator_name, rule, *as_tensor(given), *as_tensor(input));
-      }
-    };
-    if (!PyTuple_Check(out) && !PyList_Check(out)) return check_one(out);
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k) check_one(PySequence_Fast_GET_ITEM(out, k));
-  }
-};
-
-PyObject* give_to_out_function(PyObject*, PyObject* arguments) {
-  Giving giving;
-  if (!giving.parse(arguments)) return nullptr;
-  return guarded<>(failure, [&] {
-    giving.check_inputs(arguments);
-    return give_to_out(giving.operator_name, giving.out, giving.result).release();
-  });
-}
-
-PyObject* give_to_outs_function(PyObject*, PyObject* arguments) {
-  Giving giving;
-  if (!giving.parse(arguments)) return nullptr;
-  return guarded<>(failure, [&] {
-    giving.check_inputs(arguments);
-    return give_to_outs(giving.operator_name, giving.out, giving.result).release();
-  });
-}
-
-PyObject* declare_out_rules(PyObject*, PyObject* arguments) {
-  return guarded<>(failure, [&]() -> PyObject* {
-    PyObject* lists[3];
-    if (!PyArg_ParseTuple(arguments, "O!O!O!:declare_out_rules", &PyTuple_Type, &lists[0], &PyTuple_Type, &lists[1], &PyTuple_Type,
-                          &lists[2])) {
-      return nullptr;
-    }
-    std::set<std::string, std::less<>>* sets[3] = {&out_rules().exact, &out_rules().whole, &out_rules().apart};
-    for (int k = 0; k < 3; ++k) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lists[k]); ++i) {
-        const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(lists[k], i));
-        if (!name) return nullptr;
-        sets[k]->insert(name);
-      }
-    }
-    return Py_NewRef(Py_None);
-  });
-}
-
 PyMethodDef operator_functions[] = {
-    {"give_to_out", give_to_out_function, METH_VARARGS,
-     "give_to_out(name, out, result)\n\nGive out the sizes and values of the result of this operator, and return it."},
-    {"give_to_outs", give_to_outs_function, METH_VARARGS,
-     "give_to_outs(name, outs, results)\n\nThe same for several results; nothing is written before all have been checked."},
-    {"declare_out_rules", declare_out_rules, METH_VARARGS,
-     "declare_out_rules(exact, whole, apart)\n\nName the operators whose out= must have the dtype of the result, may share whole "
-     "elements only, and may share no memory."},
     {"forget_operator", forget_operator, METH_O, "forget_operator(name)\n\nTake a custom operator out of the registry."},
     {"declare_operator", declare_operator, METH_VARARGS, "Declare an operator: schema, shape rule, tags, docstring."},
     {nullptr, nullptr, 0, nullptr},
@@ -625,22 +508,6 @@ const char* Call::name() const {
 Operator* find_operator(std::string_view name) {
   auto found = by_name().find(name);
   return found == by_name().end() ? nullptr : found->second;
-}
-
-void check_out_dtype(const char* operator_name, Dtype result, Dtype out) {
-  check(result == out || !out_rules().exact.contains(operator_name), PyExc_RuntimeError, operator_name,
-        "(): Expected out tensor to have dtype ", name(result), ", but got ", name(out), " instead");
-  check(can_cast(result, out), PyExc_RuntimeError, operator_name, "(): result type ", info(result).type_name,
-        " can't be cast to the desired output type ", info(out).type_name);
-}
-
-void check_out_memory(const char* operator_name, OutMemory rule, const TensorObject& out, const TensorObject& input) {
-  if (rule == OutMemory::Any || input.storage != out.storage || input.numel == 0 || out.numel == 0) return;
-  const bool alike = input.sizes == out.sizes ? input.strides == out.strides : input.contiguous && out.contiguous;
-  const bool same = input.data() == out.data() && input.dtype == out.dtype && input.numel == out.numel && alike;
-  check(same ? rule == OutMemory::Whole : !share_memory_partly(input, out), PyExc_RuntimeError, operator_name,
-        "(): unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
-        "Please clone() the tensor before performing the operation.");
 }
 
 const std::vector<Operator*>& all_operators() {

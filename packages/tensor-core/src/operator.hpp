@@ -5,6 +5,7 @@
 #include <string>
 
 #include "call.hpp"
+#include "out_arguments.hpp"
 #include "schema.hpp"
 
 namespace candelabra {
@@ -15,9 +16,6 @@ struct Kernel {
   const cb_backend* backend = nullptr;
   bool there() const { return compiled || python; }
 };
-
-// What memory a tensor given as out= may share with the inputs.
-enum class OutMemory : uint8_t { Any, Whole /* the same elements in the same places */, Apart };
 
 struct Operator {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -51,11 +49,6 @@ extern PyTypeObject* operator_type;
 Operator* find_operator(std::string_view name);
 // Every operator of the catalogue, in-place variants not counted, in the order of declaration.
 const std::vector<Operator*>& all_operators();
-
-// Throws where PyTorch refuses a tensor of this dtype as out= of this operator or function.
-void check_out_dtype(const char* operator_name, Dtype result, Dtype out);
-// Throws where out= shares memory with an input that it must not share.
-void check_out_memory(const char* operator_name, OutMemory rule, const TensorObject& out, const TensorObject& input);
 
 // Calls an operator with these Python arguments, recording where the tape is on. New reference; throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);

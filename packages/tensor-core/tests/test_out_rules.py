@@ -149,3 +149,36 @@ def test_factories_resize():
     assert out.tolist() == [[1], [0]]
     with pytest.warns(UserWarning, match="was resized"):
         assert c.ones(2, out=c.empty(3)).shape == (2,)
+
+
+#: A kernel with several results, a decomposition, and a function on top.
+SEVERAL = {
+    "max": lambda x, out: c.max(x, 1, out=out),
+    "linalg_slogdet": lambda x, out: c.linalg.slogdet(x, out=out),
+    "aminmax": lambda x, out: c.aminmax(x, dim=1, out=out),
+}
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results(name, kind):
+    x = c.tensor([[3.0, 1.0], [2.0, 4.0]])
+    plain = SEVERAL[name](x, None)
+    outs = [c.empty(0, dtype=result.dtype) for result in plain]
+    given = SEVERAL[name](x, kind(outs))
+    assert [out.tolist() for out in outs] == [result.tolist() for result in plain]
+    assert all(result is out for result, out in zip(given, outs, strict=True))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results_of_which_one_cannot_be_given(name):
+    x = c.tensor([[3.0, 1.0], [2.0, 4.0]])
+    dtype = SEVERAL[name](x, None)[0].dtype
+    first = c.full((7,), 9, dtype=dtype)
+    for wrong, error in ((c.empty(0, dtype=c.bool), RuntimeError), (3, TypeError)):
+        with pytest.raises(error, match="out"):
+            SEVERAL[name](x, (first, wrong))
+    for wrong in ((first,), (first, first, first), 3):
+        with pytest.raises(TypeError, match="argument 'out' must"):
+            SEVERAL[name](x, wrong)
+    assert first.tolist() == [9] * 7
