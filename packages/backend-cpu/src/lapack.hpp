@@ -7,6 +7,8 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #define MKL_Complex8 std::complex<float>
@@ -14,9 +16,11 @@
 #include <mkl_blas.h>
 #include <mkl_lapack.h>
 
+#include "allocator.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "transpose.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -55,36 +59,116 @@ inline int lapack_int(int64_t size) {
   return static_cast<int>(size);
 }
 
+// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, tile by tile; large ones on several threads.
+template <typename T>
+void transpose_into(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
+  constexpr int64_t tile = 16;
+  const int64_t tiles = (columns + tile - 1) / tile;
+  parallel_for(tiles, std::max<int64_t>(1, light_grain / (tile * std::max<int64_t>(1, rows))), [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin * tile; j < std::min(end * tile, columns); j += tile)
+      for (int64_t i = 0; i < rows; i += tile) {
+        const int64_t high = std::min(tile, rows - i), wide = std::min(tile, columns - j);
+        T* to = out + i + j * out_step;
+        const T* from = in + i * in_step + j;
+        if constexpr (sizeof(T) == 16) {
+          for (int64_t y = 0; y < wide; ++y)
+            for (int64_t x = 0; x < high; ++x) to[x + y * out_step] = from[x * in_step + y];
+        } else {
+          using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+          transpose_tile(reinterpret_cast<Bits*>(to), out_step, reinterpret_cast<const Bits*>(from), in_step, high, wide);
+        }
+      }
+  });
+}
+
+// `lines` lines of `length` neighbouring elements each.
+template <typename T>
+void copy_lines(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t lines, int64_t length) {
+  parallel_for(lines, std::max<int64_t>(1, light_grain / std::max<int64_t>(1, length)), [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) std::copy_n(in + j * in_step, length, out + j * out_step);
+  });
+}
+
 // A column-major copy; the leading dimension is at least 1, as LAPACK wants it even of empty matrices.
 template <typename T>
-struct ColumnMajor {
+class ColumnMajor {
+ public:
   int rows, columns, leading;
-  std::vector<T> values;
 
+  // Not set to anything.
   ColumnMajor(int64_t rows, int64_t columns)
       : rows(lapack_int(rows)),
         columns(lapack_int(columns)),
         leading(std::max(1, this->rows)),
-        values(static_cast<size_t>(std::max<int64_t>(1, static_cast<int64_t>(leading) * columns))) {}
-  T* data() { return values.data(); }
-  T& at(int64_t i, int64_t j) { return values[static_cast<size_t>(i + j * leading)]; }
+        memory_(static_cast<int64_t>(leading) * columns) {}
+  T* data() { return memory_.data(); }
+  T& at(int64_t i, int64_t j) { return memory_.data()[i + j * leading]; }
+  std::span<const T> values() { return {memory_.data(), static_cast<size_t>(rows) * static_cast<size_t>(columns)}; }
+  void clear() { std::fill_n(data(), static_cast<int64_t>(leading) * columns, T(0)); }
 
-  // From the matrix `index` of a batch; what has fewer rows or columns than this fills its upper left part.
+  // From the matrix `index` of a batch; what has fewer rows or columns than this fills its upper left part, the rest becomes zero.
   void load(const cb_tensor& t, int64_t index) {
     const T* from = batch_item<const T>(t, index, 2);
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
     const int64_t m = std::min<int64_t>(rows, rows_of(t)), n = std::min<int64_t>(columns, columns_of(t));
-    for (int64_t j = 0; j < n; ++j)
-      for (int64_t i = 0; i < m; ++i) at(i, j) = from[i * row + j * column];
+    if (m < rows || n < columns) clear();
+    if (column == 1 && m > 1)
+      transpose_into(data(), leading, from, row, m, n);
+    else if (row == 1)
+      copy_lines(data(), leading, from, column, n, m);
+    else
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t i = 0; i < m; ++i) at(i, j) = from[i * row + j * column];
   }
-  void store(cb_tensor& t, int64_t index) const {
+  // The transpose of the matrix: where rows lie in memory as they are, nothing has to be turned.
+  void load_transposed(const cb_tensor& t, int64_t index) {
+    const T* from = batch_item<const T>(t, index, 2);
+    const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
+    if (column == 1)
+      copy_lines(data(), leading, from, row, columns, rows);
+    else
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = 0; i < rows; ++i) at(i, j) = from[j * row + i * column];
+  }
+  void store(cb_tensor& t, int64_t index) {
     T* to = batch_item<T>(t, index, 2);
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
     const int64_t m = rows_of(t), n = columns_of(t);
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) to[i * row + j * column] = values[static_cast<size_t>(i + j * leading)];
+    if (column == 1 && n > 1)
+      transpose_into(to, row, data(), leading, n, m);
+    else if (row == 1)
+      copy_lines(to, column, data(), leading, n, m);
+    else
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) to[i * row + j * column] = at(i, j);
   }
+
+ private:
+  Scratch<T> memory_;
 };
+
+// A matrix of any strides as rows without gaps.
+template <typename T>
+void load_rows(const cb_tensor& t, int64_t index, T* to) {
+  const T* from = batch_item<const T>(t, index, 2);
+  const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1], m = rows_of(t), n = columns_of(t);
+  if (column == 1)
+    copy_lines(to, n, from, row, m, n);
+  else if (row == 1)
+    transpose_into(to, n, from, column, n, m);
+  else
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) to[i * n + j] = from[i * row + j * column];
+}
+
+// Whether the rows of each matrix lie in memory one element after the other, `leading_of` elements apart, as BLAS takes them.
+inline bool has_rows(const cb_tensor& t) {
+  const int64_t row = t.strides[t.ndim - 2], n = columns_of(t);
+  return (n <= 1 || t.strides[t.ndim - 1] == 1) && (rows_of(t) <= 1 || (row >= std::max<int64_t>(1, n) && row <= INT32_MAX));
+}
+inline int leading_of(const cb_tensor& t) {
+  return lapack_int(std::max<int64_t>({1, columns_of(t), rows_of(t) > 1 ? t.strides[t.ndim - 2] : 1}));
+}
 
 template <typename T>
 void store_vector(const T* values, cb_tensor& t, int64_t index) {
@@ -119,14 +203,15 @@ void for_each_matrix(int64_t count, int64_t work, F&& f) {
   });
 }
 
+// A number that is not finite leaves NaN in the sum of what each number has times zero.
 template <typename T>
-bool all_finite(const std::vector<T>& values) {
-  return std::all_of(values.begin(), values.end(), [](T value) {
-    if constexpr (is_complex_v<T>)
-      return std::isfinite(value.real()) && std::isfinite(value.imag());
-    else
-      return std::isfinite(value);
-  });
+bool all_finite(std::span<const T> values) {
+  const auto* parts = reinterpret_cast<const real_t<T>*>(values.data());
+  const size_t count = values.size() * (sizeof(T) / sizeof(real_t<T>));
+  real_t<T> sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (size_t i = 0; i < count; ++i) sum += parts[i] * 0;
+  return sum == 0;
 }
 
 // ---- the routines, by type

@@ -17,13 +17,13 @@ void cholesky(Call& call) {
   const bool upper = call.boolean(1);
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     each(input, [&](int64_t b) {
-      ColumnMajor<T> a(rows_of(input), columns_of(input));
-      a.load(input, b);
+      // In the result's own memory: its rows are LAPACK's columns, so the other triangle is asked for, and comes out transposed.
+      T* to = batch_item<T>(call.output(0), b, 2);
+      const int n = lapack_int(rows_of(input)), leading = std::max(1, n);
       int info = 0;
-      Lapack<T>::potrf(upper ? "U" : "L", &a.rows, a.data(), &a.leading, &info);
-      for (int j = 0; j < a.columns; ++j)
-        for (int i = upper ? j + 1 : 0; i < (upper ? a.rows : j); ++i) a.at(i, j) = T(0);
-      a.store(call.output(0), b);
+      load_rows(input, b, to);
+      Lapack<T>::potrf(upper ? "L" : "U", &n, to, &leading, &info);
+      for (int64_t i = 0; i < n; ++i) std::fill_n(to + i * n + (upper ? 0 : i + 1), upper ? i : n - i - 1, T(0));
       store_item<int32_t>(info, call.output(1), b);
     });
   });
@@ -137,13 +137,14 @@ void qr(Call& call) {
       std::vector<T> tau(static_cast<size_t>(std::max(1, k)));
       factor_qr(a, tau);
       ColumnMajor<T> r(rows_of(out_r), a.columns);
+      r.clear();
       for (int j = 0; j < r.columns; ++j)
         for (int i = 0; i <= std::min(j, k - 1); ++i) r.at(i, j) = a.at(i, j);
       r.store(out_r, b);
       if (!wants_q) return;
       ColumnMajor<T> q(a.rows, columns_of(out_q));
-      for (int j = 0; j < std::min(q.columns, k); ++j)
-        for (int i = 0; i < q.rows; ++i) q.at(i, j) = a.at(i, j);
+      if (q.columns > k) q.clear();
+      std::copy_n(a.data(), static_cast<int64_t>(a.leading) * std::min(q.columns, k), q.data());
       form_q(q, tau, std::min(k, q.columns));
       q.store(out_q, b);
     });

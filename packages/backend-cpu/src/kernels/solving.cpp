@@ -11,17 +11,28 @@ void each(const cb_tensor& matrices, const cb_tensor& right, F&& f) {
   for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, n * n * (n + columns_of(right))), std::forward<F>(f));
 }
 
+// Real matrices whose rows lie together are factored as LAPACK sees them, transposed: the factors serve as well, and nothing is
+// turned. Complex ones are not, as PyTorch has it: of nearly singular ones it may differ where the factorization stops.
+template <typename T>
+bool as_it_lies(const cb_tensor& t) {
+  return !is_complex_v<T> && has_rows(t);
+}
+
 // (A, B) -> (result, info)
 void solve(Call& call) {
   const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    const bool transposed = as_it_lies<T>(matrices);
     each(matrices, right, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
-      a.load(matrices, b);
+      transposed ? a.load_transposed(matrices, b) : a.load(matrices, b);
       x.load(right, b);
       std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
       int info = 0;
-      if (a.rows > 0) Lapack<T>::gesv(&a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading, &info);
+      if (a.rows > 0) Lapack<T>::getrf(&a.rows, &a.columns, a.data(), &a.leading, pivots.data(), &info);
+      if (a.rows > 0 && x.columns > 0 && info == 0)
+        Lapack<T>::getrs(transposed ? "T" : "N", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading,
+                         &info);
       x.store(call.output(0), b);
       store_item<int32_t>(info, call.output(1), b);
     });
@@ -32,35 +43,59 @@ void solve(Call& call) {
 void invert(Call& call) {
   const cb_tensor& matrices = call.tensor(0);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
-    each(matrices, matrices, [&](int64_t b) {
-      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices));
-      a.load(matrices, b);
-      std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
+    const bool transposed = as_it_lies<T>(matrices);
+    const auto inverse_of = [](int n, T* a, int leading) {
+      std::vector<int> pivots(static_cast<size_t>(std::max(1, n)));
       int info = 0;
-      if (a.rows > 0) Lapack<T>::getrf(&a.rows, &a.columns, a.data(), &a.leading, pivots.data(), &info);
-      if (a.rows > 0 && info == 0)
-        with_work<T>(
-            [&](T* work, int* size) { Lapack<T>::getri(&a.rows, a.data(), &a.leading, pivots.data(), work, size, &info); });
-      a.store(call.output(0), b);
+      if (n > 0) Lapack<T>::getrf(&n, &n, a, &leading, pivots.data(), &info);
+      if (n > 0 && info == 0)
+        with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&n, a, &leading, pivots.data(), work, size, &info); });
+      return info;
+    };
+    each(matrices, matrices, [&](int64_t b) {
+      int info;
+      if (transposed) {
+        // In the result's own memory, which is without gaps.
+        const int n = lapack_int(rows_of(matrices));
+        T* to = batch_item<T>(call.output(0), b, 2);
+        copy_lines(to, n, batch_item<const T>(matrices, b, 2), matrices.strides[matrices.ndim - 2], n, n);
+        info = inverse_of(n, to, std::max(1, n));
+      } else {
+        ColumnMajor<T> a(rows_of(matrices), columns_of(matrices));
+        a.load(matrices, b);
+        info = inverse_of(a.rows, a.data(), a.leading);
+        a.store(call.output(0), b);
+      }
       store_item<int32_t>(info, call.output(1), b);
     });
   });
 }
 
-// (A, B, upper, left, unitriangular)
+// (A, B, upper, left, unitriangular): with rows and columns exchanged everywhere, A is on the other side and its other triangle
+// counts; so the right-hand sides stay in the result's own memory, and rows of A where they lie.
 void solve_triangular(Call& call) {
   const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
+  cb_tensor& out = call.output(0);
   const bool upper = call.boolean(2), left = call.boolean(3), unit = call.boolean(4);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
+    const int n = lapack_int(rows_of(matrices)), m = lapack_int(rows_of(right)), columns = lapack_int(columns_of(right));
+    const bool rows = has_rows(matrices);
     each(matrices, right, [&](int64_t b) {
-      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
-      a.load(matrices, b);
-      x.load(right, b);
+      T* x = batch_item<T>(out, b, 2);
+      load_rows(right, b, x);
+      if (m == 0 || columns == 0) return;
       const T one(1);
-      if (x.rows > 0 && x.columns > 0)
-        Lapack<T>::trsm(left ? "L" : "R", upper ? "U" : "L", "N", unit ? "U" : "N", &x.rows, &x.columns, &one, a.data(), &a.leading,
-                        x.data(), &x.leading);
-      x.store(call.output(0), b);
+      const int leading = std::max(1, columns);
+      if (rows) {
+        const int apart = leading_of(matrices);
+        Lapack<T>::trsm(left ? "R" : "L", upper ? "L" : "U", "N", unit ? "U" : "N", &columns, &m, &one,
+                        batch_item<const T>(matrices, b, 2), &apart, x, &leading);
+      } else {
+        ColumnMajor<T> a(n, n);
+        a.load(matrices, b);
+        Lapack<T>::trsm(left ? "R" : "L", upper ? "U" : "L", "T", unit ? "U" : "N", &columns, &m, &one, a.data(), &a.leading, x,
+                        &leading);
+      }
     });
   });
 }
@@ -121,7 +156,7 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
   int info = 0, rank = k;
   R cutoff = static_cast<R>(rcond);
   // LAPACK would refuse them as bad arguments, or not at all.
-  if (!all_finite(a.values) || !all_finite(x.values))
+  if (!all_finite(a.values()) || !all_finite(x.values()))
     throw failure(CB_RUNTIME_ERROR,
                   "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that "
                   "are not finite.");
@@ -199,7 +234,7 @@ void lstsq(Call& call) {
       if (k > 0 && x.columns > 0)
         rank = least_squares<T>(driver, a, x, singular, rcond);
       else
-        std::fill(x.values.begin(), x.values.end(), T(0));
+        x.clear();
       x.store(call.output(0), b);
       store_item<int64_t>(rank, call.output(1), b);
       if (call.output(2).numel > 0) store_vector<real_t<T>>(singular.data(), call.output(2), b);

@@ -50,7 +50,7 @@ void eigh(Call& call) {
       a.load(input, b);
       std::vector<real_t<T>> values(static_cast<size_t>(std::max(1, a.rows)));
       int info = 0;
-      if (!all_finite(a.values))
+      if (!all_finite(a.values()))
         info = not_finite;
       else if (a.rows > 0)
         info = symmetric_eigenvalues(a, values, vectors, upper);
@@ -107,7 +107,7 @@ void eig(Call& call) {
       std::vector<C> values(static_cast<size_t>(std::max(1, a.rows)));
       ColumnMajor<C> vectors(wanted ? a.rows : 0, wanted ? a.rows : 0);
       int info = 0;
-      if (!all_finite(a.values))
+      if (!all_finite(a.values()))
         info = not_finite;
       else if (a.rows > 0)
         info = general_eigenvalues(a, values, vectors, wanted);
@@ -132,7 +132,7 @@ void svd(Call& call) {
           vh(vectors ? (full ? a.columns : k) : 0, vectors ? a.columns : 0);
       std::vector<R> values(static_cast<size_t>(std::max(1, k)));
       int info = 0;
-      if (!all_finite(a.values)) {
+      if (!all_finite(a.values())) {
         info = not_finite;
       } else if (k > 0) {
         const char* job = !vectors ? "N" : full ? "A" : "S";
@@ -151,6 +151,8 @@ void svd(Call& call) {
           });
         }
       } else if (vectors && full) {  // an empty matrix: any orthonormal bases
+        u.clear();
+        vh.clear();
         for (int i = 0; i < u.rows; ++i) u.at(i, i) = T(1);
         for (int i = 0; i < vh.rows; ++i) vh.at(i, i) = T(1);
       }

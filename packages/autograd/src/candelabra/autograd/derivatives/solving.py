@@ -15,7 +15,7 @@ from candelabra.linalg.factorizations import permutation_of
 
 from ..fitting import sum_to
 from ..several import several_derivative
-from ..table import derivative
+from ..table import derivative, joint_derivative
 from .factorization import adjoint, exchanged, triangular, unit_lower
 from .parts import conj
 
@@ -24,15 +24,13 @@ def _summed(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
     return grad if grad.shape == shape else sum_to(grad, shape)
 
 
-def _solution(A: Tensor, grad: Tensor) -> Tensor:
-    return ops.linalg_solve_ex(adjoint(A), grad)[0]
+def _solve(grad: Tensor, A: Tensor, result: Tensor, needs: tuple[bool, bool], A_shape: Any, B_shape: Any) -> tuple[Any, Any]:
+    of_right = ops.linalg_solve_ex(adjoint(A), grad)[0]
+    of_matrix = _summed(-of_right @ adjoint(result), A_shape) if needs[0] else None
+    return of_matrix, _summed(of_right, B_shape) if needs[1] else None
 
 
-derivative(
-    "linalg_solve_ex",
-    A=lambda grad, A, result, A_shape: _summed(-_solution(A, grad) @ adjoint(result), A_shape),
-    B=lambda grad, A, B_shape: _summed(_solution(A, grad), B_shape),
-)
+joint_derivative("linalg_solve_ex", ("A", "B"), _solve)
 derivative("linalg_inv_ex", A=lambda grad, result: -(adjoint(result) @ grad @ adjoint(result)))
 
 
