@@ -1,0 +1,121 @@
+"""Reductions over segments of a dimension."""
+
+from __future__ import annotations
+
+import math
+
+import candelabra
+from candelabra import Tensor
+
+
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Reduce segments of a dimension that may be of different lengths.
+
+    Parameters
+    ----------
+    data
+        Floating point, (..., N, ...), with N the size of dimension `axis`.
+    reduce
+        ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
+    lengths, offsets
+        How long each segment is, or where each begins and the last ends: (..., S) or (..., S + 1), with the sizes of data in front of
+        `axis`. One of the two is needed.
+    indices
+        Not supported, as in PyTorch.
+    unsafe
+        Whether the lengths are not checked.
+    initial
+        What each segment begins with; by default what changes nothing, and for an empty mean NaN.
+
+    Returns
+    -------
+    Tensor
+        (..., S, ...).
+
+    Raises
+    ------
+    RuntimeError
+        When shapes, dtypes or lengths do not fit.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.segment_reduce(candelabra.tensor([1.0, 2.0, 3.0]), "max", lengths=candelabra.tensor([2, 1]))
+    tensor([2., 3.])
+    """
+    if reduce not in ("sum", "mean", "max", "min", "prod"):
+        raise RuntimeError(f"unsupported reduction given! {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if not data.is_floating_point():
+        raise RuntimeError(f"segment_reduce(): expected data of a floating dtype, but got {data.dtype}")
+    if data.ndim == 0:
+        raise RuntimeError("segment_reduce(): expected data of at least one dimension")
+    axis = axis + data.ndim if axis < 0 else axis
+    positions = lengths if lengths is not None else offsets
+    assert positions is not None
+    kind = "lengths" if lengths is not None else "offsets"
+    if positions.dtype not in (candelabra.int64, candelabra.int32):
+        raise RuntimeError(f"segment_reduce(): expected {kind} of dtype int64 or int32, but got {positions.dtype}")
+    if axis != positions.ndim - 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {kind} but got {axis}.")
+    if tuple(positions.shape[:axis]) != tuple(data.shape[:axis]):
+        raise RuntimeError(
+            f"segment_reduce(): expected {kind} to have the sizes of data in front of axis, but got {list(positions.shape)} for data of "
+            f"shape {list(data.shape)}"
+        )
+    size = data.shape[axis]
+    positions = positions.detach().to(candelabra.int64)
+    if lengths is not None:
+        if not unsafe and positions.numel():
+            if bool((positions < 0).any()):
+                raise RuntimeError("lengths contains negative value!")
+            if bool((positions.sum(-1) != size).any()):
+                raise RuntimeError(
+                    "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+                )
+        ends = positions.cumsum(-1)
+        count = positions.shape[-1]
+    else:
+        if positions.shape[-1] == 0:
+            raise RuntimeError("segment_reduce(): expected offsets of at least one entry: where the last segment ends")
+        ends = positions.narrow(-1, 1, positions.shape[-1] - 1).contiguous()
+        positions = positions.diff(dim=-1)
+        count = positions.shape[-1]
+    start = ends - positions
+    # The segment of each element: behind how many ends it lies. What is behind the last or before the first is in none.
+    at = candelabra.arange(size, device=data.device).expand(*data.shape[: axis + 1]).contiguous()
+    segment = candelabra.searchsorted(ends, at, right=True) if count else candelabra.zeros_like(at)
+    outside = segment >= count
+    if count:
+        outside = outside | (at < start.gather(-1, segment.clamp(max=count - 1)))
+    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
+    inner = (1,) * (data.ndim - axis - 1)
+    lengths_of = positions.reshape(*positions.shape, *inner)
+    wide = data.float() if data.dtype in (candelabra.float16, candelabra.bfloat16) else data
+    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
+    begin = neutral if initial is None else float(initial)
+    # One segment more takes what is in none.
+    base = candelabra.full((*data.shape[:axis], count + 1, *data.shape[axis + 1 :]), begin, dtype=wide.dtype, device=data.device)
+    where = segment.masked_fill(outside, count).reshape(*segment.shape, *inner).expand(data.shape)
+    method = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
+    result = base.scatter_reduce(axis, where, wide, method) if data.numel() else base
+    result = result.narrow(axis, 0, count)
+    if reduce == "mean":
+        if initial is None:
+            result = result / lengths_of.to(result.dtype)
+        else:
+            result = result / lengths_of.clamp(min=1).to(result.dtype)
+    return result.to(data.dtype).reshape(shape)
