@@ -13,6 +13,7 @@
 #include "families.hpp"
 #include "faults.hpp"
 #include "libraries.hpp"
+#include "settings.hpp"
 #include "stream.hpp"
 
 namespace candelabra::cuda {
@@ -172,4 +173,9 @@ extern "C" CB_EXPORT const cb_backend* candelabra_backend(void) {
 // Called by the Python package, which knows where its environment has NVIDIA's libraries.
 extern "C" CB_EXPORT void candelabra_cuda_set_library_folders(const char* folders) {
   candelabra::cuda::set_library_folders(folders);
+}
+
+// Likewise: what the user sets in candelabra.backends.cuda and .cudnn, by the names in settings.hpp.
+extern "C" CB_EXPORT void candelabra_cuda_set_switch(const char* name, int value) {
+  if (std::atomic<int>* found = candelabra::cuda::setting(name)) *found = value;
 }

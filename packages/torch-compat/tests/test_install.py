@@ -51,18 +51,31 @@ def test_version_and_switches(torch):
     assert torch.cuda.device_count() >= 0
     torch.cuda.manual_seed_all(3)
     torch.backends.cudnn.benchmark = True
-    assert torch.backends.cudnn.benchmark
+    assert torch.backends.cudnn.benchmark and candelabra.backends.cudnn.benchmark
+    candelabra.backends.cudnn.benchmark = False
+    assert not torch.backends.cudnn.benchmark
     torch.backends.cuda.matmul.allow_tf32 = True
+    assert candelabra.get_float32_matmul_precision() == torch.get_float32_matmul_precision() == "high"
+    torch.set_float32_matmul_precision("highest")
+    assert not torch.backends.cuda.matmul.allow_tf32
     assert torch.backends.mkldnn.is_available()
     assert not torch.backends.mps.is_available()
     assert not torch.xpu.is_available()
     assert not torch.distributed.is_available()
     assert not torch.distributed.is_initialized()
     if not torch.cuda.is_available():
-        assert torch.accelerator.current_accelerator() is None
         assert torch.cuda.memory_allocated() == 0
-        with pytest.raises(RuntimeError, match="no CUDA device"):
+        with pytest.raises(RuntimeError, match="candelabra-backend-cuda|no NVIDIA"):
             torch.cuda.synchronize()
+
+
+def test_devices_are_those_of_the_backends(torch):
+    assert torch.accelerator.is_available() == candelabra.accelerator.is_available()
+    assert torch.accelerator.current_accelerator() == candelabra.accelerator.current_accelerator()
+    assert torch.cuda.Stream is candelabra.cuda.Stream and torch.cuda.CUDAGraph is candelabra.cuda.CUDAGraph
+    amp = importlib.import_module("torch.cuda.amp")
+    assert amp.GradScaler is candelabra.cuda.amp.GradScaler and issubclass(amp.autocast, candelabra.amp.autocast)
+    importlib.import_module("torch.cuda.nvtx").range_push("nothing happens")
 
 
 def test_compilers_leave_programs_as_they_are(torch):

@@ -81,3 +81,7 @@ def candelabra_register_backend(registrar: Registrar) -> None:
     library = ctypes.CDLL(os.fspath(path))
     library.candelabra_cuda_set_library_folders(":".join(map(os.fspath, library_folders())).encode())
     registrar.library(path)
+    # Imported here: candelabra.backends imports this package, not the other way round.
+    from candelabra.backends import cuda
+
+    cuda.connect(lambda name, value: library.candelabra_cuda_set_switch(name.encode(), int(value)))

@@ -49,11 +49,13 @@ class Mirror(ModuleType):
         return importlib.import_module(f"{self.__name__}.{name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__[name] = value
         target = self.__dict__.get("_target")
         # What the import system sets, the submodules and a module's own data, is no business of the other module's.
-        if target is not None and not name.startswith("__") and not isinstance(value, ModuleType) and name in vars(target):
+        ours = target is not None and not name.startswith("__") and not isinstance(value, ModuleType) and name in dir(target)
+        if ours:
             setattr(target, name, value)
+        if not ours or name in self.__dict__:
+            self.__dict__[name] = value
 
     def __delattr__(self, name: str) -> None:
         self.__dict__.pop(name, None)
