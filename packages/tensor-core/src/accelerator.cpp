@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -475,19 +476,35 @@ PyObject* ipc_export_storage(PyObject*, PyObject* object) {
 struct Opened {
   Device device;
   void* base;
+  std::string key;
+  Ref<> owner;
 };
+
+// What came by the same key before, and is there still, is the same storage. Used under Python's global lock.
+std::map<std::string, Storage*>& opened_storages() {
+  static std::map<std::string, Storage*> storages;
+  return storages;
+}
 
 void release_opened(Storage& storage) {
   const std::unique_ptr<Opened> opened(static_cast<Opened*>(storage.owner));
-  const auto function = accelerator_of(device_type(opened->device)).ipc_close_memory;
-  if (function) function(opened->device.index, opened->base);
+  if (const auto found = opened_storages().find(opened->key); found != opened_storages().end() && found->second == &storage)
+    opened_storages().erase(found);
+  const DeviceType& type = device_type(opened->device);
+  // Whoever made the memory uses it anew when the owner goes: nothing that is queued here may use it still. In a process that was
+  // forked, and on a device that has failed, nothing is queued, and there is nobody to tell.
+  if (type.table->synchronize) type.table->synchronize(opened->device.index);
+  if (const auto function = accelerator_of(type).ipc_close_memory) function(opened->device.index, opened->base);
 }
 
 PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *bytes;
+    PyObject *object, *bytes, *owner = Py_None;
+    const char* key = nullptr;
+    Py_ssize_t key_length = 0;
     unsigned long long offset, block_bytes, storage_bytes;
-    if (!PyArg_ParseTuple(arguments, "OOKKK:ipc_open_storage", &object, &bytes, &offset, &block_bytes, &storage_bytes))
+    if (!PyArg_ParseTuple(arguments, "OOKKK|y#O:ipc_open_storage", &object, &bytes, &offset, &block_bytes, &storage_bytes, &key,
+                          &key_length, &owner))
       return nullptr;
     const Device device = device_from_object(object);
     const DeviceType& type = device_type(device);
@@ -496,13 +513,27 @@ PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
     check(offset <= block_bytes && storage_bytes <= block_bytes - offset, PyExc_ValueError,
           "ipc_open_storage(): the storage lies outside of the block of memory");
     const cb_ipc_handle handle = handle_from(bytes, offset, block_bytes);
-    void* base = nullptr;
-    succeed(type, "ipc_open_memory", function(device.index, &handle, &base));
-    auto opened = std::make_unique<Opened>(Opened{device, base});
-    Storage* storage = adopt_storage(device, static_cast<char*>(base) + offset, storage_bytes, release_opened, opened.release());
+    const std::string name = key ? std::string(key, static_cast<size_t>(key_length)) : std::string();
+    if (const auto found = opened_storages().find(name); key && found != opened_storages().end()) {
+      check(found->second->device == device && found->second->bytes == storage_bytes, PyExc_ValueError,
+            "ipc_open_storage(): other memory is known by this key");
+      return storage_object(found->second);
+    }
+    auto opened = std::make_unique<Opened>(Opened{device, nullptr, name, Ref<>::borrow(owner)});
+    succeed(type, "ipc_open_memory", function(device.index, &handle, &opened->base));
+    char* data = static_cast<char*>(opened->base) + offset;
+    Storage* storage = adopt_storage(device, data, storage_bytes, release_opened, opened.release());
+    if (key) opened_storages()[name] = storage;
     PyObject* result = storage_object(storage);
     release(storage);
     return result;
+  });
+}
+
+PyObject* ipc_storage_owner(PyObject*, PyObject* object) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const Storage* storage = root_storage(storage_from_object(object));
+    return Py_NewRef(storage->release == release_opened ? static_cast<Opened*>(storage->owner)->owner.get() : Py_None);
   });
 }
 
@@ -703,7 +734,11 @@ PyMethodDef accelerator_functions[] = {
     {"empty_pinned_cache", empty_pinned_cache, METH_O, "Give cached pinned memory back to the system."},
     {"can_access_peer", can_access_peer, METH_VARARGS, "Whether a device reaches another one's memory."},
     {"ipc_export_storage", ipc_export_storage, METH_O, "Handle, offset and size of block for other processes."},
-    {"ipc_open_storage", ipc_open_storage, METH_VARARGS, "A storage on the memory of another process."},
+    {"ipc_open_storage", ipc_open_storage, METH_VARARGS,
+     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\nA storage on the memory of "
+     "another process, which keeps `owner`; that of before where one of the same key is there."},
+    {"ipc_storage_owner", ipc_storage_owner, METH_O,
+     "The owner given to ipc_open_storage(); None for storages that were not made by it."},
     {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event for other processes."},
     {"ipc_open_event", ipc_open_event, METH_VARARGS, "An event of another process."},
     {"pool_create", pool_create, METH_O, "Make a pool of memory for graphs: its address."},

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CUDAGraph", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "amp", "can_device_access_peer",
-    "current_device", "current_stream", "default_generators", "default_stream", "device", "device_count", "device_of", "empty_cache",  # noqa: F822
+    "current_device", "current_stream", "default_generators", "default_stream", "device", "device_count", "device_of", "empty_cache",
     "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "graph",
     "graph_pool_handle", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing",
     "is_initialized", "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved",
