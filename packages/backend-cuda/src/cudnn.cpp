@@ -103,7 +103,8 @@ std::vector<Descriptor> configurations(const Descriptor& graph, const Descriptor
 }  // namespace
 
 bool available() {
-  return version() != 0;
+  static const bool found = version() != 0;  // looked for once
+  return found;
 }
 
 int64_t version() {

@@ -127,9 +127,13 @@ std::vector<cudnn::Plan> convolution_plans(const cudnn::Target& target, const Co
   return cudnn::find_plans(target, operations, wishes, most);
 }
 
+bool uses_cudnn() {
+  return settings().cudnn_enabled && cudnn::available();
+}
+
 bool cudnn_convolution(const Call& call, const Convolution& c) {
   const Settings& chosen = settings();
-  if (!chosen.cudnn_enabled || !cudnn::available()) return false;
+  if (!uses_cudnn()) return false;
   const bool capturing = is_capturing(call.stream());
   const Key key{call.device(),
                 c.kind,

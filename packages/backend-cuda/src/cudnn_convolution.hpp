@@ -25,6 +25,9 @@ struct Convolution {
   std::array<int64_t, 3> stride, padding, dilation;
 };
 
+// Whether cuDNN is there, and to be used.
+bool uses_cudnn();
+
 // Queues it; false where cuDNN has no engine for it, or is not to be used. Tensors are row-major or channels-last without gaps.
 bool cudnn_convolution(const Call& call, const Convolution& convolution);
 

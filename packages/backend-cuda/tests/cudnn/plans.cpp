@@ -1,0 +1,96 @@
+// Whether cuDNN itself has plans for what the backend asks of it: the library makes them for a device that is only described.
+#include <cstdio>
+#include <string>
+
+#include "cudnn_convolution.hpp"
+
+using namespace candelabra::cuda;
+
+namespace {
+
+int failures = 0;
+
+// An H100, as cuDNN writes down the properties of a device.
+constexpr const char* hopper =
+    R"({"cudaDeviceId":0,"deviceId":0,"deviceVer":900,"driverVer":13000,"version":1,"maxGridSize":[2147483647,65535,65535],)"
+    R"("maxBlockSize":[1024,1024,64],"regsPerBlock":65536,"multiProcessorCount":132,"smCountOrigin":0,"warpSize":32,)"
+    R"("maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,"oversizedSharedMemoryPerBlock":0,)"
+    R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,)"
+    R"("maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,"smClockRateKHz":1980000,)"
+    R"("memClockRateKHz":2619000,"memoryBusWidth":5120,"l2CacheSize":52428800,"totalGlobalMem":85899345920,)"
+    R"("deviceName":"NVIDIA H100 80GB HBM3"})";
+
+constexpr int64_t limit = int64_t{1} << 30;
+
+ConvolutionTensor placed(std::array<int64_t, 5> n, bool channels_last) {
+  static float memory[4];
+  if (channels_last) return {memory, n, {n[1] * n[2] * n[3] * n[4], 1, n[1] * n[3] * n[4], n[1] * n[4], n[1]}};
+  return {memory, n, {n[1] * n[2] * n[3] * n[4], n[2] * n[3] * n[4], n[3] * n[4], n[4], 1}};
+}
+
+struct Case {
+  const char* name;
+  int spatial;
+  std::array<int64_t, 5> input, weight;
+  std::array<int64_t, 3> stride, padding, dilation;
+};
+
+const Case cases[] = {
+    {"first of ResNet", 2, {32, 3, 1, 224, 224}, {64, 3, 1, 7, 7}, {1, 2, 2}, {0, 3, 3}, {1, 1, 1}},
+    {"3x3", 2, {32, 64, 1, 56, 56}, {64, 64, 1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+    {"1x1, strided", 2, {32, 256, 1, 56, 56}, {512, 256, 1, 1, 1}, {1, 2, 2}, {0, 0, 0}, {1, 1, 1}},
+    {"dilated", 2, {4, 16, 1, 33, 29}, {24, 16, 1, 3, 3}, {1, 1, 1}, {0, 2, 2}, {1, 2, 2}},
+    {"groups", 2, {8, 32, 1, 28, 28}, {64, 8, 1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+    {"depthwise", 2, {8, 32, 1, 28, 28}, {32, 1, 1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+    {"of one dimension", 2, {8, 12, 1, 1, 100}, {20, 12, 1, 1, 5}, {1, 1, 2}, {0, 0, 2}, {1, 1, 1}},
+    {"of three dimensions", 3, {2, 8, 9, 16, 16}, {16, 8, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+    {"odd sizes", 2, {3, 5, 1, 17, 13}, {7, 5, 1, 4, 2}, {1, 3, 1}, {0, 1, 0}, {1, 1, 1}},
+};
+
+std::array<int64_t, 5> output_sizes(const Case& c) {
+  std::array<int64_t, 5> result{c.input[0], c.weight[0]};
+  for (size_t d = 0; d < 3; ++d)
+    result[d + 2] = (c.input[d + 2] + 2 * c.padding[d] - c.dilation[d] * (c.weight[d + 2] - 1) - 1) / c.stride[d] + 1;
+  return result;
+}
+
+void convolutions(const cudnn::Target& target) {
+  const std::pair<int32_t, const char*> dtypes[] = {
+      {CB_FLOAT32, "float32"}, {CB_FLOAT16, "float16"}, {CB_BFLOAT16, "bfloat16"}, {CB_FLOAT64, "float64"}};
+  const char* kinds[] = {"forward", "input gradient", "weight gradient"};
+  for (const auto& [dtype, dtype_name] : dtypes)
+    for (const bool channels_last : {false, true})
+      for (const Case& c : cases)
+        for (int kind = 0; kind < 3; ++kind)
+          for (const bool strict : {false, true}) {
+            const Convolution convolution{static_cast<ConvolutionKind>(kind),
+                                          dtype,
+                                          c.spatial,
+                                          placed(c.input, channels_last),
+                                          placed(c.weight, channels_last),
+                                          placed(output_sizes(c), channels_last),
+                                          c.stride,
+                                          c.padding,
+                                          c.dilation};
+            const auto plans = convolution_plans(target, convolution, {strict, strict && dtype == CB_FLOAT32, limit}, 1);
+            const std::string what = std::string(dtype_name) + (channels_last ? ", channels-last, " : ", row-major, ") + c.name +
+                                     ", " + kinds[kind] + (strict ? ", deterministic in full precision" : "");
+            std::printf("%s: %s, %lld bytes\n", what.c_str(), plans.empty() ? "none" : plans[0].name.c_str(),
+                        plans.empty() ? 0LL : static_cast<long long>(plans[0].workspace));
+            failures += plans.empty();
+          }
+}
+
+}  // namespace
+
+int main() {
+  try {
+    std::printf("cuDNN %lld\n", static_cast<long long>(cudnn::version()));
+    convolutions({nullptr, hopper});
+  } catch (const Failure& error) {
+    std::printf("failed: %s\n", error.what());
+    return 2;
+  }
+  std::printf("%d without a plan\n", failures);
+  return failures != 0;
+}

@@ -1,0 +1,55 @@
+// The rest of the backend and the CUDA runtime, as far as making plans refers to them: nothing runs here.
+#include <cstdio>
+#include <cstdlib>
+
+#include "device.hpp"
+#include "error.hpp"
+#include "launch.hpp"
+
+namespace candelabra::cuda {
+
+Failure failure(cb_status status, const char* format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return Failure(status, text);
+}
+Failure not_implemented() {
+  return Failure(CB_NOT_IMPLEMENTED, "not implemented");
+}
+void raise_library(const char* library, const char* function, int status, const char* text) {
+  throw failure(CB_RUNTIME_ERROR, "%s: %s failed with status %d (%s)", library, function, status, text);
+}
+void raise_cuda(cudaError_t error, const char* doing) {
+  throw failure(CB_RUNTIME_ERROR, "%s: CUDA error %d", doing, static_cast<int>(error));
+}
+bool is_capturing(cudaStream_t) {
+  return false;
+}
+Workspace::Workspace(const Call&, size_t) {}
+Workspace::~Workspace() = default;
+
+}  // namespace candelabra::cuda
+
+extern "C" {
+cudaError_t cudaFree(void*) {
+  return cudaErrorNoDevice;
+}
+cudaError_t cudaEventCreate(cudaEvent_t*) {
+  return cudaErrorNoDevice;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t) {
+  return cudaErrorNoDevice;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+  return cudaErrorNoDevice;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  return cudaErrorNoDevice;
+}
+cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t) {
+  return cudaErrorNoDevice;
+}
+}
