@@ -48,7 +48,7 @@ __device__ __forceinline__ void add_to(memory_t<T>* place, compute_t<T> sum) {
 template <typename T>
 __global__ void __launch_bounds__(threads)
     stretch_kernel(memory_t<T>* out, const memory_t<T>* source, compute_t<T> factor, compute_t<T>* heads, compute_t<T>* tails,
-                   const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slab) {
+                   const compute_t<T>* weights, const __grid_constant__ Pairs pairs, const __grid_constant__ Indexer<2> slab) {
   const int64_t number = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x, s = number / slab.count;
   const auto element = static_cast<uint32_t>(number - s * slab.count);
   if (s >= pairs.stretches) return;
@@ -61,7 +61,8 @@ __global__ void __launch_bounds__(threads)
   compute_t<T> sum(0);
   for (int64_t p = first; p < last; ++p) {
     const uint32_t j = pairs.positions[p];
-    sum = sum_of<T>(sum, product_of<T>(factor, loaded<T>(source[pairs.from[j] + at[1]])));
+    const compute_t<T> by = weights ? product_of<T>(factor, weights[j]) : factor;
+    sum = sum_of<T>(sum, product_of<T>(by, loaded<T>(source[pairs.from[j] + at[1]])));
     const uint64_t next = p + 1 < pairs.count ? pairs.keys[p + 1] : ~uint64_t{0};
     if (next == key) continue;
     if (continued)
@@ -102,7 +103,8 @@ __global__ void __launch_bounds__(threads)
 Additions::Additions(const Call& call, int64_t count, int64_t places)
     : call_(call), count_(count), places_(places), memory_(call, static_cast<size_t>(40 * count)) {}
 
-void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor) const {
+void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
+                    const void* weights) const {
   if (count_ == 0 || slab.numel == 0) return;
   const auto count = static_cast<uint32_t>(count_);
   const auto n = static_cast<size_t>(count_);
@@ -121,7 +123,7 @@ void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>&
       const Indexer<2> indexer(piece);
       auto* to = static_cast<memory_t<T>*>(out.data) + offsets[0];
       launch(call_, stretch_kernel<T>, blocks, threads, 0, to, static_cast<const memory_t<T>*>(source) + offsets[1],
-             static_cast<C>(scalar_to<T>(factor)), heads, tails, pairs, indexer);
+             static_cast<C>(scalar_to<T>(factor)), heads, tails, static_cast<const C*>(weights), pairs, indexer);
       if (pairs.stretches > 1) launch(call_, join_kernel<T>, blocks, threads, 0, to, heads, tails, pairs, indexer);
     });
   });

@@ -21,8 +21,10 @@ class Additions {
   int64_t* to() const { return memory_.as<int64_t>(static_cast<size_t>(16 * count_)); }
   int64_t* from() const { return memory_.as<int64_t>(static_cast<size_t>(24 * count_)); }
 
-  // out += factor * source, slab by slab; operands of `slab` are the output and the source.
-  void run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor) const;
+  // out += factor * source, slab by slab; operands of `slab` are the output and the source. `weights`, where they are given, are
+  // one more factor for each pair, in device memory, of the type that out is computed in.
+  void run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
+           const void* weights = nullptr) const;
 
  private:
   const Call& call_;

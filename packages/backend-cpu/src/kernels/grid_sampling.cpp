@@ -3,69 +3,24 @@
 // that no two threads write to one place.
 #include <cmath>
 #include <limits>
-#include <string_view>
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/grid_sampling.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-enum class Mode { linear, nearest, cubic };
-enum class Outside { zeros, border, reflection };
+using grid_sampling::confined;
+using grid_sampling::cubic;
+using grid_sampling::Inside;
+using grid_sampling::Mode;
+using grid_sampling::Outside;
 
 constexpr int64_t block = 256;
 constexpr int most_taps = 16;
-
-Mode mode_named(std::string_view name) {
-  return name == "nearest" ? Mode::nearest : name == "bicubic" ? Mode::cubic : Mode::linear;
-}
-Outside outside_named(std::string_view name) {
-  return name == "border" ? Outside::border : name == "reflection" ? Outside::reflection : Outside::zeros;
-}
-
-// A place brought inside, and how it moves with the place that was given.
-template <typename C>
-struct Inside {
-  C place, slope;
-};
-
-template <typename C>
-[[gnu::always_inline]] inline Inside<C> confined(C place, C size, Outside outside, bool align_corners) {
-  if (outside == Outside::zeros) return {place, 1};
-  C slope = 1;
-  if (outside == Outside::reflection) {
-    const C low = align_corners ? C(0) : C(-0.5), whole = align_corners ? size - 1 : size, span = whole > 0 ? whole : C(1);
-    const C distance = std::abs(place - low), turns = std::floor(distance / span), rest = distance - turns * span;
-    const bool even = turns - 2 * std::floor(turns / 2) == 0;
-    slope = (place < low) == even ? C(-1) : C(1);
-    place = even ? rest + low : span - rest + low;
-    place = whole > 0 ? place : C(0);
-  }
-  // What is no number goes to the beginning.
-  const bool below = !(place > 0), beyond = place >= size - 1;
-  return {below ? C(0) : beyond ? size - 1 : place, below | beyond ? C(0) : slope};
-}
-
-// Keys' cubic weights with a = -0.75 of the four neighbours of a place t behind the second, and their derivatives.
-template <typename C>
-[[gnu::always_inline]] inline void cubic(C t, C* weights, C* slopes) {
-  constexpr C a = C(-0.75);
-  const auto near = [](C x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-  const auto far = [](C x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-  const auto near_slope = [](C x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
-  const auto far_slope = [](C x) { return (3 * a * x - 10 * a) * x + 8 * a; };
-  weights[0] = far(t + 1);
-  weights[1] = near(t);
-  weights[2] = near(1 - t);
-  weights[3] = far(2 - t);
-  slopes[0] = far_slope(t + 1);
-  slopes[1] = near_slope(t);
-  slopes[2] = -near_slope(1 - t);
-  slopes[3] = -far_slope(2 - t);
-}
 
 // One call: the geometry of the input (N, C, sizes…), and where its places come from.
 template <typename T>
@@ -82,8 +37,8 @@ struct Sampling {
 
   Sampling(Call& call, int first)
       : dims(call.tensor(first).ndim - 2),
-        mode(mode_named(call.string(first + 2))),
-        outside(outside_named(call.string(first + 3))),
+        mode(grid_sampling::mode_named(call.string(first + 2))),
+        outside(grid_sampling::outside_named(call.string(first + 3))),
         align_corners(call.boolean(first + 4)),
         input(call.tensor(first)),
         grid(call.tensor(first + 1)) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "allocator.hpp"
+#include "candelabra/draws.hpp"
 #include "candelabra/math.hpp"
 #include "candelabra/random.hpp"
 #include "dtypes.hpp"
@@ -110,23 +111,6 @@ void uniform_(Call& call) {
   });
 }
 
-// cos and sin of 2 pi u for u of [0, 1]: quarters of a turn are taken off exactly.
-template <typename C>
-struct Direction {
-  C cos, sin;
-};
-template <typename C>
-[[gnu::always_inline]] inline Direction<C> direction(C u) {
-  using F = math::detail::Format<C>;
-  C quarters = C(4) * u;
-  C shifted = quarters + F::round_magic;
-  auto n = math::detail::bits_of(shifted);
-  C r = (quarters - (shifted - F::round_magic)) * static_cast<C>(1.57079632679489661923);
-  C s = math::detail::sin_series(r), c = math::detail::cos_series(r);
-  C sine = n & 1 ? c : s, cosine = n & 1 ? s : c;
-  return {(n + 1) & 2 ? -cosine : cosine, n & 2 ? -sine : sine};
-}
-
 void normal_(Call& call) {
   double mean = call.real(1), deviation = call.real(2);
   if (!(deviation >= 0)) throw failure(CB_RUNTIME_ERROR, "normal expects std >= 0.0, but found std %g", deviation);
@@ -139,10 +123,9 @@ void normal_(Call& call) {
       uniform_numbers<Uniform>(words, n, values);
 #pragma omp simd
       for (int64_t k = 0; k < n / 2; ++k) {
-        C radius = math::sqrt(C(-2) * math::log(C(1) - values[2 * k]));
-        auto [cosine, sine] = direction(values[2 * k + 1]);
-        values[2 * k] = middle + width * (radius * cosine);
-        values[2 * k + 1] = middle + width * (radius * sine);
+        auto [first, second] = draws::normal_numbers(values[2 * k], values[2 * k + 1]);
+        values[2 * k] = middle + width * first;
+        values[2 * k + 1] = middle + width * second;
       }
     });
   });
@@ -157,20 +140,15 @@ void exponential_(Call& call) {
     generate<T>(call, draws_of<T>, [=](const Words& words, int64_t n, C* values) {
       uniform_numbers<T>(words, n, values);
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) values[i] = -math::log1p(-values[i]) / rate;
+      for (int64_t i = 0; i < n; ++i) values[i] = draws::exponential(values[i], rate);
     });
   });
-}
-
-// uniform32 < p, exactly, as a comparison of whole numbers: (word >> 8) < ceil(p 2^24).
-int32_t probability_threshold(double p) {
-  return static_cast<int32_t>(std::ceil(p * 0x1p24));
 }
 
 void bernoulli_(Call& call) {
   double p = call.real(1);
   if (!(p >= 0 && p <= 1)) throw failure(CB_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
-  int32_t threshold = probability_threshold(p);
+  int32_t threshold = draws::probability_threshold(p);
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     generate<T>(call, Draws::Words32, [=](const Words& words, int64_t n, C* values) {
@@ -205,23 +183,6 @@ void bernoulli(Call& call) {
   });
 }
 
-// The remainder of divisions by one number, by a multiplication with its inverse (Barrett): the quotient is at most one too small.
-class Modulo {
- public:
-  explicit Modulo(uint64_t divisor)
-      : divisor_(divisor), inverse_(divisor > 1 ? static_cast<uint64_t>((Wide{1} << 64) / divisor) : 0) {}
-  uint64_t operator()(uint64_t word) const {
-    if (divisor_ == 1) return 0;
-    const auto quotient = static_cast<uint64_t>(static_cast<Wide>(word) * inverse_ >> 64);
-    const uint64_t rest = word - quotient * divisor_;
-    return rest >= divisor_ ? rest - divisor_ : rest;
-  }
-
- private:
-  __extension__ typedef unsigned __int128 Wide;
-  uint64_t divisor_, inverse_;
-};
-
 void random_range_(Call& call) {
   int64_t low = call.integer(1), high = call.integer(2);
   if (low >= high)
@@ -230,7 +191,7 @@ void random_range_(Call& call) {
   auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   dispatch<decltype(BoolType{} + RealTypes{})>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    const Modulo modulo(range);
+    const draws::Modulo modulo(range);
     generate<T>(call, Draws::Words64, [=](const Words& words, int64_t n, C* values) {
       for (int64_t i = 0; i < n; ++i)
         values[i] = static_cast<C>(static_cast<int64_t>(static_cast<uint64_t>(low) + modulo(words.word64(i))));
@@ -242,7 +203,7 @@ void native_dropout(Call& call) {
   cb_tensor &out = call.output(0), &mask = call.output(1);
   const cb_tensor& in = call.tensor(0);
   double p = call.real(1);
-  int32_t threshold = probability_threshold(p);
+  int32_t threshold = draws::probability_threshold(p);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
     auto scale = static_cast<real_t<C>>(p < 1 ? 1 / (1 - p) : 0);

@@ -1,22 +1,19 @@
-// What resampling takes from where, along one dimension: a sparse matrix with a row for each position of the result.
-//
-// Positions are those of PyTorch: pixels are squares whose centres lie half a pixel inside or, with align_corners, points of which
-// the outermost stay where they are. Cubic weights are those of Keys, "Cubic convolution interpolation for digital image
-// processing", 1981, with a = -0.75, and a = -0.5 where the filter is widened against aliasing.
+// What resampling takes from where, along one dimension: a sparse matrix with a row for each position of the result. The formulas
+// are those of candelabra/resampling.hpp.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 #include <vector>
 
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
+#include "candelabra/resampling.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-enum class Filter { nearest, nearest_exact, linear, cubic };
+using resampling::Filter;
 
 inline Filter filter_named(std::string_view mode) {
   if (mode == "nearest") return Filter::nearest;
@@ -90,98 +87,39 @@ struct Taps {
   }
 };
 
-namespace resampling_detail {
-
-template <typename C>
-C cubic_near(C x, C a) {  // |x| <= 1
-  return ((a + 2) * x - (a + 3)) * x * x + 1;
-}
-template <typename C>
-C cubic_far(C x, C a) {  // 1 <= |x| <= 2
-  return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-}
-
-// How far apart new positions are, in old ones.
-inline double ratio_of(int64_t from, int64_t to, bool align_corners, double scale) {
-  if (align_corners) return to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0.0;
-  constexpr double largest = 1e9;  // what is further away is outside of everything, and places stay numbers
-  return scale > 0 ? std::min(1 / scale, largest) : static_cast<double>(from) / static_cast<double>(to);
-}
-
-template <typename C>
-void widened(Taps<C>& taps, bool cubic, double ratio) {
-  const double wide = std::max(ratio, 1.0), reach = (cubic ? 2.0 : 1.0) * wide;
-  std::vector<double> weights;
-  for (int64_t i = 0; i < taps.to; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * ratio;
-    const double limit = static_cast<double>(taps.from);
-    const auto first = static_cast<int64_t>(std::clamp(centre - reach + 0.5, 0.0, limit));
-    const auto last = static_cast<int64_t>(std::clamp(centre + reach + 0.5, 0.0, limit));
-    weights.clear();
-    double sum = 0;
-    for (int64_t j = first; j < last; ++j) {
-      const double distance = std::abs((static_cast<double>(j) - centre + 0.5) / wide);
-      double weight = 0;
-      if (!cubic)
-        weight = std::max(1 - distance, 0.0);
-      else if (distance < 1)
-        weight = cubic_near(distance, -0.5);
-      else if (distance < 2)
-        weight = cubic_far(distance, -0.5);
-      weights.push_back(weight);
-      sum += weight;
-    }
-    if (sum == 0) sum = 1;  // a scale that does not fit the sizes leads out of the input, where there is nothing to weigh
-    for (int64_t j = first; j < last; ++j) taps.take(j, static_cast<C>(weights[j - first] / sum));
-    taps.end_row();
-  }
-}
-
-}  // namespace resampling_detail
-
-// Where the nearest position is: in single precision as PyTorch, so that places exactly between two pixels go the same way.
-inline int64_t nearest_place(int64_t i, float step, bool exact, int64_t from) {
-  const float place = exact ? (static_cast<float>(i) + 0.5f) * step : static_cast<float>(i) * step;
-  return std::min(static_cast<int64_t>(place), from - 1);
-}
-
 // `scale` 0 where positions follow from the sizes.
 template <typename C>
 Taps<C> taps_of(Filter filter, int64_t from, int64_t to, bool align_corners, double scale, bool antialias) {
-  using namespace resampling_detail;
   Taps<C> taps;
-  const double exact_ratio = ratio_of(from, to, align_corners, scale);
+  const double exact_ratio = resampling::ratio_of(from, to, align_corners, scale);
   const C ratio = static_cast<C>(exact_ratio);
   taps.begin(from, to, filter == Filter::cubic ? 4 : 2);
   if (filter == Filter::nearest || filter == Filter::nearest_exact) {
-    const auto step = static_cast<float>(ratio_of(from, to, false, scale));
+    const auto step = static_cast<float>(resampling::ratio_of(from, to, false, scale));
     for (int64_t i = 0; i < to; ++i) {
-      taps.take(nearest_place(i, step, filter == Filter::nearest_exact, from), 1);
+      taps.take(resampling::nearest_place(i, step, filter == Filter::nearest_exact, from), 1);
       taps.end_row();
     }
     return taps;
   }
-  if (antialias) {
-    widened(taps, filter == Filter::cubic, exact_ratio);
-    return taps;
-  }
+  std::vector<double> weights;
   for (int64_t i = 0; i < to; ++i) {
-    const C index = static_cast<C>(i);
-    if (filter == Filter::linear) {
-      if (from == to) {
-        taps.take(i, 1);
-      } else {
-        const C place = align_corners ? index * ratio : std::max((index + C(0.5)) * ratio - C(0.5), C(0));
-        const int64_t first = std::min(static_cast<int64_t>(place), from - 1);
-        const C part = std::clamp(place - static_cast<C>(first), C(0), C(1));
-        taps.take(first, 1 - part);
-        taps.take(std::min(first + 1, from - 1), part);
-      }
+    if (antialias) {
+      const resampling::Widened wide(i, exact_ratio, from, filter == Filter::cubic);
+      weights.clear();
+      double sum = 0;
+      for (int64_t j = wide.first; j < wide.last; ++j) sum += weights.emplace_back(wide.weight(j));
+      if (sum == 0) sum = 1;  // a scale that does not fit the sizes leads out of the input, where there is nothing to weigh
+      for (int64_t j = wide.first; j < wide.last; ++j) taps.take(j, static_cast<C>(weights[j - wide.first] / sum));
+    } else if (filter == Filter::cubic) {
+      const auto [first, four] = resampling::cubic_place(i, ratio, align_corners);
+      for (int64_t k = 0; k < 4; ++k) taps.take(std::clamp<int64_t>(first + k, 0, from - 1), four[k]);
+    } else if (from == to) {
+      taps.take(i, 1);
     } else {
-      const C place = align_corners ? index * ratio : (index + C(0.5)) * ratio - C(0.5);
-      const C low = std::floor(place), t = place - low, a = C(-0.75);
-      const C weights[4] = {cubic_far(t + 1, a), cubic_near(t, a), cubic_near(1 - t, a), cubic_far(2 - t, a)};
-      for (int64_t k = 0; k < 4; ++k) taps.take(std::clamp<int64_t>(static_cast<int64_t>(low) + k - 1, 0, from - 1), weights[k]);
+      const auto [first, part] = resampling::linear_place(i, ratio, align_corners, from);
+      taps.take(first, 1 - part);
+      taps.take(std::min(first + 1, from - 1), part);
     }
     taps.end_row();
   }

@@ -46,10 +46,6 @@ struct Entropy {
   }
 };
 
-double xlog1py(double x, double y) {
-  return std::isnan(y) ? y : x == 0 ? 0 : x * std::log1p(y);
-}
-
 // Of magnitudes as unsigned numbers: that of the smallest integer is there, too.
 template <typename T>
 auto magnitude(T value) {
@@ -125,7 +121,7 @@ void register_special(KernelTable& table) {
   add_binary<math::igamma>(table, "igamma");
   add_binary<math::igammac>(table, "igammac");
   add_binary<math::zeta>(table, "special_zeta");
-  add_binary<xlog1py>(table, "special_xlog1py");
+  add_binary<math::xlog1py>(table, "special_xlog1py");
   add_binary<math::chebyshev_t>(table, "special_chebyshev_polynomial_t");
   add_binary<math::chebyshev_u>(table, "special_chebyshev_polynomial_u");
   add_binary<math::chebyshev_v>(table, "special_chebyshev_polynomial_v");

@@ -10,8 +10,9 @@
 #include <math.h>
 
 #include <cmath>
-#include <complex>
 #include <limits>
+
+#include "candelabra/special/host_device.hpp"
 
 namespace candelabra::math {
 
@@ -21,7 +22,7 @@ constexpr double euler_gamma = 0.57721566490153286061;
 constexpr double pi = 3.14159265358979323846;
 
 // sum_k (mu - 1)(mu - 9)...(mu - (2k - 1)^2) / (k! (8x)^k) * sign^k, for mu = 4 nu^2.
-inline double hankel_series(double mu, double x, double sign) {
+CANDELABRA_HOST_DEVICE inline double hankel_series(double mu, double x, double sign) {
   double term = 1, sum = 1;
   for (int k = 1; k < 60; ++k) {
     const double odd = 2 * k - 1, next = term * sign * (mu - odd * odd) / (8 * x * k);
@@ -32,7 +33,7 @@ inline double hankel_series(double mu, double x, double sign) {
 }
 
 // sum_k (x^2/4)^k / (k! (k + order)!) for order 0 or 1
-inline double ascending_series(double x, int order) {
+CANDELABRA_HOST_DEVICE inline double ascending_series(double x, int order) {
   const double square = x * x / 4;
   double term = 1, sum = 1;
   for (int k = 1; k < 500; ++k) {
@@ -46,7 +47,7 @@ inline double ascending_series(double x, int order) {
 constexpr double modified_far = 20;
 
 // e^x K_nu(x) = integral of exp(-x (cosh t - 1)) cosh(nu t) over t > 0.
-inline double scaled_k_integral(double nu, double x) {
+CANDELABRA_HOST_DEVICE inline double scaled_k_integral(double nu, double x) {
   constexpr double step = 0.1;
   double sum = 0.5;
   for (int i = 1; i < 400; ++i) {
@@ -60,13 +61,13 @@ inline double scaled_k_integral(double nu, double x) {
 }  // namespace detail
 
 // e^-|x| I_0(x) and e^-|x| I_1(x)
-inline double i0e(double x) {
+CANDELABRA_HOST_DEVICE inline double i0e(double x) {
   const double a = std::abs(x);
   if (a <= detail::modified_far) return std::exp(-a) * detail::ascending_series(a, 0);
   if (std::isinf(a)) return 0;
   return detail::hankel_series(0, a, -1) / std::sqrt(2 * detail::pi * a);
 }
-inline double i1e(double x) {
+CANDELABRA_HOST_DEVICE inline double i1e(double x) {
   const double a = std::abs(x);
   double result;
   if (a <= detail::modified_far)
@@ -77,7 +78,7 @@ inline double i1e(double x) {
     result = detail::hankel_series(4, a, -1) / std::sqrt(2 * detail::pi * a);
   return std::copysign(result, x);
 }
-inline double i0(double x) {
+CANDELABRA_HOST_DEVICE inline double i0(double x) {
   const double a = std::abs(x);
   if (a <= detail::modified_far) return detail::ascending_series(a, 0);
   if (std::isinf(a)) return a;
@@ -85,7 +86,7 @@ inline double i0(double x) {
   const double half = std::exp(a / 2);
   return half * i0e(a) * half;
 }
-inline double i1(double x) {
+CANDELABRA_HOST_DEVICE inline double i1(double x) {
   const double a = std::abs(x);
   if (a <= detail::modified_far) return (x / 2) * detail::ascending_series(a, 1);
   if (std::isinf(a)) return x;
@@ -94,7 +95,7 @@ inline double i1(double x) {
 }
 
 // e^x K_0(x) and e^x K_1(x)
-inline double scaled_k0(double x) {
+CANDELABRA_HOST_DEVICE inline double scaled_k0(double x) {
   if (x == 0) return std::numeric_limits<double>::infinity();
   if (!(x > 0)) return std::numeric_limits<double>::quiet_NaN();
   if (x <= 1) {
@@ -112,7 +113,7 @@ inline double scaled_k0(double x) {
   if (std::isinf(x)) return 0;
   return detail::hankel_series(0, x, 1) * std::sqrt(detail::pi / (2 * x));
 }
-inline double scaled_k1(double x) {
+CANDELABRA_HOST_DEVICE inline double scaled_k1(double x) {
   if (x == 0) return std::numeric_limits<double>::infinity();
   if (!(x > 0)) return std::numeric_limits<double>::quiet_NaN();
   if (x <= 1) {
@@ -131,67 +132,68 @@ inline double scaled_k1(double x) {
   if (std::isinf(x)) return 0;
   return detail::hankel_series(4, x, 1) * std::sqrt(detail::pi / (2 * x));
 }
-inline double k0(double x) {
+CANDELABRA_HOST_DEVICE inline double k0(double x) {
   return std::isinf(x) && x > 0 ? 0 : std::exp(-x) * scaled_k0(x);
 }
-inline double k1(double x) {
+CANDELABRA_HOST_DEVICE inline double k1(double x) {
   return std::isinf(x) && x > 0 ? 0 : std::exp(-x) * scaled_k1(x);
 }
 
-inline double bessel_j0(double x) {
+CANDELABRA_HOST_DEVICE inline double bessel_j0(double x) {
   return ::j0(x);
 }
-inline double bessel_j1(double x) {
+CANDELABRA_HOST_DEVICE inline double bessel_j1(double x) {
   return ::j1(x);
 }
-inline double bessel_y0(double x) {
+CANDELABRA_HOST_DEVICE inline double bessel_y0(double x) {
   return x < 0 ? std::numeric_limits<double>::quiet_NaN() : ::y0(x);
 }
-inline double bessel_y1(double x) {
+CANDELABRA_HOST_DEVICE inline double bessel_y1(double x) {
   return x < 0 ? std::numeric_limits<double>::quiet_NaN() : ::y1(x);
 }
-inline double spherical_bessel_j0(double x) {
+CANDELABRA_HOST_DEVICE inline double spherical_bessel_j0(double x) {
   if (std::isinf(x)) return 0;
   if (std::abs(x) < 1e-4) return 1 - x * x / 6;
   return std::sin(x) / x;
 }
 
-// Ai(x): Maclaurin's series near 0 in extended precision; K_1/3 of (2/3) x^(3/2) to its right; to its left the sum of two values of
-// the same function off the real line (Abramowitz and Stegun 10.4.7, 10.4.14), whose integral does not oscillate.
-inline double airy_ai(double x) {
+// Ai(x): Maclaurin's series near 0; K_1/3 of (2/3) x^(3/2) to its right; to its left the sum of two values of the same function off
+// the real line (Abramowitz and Stegun 10.4.7, 10.4.14), whose integral does not oscillate.
+CANDELABRA_HOST_DEVICE inline double airy_ai(double x) {
   if (std::isnan(x)) return x;
   if (std::isinf(x)) return 0;
-  if (std::abs(x) <= 4) {
-    constexpr long double at_zero = 0.355028053887817239260063186004183177L, slope = 0.258819403792806798405183560189203963L;
-    const long double cube = static_cast<long double>(x) * x * x;
-    long double f = 1, g = x, first = 1, second = x;
-    for (int k = 1; k < 60; ++k) {
-      first *= cube / ((3 * k - 1) * (3.0L * k));
-      second *= cube / ((3.0L * k) * (3 * k + 1));
+  const double a = std::abs(x);
+  if (a <= 1) {
+    const double cube = x * x * x;
+    double f = 1, g = x, first = 1, second = x;
+    for (int k = 1; k < 12; ++k) {
+      first *= cube / ((3 * k - 1) * (3.0 * k));
+      second *= cube / ((3.0 * k) * (3 * k + 1));
       f += first;
       g += second;
     }
-    return static_cast<double>(at_zero * f - slope * g);
+    return 0.355028053887817239260 * f - 0.258819403792806798405 * g;
   }
-  const double a = std::abs(x), zeta = 2.0 / 3 * a * std::sqrt(a);
+  const double zeta = 2.0 / 3 * a * std::sqrt(a);
   if (x > 0) {
     const double scaled = zeta < 30 ? detail::scaled_k_integral(1.0 / 3, zeta)
                                     : detail::hankel_series(4.0 / 9, zeta, 1) * std::sqrt(detail::pi / (2 * zeta));
     return std::exp(-zeta) * scaled * std::sqrt(a / 3) / detail::pi;
   }
   // sqrt(pi / 2z) e^-z / Gamma(nu + 1/2) * integral of e^-s s^(nu - 1/2) (1 + s / 2z)^(nu - 1/2), z = i zeta, with s = exp(u -
-  // e^-u).
-  using C = std::complex<double>;
-  constexpr double power = 1.0 / 3 - 0.5, step = 0.0625;
-  const C z(0, zeta);
-  C sum = 0;
+  // e^-u); the powers of 1 - i s / (2 zeta) by magnitude and angle.
+  constexpr double power = 1.0 / 3 - 0.5, step = 0.0625, gamma = 1.12878702990812596126;  // Gamma(5/6)
+  double real = 0, imaginary = 0;
   for (double u = -4.5; u < 5; u += step) {
     const double e = std::exp(-u), s = std::exp(u - e), weight = std::exp(-s) * std::pow(s, power) * s * (1 + e);
-    sum += weight * std::pow(1.0 + s / (2.0 * z), power);
+    const double slope = s / (2 * zeta), size = weight * std::pow(1 + slope * slope, power / 2);
+    const double angle = -power * std::atan(slope);
+    real += size * std::cos(angle);
+    imaginary += size * std::sin(angle);
   }
-  const C bessel = std::sqrt(detail::pi / (2.0 * z)) * std::exp(-z) * sum * step / std::tgamma(5.0 / 6);
-  const C turn = std::polar(1.0, detail::pi / 3);
-  return 2 * std::real(turn * std::sqrt(a * turn / 3.0) * bessel) / detail::pi;
+  const double turn = detail::pi / 4 - zeta;
+  const double sum = std::cos(turn) * real - std::sin(turn) * imaginary;
+  return 2 / detail::pi * std::sqrt(a / 3) * std::sqrt(detail::pi / (2 * zeta)) * step / gamma * sum;
 }
 
 }  // namespace candelabra::math

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "candelabra/special/host_device.hpp"
 #include "candelabra/special/normal_quantile.hpp"
 
 namespace candelabra::math {
@@ -12,7 +13,7 @@ namespace candelabra::math {
 namespace detail {
 
 // log(1 + x) - x, without cancellation near 0.
-inline double log1p_minus(double x) {
+CANDELABRA_HOST_DEVICE inline double log1p_minus(double x) {
   if (std::abs(x) > 0.4) return std::log1p(x) - x;
   // With r = x / (2 + x): log(1 + x) = 2 (r + r^3/3 + r^5/5 + ...), and x = 2 r / (1 - r).
   const double r = x / (2 + x), square = r * r;
@@ -27,21 +28,21 @@ inline double log1p_minus(double x) {
 }
 
 // log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2, for a >= 10 (Stirling's series).
-inline double stirling_rest(double a) {
+CANDELABRA_HOST_DEVICE inline double stirling_rest(double a) {
   const double r = 1 / (a * a);
   return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360 - r / 156.0)))))) /
          a;
 }
 
 // x^a e^-x / Gamma(a + 1)
-inline double gamma_density(double a, double x) {
+CANDELABRA_HOST_DEVICE inline double gamma_density(double a, double x) {
   if (a < 10) return std::exp(a * std::log(x) - x - std::lgamma(a + 1));
   const double relative = (x - a) / a;
   return std::exp(a * log1p_minus(relative) - stirling_rest(a)) / std::sqrt(2 * 3.14159265358979323846 * a);
 }
 
 // The series of the lower function, over the density: 1 + x/(a+1) + x^2/((a+1)(a+2)) + ...
-inline double lower_series(double a, double x) {
+CANDELABRA_HOST_DEVICE inline double lower_series(double a, double x) {
   double term = 1, sum = 1;
   for (double k = 1; k < 200000; ++k) {
     term *= x / (a + k);
@@ -52,7 +53,7 @@ inline double lower_series(double a, double x) {
 }
 
 // The continued fraction of the upper function (Abramowitz and Stegun 6.5.31, evaluated by Lentz's method), over x^a e^-x.
-inline double upper_fraction(double a, double x) {
+CANDELABRA_HOST_DEVICE inline double upper_fraction(double a, double x) {
   constexpr double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
   for (double k = 1; k < 200000; ++k) {
@@ -72,7 +73,7 @@ inline double upper_fraction(double a, double x) {
 
 // Of small x and a, where both functions are differences: 1 - x^a / Gamma(a + 1) and the rest of the series (Temme, 1994, section
 // 4).
-inline double upper_near_zero(double a, double x) {
+CANDELABRA_HOST_DEVICE inline double upper_near_zero(double a, double x) {
   double term = 1, sum = 0;
   for (int k = 1; k < 200; ++k) {
     term *= -x / k;
@@ -88,30 +89,29 @@ inline double upper_near_zero(double a, double x) {
 }  // namespace detail
 
 // The regularized incomplete gamma functions: P(a, x) and Q(a, x) = 1 - P(a, x).
-inline double igamma(double a, double x);
-inline double igammac(double a, double x) {
+CANDELABRA_HOST_DEVICE inline double igammac(double a, double x) {
   if (std::isnan(a) || std::isnan(x) || x < 0 || a < 0) return std::numeric_limits<double>::quiet_NaN();
   if (a == 0) return x > 0 ? 0 : std::numeric_limits<double>::quiet_NaN();
   if (x == 0) return 1;
   if (std::isinf(a)) return std::isinf(x) ? std::numeric_limits<double>::quiet_NaN() : 1;
   if (std::isinf(x)) return 0;
   if (x < 1 && a < 1) return detail::upper_near_zero(a, x);
-  if (x <= a + 1) return 1 - igamma(a, x);
+  if (x <= a + 1) return 1 - detail::gamma_density(a, x) * detail::lower_series(a, x);
   return detail::gamma_density(a, x) * a * detail::upper_fraction(a, x);
 }
-inline double igamma(double a, double x) {
+CANDELABRA_HOST_DEVICE inline double igamma(double a, double x) {
   if (std::isnan(a) || std::isnan(x) || x < 0 || a < 0) return std::numeric_limits<double>::quiet_NaN();
   if (a == 0) return x > 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
   if (x == 0) return 0;
   if (std::isinf(a)) return std::isinf(x) ? std::numeric_limits<double>::quiet_NaN() : 0;
   if (std::isinf(x)) return 1;
-  if (x > a + 1) return 1 - igammac(a, x);
+  if (x > a + 1) return 1 - detail::gamma_density(a, x) * a * detail::upper_fraction(a, x);
   return detail::gamma_density(a, x) * detail::lower_series(a, x);
 }
 
 // Hurwitz's zeta function, sum_k (k + q)^-s, by the formula of Euler and Maclaurin (Johansson, "Rigorous high-precision computation
 // of the Hurwitz zeta function and its derivatives", 2014, section 2).
-inline double zeta(double s, double q) {
+CANDELABRA_HOST_DEVICE inline double zeta(double s, double q) {
   constexpr double bernoulli[] = {1.0 / 6, -1.0 / 30,     1.0 / 42,      -1.0 / 30,       5.0 / 66,       -691.0 / 2730,
                                   7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
   if (std::isnan(s) || std::isnan(q) || s < 1) return std::numeric_limits<double>::quiet_NaN();
@@ -144,7 +144,7 @@ inline double zeta(double s, double q) {
 }
 
 // e^(x^2) erfc(x): the rounding error of x^2 is carried along; far out by the asymptotic series.
-inline double erfcx(double x) {
+CANDELABRA_HOST_DEVICE inline double erfcx(double x) {
   if (x < 25) {
     if (x < -26.7) return std::numeric_limits<double>::infinity();
     const double square = x * x, rest = std::fma(x, x, -square);
@@ -156,14 +156,14 @@ inline double erfcx(double x) {
 }
 
 // The normal distribution function, in its lower half by erfcx: the rounding error of x / sqrt(2) would be multiplied by x^2.
-inline double ndtr(double x) {
+CANDELABRA_HOST_DEVICE inline double ndtr(double x) {
   const double t = x * 0.70710678118654752440;
   if (x >= -1 || x < -40) return x >= -1 ? std::erfc(-t) / 2 : 0;
   const double square = x * x, rest = std::fma(x, x, -square);
   return std::exp(-square / 2) * (1 - rest / 2) * erfcx(-t) / 2;
 }
 // Its logarithm
-inline double log_ndtr(double x) {
+CANDELABRA_HOST_DEVICE inline double log_ndtr(double x) {
   if (x > 5) return std::log1p(-ndtr(-x));
   const double t = x * 0.70710678118654752440;
   if (x < -1) return std::log(erfcx(-t) / 2) - t * t;
@@ -171,14 +171,19 @@ inline double log_ndtr(double x) {
 }
 
 // The inverse of the normal distribution function.
-inline double ndtri(double p) {
+CANDELABRA_HOST_DEVICE inline double ndtri(double p) {
   return normal_quantile(p - 0.5, p < 0.5 ? p : 1 - p);
 }
 
 // -x log x
-inline double entr(double x) {
+CANDELABRA_HOST_DEVICE inline double entr(double x) {
   if (std::isnan(x)) return x;
   return x > 0 ? -x * std::log(x) : x == 0 ? 0 : -std::numeric_limits<double>::infinity();
+}
+
+// x log(1 + y), 0 where x is, but for y that is no number
+CANDELABRA_HOST_DEVICE inline double xlog1py(double x, double y) {
+  return std::isnan(y) ? y : x == 0 ? 0 : x * std::log1p(y);
 }
 
 }  // namespace candelabra::math
