@@ -1,20 +1,23 @@
-// lstm_sequence and lstm_sequence_backward: all steps of a long short-term memory. Rows of the batch do not depend on each other,
-// so blocks of them go through all steps by themselves, with one product a step, and no thread waits for another in between.
+// lstm_sequence and lstm_sequence_backward: all steps of a long short-term memory. The weight is packed once for all steps. Rows of
+// the batch do not depend on each other, so blocks of them go through all steps by themselves, and no thread waits for another in
+// between; only where the weight is too large for that do the threads take a part of it each, step by step.
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../matmul/gemm.hpp"
+#include "../matmul/panels.hpp"
 #include "../parallel.hpp"
-#include "candelabra/math.hpp"
+#include "../vec_math.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Rows of the batch that go through the steps together: enough for products at full speed, few enough for all threads.
-constexpr int64_t block = 16;
+// Rows of the batch that go through the steps together at most: what they need in between stays in the second cache level.
+constexpr int64_t block = 32;
 
 template <typename T>
 void load(const T* from, compute_t<T>* to, int64_t n) {
@@ -63,79 +66,168 @@ struct Sizes {
   bool empty() const { return steps == 0 || batch == 0 || hidden == 0; }
 };
 
+// Sums of gates become states: of `rows` rows and the `n` hidden units from j on, of which `sums` has the four gates `gate_step`
+// elements apart, rows `sums_step` apart. All other pointers are to the first row, and to hidden unit 0.
+template <typename C>
+void step_forward(const C* sums, int64_t sums_step, int64_t gate_step, int64_t rows, int64_t hidden, int64_t j, int64_t n,
+                  const C* before, C* activations, C* cells, C* states) {
+  using V = math::Vec<C>;
+  for (int64_t row = 0; row < rows; ++row) {
+    const C* sum = sums + row * sums_step;
+    C* active = activations + row * 4 * hidden + j;
+    const int64_t at = row * hidden + j;
+    const V i = math::sigmoid(V::load(sum, n)), f = math::sigmoid(V::load(sum + gate_step, n));
+    const V g = math::tanh(V::load(sum + 2 * gate_step, n)), o = math::sigmoid(V::load(sum + 3 * gate_step, n));
+    const V c = math::fma(f, V::load(before + at, n), i * g);
+    i.store(active, n);
+    f.store(active + hidden, n);
+    g.store(active + 2 * hidden, n);
+    o.store(active + 3 * hidden, n);
+    c.store(cells + at, n);
+    (o * math::tanh(c)).store(states + at, n);
+  }
+}
+
+// The weight is packed for so many rows, all steps together; fewer are multiplied by it as it lies.
+constexpr int64_t rows_worth_packing = 48;
+// A weight of more bytes than this is divided among the threads, so that each keeps its part in its second cache level through all
+// steps; with a smaller one the threads go their own way with rows of their own, and never wait.
+constexpr int64_t divided_weight = int64_t{1} << 20;
+
 template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
+  constexpr int64_t lanes = math::Vec<C>::size;
   const cb_tensor& out = call.output(0);
   const Sizes size{out.sizes[0], out.sizes[1], out.sizes[2], call.boolean(4)};
   if (size.empty()) return;
-  const int64_t hidden = size.hidden, width = size.gates();
+  const int64_t hidden = size.hidden, width = size.gates(), batch = size.batch;
   const T *gates = data<T>(call.tensor(0)), *h0 = data<T>(call.tensor(1)), *c0 = data<T>(call.tensor(2));
   T *output = mutable_data<T>(out), *cells = mutable_data<T>(call.output(1)), *activations = mutable_data<T>(call.output(2));
   const Numbers<T> weight(data<T>(call.tensor(3)), width * hidden);
-  const int64_t blocks = (size.batch + block - 1) / block;
-  parallel_for(blocks, grain_for(size.steps * block * width * hidden / 8), [&](int64_t begin, int64_t end) {
-    Scratch<C> states(block * hidden), cell(block * hidden), pre(block * width);
-    for (int64_t first = begin * block; first < std::min(end * block, size.batch); first += block) {
-      const int64_t rows = std::min(block, size.batch - first);
-      load(h0 + first * hidden, states.data(), rows * hidden);
+  const bool packed = size.steps * batch >= rows_worth_packing;
+  // A panel has the four gates of as many hidden units as a register holds.
+  const int64_t panels_of = (hidden + lanes - 1) / lanes;
+  Panels<C> panels(weight.data(), hidden, true, hidden, packed ? panels_of : 0,
+                   [&](int64_t p, int gate) { return std::pair{gate * hidden + p * lanes, std::min(lanes, hidden - p * lanes)}; });
+  // Steps of the rows from `first` on, in numbers to compute with: the tensors' own memory but for half precisions.
+  struct Step {
+    const C *gates, *h, *c;
+    C *states, *cells, *activations;
+  };
+  const auto multiply_panels = [&](const Step& step, int64_t rows, int64_t begin, int64_t end, C* sums) {
+    constexpr int64_t wide = Panels<C>::width;
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t j = p * lanes, n = std::min(lanes, hidden - j);
+      for (int64_t row = 0; row < rows; ++row)
+        for (int gate = 0; gate < 4; ++gate)
+          math::Vec<C>::load(step.gates + row * width + gate * hidden + j, n).store(sums + row * wide + gate * lanes);
+      panels.multiply(p, step.h, hidden, rows, sums);
+      step_forward(sums, wide, lanes, rows, hidden, j, n, step.c, step.activations, step.cells, step.states);
+    }
+  };
+  const auto multiply_as_it_lies = [&](const Step& step, int64_t rows, C* sums) {
+    std::copy_n(step.gates, rows * width, sums);
+    gemm(Gemm<C>{false, true, rows, width, hidden, 1, step.h, hidden, weight.data(), hidden, 1, sums, width});
+    for (int64_t j = 0; j < hidden; j += lanes)
+      step_forward(sums + j, width, hidden, rows, hidden, j, std::min(lanes, hidden - j), step.c, step.activations, step.cells,
+                   step.states);
+  };
+  // All steps of some rows; compute(step, rows) does one.
+  const auto all_steps = [&](int64_t first, int64_t rows, auto&& compute) {
+    if constexpr (is_half_v<T>) {
+      Scratch<C> pre(rows * width), active(rows * width), cell(rows * hidden), states(2 * rows * hidden);
+      C *before = states.data(), *after = before + rows * hidden;
+      load(h0 + first * hidden, before, rows * hidden);
       load(c0 + first * hidden, cell.data(), rows * hidden);
       for (int64_t step = 0; step < size.steps; ++step) {
         load(gates + size.at(step, first, width), pre.data(), rows * width);
-        gemm(Gemm<C>{false, true, rows, width, hidden, 1, states.data(), hidden, weight.data(), hidden, 1, pre.data(), width});
-        for (int64_t row = 0; row < rows; ++row) {
-          C *i = pre.data() + row * width, *f = i + hidden, *g = f + hidden, *o = g + hidden;
-          C *h = states.data() + row * hidden, *c = cell.data() + row * hidden;
-#pragma omp simd
-          for (int64_t j = 0; j < hidden; ++j) {
-            i[j] = math::sigmoid(i[j]);
-            f[j] = math::sigmoid(f[j]);
-            g[j] = math::tanh(g[j]);
-            o[j] = math::sigmoid(o[j]);
-            c[j] = f[j] * c[j] + i[j] * g[j];
-            h[j] = o[j] * math::tanh(c[j]);
-          }
-        }
-        store(states.data(), output + size.at(step, first, hidden), rows * hidden);
+        compute(Step{pre.data(), before, cell.data(), after, cell.data(), active.data()}, rows);
+        store(after, output + size.at(step, first, hidden), rows * hidden);
         store(cell.data(), cells + size.at(step, first, hidden), rows * hidden);
-        store(pre.data(), activations + size.at(step, first, width), rows * width);
+        store(active.data(), activations + size.at(step, first, width), rows * width);
+        std::swap(before, after);
+      }
+    } else {
+      for (int64_t step = 0; step < size.steps; ++step) {
+        const int64_t state = size.at(step, first, hidden), gate = size.at(step, first, width);
+        const C* h = step ? output + size.at(step - 1, first, hidden) : h0 + first * hidden;
+        const C* c = step ? cells + size.at(step - 1, first, hidden) : c0 + first * hidden;
+        compute(Step{gates + gate, h, c, output + state, cells + state, activations + gate}, rows);
       }
     }
-  });
+  };
+  if (!packed) {
+    Scratch<C> sums(batch * width);
+    all_steps(0, batch, [&](const Step& step, int64_t rows) { multiply_as_it_lies(step, rows, sums.data()); });
+  } else if (width * hidden * static_cast<int64_t>(sizeof(C)) > divided_weight) {
+    all_steps(0, batch, [&](const Step& step, int64_t rows) {
+      parallel_for(panels_of, grain_for(rows * 4 * lanes * hidden / 8), [&](int64_t begin, int64_t end) {
+        Scratch<C> sums(rows * Panels<C>::width);
+        multiply_panels(step, rows, begin, end, sums.data());
+      });
+    });
+  } else {
+    parallel_for(batch, grain_for(size.steps * width * hidden / 8), [&](int64_t begin, int64_t end) {
+      Scratch<C> sums(block * Panels<C>::width);
+      for (int64_t first = begin; first < end; first += block)
+        all_steps(first, std::min(block, end - first),
+                  [&](const Step& step, int64_t rows) { multiply_panels(step, rows, 0, panels_of, sums.data()); });
+    });
+  }
 }
 
 // The gradient of one row at one step: of the gates before sigmoid and tanh into `d`, of the cell state before into `dc`, from that
-// of the output state in `dh` and that of the cell state in `dc`.
+// of the output state in `dh` and that of the cell state in `dc`; of_activations may be null.
 template <typename C>
 void step_back(int64_t hidden, const C* activations, const C* cell, const C* cell_before, const C* of_activations, const C* dh,
                C* dc, C* d) {
-  const C *i = activations, *f = i + hidden, *g = f + hidden, *o = g + hidden;
-  const C *ai = of_activations, *af = ai + hidden, *ag = af + hidden, *ao = ag + hidden;
-  C *di = d, *df = di + hidden, *dg = df + hidden, *d_o = dg + hidden;
-#pragma omp simd
-  for (int64_t j = 0; j < hidden; ++j) {
-    const C t = math::tanh(cell[j]);
-    const C c = dc[j] + dh[j] * o[j] * (1 - t * t);
-    di[j] = (c * g[j] + ai[j]) * i[j] * (1 - i[j]);
-    df[j] = (c * cell_before[j] + af[j]) * f[j] * (1 - f[j]);
-    dg[j] = (c * i[j] + ag[j]) * (1 - g[j] * g[j]);
-    d_o[j] = (dh[j] * t + ao[j]) * o[j] * (1 - o[j]);
-    dc[j] = c * f[j];
+  using V = math::Vec<C>;
+  const V one(C(1));
+  for (int64_t j = 0; j < hidden; j += V::size) {
+    const int64_t n = std::min<int64_t>(V::size, hidden - j);
+    const auto gate = [&](int number) { return V::load(activations + number * hidden + j, n); };
+    const auto added = [&](V value, int number) {
+      return of_activations ? value + V::load(of_activations + number * hidden + j, n) : value;
+    };
+    const V i = gate(0), f = gate(1), g = gate(2), o = gate(3), t = math::tanh(V::load(cell + j, n)), slope = V::load(dh + j, n);
+    const V c = V::load(dc + j, n) + slope * o * (one - t * t);
+    (added(c * g, 0) * i * (one - i)).store(d + j, n);
+    (added(c * V::load(cell_before + j, n), 1) * f * (one - f)).store(d + hidden + j, n);
+    (added(c * i, 2) * (one - g * g)).store(d + 2 * hidden + j, n);
+    (added(slope * t, 3) * o * (one - o)).store(d + 3 * hidden + j, n);
+    (c * f).store(dc + j, n);
   }
 }
 
 template <typename C, typename T>
 void add_rows(const T* from, C* to, C* buffer, int64_t n) {
-  load(from, buffer, n);
-  for (int64_t j = 0; j < n; ++j) to[j] += buffer[j];
+  if constexpr (is_half_v<T>) {
+    load(from, buffer, n);
+    for (int64_t j = 0; j < n; ++j) to[j] += buffer[j];
+  } else {
+    for (int64_t j = 0; j < n; ++j) to[j] += from[j];
+  }
+}
+
+// The part of a tensor that begins at `from` in numbers to compute with: itself, or a copy in `buffer`.
+template <typename T>
+const compute_t<T>* numbers(const T* from, compute_t<T>* buffer, int64_t n) {
+  if constexpr (is_half_v<T>) {
+    load(from, buffer, n);
+    return buffer;
+  } else {
+    return from;
+  }
 }
 
 template <typename T>
 void backward(Call& call) {
   using C = compute_t<T>;
+  constexpr int64_t lanes = math::Vec<C>::size, wide = Panels<C>::width;
   const cb_tensor &out = call.tensor(6), &of_weight = call.output(3);
   const Sizes size{out.sizes[0], out.sizes[1], out.sizes[2], call.boolean(9)};
-  const int64_t hidden = size.hidden, width = size.gates();
+  const int64_t hidden = size.hidden, width = size.gates(), batch = size.batch;
   T *grad_gates = mutable_data<T>(call.output(0)), *grad_h0 = mutable_data<T>(call.output(1)),
     *grad_c0 = mutable_data<T>(call.output(2));
   if (size.empty()) {
@@ -147,33 +239,80 @@ void backward(Call& call) {
   const T *of_output = optional(0), *of_cells = optional(1), *of_activations = optional(2);
   const T *c0 = data<T>(call.tensor(4)), *cells = data<T>(call.tensor(7)), *activations = data<T>(call.tensor(8));
   const Numbers<T> weight(data<T>(call.tensor(5)), width * hidden);
-  const int64_t blocks = (size.batch + block - 1) / block;
-  parallel_for(blocks, grain_for(size.steps * block * width * hidden / 8), [&](int64_t begin, int64_t end) {
-    Scratch<C> dh(block * hidden), dc(block * hidden), d(block * width), buffer(block * width);
-    Scratch<C> active(block * width), cell(block * hidden), before(block * hidden), extra(block * width);
-    for (int64_t first = begin * block; first < std::min(end * block, size.batch); first += block) {
-      const int64_t rows = std::min(block, size.batch - first);
-      std::fill_n(dh.data(), rows * hidden, C(0));
-      std::fill_n(dc.data(), rows * hidden, C(0));
-      std::fill_n(extra.data(), rows * width, C(0));
-      for (int64_t step = size.steps - 1; step >= 0; --step) {
-        const int64_t state = size.at(step, first, hidden), gate = size.at(step, first, width);
-        if (of_output) add_rows(of_output + state, dh.data(), buffer.data(), rows * hidden);
-        if (of_cells) add_rows(of_cells + state, dc.data(), buffer.data(), rows * hidden);
-        if (of_activations) load(of_activations + gate, extra.data(), rows * width);
-        load(activations + gate, active.data(), rows * width);
-        load(cells + state, cell.data(), rows * hidden);
-        load(step ? cells + size.at(step - 1, first, hidden) : c0 + first * hidden, before.data(), rows * hidden);
-        for (int64_t row = 0; row < rows; ++row)
-          step_back(hidden, active.data() + row * width, cell.data() + row * hidden, before.data() + row * hidden,
-                    extra.data() + row * width, dh.data() + row * hidden, dc.data() + row * hidden, d.data() + row * width);
-        gemm(Gemm<C>{false, false, rows, hidden, width, 1, d.data(), width, weight.data(), hidden, 0, dh.data(), hidden});
-        store(d.data(), grad_gates + gate, rows * width);
-      }
-      store(dh.data(), grad_h0 + first * hidden, rows * hidden);
-      store(dc.data(), grad_c0 + first * hidden, rows * hidden);
-    }
+  const bool packed = size.steps * batch >= rows_worth_packing;
+  const int64_t panels_of = (hidden + wide - 1) / wide;
+  Panels<C> panels(weight.data(), hidden, false, width, packed ? panels_of : 0, [&](int64_t p, int vector) {
+    const int64_t column = p * wide + vector * lanes;
+    return std::pair{std::min(column, hidden), std::clamp<int64_t>(hidden - column, 0, lanes)};
   });
+  // Gradients of `rows` rows before a step, of the states: d @ weight, in the panels from `begin` to `end`.
+  const auto multiply_panels = [&](const C* d, C* dh, int64_t rows, int64_t begin, int64_t end, C* sums) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t j = p * wide, n = std::min(wide, hidden - j);
+      const int vectors = n > 2 * lanes ? 4 : n > lanes ? 2 : 1;
+      std::fill_n(sums, rows * wide, C(0));
+      panels.multiply(p, d, width, rows, sums, vectors);
+      for (int64_t row = 0; row < rows; ++row) std::copy_n(sums + row * wide, n, dh + row * hidden + j);
+    }
+  };
+  // All steps of some rows, back in time; for_rows(rows, work) does work(begin, end) for parts of them, multiply(d, dh, rows) a
+  // product.
+  const auto all_steps = [&](int64_t first, int64_t rows, auto&& for_rows, auto&& multiply) {
+    Scratch<C> dh(rows * hidden), dc(rows * hidden), buffer(rows * width);
+    Scratch<C> active(is_half_v<T> ? rows * width : 0), cell(is_half_v<T> ? rows * hidden : 0);
+    Scratch<C> before(is_half_v<T> ? rows * hidden : 0), extra(is_half_v<T> ? rows * width : 0);
+    std::fill_n(dh.data(), rows * hidden, C(0));
+    std::fill_n(dc.data(), rows * hidden, C(0));
+    for (int64_t step = size.steps - 1; step >= 0; --step) {
+      const int64_t state = size.at(step, first, hidden), gate = size.at(step, first, width);
+      C* d;
+      if constexpr (is_half_v<T>)
+        d = buffer.data();
+      else
+        d = grad_gates + gate;
+      const C* active_now = numbers(activations + gate, active.data(), rows * width);
+      const C* cell_now = numbers(cells + state, cell.data(), rows * hidden);
+      const C* cell_before =
+          numbers(step ? cells + size.at(step - 1, first, hidden) : c0 + first * hidden, before.data(), rows * hidden);
+      const C* more = of_activations ? numbers(of_activations + gate, extra.data(), rows * width) : nullptr;
+      for_rows(rows, [&](int64_t begin, int64_t end) {
+        const int64_t from = begin * hidden, n = (end - begin) * hidden;
+        if (of_output) add_rows(of_output + state + from, dh.data() + from, buffer.data() + from, n);
+        if (of_cells) add_rows(of_cells + state + from, dc.data() + from, buffer.data() + from, n);
+        for (int64_t row = begin; row < end; ++row)
+          step_back(hidden, active_now + row * width, cell_now + row * hidden, cell_before + row * hidden,
+                    more ? more + row * width : nullptr, dh.data() + row * hidden, dc.data() + row * hidden, d + row * width);
+      });
+      multiply(d, dh.data(), rows);
+      if constexpr (is_half_v<T>) store(d, grad_gates + gate, rows * width);
+    }
+    store(dh.data(), grad_h0 + first * hidden, rows * hidden);
+    store(dc.data(), grad_c0 + first * hidden, rows * hidden);
+  };
+  const auto here = [](int64_t rows, auto&& work) { work(int64_t{0}, rows); };
+  if (!packed) {
+    all_steps(0, batch, here, [&](const C* d, C* dh, int64_t rows) {
+      gemm(Gemm<C>{false, false, rows, hidden, width, 1, d, width, weight.data(), hidden, 0, dh, hidden});
+    });
+  } else if (width * hidden * static_cast<int64_t>(sizeof(C)) > divided_weight) {
+    const auto divided = [&](int64_t rows, auto&& work) {
+      parallel_for(is_half_v<T> ? 1 : rows, grain_for(width * 4),
+                   [&](int64_t begin, int64_t end) { is_half_v<T> ? work(int64_t{0}, rows) : work(begin, end); });
+    };
+    all_steps(0, batch, divided, [&](const C* d, C* dh, int64_t rows) {
+      parallel_for(panels_of, grain_for(rows * wide * width / 8), [&](int64_t begin, int64_t end) {
+        Scratch<C> sums(rows * wide);
+        multiply_panels(d, dh, rows, begin, end, sums.data());
+      });
+    });
+  } else {
+    parallel_for(batch, grain_for(size.steps * width * hidden / 8), [&](int64_t begin, int64_t end) {
+      Scratch<C> sums(block * wide);
+      for (int64_t first = begin; first < end; first += block)
+        all_steps(first, std::min(block, end - first), here,
+                  [&](const C* d, C* dh, int64_t rows) { multiply_panels(d, dh, rows, 0, panels_of, sums.data()); });
+    });
+  }
   // The weight's gradient is a product over all steps at once; the state before the first step is not among the outputs.
   const int64_t later = (size.steps - 1) * size.batch, one = size.batch * hidden;
   const Numbers<T> d(grad_gates, size.steps * size.batch * width), h(data<T>(out), size.steps * one),

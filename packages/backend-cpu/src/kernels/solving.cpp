@@ -223,9 +223,13 @@ void lstsq(Call& call) {
   const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
   const double rcond = call.real(2);
   const std::string_view driver = call.string(3);
+  // Most of it is one vector after the other: a team waits more than it works where the matrix is small.
+  constexpr int64_t small = int64_t{1} << 24;
+  const int64_t sides[] = {rows_of(matrices), columns_of(matrices)}, work = sides[0] * sides[1] * std::min(sides[0], sides[1]);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
-    each(matrices, right, [&](int64_t b) {
-      ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(call.output(0)), columns_of(right));
+    for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, work), [&](int64_t b) {
+      if (work < small) use_library_threads(1);
+      ColumnMajor<T> a(sides[0], sides[1]), x(rows_of(call.output(0)), columns_of(right));
       a.load(matrices, b);
       x.load(right, b);
       const int k = std::min(a.rows, a.columns);
