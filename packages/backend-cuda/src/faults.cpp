@@ -9,6 +9,7 @@
 
 #include "device.hpp"
 #include "error.hpp"
+#include "fault_messages.hpp"
 
 namespace candelabra::cuda {
 
@@ -26,6 +27,10 @@ struct Operators {
 Operators& operators() {
   static auto* made = new Operators();
   return *made;
+}
+
+void replace(std::string& text, const char* place, int64_t value) {
+  if (const size_t at = text.find(place); at != std::string::npos) text.replace(at, std::strlen(place), std::to_string(value));
 }
 
 Fault* fault_of(int device) {
@@ -61,6 +66,18 @@ FaultSink fault_sink(const Call& call, const char* text) {
   return {fault, found->second};
 }
 
+FaultSink message_sink(const Call& call, const char* title, const char* text) {
+  Fault* fault = fault_of(call.device());
+  const std::lock_guard lock(mutex);
+  Operators& all = operators();
+  auto [found, is_new] = all.numbers.try_emplace(text, static_cast<int32_t>(all.names.size()));
+  if (is_new) {
+    all.names.push_back(title);
+    all.texts.emplace_back(text);
+  }
+  return {fault, found->second};
+}
+
 void raise_fault_of(int device) {
   Fault* fault = faults[device].load(std::memory_order_acquire);
   if (!fault || std::atomic_ref(fault->state).load(std::memory_order_acquire) != 2) return;
@@ -88,6 +105,8 @@ void raise_fault_of(int device) {
     case FaultKind::NotPositive:
       throw failure(CB_RUNTIME_ERROR, "%s: probability tensor contains either `inf`, `nan` or element < 0", name.c_str());
     default:
+      replace(text, "{index}", told.index);
+      replace(text, "{size}", told.size);
       throw failure(CB_RUNTIME_ERROR, "%s: %s", name.c_str(), text.c_str());
   }
 }
