@@ -1,0 +1,170 @@
+"""Build the backend for an emulated device: ``python packages/backend-cuda/tests/emulation/build.py FOLDER``.
+
+The sources of the backend are translated (``translate.py``) and compiled by g++; ``runtime/`` takes the place of CUDA's runtime, ``libraries/`` that
+of NVIDIA's libraries. With ``PYTHONPATH=FOLDER/site`` the device ``cuda`` is the emulated one. Needs g++ 12, Ninja and the headers of CUDA 13, of its
+libraries and of CCCL: a toolkit's, or those of NVIDIA's PyPI packages. ``--help`` lists the options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+sys.path.insert(0, os.fspath(Path(__file__).parent))
+
+from translate import translate_folder
+
+HERE = Path(__file__).resolve().parent
+BACKEND = HERE.parents[1]
+CORE_HEADERS = BACKEND.parent / "tensor-core" / "include"
+
+#: Stand-ins: where the backend looks for each of ``libraries/NAME.cpp``.
+LIBRARIES = {
+    "cublaslt": "cu13/lib/libcublasLt.so.13",
+    "cufft": "cu13/lib/libcufft.so.12",
+    "cusolver": "cu13/lib/libcusolver.so.12",
+    "cudnn": "cudnn/lib/libcudnn.so.9",
+    "nccl": "nccl/lib/libnccl.so.2",
+}
+
+
+def roots(given: list[Path]) -> list[Path]:
+    """Return the folders that a toolkit's or a package's ``include`` may lie in."""
+    found = [*given]
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            found.append(Path(os.environ[variable]))
+    site = Path(sysconfig.get_path("purelib")) / "nvidia"
+    found += [site / part for part in ("cu13", "cudnn", "nccl")]
+    found += [Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-13*"), reverse=True), Path("/usr")]
+    return found
+
+
+def folder_of(header: str, among: list[Path]) -> Path:
+    """Return the include folder that has a header."""
+    for root in among:
+        for folder in ("include", "include/cccl", "targets/x86_64-linux/include", "cccl"):
+            if (root / folder / header).is_file():
+                return root / folder
+    raise SystemExit(f"{header} was not found: install CUDA 13's headers (pip install nvidia-cuda-runtime nvidia-cuda-cccl …), or give --nvidia FOLDER")
+
+
+def headers(given: list[Path], folder: Path) -> list[Path]:
+    """Return the include folders; of the libraries only their own headers."""
+    among = roots(given)
+    links = folder / "library_headers"
+    links.mkdir(parents=True, exist_ok=True)
+    for first, pattern in (("cublasLt.h", "cublas*.h"), ("cufft.h", "cufft*.h"), ("cusolverDn.h", "cusolver*.h"), ("cusparse.h", "cusparse*.h"), ("cudnn.h", "cudnn*.h"), ("nccl.h", "nccl*.h")):  # fmt: skip
+        for header in folder_of(first, among).glob(pattern):
+            link = links / header.name
+            if not link.is_symlink():
+                link.symlink_to(header)
+    return [folder_of("cuda_runtime_api.h", among), folder_of("cuda/std/complex", among), links]
+
+
+def families(sources: list[Path]) -> str:
+    """Return the file that CMakeLists.txt writes for the registration of the families."""
+    names = [path.stem for path in sources if path.parent.name == "kernels" and "." not in path.stem]
+    declared = "".join(f"void register_{name}(KernelTable& table);\n" for name in names)
+    called = "".join(f"  register_{name}(table);\n" for name in names)
+    return (
+        f'#include "families.hpp"\nnamespace candelabra::cuda {{\n{declared}'
+        f"void register_families(KernelTable& table) {{\n{called}}}\n}}  // namespace candelabra::cuda\n"
+    )
+
+
+def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
+    """Translate, and write ``build.ninja``; return the targets."""
+    translated = folder / "translated"
+    sources = [path for path in translate_folder(BACKEND / "src", translated)]
+    generated = folder / "families.cpp"
+    text = families(sources)
+    if not generated.is_file() or generated.read_text() != text:
+        generated.write_text(text)
+    include = " ".join(f"-isystem {path}" for path in headers(given.nvidia, folder))
+    compiler = " ".join(filter(None, [shutil.which("ccache") if not given.no_ccache else None, given.compiler]))
+    common = f"-std=gnu++20 -fPIC -g1 -fvisibility=hidden -fvisibility-inlines-hidden -fno-strict-aliasing -ffp-contract=off -w {given.flags}"
+    site = folder / "site"
+    package = site / "candelabra_backend_cuda" / "lib"
+    kernels = f"-O1 {common} {given.architecture} -I{HERE / 'include'} -I{translated} -I{CORE_HEADERS} {include} -DCANDELABRA_VERSION='\"0.1.0\"' -DCANDELABRA_CUDA_ARCHITECTURES='\"90\"' -DCANDELABRA_CUDA_PTX=0"
+    own = f"-O2 {common} -Wall -Wextra -I{HERE / 'include'} -I{HERE / 'runtime'} {include}"
+    lines = [
+        f"builddir = {folder}",
+        f"rule compile\n  command = {compiler} $flags -MD -MF $out.d -c $in -o $out\n  depfile = $out.d\n  deps = gcc\n  description = compile $what",
+        f"rule link\n  command = {given.compiler} -shared {given.flags} $in -o $out $libraries\n  description = link $out",
+    ]
+
+    def compile_to(source: Path, name: str, flags: str) -> str:
+        out = f"{folder}/objects/{name}.o"
+        lines.append(f"build {out}: compile {source}\n  flags = {flags}\n  what = {name}")
+        return out
+
+    objects = []
+    for path in [*sources, generated]:
+        prelude = "-x c++ -include cuda_language.hpp" if path.suffix == ".cu" else ""
+        source = path if path.is_absolute() else translated / path
+        objects.append(compile_to(source, str(path.name if path.is_absolute() else path).replace("/", "_"), f"{kernels} {prelude}"))
+    runtime = package / "libemulated_device.so"
+    parts = [compile_to(path, f"runtime_{path.stem}", f"{own} -fvisibility=default") for path in sorted((HERE / "runtime").glob("*.cpp"))]
+    lines.append(f"build {runtime}: link {' '.join(parts)}\n  libraries = -Wl,-soname,libemulated_device.so -Wl,-z,nodelete -lpthread -ldl")
+    backend = package / "libcandelabra_cuda.so"
+    lines.append(f"build {backend}: link {' '.join(objects)} | {runtime}\n  libraries = {runtime} -Wl,-rpath,'$$ORIGIN' -Wl,--no-undefined -Wl,--version-script,{BACKEND / 'src' / 'exports.map'} -lpthread -ldl")
+    targets = [os.fspath(runtime), os.fspath(backend)]
+    for name, place in LIBRARIES.items():
+        source = HERE / "libraries" / f"{name}.cpp"
+        if not source.is_file():
+            continue
+        out = site / "nvidia" / place
+        made = compile_to(source, f"library_{name}", f"{own} -fvisibility=default {given.architecture}")
+        lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {runtime} -Wl,-rpath,{package} -Wl,-soname,{out.name}")
+        targets.append(os.fspath(out))
+    (folder / "build.ninja").write_text("\n".join(lines) + "\n")
+    return targets
+
+
+def lay_out(site: Path) -> None:
+    """Put the Python package beside the library, with what pip would write of it."""
+    package = site / "candelabra_backend_cuda"
+    package.mkdir(parents=True, exist_ok=True)
+    for path in (BACKEND / "python" / "candelabra_backend_cuda").iterdir():
+        if path.suffix == ".py" or path.name == "py.typed":
+            shutil.copy2(path, package / path.name)
+    information = site / "candelabra_backend_cuda-0.1.0.dist-info"
+    information.mkdir(exist_ok=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: candelabra-backend-cuda\nVersion: 0.1.0\n")
+    (information / "entry_points.txt").write_text("[candelabra.backends]\ncuda = candelabra_backend_cuda\n")
+
+
+def main() -> int:
+    """Build; return Ninja's status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where everything goes; PYTHONPATH is its site/")
+    parser.add_argument("--nvidia", type=Path, action="append", default=[], help="a folder with include/ of a toolkit or a library")
+    parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))
+    parser.add_argument("--architecture", default="-march=x86-64-v3" if os.uname().machine == "x86_64" else "")
+    parser.add_argument("--flags", default="", help="for all that is compiled and linked, such as -fsanitize=undefined")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--no-ccache", action="store_true")
+    parser.add_argument("--only", default="", help="compile only the sources with this in their name, and link nothing")
+    given = parser.parse_args()
+    folder = given.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    targets = write_rules(folder, given)
+    ninja = shutil.which("ninja", path=os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")]))
+    if ninja is None:
+        raise SystemExit("Ninja was not found: pip install ninja")
+    if given.only:
+        rules = (folder / "build.ninja").read_text().splitlines()
+        targets = [line.split()[1].rstrip(":") for line in rules if line.startswith("build ") and ".o:" in line and given.only in line.split()[1]]
+    status = subprocess.run([ninja, "-C", os.fspath(folder), "-j", str(given.jobs), "-k", "0", *targets], check=False).returncode
+    lay_out(folder / "site")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+// The parts of the emulated machine: devices, memory, streams. One lock for all of it; what runs on a device runs under it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "emulation.hpp"
+
+namespace emulation {
+
+constexpr int device_count = 2;
+constexpr int multiprocessors = 4;  // few, so that loops over a grid go round
+constexpr size_t shared_by_default = 48 * 1024, shared_at_most = 227 * 1024;
+
+std::recursive_mutex& machine_mutex();
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+// ---- errors (device.cpp)
+
+// Kept for cudaGetLastError; `text` is what cudaGetErrorString says of it from now on.
+cudaError_t failed(cudaError_t error);
+cudaError_t failed(cudaError_t error, const std::string& text);
+// A failure while something runs on the device.
+struct DeviceFailure {
+  cudaError_t error;
+  std::string text;
+};
+
+int& current_device();
+bool is_set(const char* variable);  // an environment variable, to anything but 0
+
+// ---- memory (memory.cpp)
+
+struct Allocation {
+  char* base;
+  size_t bytes;
+  int device;
+  bool opened;  // of another process
+};
+// The live allocation of device memory that holds these bytes, or null.
+const Allocation* allocation_of(const void* memory, size_t bytes = 1);
+std::string describe_address(const void* address);
+// While it lives, device memory may be touched (CANDELABRA_EMULATION_GUARD=host takes care that it is not otherwise).
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+  ~DeviceAccess();
+};
+
+// ---- kernels (grid.cpp)
+
+struct Launch {
+  const void* kernel;
+  const Signature* signature;
+  dim3 blocks, threads;
+  size_t shared;
+  std::shared_ptr<char[]> arguments;  // copies, each at a multiple of 16
+};
+void run_grid(const Launch& launch);  // throws DeviceFailure
+
+// ---- streams (streams.cpp)
+
+// Whether this thread must leave alone what could disturb the capture of a graph; the capture is spoiled if so.
+bool disturbs_capture();
+cudaError_t wait_for_device(int device);
+
+}  // namespace emulation
