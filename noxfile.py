@@ -307,7 +307,7 @@ def fuzz(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation into docs/_build/: a page an operator from its docstring, the packages, the coverage by backend."""
-    install(session, [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"], "numpy", "sphinx", "furo", "myst-parser")
+    install(session, [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"], "numpy", "sphinx", "furo", "myst-parser", "tensorboard")
     session.run("python", str(ROOT / "tools" / "make_coverage.py"))
     session.run(
         "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),
