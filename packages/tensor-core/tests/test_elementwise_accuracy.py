@@ -100,10 +100,31 @@ def test_binary(name, dtype):
     assert units(made, expected, dtype) <= (double if dtype == "float64" else single)
 
 
+def complement_of_erf(x):
+    """In extended precision: Maclaurin's series near zero, the continued fraction (Abramowitz and Stegun 7.1.14) beyond.
+
+    The C library's own is off by several units.
+    """
+    x = x.astype(np.longdouble)
+    a = np.minimum(np.abs(x), 2)
+    term, series = a.copy(), a.copy()
+    for k in range(1, 60):
+        term = -term * a * a / k
+        series += term / (2 * k + 1)
+    root_pi = np.sqrt(np.arctan(np.longdouble(1)) * 4)
+    b = np.maximum(np.abs(x), 2)
+    fraction = b.copy()
+    for k in range(120, 0, -1):
+        fraction = b + k / np.longdouble(2) / fraction
+    beyond = np.exp(-b * b) / (root_pi * fraction)
+    result = np.where(np.abs(x) < 2, 1 - 2 / root_pi * series, beyond)
+    return np.where(x < 0, 2 - result, result)
+
+
 #: those that NumPy has none of: the C library's or SciPy's in double precision, in units of the larger of the result and `least`
 OTHERS = {
     "erf": (np.vectorize(math.erf), np.concatenate([between(-6, 6), SMALL]), 0, 2, 3),
-    "erfc": (np.vectorize(math.erfc), between(-6, 9), 0, 6, 4),
+    "erfc": (complement_of_erf, between(-6, 9), 0, 3, 3),
     "erfinv": (special.erfinv, np.concatenate([between(-1, 1), SMALL * 0.999]), 0, 6, 4),
     "lgamma": (np.vectorize(math.lgamma), np.concatenate([between(0.01, 200), between(-9.9, -0.1)]), 1, 24, 4),
     "digamma": (special.digamma, np.concatenate([between(0.1, 200), between(-9.9, -0.1)]), 1, 30, 4),

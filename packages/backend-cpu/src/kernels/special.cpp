@@ -1,39 +1,59 @@
-// Special functions: each element by the scalar formula of candelabra/special, in double precision.
+// Special functions of one number, in double precision: formulas on registers, and those of candelabra/special where they end.
 #include <bit>
 #include <numeric>
 
 #include "../elementwise.hpp"
-#include "../vec_math.hpp"
+#include "../vec_bessel.hpp"
+#include "../vec_normal.hpp"
 #include "candelabra/special/bessel.hpp"
-#include "candelabra/special/gamma.hpp"
-#include "candelabra/special/polynomials.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-template <double (*Function)(double)>
-struct Of {
-  template <typename T>
-  T operator()(T x) const {
-    return static_cast<T>(Function(static_cast<double>(x)));
-  }
-};
-template <double (*Function)(double, double)>
-struct OfTwo {
-  template <typename T>
-  T operator()(T x, T y) const {
-    return static_cast<T>(Function(static_cast<double>(x), static_cast<double>(y)));
-  }
-};
-constexpr int64_t work = 200;
+constexpr int64_t work = 30;
 
-template <double (*Function)(double)>
+// A formula in double on registers of either type. Where it is good for a range only, `Formula::limit` is the largest magnitude,
+// and `Formula::slowly` takes the numbers beyond.
+template <typename Formula>
+struct InDouble {
+  static constexpr bool on_vectors = true;
+  math::Vec<double> operator()(math::Vec<double> x) const { return Formula::of(x); }
+  math::Vec<float> operator()(math::Vec<float> x) const {
+    math::Vec<double> low, high;
+    to_double(x, low, high);
+    return to_float(Formula::of(low), Formula::of(high));
+  }
+  template <typename T>
+  math::Mask<T> outside(math::Vec<T> x) const
+    requires requires { Formula::limit; }
+  {
+    return math::Vec<T>(static_cast<T>(Formula::limit)) < abs(x);
+  }
+  template <typename T>
+  T slowly(T x) const {
+    return static_cast<T>(Formula::slowly(static_cast<double>(x)));
+  }
+};
+template <math::Vec<double> (*Function)(math::Vec<double>)>
+struct Everywhere {
+  [[gnu::always_inline]] static math::Vec<double> of(math::Vec<double> x) { return Function(x); }
+};
+template <math::Vec<double> (*Function)(math::Vec<double>), double (*Slow)(double)>
+struct Oscillating : Everywhere<Function> {
+  static constexpr double limit = math::vec_trigonometric_limit<double>;
+  static double slowly(double x) { return Slow(x); }
+};
+struct Airy : Everywhere<math::bessel::airy> {
+  static constexpr double limit = 1e5;  // the left form takes the sine of two thirds of the 3/2th power
+  static double slowly(double x) { return math::airy_ai(x); }
+};
+template <math::Vec<double> (*Function)(math::Vec<double>)>
 void add_unary(KernelTable& table, const char* name) {
-  table.add<unary<Of<Function>, FloatTypes, work>>(name);
+  table.add<unary<InDouble<Everywhere<Function>>, FloatTypes, work>>(name);
 }
-template <double (*Function)(double, double)>
-void add_binary(KernelTable& table, const char* name) {
-  table.add<binary<OfTwo<Function>, FloatTypes, work>>(name);
+template <math::Vec<double> (*Function)(math::Vec<double>), double (*Slow)(double)>
+void add_oscillating(KernelTable& table, const char* name) {
+  table.add<unary<InDouble<Oscillating<Function, Slow>>, FloatTypes, work>>(name);
 }
 
 struct Entropy {
@@ -43,6 +63,15 @@ struct Entropy {
     const math::Vec<T> zero = T(0);
     const math::Vec<T> result = select(x == zero, zero, -x * math::log(x));
     return select(x < zero, math::Vec<T>(-math::detail::infinity<T>), result);
+  }
+};
+
+struct Xlog1py {
+  static constexpr bool on_vectors = true;
+  template <typename T>
+  math::Vec<T> operator()(math::Vec<T> x, math::Vec<T> y) const {
+    const math::Vec<T> zero = T(0);
+    return select(y != y, y, select(x == zero, zero, x * math::log1p(y)));
   }
 };
 
@@ -99,41 +128,27 @@ void frexp(Call& call) {
 }  // namespace
 
 void register_special(KernelTable& table) {
-  add_unary<math::i0>(table, "i0");
-  add_unary<math::i0e>(table, "special_i0e");
-  add_unary<math::i1>(table, "special_i1");
-  add_unary<math::i1e>(table, "special_i1e");
-  add_unary<math::k0>(table, "special_modified_bessel_k0");
-  add_unary<math::k1>(table, "special_modified_bessel_k1");
-  add_unary<math::scaled_k0>(table, "special_scaled_modified_bessel_k0");
-  add_unary<math::scaled_k1>(table, "special_scaled_modified_bessel_k1");
-  add_unary<math::bessel_j0>(table, "special_bessel_j0");
-  add_unary<math::bessel_j1>(table, "special_bessel_j1");
-  add_unary<math::bessel_y0>(table, "special_bessel_y0");
-  add_unary<math::bessel_y1>(table, "special_bessel_y1");
-  add_unary<math::spherical_bessel_j0>(table, "special_spherical_bessel_j0");
-  add_unary<math::airy_ai>(table, "special_airy_ai");
-  add_unary<math::erfcx>(table, "special_erfcx");
-  add_unary<math::ndtr>(table, "special_ndtr");
-  add_unary<math::log_ndtr>(table, "special_log_ndtr");
-  add_unary<math::ndtri>(table, "special_ndtri");
+  using namespace math::bessel;
+  add_unary<modified_i<0, false>>(table, "i0");
+  add_unary<modified_i<0, true>>(table, "special_i0e");
+  add_unary<modified_i<1, false>>(table, "special_i1");
+  add_unary<modified_i<1, true>>(table, "special_i1e");
+  add_unary<modified_k<0, false>>(table, "special_modified_bessel_k0");
+  add_unary<modified_k<1, false>>(table, "special_modified_bessel_k1");
+  add_unary<modified_k<0, true>>(table, "special_scaled_modified_bessel_k0");
+  add_unary<modified_k<1, true>>(table, "special_scaled_modified_bessel_k1");
+  add_oscillating<first_kind<0>, math::bessel_j0>(table, "special_bessel_j0");
+  add_oscillating<first_kind<1>, math::bessel_j1>(table, "special_bessel_j1");
+  add_oscillating<second_kind<0>, math::bessel_y0>(table, "special_bessel_y0");
+  add_oscillating<second_kind<1>, math::bessel_y1>(table, "special_bessel_y1");
+  add_oscillating<spherical, math::spherical_bessel_j0>(table, "special_spherical_bessel_j0");
+  table.add<unary<InDouble<Airy>, FloatTypes, work>>("special_airy_ai");
+  add_unary<math::normal::erfcx>(table, "special_erfcx");
+  add_unary<math::normal::ndtr>(table, "special_ndtr");
+  add_unary<math::normal::log_ndtr>(table, "special_log_ndtr");
+  add_unary<math::normal::quantile>(table, "special_ndtri");
   table.add<unary<Entropy, FloatTypes, moderate>>("special_entr");
-  add_binary<math::igamma>(table, "igamma");
-  add_binary<math::igammac>(table, "igammac");
-  add_binary<math::zeta>(table, "special_zeta");
-  add_binary<math::xlog1py>(table, "special_xlog1py");
-  add_binary<math::chebyshev_t>(table, "special_chebyshev_polynomial_t");
-  add_binary<math::chebyshev_u>(table, "special_chebyshev_polynomial_u");
-  add_binary<math::chebyshev_v>(table, "special_chebyshev_polynomial_v");
-  add_binary<math::chebyshev_w>(table, "special_chebyshev_polynomial_w");
-  add_binary<math::shifted_chebyshev_t>(table, "special_shifted_chebyshev_polynomial_t");
-  add_binary<math::shifted_chebyshev_u>(table, "special_shifted_chebyshev_polynomial_u");
-  add_binary<math::shifted_chebyshev_v>(table, "special_shifted_chebyshev_polynomial_v");
-  add_binary<math::shifted_chebyshev_w>(table, "special_shifted_chebyshev_polynomial_w");
-  add_binary<math::hermite_h>(table, "special_hermite_polynomial_h");
-  add_binary<math::hermite_he>(table, "special_hermite_polynomial_he");
-  add_binary<math::laguerre_l>(table, "special_laguerre_polynomial_l");
-  add_binary<math::legendre_p>(table, "special_legendre_polynomial_p");
+  table.add<binary<Xlog1py, FloatTypes, moderate>>("special_xlog1py");
   table.add<binary<Gcd, IntegerTypes, heavy>>("gcd");
   table.add<binary<Lcm, IntegerTypes, heavy>>("lcm");
   table.add<frexp>("frexp");
