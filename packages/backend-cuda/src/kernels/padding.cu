@@ -1,8 +1,10 @@
-// pad_constant: a number at both ends of dimensions.
+// pad_constant: a number at both ends of dimensions. pad_edges and pad_edges_backward: mirrored, repeated or circular positions at
+// both ends of the last dimensions.
 #include <algorithm>
+#include <string_view>
 
-#include "launch.hpp"
 #include "move.hpp"
+#include "places.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -46,10 +48,142 @@ void pad_constant(Call& call) {
   move_elements(call, written, read);
 }
 
+// ---- positions at the ends
+
+enum class Edge : int32_t { reflect, replicate, circular };
+
+// The positions of a result that come from one position: of a run of `count` with equal steps, or up to three.
+struct Sources {
+  int64_t count, first, step, second, third;
+  __device__ int64_t operator[](int64_t k) const { return step ? first + k * step : k == 0 ? first : k == 1 ? second : third; }
+};
+
+struct EdgeAxis {
+  int64_t from = 1, to = 1, before = 0;
+
+  __device__ int64_t place(int64_t i, Edge edge) const {
+    const int64_t at = i - before, last = from - 1;
+    if (edge == Edge::reflect) {
+      const int64_t mirrored = last - (at < 0 ? -at : at);
+      return last - (mirrored < 0 ? -mirrored : mirrored);
+    }
+    if (edge == Edge::replicate) return at < 0 ? 0 : at > last ? last : at;
+    const int64_t rest = at % from;
+    return rest < 0 ? rest + from : rest;
+  }
+  // Where position i of the input is in the result, from left to right.
+  __device__ Sources sources(int64_t i, Edge edge) const {
+    const int64_t at = i + before, last = from - 1;
+    if (edge == Edge::reflect) {
+      const int64_t left = before - i, right = before + 2 * last - i;
+      Sources found{0, 0, 0, 0, 0};
+      const auto take = [&](int64_t place, bool there) {
+        if (!there || place < 0 || place >= to) return;
+        (found.count == 0 ? found.first : found.count == 1 ? found.second : found.third) = place;
+        ++found.count;
+      };
+      take(left, i > 0);
+      take(at, true);
+      take(right, i < last);
+      return found;
+    }
+    if (edge == Edge::replicate) {
+      const int64_t first = max(int64_t{0}, i == 0 ? 0 : at), end = min(to, i == last ? to : at + 1);
+      return {max(int64_t{0}, end - first), first, 1, 0, 0};
+    }
+    const int64_t rest = at % from, first = rest < 0 ? rest + from : rest;
+    return {first < to ? (to - 1 - first) / from + 1 : 0, first, from, 0, 0};
+  }
+};
+
+// The last dimensions, at most three of them are padded; what is before them are planes. Where the memory is channels-last, the
+// channels are the pixels.
+struct Edges {
+  EdgeAxis axes[3];
+  int64_t planes = 1, pixel = 1, small = 1, large = 1;  // elements of a plane
+  Edge edge;
+  Spots spots;
+
+  Edges(const Call& call, const cb_tensor& small_one, const cb_tensor& large_one, int list) {
+    const auto amounts = call.ints(list);
+    const std::string_view mode = call.string(list + 1);
+    edge = mode == "reflect" ? Edge::reflect : mode == "replicate" ? Edge::replicate : Edge::circular;
+    const int dims = static_cast<int>(amounts.size() / 2), outer = small_one.ndim - dims;
+    for (int d = 0; d < outer; ++d) planes *= small_one.sizes[d];
+    if (!is_contiguous(small_one) || !is_contiguous(large_one)) {
+      pixel = small_one.sizes[1];
+      planes = small_one.sizes[0];
+    }
+    for (int d = 0; d < dims; ++d)
+      axes[3 - dims + d] = {small_one.sizes[outer + d], large_one.sizes[outer + d],
+                            amounts[static_cast<size_t>(2 * (dims - 1 - d))]};
+  }
+  // Of the result of a padding, or of the gradient of its input.
+  void set_spots(bool of_large) {
+    const auto size = [&](int d) { return of_large ? axes[d].to : axes[d].from; };
+    spots = Spots(size(0), size(1), size(2), pixel);
+    small = axes[0].from * axes[1].from * axes[2].from * pixel;
+    large = axes[0].to * axes[1].to * axes[2].to * pixel;
+  }
+};
+
+template <typename U>
+__global__ void __launch_bounds__(threads) edges_kernel(U* out, const U* in, const __grid_constant__ Edges p) {
+  for (int64_t e = first_index(); e < p.large; e += index_step()) {
+    const auto [z, y, x, c] = p.spots[e];
+    const int64_t line = p.axes[0].place(z, p.edge) * p.axes[1].from + p.axes[1].place(y, p.edge);
+    const U* from = in + (line * p.axes[2].from + p.axes[2].place(x, p.edge)) * p.pixel + c;
+    for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y) out[plane * p.large + e] = from[plane * p.small];
+  }
+}
+
+void pad_edges(Call& call) {
+  const cb_tensor &in = call.tensor(0), &out = call.output();
+  if (out.numel == 0) return;
+  Edges p(call, in, out, 1);
+  const int64_t bytes = widen_pixels(p.pixel, itemsize(out.dtype), in.data, out.data);
+  p.set_spots(true);
+  dispatch_size(bytes, [&]<typename U>() {
+    launch(call, edges_kernel<U>, grid_over(call, p.large, p.planes, threads), threads, 0, mutable_data<U>(out), data<U>(in), p);
+  });
+}
+
+// Each element gathers what came from it, in the order of the result.
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    edges_backward_kernel(memory_t<T>* out, const memory_t<T>* grad, const __grid_constant__ Edges p) {
+  for (int64_t e = first_index(); e < p.small; e += index_step()) {
+    const auto [z, y, x, c] = p.spots[e];
+    const Sources zs = p.axes[0].sources(z, p.edge), ys = p.axes[1].sources(y, p.edge), xs = p.axes[2].sources(x, p.edge);
+    for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y) {
+      compute_t<T> sum(0);
+      for (int64_t i = 0; i < zs.count; ++i)
+        for (int64_t j = 0; j < ys.count; ++j) {
+          const memory_t<T>* row = grad + plane * p.large + (zs[i] * p.axes[1].to + ys[j]) * p.axes[2].to * p.pixel + c;
+          for (int64_t k = 0; k < xs.count; ++k) sum += loaded<T>(row[xs[k] * p.pixel]);
+        }
+      out[plane * p.small + e] = stored<T>(sum);
+    }
+  }
+}
+
+void pad_edges_backward(Call& call) {
+  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  if (out.numel == 0) return;
+  Edges p(call, out, grad, 2);
+  p.set_spots(false);
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
+    launch(call, edges_backward_kernel<T>, grid_over(call, p.small, p.planes, threads), threads, 0, mutable_data<memory_t<T>>(out),
+           data<memory_t<T>>(grad), p);
+  });
+}
+
 }  // namespace
 
 void register_padding(KernelTable& table) {
   table.add<pad_constant>("pad_constant");
+  table.add<pad_edges>("pad_edges");
+  table.add<pad_edges_backward>("pad_edges_backward");
 }
 
 }  // namespace candelabra::cuda
