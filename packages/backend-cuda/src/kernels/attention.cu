@@ -1,0 +1,436 @@
+// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, tile by tile. The scores exist for one
+// tile of queries and one of keys at a time: the running largest score and sum of a row (Milakov and Gimelshein 2018) are corrected
+// as tiles come in, and the gradient makes the scores again from the logarithm of the sum (Dao et al. 2022). Each block owns the
+// part of a result that it sums, so that sums have a fixed order.
+#include <algorithm>
+#include <limits>
+
+#include "candelabra/math.hpp"
+#include "elementwise.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+constexpr int side = 16, block = side * side;
+constexpr int depth = 32;  // columns of queries and keys, or rows of values, that are in shared memory at a time
+
+// Queries and keys of a tile of scores.
+template <typename C>
+constexpr int tile_rows = sizeof(C) == 8 ? 32 : 64;
+
+// A tensor (N, H, rows, columns).
+struct Heads {
+  void* data;
+  int64_t strides[4];
+
+  Heads() = default;
+  explicit Heads(const cb_tensor& t) : data(t.data) { std::copy_n(t.strides, 4, strides); }
+  __device__ int64_t head(int64_t n, int64_t h) const { return n * strides[0] + h * strides[1]; }
+};
+
+enum class Result { Output, Query, Key, Value };
+
+struct Attention {
+  Heads query, key, value, grad, result;
+  const void* mask;
+  int64_t mask_strides[4];
+  bool mask_is_bool, causal;
+  double scale;
+  int64_t heads, key_heads, share, queries, keys, width, columns;
+  void* logarithms;   // of the type computed in, (N, H, L)
+  const void* means;  // the same: the products of gradient and result, summed over a row
+  int64_t query_tiles, key_tiles, chunks, tasks;
+};
+
+// One head's rows.
+template <typename T>
+struct Rows {
+  const T* data;
+  int64_t row, column, count;
+};
+template <typename T>
+__device__ Rows<T> rows_of(const Heads& heads, int64_t n, int64_t h, int64_t count) {
+  return {static_cast<const T*>(heads.data) + heads.head(n, h), heads.strides[2], heads.strides[3], count};
+}
+
+// Rows [first, first + N) and columns [begin, begin + depth) to shared memory, column by column; zeros beyond the end.
+template <typename T, int N>
+__device__ void load_turned(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, compute_t<T>* to) {
+  for (int i = static_cast<int>(threadIdx.x); i < N * depth; i += block) {
+    const int column = i % depth, row = i / depth;
+    const bool inside = first + row < from.count && begin + column < columns;
+    to[column * (N + 1) + row] =
+        inside ? loaded<T>(from.data[(first + row) * from.row + (begin + column) * from.column]) : compute_t<T>(0);
+  }
+}
+
+// Rows [first, first + depth) and columns [begin, begin + N), row by row.
+template <typename T, int N>
+__device__ void load_straight(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, compute_t<T>* to) {
+  for (int i = static_cast<int>(threadIdx.x); i < N * depth; i += block) {
+    const int column = i % N, row = i / N;
+    const bool inside = first + row < from.count && begin + column < columns;
+    to[row * (N + 1) + column] =
+        inside ? loaded<T>(from.data[(first + row) * from.row + (begin + column) * from.column]) : compute_t<T>(0);
+  }
+}
+
+// result[i][j]: the product of row y + side * i of a tile of `a` and row x + side * j of one of `b`.
+template <typename T, int N>
+__device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, int64_t b_first, int64_t columns,
+                         compute_t<T>* memory, compute_t<T> (&result)[N / side][N / side]) {
+  using C = compute_t<T>;
+  C *left = memory, *right = memory + depth * (N + 1);
+  const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
+#pragma unroll
+  for (auto& row : result)
+#pragma unroll
+    for (C& value : row) value = C(0);
+  for (int64_t begin = 0; begin < columns; begin += depth) {
+    __syncthreads();
+    load_turned<T, N>(a, a_first, begin, columns, left);
+    load_turned<T, N>(b, b_first, begin, columns, right);
+    __syncthreads();
+#pragma unroll 4
+    for (int k = 0; k < depth; ++k) {
+      C p[N / side], q[N / side];
+#pragma unroll
+      for (int i = 0; i < N / side; ++i) p[i] = left[k * (N + 1) + y + i * side];
+#pragma unroll
+      for (int j = 0; j < N / side; ++j) q[j] = right[k * (N + 1) + x + j * side];
+#pragma unroll
+      for (int i = 0; i < N / side; ++i)
+#pragma unroll
+        for (int j = 0; j < N / side; ++j) result[i][j] += p[i] * q[j];
+    }
+  }
+}
+
+// sums[i][j] += the product of row y + side * i of the tile (or of its transpose) and column x + side * j of `with`.
+template <typename T, int N, int Width, bool Transposed>
+__device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int64_t first, int64_t begin, int64_t columns,
+                             compute_t<T>* memory, compute_t<T> (&sums)[N / side][Width / side]) {
+  using C = compute_t<T>;
+  const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
+  for (int part = 0; part < N; part += depth) {
+    __syncthreads();
+    load_straight<T, Width>(with, first + part, begin, columns, memory);
+    __syncthreads();
+#pragma unroll 2
+    for (int k = 0; k < depth; ++k) {
+      C p[N / side], q[Width / side];
+#pragma unroll
+      for (int i = 0; i < N / side; ++i)
+        p[i] = Transposed ? tile[(part + k) * (N + 1) + y + i * side] : tile[(y + i * side) * (N + 1) + part + k];
+#pragma unroll
+      for (int j = 0; j < Width / side; ++j) q[j] = memory[k * (Width + 1) + x + j * side];
+#pragma unroll
+      for (int i = 0; i < N / side; ++i)
+#pragma unroll
+        for (int j = 0; j < Width / side; ++j) sums[i][j] += p[i] * q[j];
+    }
+  }
+}
+
+// A score as the softmax sees it; what is not seen is minus infinity.
+template <typename T>
+__device__ compute_t<T> masked(const Attention& a, int64_t n, int64_t h, int64_t query, int64_t key, compute_t<T> score) {
+  using C = compute_t<T>;
+  constexpr C none = -std::numeric_limits<C>::infinity();
+  if (query >= a.queries || key >= a.keys || (a.causal && key > query)) return none;
+  if (a.mask) {
+    const int64_t at = n * a.mask_strides[0] + h * a.mask_strides[1] + query * a.mask_strides[2] + key * a.mask_strides[3];
+    if (a.mask_is_bool) return static_cast<const uint8_t*>(a.mask)[at] ? score : none;
+    return score + loaded<T>(static_cast<const T*>(a.mask)[at]);
+  }
+  return score;
+}
+
+// Masked scores of a tile of queries and keys, to shared memory: each thread makes those that it has of products().
+template <typename T>
+__device__ void make_scores(const Attention& a, int64_t n, int64_t h, const Rows<T>& query, int64_t q0, const Rows<T>& key,
+                            int64_t k0, compute_t<T>* scores, compute_t<T>* loads) {
+  using C = compute_t<T>;
+  constexpr int n_tile = tile_rows<C>, each = n_tile / side;
+  const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
+  C made[each][each];
+  products<T, n_tile>(query, q0, key, k0, a.width, loads, made);
+  __syncthreads();  // nobody reads the tile that was there
+#pragma unroll
+  for (int i = 0; i < each; ++i)
+#pragma unroll
+    for (int j = 0; j < each; ++j) scores[(y + i * side) * (n_tile + 1) + x + j * side] = made[i][j] * static_cast<C>(a.scale);
+#pragma unroll 1
+  for (int k = 0; k < each * each; ++k) {
+    const int row = y + k / each * side, column = x + k % each * side;
+    C& score = scores[row * (n_tile + 1) + column];
+    score = masked<T>(a, n, h, q0 + row, k0 + column, score);
+  }
+}
+
+template <typename C, int Width>
+constexpr size_t shared_elements() {
+  constexpr int n = tile_rows<C>;
+  constexpr int loads = 2 * depth * (n + 1), values = depth * (Width + 1);
+  return static_cast<size_t>(n * (n + 1) + (loads > values ? loads : values));
+}
+
+template <typename T, int Width>
+__global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ Attention a) {
+  using C = compute_t<T>;
+  constexpr int n_tile = tile_rows<C>, each = n_tile / side, wide = Width / side, together = block / n_tile;
+  constexpr C none = -std::numeric_limits<C>::infinity();
+  __shared__ alignas(16) unsigned char memory[shared_elements<C, Width>() * sizeof(C)];
+  __shared__ C factors[n_tile], totals[n_tile];
+  C* scores = reinterpret_cast<C*>(memory);
+  C* loads = scores + n_tile * (n_tile + 1);
+  const int thread = static_cast<int>(threadIdx.x), x = thread % side, y = thread / side;
+  for (int64_t task = blockIdx.x; task < a.tasks; task += gridDim.x) {
+    // The last queries see most where they see only what comes before: they begin first.
+    const int64_t chunk = task % a.chunks, head = task / a.chunks / a.query_tiles;
+    const int64_t first = (a.query_tiles - 1 - task / a.chunks % a.query_tiles) * n_tile, n = head / a.heads, h = head % a.heads;
+    const Rows<T> query = rows_of<T>(a.query, n, h, a.queries), key = rows_of<T>(a.key, n, h / a.share, a.keys),
+                  value = rows_of<T>(a.value, n, h / a.share, a.keys);
+    C sums[each][wide];
+#pragma unroll
+    for (auto& row : sums)
+#pragma unroll
+      for (C& one : row) one = C(0);
+    // Of row thread / together; the threads of a row have the same.
+    C largest = none, total = C(0);
+    const int64_t last = a.causal ? min(first + n_tile, a.keys) : a.keys;
+    for (int64_t k0 = 0; k0 < last; k0 += n_tile) {
+      make_scores<T>(a, n, h, query, first, key, k0, scores, loads);
+      __syncthreads();
+      C* row = scores + thread / together * (n_tile + 1);
+      C most = largest;
+      for (int j = thread % together; j < n_tile; j += together) most = row[j] > most ? row[j] : most;  // passes over NaN
+      for (int step = together / 2; step > 0; step /= 2) {
+        const C other = __shfl_xor_sync(0xffffffffu, most, step);
+        most = other > most ? other : most;
+      }
+      C added = C(0);
+      for (int j = thread % together; j < n_tile; j += together) {
+        // Where nothing is seen up to now: weights of zero, where the scores are numbers at all.
+        const C weight = most == none ? (row[j] == row[j] ? C(0) : row[j]) : math::exp(row[j] - most);
+        row[j] = weight;
+        added += weight;
+      }
+      for (int step = together / 2; step > 0; step /= 2) added += __shfl_xor_sync(0xffffffffu, added, step);
+      const C factor = largest == most ? C(1) : math::exp(largest - most);
+      total = total * factor + added;
+      largest = most;
+      if (thread % together == 0) factors[thread / together] = factor;
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < each; ++i)
+#pragma unroll
+        for (int j = 0; j < wide; ++j) sums[i][j] *= factors[y + i * side];
+      add_products<T, n_tile, Width, false>(scores, value, k0, chunk * Width, a.columns, loads, sums);
+    }
+    __syncthreads();
+    // A row that sees nothing becomes zeros; its logarithm makes all its weights zero in the gradient.
+    const bool empty = total == C(0);
+    if (thread % together == 0) {
+      const int64_t at = first + thread / together;
+      totals[thread / together] = empty ? C(1) : total;
+      if (chunk == 0 && at < a.queries)
+        static_cast<C*>(a.logarithms)[head * a.queries + at] =
+            empty ? std::numeric_limits<C>::infinity() : largest + math::log(total);
+    }
+    __syncthreads();
+    T* out = static_cast<T*>(a.result.data) + a.result.head(n, h);
+#pragma unroll
+    for (int i = 0; i < each; ++i)
+#pragma unroll
+      for (int j = 0; j < wide; ++j) {
+        const int64_t at = first + y + i * side, column = chunk * Width + x + j * side;
+        if (at < a.queries && column < a.columns)
+          out[at * a.result.strides[2] + column * a.result.strides[3]] = stored<T>(sums[i][j] / totals[y + i * side]);
+      }
+  }
+}
+
+// The products of gradient and result, summed over each row: a warp for each.
+template <typename T>
+__global__ void __launch_bounds__(block) means_kernel(compute_t<T>* means, int64_t rows, const __grid_constant__ Attention a) {
+  using C = compute_t<T>;
+  constexpr int warp = 32;
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (block / warp);
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * (block / warp) + threadIdx.x / warp; row < rows; row += step) {
+    const int64_t head = row / a.queries, at = row % a.queries, n = head / a.heads, h = head % a.heads;
+    const Rows<T> grad = rows_of<T>(a.grad, n, h, a.queries), result = rows_of<T>(a.result, n, h, a.queries);
+    C sum = C(0);
+    for (int64_t j = lane; j < a.columns; j += warp)
+      sum += loaded<T>(grad.data[at * grad.row + j * grad.column]) * loaded<T>(result.data[at * result.row + j * result.column]);
+    for (int offset = warp / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    if (lane == 0) means[row] = sum;
+  }
+}
+
+// Weights of a tile of queries and keys, or what their gradient is before the softmax, to shared memory.
+template <typename T>
+__device__ void weigh_again(const Attention& a, bool slopes, int64_t n, int64_t h, int64_t q0, int64_t k0, compute_t<T>* scores,
+                            compute_t<T>* loads) {
+  using C = compute_t<T>;
+  constexpr int n_tile = tile_rows<C>, each = n_tile / side;
+  const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
+  const Rows<T> query = rows_of<T>(a.query, n, h, a.queries), key = rows_of<T>(a.key, n, h / a.share, a.keys);
+  make_scores<T>(a, n, h, query, q0, key, k0, scores, loads);
+  const int64_t first = (n * a.heads + h) * a.queries + q0;
+#pragma unroll 1
+  for (int k = 0; k < each * each; ++k) {
+    const int row = y + k / each * side, column = x + k % each * side;
+    C& score = scores[row * (n_tile + 1) + column];
+    score = math::exp(score - (q0 + row < a.queries ? static_cast<const C*>(a.logarithms)[first + row] : C(0)));
+  }
+  if (!slopes) return;
+  const Rows<T> grad = rows_of<T>(a.grad, n, h, a.queries), value = rows_of<T>(a.value, n, h / a.share, a.keys);
+  C made[each][each];
+  products<T, n_tile>(grad, q0, value, k0, a.columns, loads, made);
+#pragma unroll
+  for (int i = 0; i < each; ++i) {
+    const int row = y + i * side;
+    const C mean = q0 + row < a.queries ? static_cast<const C*>(a.means)[first + row] : C(0);
+#pragma unroll
+    for (int j = 0; j < each; ++j) scores[row * (n_tile + 1) + x + j * side] *= (made[i][j] - mean) * static_cast<C>(a.scale);
+  }
+}
+
+// One chunk of the columns of one tile of rows of one of the gradients.
+template <typename T, int Width>
+__global__ void __launch_bounds__(block)
+    backward_kernel(const __grid_constant__ Attention a, const __grid_constant__ Heads out, Result wanted) {
+  using C = compute_t<T>;
+  constexpr int n_tile = tile_rows<C>, each = n_tile / side, wide = Width / side;
+  __shared__ alignas(16) unsigned char memory[shared_elements<C, Width>() * sizeof(C)];
+  C* scores = reinterpret_cast<C*>(memory);
+  C* loads = scores + n_tile * (n_tile + 1);
+  const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
+  const bool of_queries = wanted == Result::Query, slopes = wanted != Result::Value;
+  const int64_t tiles = of_queries ? a.query_tiles : a.key_tiles, all_heads = of_queries ? a.heads : a.key_heads;
+  const int64_t rows = of_queries ? a.queries : a.keys, columns = wanted == Result::Value ? a.columns : a.width;
+  for (int64_t task = blockIdx.x; task < a.tasks; task += gridDim.x) {
+    const int64_t chunk = task % a.chunks, tile = task / a.chunks % tiles, head = task / a.chunks / tiles;
+    const int64_t n = head / all_heads, own = head % all_heads;
+    const int64_t first = (of_queries ? tiles - 1 - tile : tile) * n_tile;
+    C sums[each][wide];
+#pragma unroll
+    for (auto& row : sums)
+#pragma unroll
+      for (C& one : row) one = C(0);
+    if (of_queries) {
+      const Rows<T> key = rows_of<T>(a.key, n, own / a.share, a.keys);
+      const int64_t last = a.causal ? min(first + n_tile, a.keys) : a.keys;
+      for (int64_t k0 = 0; k0 < last; k0 += n_tile) {
+        weigh_again<T>(a, true, n, own, first, k0, scores, loads);
+        add_products<T, n_tile, Width, false>(scores, key, k0, chunk * Width, columns, loads, sums);
+      }
+    } else {
+      for (int64_t h = own * a.share; h < (own + 1) * a.share; ++h) {
+        const Rows<T> with = rows_of<T>(slopes ? a.query : a.grad, n, h, a.queries);
+        // Queries before the first key of the tile do not see it.
+        for (int64_t q0 = a.causal ? first : 0; q0 < a.queries; q0 += n_tile) {
+          weigh_again<T>(a, slopes, n, h, q0, first, scores, loads);
+          add_products<T, n_tile, Width, true>(scores, with, q0, chunk * Width, columns, loads, sums);
+        }
+      }
+    }
+    T* to = static_cast<T*>(out.data) + out.head(n, own);
+#pragma unroll
+    for (int i = 0; i < each; ++i)
+#pragma unroll
+      for (int j = 0; j < wide; ++j) {
+        const int64_t at = first + y + i * side, column = chunk * Width + x + j * side;
+        if (at < rows && column < columns) to[at * out.strides[2] + column * out.strides[3]] = stored<T>(sums[i][j]);
+      }
+    __syncthreads();
+  }
+}
+
+// query, key and value are arguments `first` and those that follow; mask is the one after them.
+Attention read(const Call& call, int first, int causal) {
+  const cb_tensor &query = call.tensor(first), &key = call.tensor(first + 1), &value = call.tensor(first + 2);
+  Attention a{};
+  a.query = Heads(query);
+  a.key = Heads(key);
+  a.value = Heads(value);
+  if (const cb_tensor* mask = call.optional_tensor(first + 3)) {
+    a.mask = mask->data;
+    a.mask_is_bool = mask->dtype == CB_BOOL;
+    std::copy_n(mask->strides, 4, a.mask_strides);
+  }
+  a.causal = call.boolean(causal);
+  a.scale = call.real(causal + 1);
+  a.heads = query.sizes[1];
+  a.key_heads = key.sizes[1];
+  a.share = a.key_heads ? a.heads / a.key_heads : 1;
+  a.queries = query.sizes[2];
+  a.keys = key.sizes[2];
+  a.width = query.sizes[3];
+  a.columns = value.sizes[3];
+  return a;
+}
+
+constexpr int64_t most_blocks = int64_t{1} << 30;
+
+// Calls f.operator()<T, Width>() with how many columns of a result a block makes.
+template <typename F>
+void dispatch_width(int32_t dtype, int64_t columns, F&& f) {
+  dispatch<FloatTypes>(dtype, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>)
+      if (columns > 64) return f.template operator()<T, 128>();
+    f.template operator()<T, 64>();
+  });
+}
+
+void attention_forward(Call& call) {
+  const cb_tensor &query = call.tensor(0), &out = call.output(0), &logarithms = call.output(1);
+  if (logarithms.numel == 0) return;
+  Attention a = read(call, 0, 4);
+  a.result = Heads(out);
+  a.logarithms = logarithms.data;
+  dispatch_width(query.dtype, a.columns, [&]<typename T, int Width>() {
+    a.query_tiles = divide_up(a.queries, tile_rows<compute_t<T>>);
+    a.chunks = std::max<int64_t>(1, divide_up(a.columns, Width));
+    a.tasks = query.sizes[0] * a.heads * a.query_tiles * a.chunks;
+    launch(call, forward_kernel<T, Width>, static_cast<unsigned>(std::min(a.tasks, most_blocks)), block, 0, a);
+  });
+}
+
+void attention_backward(Call& call) {
+  const cb_tensor &query = call.tensor(1), &logarithms = call.tensor(6);
+  Attention a = read(call, 1, 7);
+  a.grad = Heads(call.tensor(0));
+  a.result = Heads(call.tensor(5));
+  a.logarithms = logarithms.data;
+  const int64_t rows = logarithms.numel;
+  const bool full = query.dtype == CB_FLOAT64;
+  const Workspace means(call, static_cast<size_t>(rows) * (full ? sizeof(double) : sizeof(float)));
+  a.means = means.data();
+  dispatch<FloatTypes>(query.dtype, [&]<typename T>() {
+    if (rows != 0) launch(call, means_kernel<T>, grid_for(call, rows * 32, block), block, 0, means.as<compute_t<T>>(), rows, a);
+  });
+  for (const Result wanted : {Result::Query, Result::Key, Result::Value}) {
+    const cb_tensor& out = call.output(static_cast<int>(wanted) - 1);
+    if (out.numel == 0) continue;
+    dispatch_width(query.dtype, out.sizes[3], [&]<typename T, int Width>() {
+      a.query_tiles = divide_up(a.queries, tile_rows<compute_t<T>>);
+      a.key_tiles = divide_up(a.keys, tile_rows<compute_t<T>>);
+      a.chunks = divide_up(out.sizes[3], Width);
+      a.tasks = out.sizes[0] * out.sizes[1] * divide_up(out.sizes[2], tile_rows<compute_t<T>>) * a.chunks;
+      launch(call, backward_kernel<T, Width>, static_cast<unsigned>(std::min(a.tasks, most_blocks)), block, 0, a, Heads(out),
+             wanted);
+    });
+  }
+}
+
+}  // namespace
+
+void register_attention(KernelTable& table) {
+  table.add<attention_forward>("attention_forward");
+  table.add<attention_backward>("attention_backward");
+}
+
+}  // namespace candelabra::cuda
