@@ -25,7 +25,7 @@ struct FourTypes {
   Function<Z> complex_full;
 
   template <typename... Arguments>
-  auto operator()(int32_t dtype, Arguments... arguments) const {
+  auto operator()(int32_t dtype, const Arguments&... arguments) const {
     switch (dtype) {
       case CB_FLOAT32:
         return single(arguments...);

@@ -26,11 +26,14 @@ CORE_HEADERS = BACKEND.parent / "tensor-core" / "include"
 #: Stand-ins: where the backend looks for each of ``libraries/NAME.cpp``.
 LIBRARIES = {
     "cublaslt": "cu13/lib/libcublasLt.so.13",
+    "cublas": "cu13/lib/libcublas.so.13",
     "cufft": "cu13/lib/libcufft.so.12",
     "cusolver": "cu13/lib/libcusolver.so.12",
     "cudnn": "cudnn/lib/libcudnn.so.9",
     "nccl": "nccl/lib/libnccl.so.2",
 }
+#: Those that need LAPACK: MKL's static libraries (pip install mkl-static mkl-include).
+ON_LAPACK = ("cublas", "cusolver")
 
 
 def roots(given: list[Path]) -> list[Path]:
@@ -51,7 +54,9 @@ def folder_of(header: str, among: list[Path]) -> Path:
         for folder in ("include", "include/cccl", "targets/x86_64-linux/include", "cccl"):
             if (root / folder / header).is_file():
                 return root / folder
-    raise SystemExit(f"{header} was not found: install CUDA 13's headers (pip install nvidia-cuda-runtime nvidia-cuda-cccl …), or give --nvidia FOLDER")
+    raise SystemExit(
+        f"{header} was not found: install CUDA 13's headers (pip install nvidia-cuda-runtime nvidia-cuda-cccl …), or give --nvidia FOLDER"
+    )
 
 
 def headers(given: list[Path], folder: Path) -> list[Path]:
@@ -110,18 +115,36 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
         source = path if path.is_absolute() else translated / path
         objects.append(compile_to(source, str(path.name if path.is_absolute() else path).replace("/", "_"), f"{kernels} {prelude}"))
     runtime = package / "libemulated_device.so"
-    parts = [compile_to(path, f"runtime_{path.stem}", f"{own} -fvisibility=default") for path in sorted((HERE / "runtime").glob("*.cpp"))]
-    lines.append(f"build {runtime}: link {' '.join(parts)}\n  libraries = -Wl,-soname,libemulated_device.so -Wl,-z,nodelete -lpthread -ldl")
+    parts = [
+        compile_to(path, f"runtime_{path.stem}", f"{own} -fvisibility=default") for path in sorted((HERE / "runtime").glob("*.cpp"))
+    ]
+    lines.append(
+        f"build {runtime}: link {' '.join(parts)}\n  libraries = -Wl,-soname,libemulated_device.so -Wl,-z,nodelete -lpthread -ldl"
+    )
     backend = package / "libcandelabra_cuda.so"
-    lines.append(f"build {backend}: link {' '.join(objects)} | {runtime}\n  libraries = {runtime} -Wl,-rpath,'$$ORIGIN' -Wl,--no-undefined -Wl,--version-script,{BACKEND / 'src' / 'exports.map'} -lpthread -ldl")
+    lines.append(
+        f"build {backend}: link {' '.join(objects)} | {runtime}\n  libraries = {runtime} -Wl,-rpath,'$$ORIGIN' -Wl,--no-undefined -Wl,--version-script,{BACKEND / 'src' / 'exports.map'} -lpthread -ldl"
+    )
     targets = [os.fspath(runtime), os.fspath(backend)]
     for name, place in LIBRARIES.items():
         source = HERE / "libraries" / f"{name}.cpp"
         if not source.is_file():
             continue
+        flags, libraries = (
+            f"{own} -fvisibility=default {given.architecture}",
+            f"{runtime} -Wl,-rpath,{package} -Wl,-soname,{Path(place).name}",
+        )
+        if name in ON_LAPACK:
+            lapack = Path(sys.prefix) / "lib"
+            if not (lapack / "libmkl_core.a").is_file():
+                print(f"without {name}: {lapack} has no MKL (pip install mkl-static mkl-include)")
+                continue
+            flags += f" -isystem {Path(sys.prefix) / 'include'}"
+            parts = " ".join(f"{lapack}/libmkl_{part}.a" for part in ("intel_lp64", "sequential", "core"))
+            libraries += f" -Wl,--start-group {parts} -Wl,--end-group -Wl,--exclude-libs,ALL -lpthread -lm -ldl"
         out = site / "nvidia" / place
-        made = compile_to(source, f"library_{name}", f"{own} -fvisibility=default {given.architecture}")
-        lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {runtime} -Wl,-rpath,{package} -Wl,-soname,{out.name}")
+        made = compile_to(source, f"library_{name}", flags)
+        lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {libraries}")
         targets.append(os.fspath(out))
     (folder / "build.ninja").write_text("\n".join(lines) + "\n")
     return targets
@@ -160,7 +183,11 @@ def main() -> int:
         raise SystemExit("Ninja was not found: pip install ninja")
     if given.only:
         rules = (folder / "build.ninja").read_text().splitlines()
-        targets = [line.split()[1].rstrip(":") for line in rules if line.startswith("build ") and ".o:" in line and given.only in line.split()[1]]
+        targets = [
+            line.split()[1].rstrip(":")
+            for line in rules
+            if line.startswith("build ") and ".o:" in line and given.only in line.split()[1]
+        ]
     status = subprocess.run([ninja, "-C", os.fspath(folder), "-j", str(given.jobs), "-k", "0", *targets], check=False).returncode
     lay_out(folder / "site")
     return status
