@@ -129,11 +129,11 @@ const DeviceTraits& device_traits(int device) {
 }
 
 void read_properties(int device, cb_device_properties& result) {
+  const DeviceGuard guard(device);
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "reading the properties of a device");
   std::snprintf(result.name, sizeof result.name, "%.*s", static_cast<int>(sizeof result.name) - 1, properties.name);
   result.total_memory = static_cast<int64_t>(properties.totalGlobalMem);
-  const DeviceGuard guard(device);
   size_t free_bytes = 0, total_bytes = 0;
   check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
   result.free_memory = static_cast<int64_t>(free_bytes);
@@ -142,6 +142,7 @@ void read_properties(int device, cb_device_properties& result) {
 }
 
 void read_details(int device, cb_device_details& result) {
+  const DeviceGuard guard(device);
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "reading the properties of a device");
   result.major = properties.major;
@@ -170,9 +171,10 @@ void read_details(int device, cb_device_details& result) {
 
 DeviceGuard::DeviceGuard(int device) {
   if (in_forked_child())
-    throw failure(CB_RUNTIME_ERROR,
-                  "Cannot use CUDA in a forked subprocess: the parent had used it already. To use CUDA with multiprocessing, start "
-                  "processes with the 'spawn' or 'forkserver' method");
+    throw failure(
+        CB_RUNTIME_ERROR,
+        "Cannot re-initialize CUDA in forked subprocess: the parent had used it already. To use CUDA with multiprocessing, "
+        "you must use the 'spawn' start method, or 'forkserver'");
   int current = -1;
   check(cudaGetDevice(&current), "asking for the current device");
   if (current == device) return;

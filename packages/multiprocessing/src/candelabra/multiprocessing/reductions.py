@@ -13,13 +13,15 @@ from candelabra import _C
 from candelabra.composite.storage_methods import bytes_of
 from candelabra.composite.tensor_protocol import tensor_on
 
-from . import memory, messages
+from . import device_memory, memory, messages
 from .named_files import NamedFile, SenderGoneError
 
 
 def reduce_storage(storage: Any) -> Any:
     """Pickle a storage as a reference to its memory, which becomes shared memory where it is not."""
     if not memory.on_host(storage):
+        if device_memory.can_be_sent(storage.device.type):
+            return device_memory.reduce_storage(storage)
         raise RuntimeError(
             f"memory of device {storage.device} cannot be shared between processes: its backend offers no handles for that; send "
             "tensor.cpu()"

@@ -28,6 +28,9 @@ def bytes_of(storage: Storage) -> Tensor:
     return _C.tensor_on_storage(storage, _C.uint8)
 
 
+_HOST_MEMORY, _IPC = 1, 64  # CB_CAP_HOST_MEMORY, CB_CAP_IPC
+
+
 @_method
 def __getitem__(self: Storage, key: Any) -> Any:
     """Return one byte as an int, or several as a storage of their own."""
@@ -115,8 +118,11 @@ def get_device(self: Storage) -> int:
 
 @_method
 def is_shared(self: Storage) -> bool:
-    """Tell whether the memory is shared between processes."""
-    return self.device.type == "cuda" or _C.storage_owner(self) is not None
+    """Tell whether the memory is shared between processes; that of devices which others can open always counts as such."""
+    if _C.storage_owner(self) is not None:
+        return True
+    capabilities = _C.backend_info(self.device.type)["capabilities"]
+    return not capabilities & _HOST_MEMORY and bool(capabilities & _IPC)
 
 
 @_method

@@ -186,7 +186,18 @@ def synchronize(device: Device | int = None) -> None:
 
 
 def ipc_collect() -> None:
-    """Return: memory shared with other processes is given back as soon as nobody uses it."""
+    """Let go of memory that was sent to other processes (`candelabra.multiprocessing`) and that none of them uses any more.
+
+    A thread does the same, a moment after the last of them has let go.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cuda.ipc_collect()
+    """
+    sharing = sys.modules.get("candelabra.multiprocessing.device_memory")
+    if sharing is not None:
+        sharing.collect()
 
 
 # ---- streams and events
