@@ -109,9 +109,9 @@ AllocatorOptions AllocatorOptions::parse(const char* text) {
     const auto refuse = [&] {
       throw failure(CB_VALUE_ERROR, "CANDELABRA_CUDA_ALLOC_CONF: cannot make sense of '%s'", item.c_str());
     };
-    if (name == "expandable_segments") {
+    if (name == "expandable_segments" || name == "caching") {
       if (value != "True" && value != "False" && value != "true" && value != "false") refuse();
-      options.expandable_segments = value[0] == 'T' || value[0] == 't';
+      (name == "caching" ? options.caching : options.expandable_segments) = value[0] == 'T' || value[0] == 't';
     } else if (name == "max_split_size_mb") {
       if (!is_number || number <= 20) refuse();
       options.max_split_bytes = static_cast<int64_t>(number) << 20;
@@ -139,6 +139,7 @@ Allocator::~Allocator() = default;  // memory goes with the process: the driver 
 
 size_t Allocator::rounded(size_t bytes) const {
   if (bytes > SIZE_MAX - segment_rounding) return bytes;
+  if (!options_.caching) return round_up(std::max<size_t>(bytes, 1), 16);
   size_t result = std::max(least_block, round_up(bytes, least_block));
   if (options_.rounding_divisions > 1 && result > least_block) {
     size_t power = least_block;
@@ -207,8 +208,9 @@ bool Allocator::has_room_for(size_t bytes) const {
 }
 
 Block* Allocator::grow(const Request& request) {
-  if (options_.expandable_segments && source_->granularity() > 0) return grow_expandable(request);
-  const size_t bytes = request.small                 ? small_segment
+  if (options_.caching && options_.expandable_segments && source_->granularity() > 0) return grow_expandable(request);
+  const size_t bytes = !options_.caching             ? request.bytes
+                       : request.small               ? small_segment
                        : request.bytes < own_segment ? large_segment
                                                      : round_up(request.bytes, segment_rounding);
   if (bytes < request.bytes || !has_room_for(bytes)) return nullptr;
@@ -382,6 +384,10 @@ void Allocator::give_back(Block* block) {
   if (block->before || block->after) {
     add(figures_.inactive_split, static_cast<int64_t>(block->bytes));
     add(figures_.inactive_split_blocks, 1);
+  }
+  if (!options_.caching && capturing_.empty() && segment.pool == ordinary_.get()) {
+    source_->synchronize();
+    destroy_segment(segment);
   }
 }
 

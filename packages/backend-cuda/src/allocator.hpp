@@ -47,6 +47,7 @@ class MemorySource {
 };
 
 struct AllocatorOptions {
+  bool caching = true;  // false: each block is a segment of its size and goes back at once, for memcheck and the like
   bool expandable_segments = false;
   int64_t max_split_bytes = INT64_MAX;  // larger blocks are given whole or not at all
   double collect_threshold = 0;         // of the limit: above, cached segments are freed before the system is asked; 0: never

@@ -241,6 +241,23 @@ void options_are_checked() {
   EXPECT(f.allocator.details().allocated.current == 1536);
 }
 
+void blocks_of_their_own_without_caching() {
+  Fixture f(AllocatorOptions::parse("caching:False"));
+  void* a = f.allocator.allocate(100, nullptr);
+  void* b = f.allocator.allocate(0, nullptr);
+  EXPECT(f.source->allocations == 2 && f.source->used == 112 + 16);
+  f.allocator.record_stream(a, stream(1));
+  f.source->queued[stream(1)] = 1;
+  f.allocator.deallocate(a);
+  f.allocator.deallocate(b);
+  EXPECT(f.source->frees == 1);  // the other stream may still use it
+  f.source->finished[stream(1)] = 1;
+  void* c = f.allocator.allocate(100, nullptr);
+  EXPECT(f.source->frees == 2);
+  f.allocator.deallocate(c);
+  EXPECT(f.source->used == 0 && f.allocator.details().reserved.current == 0 && f.allocator.details().active.current == 0);
+}
+
 // Blocks of random sizes on several streams: none overlaps another in use, all figures agree, and in the end all memory goes back.
 void random_use(bool expandable) {
   AllocatorOptions options;
@@ -423,6 +440,7 @@ int main() {
   expandable_segments();
   pools_of_graphs();
   options_are_checked();
+  blocks_of_their_own_without_caching();
   random_use(false);
   random_use(true);
   division();

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <algorithm>
 #include <array>
@@ -281,6 +284,19 @@ inline int atomicCAS_system(int* at, int expected, int value) {
 
 // ---- intrinsics
 
+// Of floating-point numbers the one that is not NaN.
+template <typename A, typename B>
+constexpr std::common_type_t<A, B> max(A a, B b) {
+  using T = std::common_type_t<A, B>;
+  const T x = static_cast<T>(a), y = static_cast<T>(b);
+  return x < y || x != x ? y : x;
+}
+template <typename A, typename B>
+constexpr std::common_type_t<A, B> min(A a, B b) {
+  using T = std::common_type_t<A, B>;
+  const T x = static_cast<T>(a), y = static_cast<T>(b);
+  return y < x || x != x ? y : x;
+}
 template <typename T>
 T __ldg(const T* at) {
   return *at;
