@@ -63,7 +63,8 @@ struct Context {
   void* at = nullptr;
 };
 void make_context(Context& context, char* stack, void (*entry)()) {
-  auto** top = reinterpret_cast<void**>(stack + stack_bytes - 64);
+  // Behind the return address the stack is aligned to 16 bytes.
+  auto** top = reinterpret_cast<void**>(stack + stack_bytes - 72);
   top[0] = nullptr;
   top[-1] = reinterpret_cast<void*>(entry);
   for (int i = 2; i <= 7; ++i) top[-i] = nullptr;
@@ -357,7 +358,7 @@ void wait_for_others(Runner& r, State state) {
 thread_local bool in_kernel = false;
 sigjmp_buf escape;
 struct Wild {
-  int signal;
+  int signal, kind;
   void* address;
   void* code;
 } wild;
@@ -371,7 +372,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 #else
     (void)context;
 #endif
-    wild = {signal, info->si_addr, code};
+    wild = {signal, info->si_code, info->si_addr, code};
     siglongjmp(escape, 1);
   }
   sigaction(signal, &before[signal], nullptr);  // the instruction is done again, under whoever was there before
@@ -453,6 +454,8 @@ void run_grid(const Launch& launch) {
     forget_fibres(r);
     const std::string who = ", thread " + in_words(emulated_thread_index) + ", at " + place_of(wild.code);
     if (wild.signal == SIGFPE) fail(r, cudaErrorIllegalInstruction, "an integer is divided by zero" + who);
+    if (wild.signal == SIGSEGV && wild.kind == SI_KERNEL)
+      fail(r, cudaErrorMisalignedAddress, "an access to an address that is not aligned, or none at all" + who);
     fail(r, cudaErrorIllegalAddress, "an access to " + describe_address(wild.address) + who);
   }
 }
