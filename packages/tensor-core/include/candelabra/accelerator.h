@@ -114,18 +114,40 @@ enum cb_capture_mode { CB_CAPTURE_GLOBAL = 0, CB_CAPTURE_THREAD_LOCAL = 1, CB_CA
 
 enum cb_reduction { CB_REDUCE_SUM = 0, CB_REDUCE_PRODUCT = 1, CB_REDUCE_MIN = 2, CB_REDUCE_MAX = 3, CB_REDUCE_MEAN = 4 };
 
-/* Collectives over communicators of processes. Counts are elements of one rank's part; all are queued on the stream. */
+/* What a communicator is made with. */
+typedef struct cb_communicator_options {
+  uint64_t size;
+  int64_t timeout_ms; /* of making it and of each collective; 0: without end */
+  const char* name;   /* for messages; may be null */
+} cb_communicator_options;
+
+/* Collectives over communicators of processes, one device of each. Counts are elements of one rank's part; all are queued on the
+ * stream, in the order in which they are called, which has to be the same on all ranks. Addresses are device memory without gaps;
+ * `send` and `receive` may be the same where a rank's part lies where it would be written.
+ *
+ * A failure or a collective that takes longer than the time-out ends the communicator on this rank: what waits on the device for
+ * other ranks gives up, results of what was under way are undefined, the next operator or synchronization of the device fails with
+ * the reason, and so does everything else that is asked of the communicator, but destroy. The process and the device go on. */
 typedef struct cb_collectives {
   uint64_t size;
   const char* name; /* "nccl" */
   int32_t (*version)(int32_t* result);
   /* One rank makes the id (128 bytes) and the others get it by other means. */
   int32_t (*unique_id)(uint8_t id[128]);
-  int32_t (*create)(int32_t device, const uint8_t id[128], int32_t rank, int32_t ranks, void** communicator);
-  int32_t (*destroy)(void* communicator);
-  int32_t (*abort)(void* communicator); /* ends what hangs; the communicator is gone */
+  /* Waits for all ranks; not longer than the time-out. */
+  int32_t (*create)(int32_t device, const uint8_t id[128], int32_t rank, int32_t ranks, const cb_communicator_options* options,
+                    void** communicator);
+  /* All ranks call it: those with the same color make a new communicator, in the order of key and then of rank. A negative color
+   * takes no part: null. */
+  int32_t (*split)(void* communicator, int32_t color, int32_t key, const cb_communicator_options* options, void** child);
+  int32_t (*rank)(void* communicator, int32_t* rank, int32_t* ranks);
+  int32_t (*destroy)(void* communicator); /* waits for what is queued, not longer than the time-out; the communicator is gone */
+  int32_t (*abort)(void* communicator);   /* ends what hangs; what is asked of it later fails, but destroy */
   /* CB_OK, or the failure that has happened meanwhile. */
   int32_t (*query)(void* communicator);
+  /* Waits on the host until all that was queued is done, or fails after so many milliseconds (and with the communicator's own
+   * time-outs); 0: only with those. */
+  int32_t (*wait)(void* communicator, int64_t timeout_ms);
   int32_t (*all_reduce)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t reduction,
                         void* stream);
   int32_t (*broadcast)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, int32_t root,
@@ -138,7 +160,7 @@ typedef struct cb_collectives {
   int32_t (*all_to_all)(void* communicator, const void* send, void* receive, uint64_t count, int32_t dtype, void* stream);
   int32_t (*send)(void* communicator, const void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream);
   int32_t (*receive)(void* communicator, void* data, uint64_t count, int32_t dtype, int32_t peer, void* stream);
-  /* What stands between the two is begun together. */
+  /* What this thread calls between the two is begun together: sends and receives that need each other, parts of different sizes. */
   int32_t (*group_begin)(void);
   int32_t (*group_end)(void);
 } cb_collectives;
