@@ -1,0 +1,40 @@
+// Losses of single elements, and their gradients. The formulas are in candelabra/loss.hpp.
+#include "candelabra/loss.hpp"
+#include "elementwise.cuh"
+
+namespace candelabra::cuda {
+namespace {
+
+using namespace formulas;
+
+template <typename Op>
+void ternary(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Op{}); });
+}
+void huber_error(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    map2<T>(call, HuberError<C>{scalar_to<C>(call.scalar(2)), scalar_to<C>(call.scalar(3))});
+  });
+}
+void huber_error_backward(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+    using C = compute_t<T>;
+    map3<T>(call, HuberErrorBackward<C>{scalar_to<C>(call.scalar(3)), scalar_to<C>(call.scalar(4))});
+  });
+}
+
+}  // namespace
+
+void register_loss_pairs(KernelTable& table) {
+  table.add<binary<SquaredError, FloatTypes>>("squared_error");
+  table.add<ternary<SquaredErrorBackward>>("squared_error_backward");
+  table.add<huber_error>("huber_error");
+  table.add<huber_error_backward>("huber_error_backward");
+  table.add<binary<Heavy<LogitsCrossEntropy>, FloatTypes>>("logits_cross_entropy");
+  table.add<ternary<Heavy<LogitsCrossEntropyBackward>>>("logits_cross_entropy_backward");
+  table.add<binary<Heavy<ProbabilityCrossEntropy>, FloatTypes>>("probability_cross_entropy");
+  table.add<ternary<Heavy<ProbabilityCrossEntropyBackward>>>("probability_cross_entropy_backward");
+}
+
+}  // namespace candelabra::cuda
