@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import candelabra
+from candelabra.testing.on_device import *  # noqa: F403
 
 sys.path.insert(0, str(Path(__file__).parent))
 

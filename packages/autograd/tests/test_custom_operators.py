@@ -143,6 +143,7 @@ def test_wrong_formulas():
         operator(x).sum().backward()
 
 
+@pytest.mark.host_only("writes to an array on the memory of a tensor")
 def test_operators_that_change_their_arguments():
     def fill(x: Tensor, value: float) -> None:
         x.numpy()[...] = value
@@ -193,6 +194,7 @@ def test_a_rule_for_batches():
         func.vmap(operator, in_dims=(0, 1))(x, y)
 
 
+@pytest.mark.host_only("a kernel for the CPU alone")
 def test_operators_of_a_library_are_seen_through():
     own = library.Library("testgrad_open", "DEF")
     own.define("wave(Tensor x) -> Tensor")
@@ -240,6 +242,7 @@ def test_the_profiler_knows_the_name():
     assert "testgrad::profiled" in [average.key for average in profile.key_averages()]
 
 
+@pytest.mark.host_only("kernels for the CPU alone")
 @pytest.mark.parametrize("module", ["checking", "definitions", "registration", "schemas"])
 def test_the_examples_of_the_library_run(module):
     found = importlib.import_module(f"candelabra.library.{module}")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import candelabra
+from candelabra.testing.on_device import *  # noqa: F403
 
 sys.path.insert(0, str(Path(__file__).parent))  # for nn_numerics
 

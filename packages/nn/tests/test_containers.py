@@ -118,6 +118,7 @@ def test_module_dict():
     assert list(chosen) == ["z"]
 
 
+@pytest.mark.host_only("texts without a device")
 def test_parameter_list():
     chosen = nn.ParameterList([candelabra.ones(2, 3), nn.Parameter(candelabra.ones(1)), "text"])
     assert all(isinstance(chosen[i], nn.Parameter) for i in (0, 1)) and chosen[2] == "text" and chosen[-1] == "text"
@@ -135,6 +136,7 @@ def test_parameter_list():
     assert len(chosen) == 4 and len(list(iter(chosen))) == 4 and repr(nn.ParameterList()) == "ParameterList()"
 
 
+@pytest.mark.host_only("texts without a device")
 def test_parameter_dict():
     chosen = nn.ParameterDict({"a": candelabra.ones(2), "b": 3})
     assert isinstance(chosen["a"], nn.Parameter) and chosen["b"] == 3 and list(chosen) == ["a", "b"] and len(chosen) == 2

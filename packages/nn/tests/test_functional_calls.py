@@ -173,6 +173,7 @@ def test_gradients_of_convolutions(rng, dims, groups):
 # ---- several devices
 
 
+@pytest.mark.host_only("names the CPU as the device of all copies")
 def test_data_parallel(rng):
     model = nn.Sequential(nn.Linear(3, 4, **F64), nn.Tanh(), nn.Linear(4, 2, **F64))
     spread = nn.DataParallel(model, device_ids=["cpu", "cpu", "cpu"])
@@ -197,6 +198,7 @@ class Many(nn.Module):
         return {"sum": (x * self.scale * factor).sum(), "pair": (x, [named["y"]]), "none": None}
 
 
+@pytest.mark.host_only("names the CPU as the device of all copies")
 def test_structures_and_buffers():
     model = Many()
     spread = nn.DataParallel(model, ["cpu", "cpu"])

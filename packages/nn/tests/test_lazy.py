@@ -105,6 +105,7 @@ class Halves(nn.modules.lazy.LazyModuleMixin, nn.Module):
         return x * self.scale
 
 
+@pytest.mark.host_only("names the CPU as the device of all copies")
 def test_own_lazy_module():
     module = Halves()
     assert module(ones(2, 3), factor=4).tolist() == [[4.0] * 3] * 2 and type(module) is Halves

@@ -39,7 +39,7 @@ def test_padding(rng):
 @pytest.mark.parametrize("batch_first", [True, False])
 def test_round_trip(rng, batch_first):
     x = rng.standard_normal((3, 4, 2) if batch_first else (4, 3, 2))
-    lengths = candelabra.tensor([1, 4, 2])
+    lengths = candelabra.tensor([1, 4, 2], device="cpu")
     packed = rnn.pack_padded_sequence(tensor(x), lengths, batch_first, enforce_sorted=False)
     back, found = rnn.pad_packed_sequence(packed, batch_first, padding_value=-1.0, total_length=6)
     assert found.tolist() == [1, 4, 2]
@@ -49,6 +49,7 @@ def test_round_trip(rng, batch_first):
         assert (row[:length] == (x[n] if batch_first else x[:, n])[:length]).all()
 
 
+@pytest.mark.host_only("moves from and to the CPU")
 def test_conversions():
     packed = rnn.pack_sequence([candelabra.ones(2), candelabra.ones(1)])
     for name, dtype in (("double", "float64"), ("half", "float16"), ("long", "int64"), ("int", "int32"), ("short", "int16"),

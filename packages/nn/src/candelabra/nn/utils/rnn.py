@@ -176,7 +176,7 @@ def pack_padded_sequence(
             [3, 4, 5]]), tensor([2, 3]))
     """
     if not isinstance(lengths, Tensor):
-        sizes = candelabra.tensor([int(length) for length in lengths], dtype=candelabra.int64)
+        sizes = candelabra.tensor([int(length) for length in lengths], dtype=candelabra.int64, device="cpu")
     elif lengths.device.type != "cpu":
         raise RuntimeError(
             f"'lengths' argument should be a 1D CPU int64 tensor, but got 1D {lengths.device} {lengths.dtype} tensor"
@@ -207,7 +207,7 @@ def pack_padded_sequence(
     if numbers[0] > input.shape[0]:
         raise RuntimeError(f"Expected the longest length to be at most {input.shape[0]}, but got {numbers[0]}")
     # All entries that are there, in the order of time.
-    times = candelabra.arange(numbers[0])
+    times = candelabra.arange(numbers[0], device="cpu")
     there = times.unsqueeze(1) < sizes.unsqueeze(0)
     batch_sizes = there.sum(1)
     flat = input[: numbers[0]].flatten(0, 1)
@@ -244,7 +244,7 @@ def pad_packed_sequence(
             "Expected total_length to be at least the length of the longest sequence in input, but got "
             f"total_length={total_length} and max sequence length being {longest}"
         )
-    there = candelabra.arange(batch).unsqueeze(0) < sizes.unsqueeze(1)
+    there = candelabra.arange(batch, device=sizes.device).unsqueeze(0) < sizes.unsqueeze(1)
     rows = (total_length or longest) * batch
     data = sequence.data
     padded = data.new_full((rows, *data.shape[1:]), padding_value)
