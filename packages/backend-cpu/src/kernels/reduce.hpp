@@ -213,11 +213,13 @@ class Reducer {
 
   void run_inner_in_chunks(int64_t chunks) const {
     Scratch<Acc> partial(plan_.outputs * chunks);
+    // Of one size, so that no thread waits for another.
+    const int64_t each = ((plan_.length + chunks - 1) / chunks + block_length - 1) / block_length * block_length;
     parallel_for(plan_.outputs * chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
-        int64_t first = task % chunks * chunk_elements;
+        const int64_t first = std::min(task % chunks * each, plan_.length);
         Acc acc = Operation::identity();
-        take_inner(acc, Position<2>(plan_.kept, task / chunks).offsets[0], first, std::min(first + chunk_elements, plan_.length));
+        take_inner(acc, Position<2>(plan_.kept, task / chunks).offsets[0], first, std::min(first + each, plan_.length));
         partial[task] = acc;
       }
     });

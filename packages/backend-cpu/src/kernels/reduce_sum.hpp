@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <complex>
 
 #include "reduce.hpp"
 
@@ -34,40 +35,56 @@ template <Of What, typename Acc, typename T>
   return What == Of::squares ? wide * wide : wide;
 }
 
-// float32 in float64: 32 sums at once, so that none waits for another, and reads in order, as the processor fetches ahead. Halves
-// are added to halves until one sum is left, in the same order for every width of vectors.
+// float32 in float64: 32 sums at once, so that none waits for another, and reads in order, as the processor fetches ahead. Each
+// takes the sum of two elements in float32, which halves the conversions: they, not the additions, are what a loop waits for.
+// Halves are added to halves until one sum is left, in the same order for every width of vectors.
 template <Of What>
 [[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
   int64_t i = 0;
 #ifdef __AVX512F__
-  const auto wide = [](__m256 value) {
-    if constexpr (What == Of::numbers) value = _mm256_maskz_mov_ps(_mm256_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
-    return _mm512_cvtps_pd(value);
+  const auto taken = [&](int64_t at) {
+    const __m256 value = _mm256_loadu_ps(values + at);
+    if constexpr (What == Of::numbers) return _mm256_maskz_mov_ps(_mm256_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
+    return value;
   };
+  const auto wide = [&](int64_t at) { return _mm512_cvtps_pd(taken(at)); };
+  const auto both = [&](int64_t at) { return _mm512_cvtps_pd(_mm256_add_ps(taken(at), taken(at + 32))); };
   const auto plus = [](__m512d sum, __m512d value) {
     return What == Of::squares ? _mm512_fmadd_pd(value, value, sum) : _mm512_add_pd(sum, value);
   };
   __m512d a = _mm512_setzero_pd(), b = a, c = a, d = a;
+  if constexpr (What != Of::squares)
+    for (; i + 64 <= n; i += 64) {
+      a = _mm512_add_pd(a, both(i));
+      b = _mm512_add_pd(b, both(i + 8));
+      c = _mm512_add_pd(c, both(i + 16));
+      d = _mm512_add_pd(d, both(i + 24));
+    }
   for (; i + 32 <= n; i += 32) {
-    a = plus(a, wide(_mm256_loadu_ps(values + i)));
-    b = plus(b, wide(_mm256_loadu_ps(values + i + 8)));
-    c = plus(c, wide(_mm256_loadu_ps(values + i + 16)));
-    d = plus(d, wide(_mm256_loadu_ps(values + i + 24)));
+    a = plus(a, wide(i));
+    b = plus(b, wide(i + 8));
+    c = plus(c, wide(i + 16));
+    d = plus(d, wide(i + 24));
   }
   const __m512d all = _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
   __m256d sum = _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_extractf64x4_pd(all, 1));
 #else
-  const auto wide = [](__m128 value) {
-    if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
-    return _mm256_cvtps_pd(value);
+  const auto taken = [&](int64_t at) {
+    const __m128 value = _mm_loadu_ps(values + at);
+    if constexpr (What == Of::numbers) return _mm_and_ps(value, _mm_cmpord_ps(value, value));
+    return value;
   };
   const auto plus = [](__m256d sum, __m256d value) {
     return What == Of::squares ? _mm256_fmadd_pd(value, value, sum) : _mm256_add_pd(sum, value);
   };
   __m256d parts[8];
   for (auto& part : parts) part = _mm256_setzero_pd();
+  if constexpr (What != Of::squares)
+    for (; i + 64 <= n; i += 64)
+      for (int64_t k = 0; k < 8; ++k)
+        parts[k] = _mm256_add_pd(parts[k], _mm256_cvtps_pd(_mm_add_ps(taken(i + 4 * k), taken(i + 4 * k + 32))));
   for (; i + 32 <= n; i += 32)
-    for (int64_t k = 0; k < 8; ++k) parts[k] = plus(parts[k], wide(_mm_loadu_ps(values + i + 4 * k)));
+    for (int64_t k = 0; k < 8; ++k) parts[k] = plus(parts[k], _mm256_cvtps_pd(taken(i + 4 * k)));
   for (int64_t half = 4; half > 0; half /= 2)
     for (int64_t k = 0; k < half; ++k) parts[k] = _mm256_add_pd(parts[k], parts[k + half]);
   __m256d sum = parts[0];
@@ -187,6 +204,39 @@ struct Sum {
     else
       return acc;
   }
+};
+
+// Complex numbers as they lie in memory: both parts in one pass.
+template <typename R>
+struct SumOfPairs {
+  using Value = std::complex<R>;
+  using Part = Sum<R>;
+  struct Acc {
+    typename Part::Acc parts[2] = {Part::identity(), Part::identity()};
+  };
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return Acc{}; }
+  static void block(Acc& acc, const Value* values, int64_t n, int64_t) {
+    constexpr int64_t lanes = 32;
+    const R* numbers = reinterpret_cast<const R*>(values);
+    alignas(64) double sums[lanes] = {};
+    int64_t i = 0;
+    for (; i + lanes <= 2 * n; i += lanes)
+#pragma omp simd
+      for (int64_t k = 0; k < lanes; ++k) sums[k] += static_cast<double>(numbers[i + k]);
+    for (int64_t k = 0; i + k < 2 * n; ++k) sums[k] += static_cast<double>(numbers[i + k]);
+    for (int64_t half = lanes / 2; half > 1; half /= 2)
+      for (int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
+    for (int k = 0; k < 2; ++k) Part::add(acc.parts[k], sums[k]);
+  }
+  static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t first) {
+    Part::rows(acc->parts, reinterpret_cast<const R*>(values), 2 * stride, rows, 2 * columns, first);
+  }
+  static void merge(Acc& acc, const Acc& later) {
+    for (int k = 0; k < 2; ++k) Part::merge(acc.parts[k], later.parts[k]);
+  }
+  static std::complex<double> value(const Acc& acc) { return {Part::value(acc.parts[0]), Part::value(acc.parts[1])}; }
 };
 
 // Half precisions as they lie in memory.
