@@ -13,6 +13,9 @@ namespace emulation {
 // graph that is being captured. It is given a copy of what it needs, as a kernel its arguments. Device memory may be touched in here
 // and nowhere else.
 cudaError_t queue(cudaStream_t stream, std::function<void()> work);
+// The same for work that waits for something outside of this process: it and what is queued behind it run when `ready` says so. That
+// is asked whenever somebody looks at the stream. Cannot be captured.
+cudaError_t queue_when(cudaStream_t stream, std::function<bool()> ready, std::function<void()> work);
 
 // How a kernel is called: its address, and the addresses of copies of its arguments.
 struct Signature {

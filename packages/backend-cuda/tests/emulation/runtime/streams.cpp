@@ -28,6 +28,7 @@ namespace emulation {
 namespace {
 struct Operation {
   std::function<void()> work;
+  std::function<bool()> ready;      // before that, it and what is behind it are not run; none: at once
   CUevent_st* event = nullptr;  // to wait for, or to record
   uint64_t number = 0;
   bool records = false;
@@ -96,34 +97,46 @@ bool is_known(cudaEvent_t event) {
   return machine().events.contains(event);
 }
 
-void drain(CUstream_st& stream);
+// Runs what is queued. Where something is not ready: waits for it, without the lock, or leaves the rest and returns false.
+bool drain(CUstream_st& stream, bool waits = true);
 
-void drain_to(CUevent_st& event, uint64_t number) {
-  while (event.done < number && event.stream && !event.stream->queue.empty()) {
-    CUstream_st& stream = *event.stream;
-    drain(stream);
-  }
+bool drain_to(CUevent_st& event, uint64_t number, bool waits = true) {
+  while (event.done < number && event.stream && !event.stream->queue.empty())
+    if (!drain(*event.stream, waits)) return false;
+  return true;
 }
 
 void run(Operation& operation) {
   if (operation.records) {
     operation.event->done = std::max(operation.event->done, operation.number);
     operation.event->time = std::chrono::steady_clock::now();
-  } else if (operation.event) {
-    drain_to(*operation.event, operation.number);
-  } else {
+  } else if (operation.work) {
     const DeviceAccess access;
     operation.work();
   }
 }
 
-void drain(CUstream_st& stream) {
+bool is_ready(const Operation& operation) {
+  if (operation.event && !operation.records) return drain_to(*operation.event, operation.number, false);
+  return !operation.ready || operation.ready();
+}
+
+bool drain(CUstream_st& stream, bool waits) {
   // The null stream and those that did not ask to be left alone wait for each other.
   while (!stream.queue.empty()) {
+    if (!is_ready(stream.queue.front())) {
+      if (!waits) return false;
+      machine_mutex().unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      machine_mutex().lock();
+      continue;
+    }
+    if (stream.queue.empty()) break;
     Operation next = std::move(stream.queue.front());
     stream.queue.pop_front();
     run(next);
   }
+  return true;
 }
 
 template <typename F>
@@ -140,7 +153,7 @@ cudaError_t attempt(F&& f) {
 cudaError_t put(CUstream_st& stream, Operation operation) {
   stream.queue.push_back(std::move(operation));
   if (deferred()) return cudaSuccess;
-  return attempt([&] { drain(stream); });
+  return attempt([&] { drain(stream, false); });
 }
 
 // Streams that are not to overtake the null stream of their device.
@@ -211,7 +224,20 @@ cudaError_t queue(cudaStream_t handle, std::function<void()> work) {
   }
   if (stream == &machine().defaults[stream->device] && is_blocking_capture(stream->device)) return failed(cudaErrorStreamCaptureImplicit);
   if (const cudaError_t error = keep_order(*stream)) return error;
-  return put(*stream, {std::move(work), nullptr, 0, false});
+  return put(*stream, {std::move(work), nullptr, nullptr, 0, false});
+}
+
+cudaError_t queue_when(cudaStream_t handle, std::function<bool()> ready, std::function<void()> work) {
+  const Lock lock(machine_mutex());
+  CUstream_st* stream = find(handle);
+  if (!stream || stream->device != current_device())
+    return failed(cudaErrorInvalidResourceHandle, "emulation: the stream is not one of the current device");
+  if (stream->capture) {
+    spoil(stream->capture);
+    return failed(cudaErrorStreamCaptureUnsupported);
+  }
+  if (const cudaError_t error = keep_order(*stream)) return error;
+  return put(*stream, {std::move(work), std::move(ready), nullptr, 0, false});
 }
 
 }  // namespace emulation
@@ -276,7 +302,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   }
   if (stream->queue.empty()) return cudaSuccess;
   // Whoever asks again and again sees it done one day.
-  if (const cudaError_t error = attempt([&] { drain(*stream); })) return error;
+  if (const cudaError_t error = attempt([&] { drain(*stream, false); })) return error;
   return failed(cudaErrorNotReady);
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -320,7 +346,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   event->stream = stream;
   if (stream->capture) return cudaSuccess;
   ++event->recorded;
-  const cudaError_t error = put(*stream, {{}, event, event->recorded, true});
+  const cudaError_t error = put(*stream, {{}, {}, event, event->recorded, true});
   // Other processes cannot have this one go on.
   return error == cudaSuccess && (event->flags & cudaEventInterprocess) ? attempt([&] { drain(*stream); }) : error;
 }
@@ -351,7 +377,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     return failed(cudaErrorStreamCaptureInvalidated, "emulation: a stream that is captured waits for an event of before");
   }
   if (event->recorded == event->done) return cudaSuccess;
-  return put(*stream, {{}, event, event->recorded, false});
+  return put(*stream, {{}, {}, event, event->recorded, false});
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Lock lock(machine_mutex());
@@ -371,7 +397,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   }
   if (disturbs_capture()) return failed(cudaErrorStreamCaptureUnsupported);
   if (event->done == event->recorded) return cudaSuccess;
-  if (const cudaError_t error = attempt([&] { drain_to(*event, event->recorded); })) return error;
+  if (const cudaError_t error = attempt([&] { drain_to(*event, event->recorded, false); })) return error;
   return failed(cudaErrorNotReady);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
