@@ -68,7 +68,7 @@ def input_gradient(grad: Array, weight: Array, input_size: Ints, stride: Ints, p
 
 def weight_gradient(grad: Array, a: Array, weight_size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
     result, padded, share = np.zeros(weight_size), _padded(a, padding), weight_size[0] // groups
-    axes = "xy"[: len(stride)]
+    axes = "xyz"[: len(stride)]
     for place, (position, spans) in product(range(groups), _places(grad.shape[2:], tuple(weight_size[2:]), stride, dilation)):
         out, inner = slice(place * share, (place + 1) * share), slice(place * weight_size[1], (place + 1) * weight_size[1])
         result[(out, slice(None), *position)] = np.einsum(
