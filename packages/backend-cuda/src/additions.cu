@@ -1,6 +1,7 @@
 #include "additions.hpp"
 
 #include <bit>
+#include <cuda/std/limits>
 
 #include "radix_sort.hpp"
 
@@ -21,6 +22,7 @@ struct Pairs {
   const uint32_t* positions;
   const int64_t *to, *from;
   int64_t count, places, stretches;
+  Combination combination;
 };
 
 template <typename T>
@@ -39,8 +41,60 @@ __device__ __forceinline__ compute_t<T> product_of(compute_t<T> a, compute_t<T> 
 }
 
 template <typename T>
-__device__ __forceinline__ void add_to(memory_t<T>* place, compute_t<T> sum) {
-  *place = stored<T>(sum_of<T>(loaded<T>(*place), sum));
+__device__ __forceinline__ compute_t<T> combined(Combination::Kind kind, compute_t<T> a, compute_t<T> b) {
+  if constexpr (!is_complex_v<T>) {  // NaN stays
+    if (kind == Combination::Largest) return a > b || a != a ? a : b;
+    if (kind == Combination::Smallest) return a < b || a != a ? a : b;
+  }
+  return kind == Combination::Product ? product_of<T>(a, b) : sum_of<T>(a, b);
+}
+// What changes nothing.
+template <typename T>
+__device__ __forceinline__ compute_t<T> nothing(Combination::Kind kind) {
+  using C = compute_t<T>;
+  if (kind == Combination::Product) return C(1);
+  if constexpr (!is_complex_v<T>) {
+    using Limits = ::cuda::std::numeric_limits<C>;
+    if (kind == Combination::Largest) return Limits::has_infinity ? static_cast<C>(-Limits::infinity()) : Limits::lowest();
+    if (kind == Combination::Smallest) return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+  return C(0);
+}
+
+// How many pairs go to a place.
+__device__ int64_t pairs_of(const Pairs& pairs, uint64_t key) {
+  const auto below = [&](uint64_t limit) {
+    int64_t low = 0;
+    for (int64_t left = pairs.count; left > 0;) {
+      const int64_t half = left / 2;
+      const bool after = pairs.keys[low + half] < limit;
+      low = after ? low + half + 1 : low;
+      left = after ? left - half - 1 : half;
+    }
+    return low;
+  };
+  return below(key + 1) - below(key);
+}
+
+// Whole numbers are rounded down.
+template <typename C>
+__device__ C divided(C value, int64_t count) {
+  if constexpr (is_complex_v<C> || std::is_floating_point_v<C>) {
+    return value / static_cast<real_t<C>>(count);
+  } else if constexpr (std::is_unsigned_v<C>) {
+    return static_cast<C>(static_cast<uint64_t>(value) / static_cast<uint64_t>(count));
+  } else {
+    const auto whole = static_cast<int64_t>(value);
+    return static_cast<C>(whole / count - (whole % count != 0 && whole < 0 ? 1 : 0));
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void finish_place(memory_t<T>* place, compute_t<T> value, const Pairs& pairs, uint64_t key) {
+  const Combination& how = pairs.combination;
+  if (how.with_self) value = combined<T>(how.kind, loaded<T>(*place), value);
+  if (how.kind == Combination::Mean) value = divided(value, pairs_of(pairs, key) + (how.with_self ? 1 : 0));
+  *place = stored<T>(value);
 }
 
 // heads[s]: the sum of what continues from the stretch before; tails[s]: of what begins in stretch s and goes on behind it. A place
@@ -58,20 +112,21 @@ __global__ void __launch_bounds__(threads)
   uint64_t key = pairs.keys[first];
   if (key == static_cast<uint64_t>(pairs.places)) return;  // these come last
   bool continued = first > 0 && pairs.keys[first - 1] == key;
-  compute_t<T> sum(0);
+  const Combination::Kind kind = pairs.combination.kind;
+  compute_t<T> sum = nothing<T>(kind);
   for (int64_t p = first; p < last; ++p) {
     const uint32_t j = pairs.positions[p];
     const compute_t<T> by = weights ? product_of<T>(factor, weights[j]) : factor;
-    sum = sum_of<T>(sum, product_of<T>(by, loaded<T>(source[pairs.from[j] + at[1]])));
+    sum = combined<T>(kind, sum, product_of<T>(by, loaded<T>(source[pairs.from[j] + at[1]])));
     const uint64_t next = p + 1 < pairs.count ? pairs.keys[p + 1] : ~uint64_t{0};
     if (next == key) continue;
     if (continued)
       heads[number] = sum;
     else
-      add_to<T>(out + pairs.to[j] + at[0], sum);
+      finish_place<T>(out + pairs.to[j] + at[0], sum, pairs, key);
     if (next == static_cast<uint64_t>(pairs.places)) return;
     key = next;
-    sum = compute_t<T>(0);
+    sum = nothing<T>(kind);
     continued = false;
   }
   if (last < pairs.count && pairs.keys[last - 1] == pairs.keys[last]) (continued ? heads : tails)[number] = sum;
@@ -93,8 +148,8 @@ __global__ void __launch_bounds__(threads)
   slab.at_rolled(element, at);
   compute_t<T> sum = tails[number];
   for (int64_t k = s + 1; k < pairs.stretches && pairs.keys[k * stretch] == key; ++k)
-    sum = sum_of<T>(sum, heads[k * slab.count + element]);
-  add_to<T>(out + pairs.to[pairs.positions[end - 1]] + at[0], sum);
+    sum = combined<T>(pairs.combination.kind, sum, heads[k * slab.count + element]);
+  finish_place<T>(out + pairs.to[pairs.positions[end - 1]] + at[0], sum, pairs, key);
 }
 
 }  // namespace
@@ -103,8 +158,8 @@ __global__ void __launch_bounds__(threads)
 Additions::Additions(const Call& call, int64_t count, int64_t places)
     : call_(call), count_(count), places_(places), memory_(call, static_cast<size_t>(40 * count)) {}
 
-void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
-                    const void* weights) const {
+void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor, const void* weights,
+                    const Combination& combination) const {
   if (count_ == 0 || slab.numel == 0) return;
   const auto count = static_cast<uint32_t>(count_);
   const auto n = static_cast<size_t>(count_);
@@ -112,7 +167,8 @@ void Additions::run(const cb_tensor& out, const void* source, const Geometry<2>&
                                       {memory_.as<uint32_t>(32 * n), memory_.as<uint32_t>(36 * n)}};
   launch(call_, number_kernel, static_cast<unsigned>(divide_up(count_, 256)), 256, 0, buffers.positions[0], count);
   const int sorted = radix_sort(call_, buffers, count, static_cast<int>(std::bit_width(static_cast<uint64_t>(places_))));
-  const Pairs pairs{buffers.keys[sorted], buffers.positions[sorted], to(), from(), count_, places_, divide_up(count_, stretch)};
+  const Pairs pairs{buffers.keys[sorted], buffers.positions[sorted], to(), from(), count_, places_, divide_up(count_, stretch),
+                    combination};
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
     for_each_piece(slab, [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {

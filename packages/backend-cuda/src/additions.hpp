@@ -1,4 +1,5 @@
-// Additions to places that repeat (index_add, scatter_add, the gradient of embedding): always in the same order.
+// Additions to places that repeat (index_add, scatter_add, the gradient of embedding), and products, means and extremes of what
+// goes to one place (scatter_reduce): always in the same order.
 //
 // A pair is a slab of elements that is added to another. Pairs are sorted by where they go; then stretches of them are summed apart
 // from one another, and the sums of a place that reaches over several stretches are added in their order.
@@ -10,6 +11,12 @@
 #include "launch.hpp"
 
 namespace candelabra::cuda {
+
+// What is done at a place instead of a plain addition.
+struct Combination {
+  enum Kind : int32_t { Sum, Product, Mean, Largest, Smallest } kind = Sum;
+  bool with_self = true;  // what is at the place already counts, too
+};
 
 class Additions {
  public:
@@ -24,7 +31,7 @@ class Additions {
   // out += factor * source, slab by slab; operands of `slab` are the output and the source. `weights`, where they are given, are
   // one more factor for each pair, in device memory, of the type that out is computed in.
   void run(const cb_tensor& out, const void* source, const Geometry<2>& slab, const cb_scalar& factor,
-           const void* weights = nullptr) const;
+           const void* weights = nullptr, const Combination& combination = {}) const;
 
  private:
   const Call& call_;

@@ -1,0 +1,45 @@
+// scatter_reduce: what goes to one place is combined in the order of the index. Half precisions are combined in float32 and rounded
+// once.
+#include "additions.hpp"
+#include "element_places.hpp"
+#include "move.hpp"
+
+namespace candelabra::cuda {
+namespace {
+
+Combination::Kind kind_named(std::string_view name) {
+  if (name == "sum") return Combination::Sum;
+  if (name == "prod") return Combination::Product;
+  if (name == "mean") return Combination::Mean;
+  return name == "amax" ? Combination::Largest : Combination::Smallest;
+}
+
+void scatter_reduce(Call& call) {
+  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3), &out = call.output();
+  Combination combination;
+  combination.kind = kind_named(call.string(4));
+  combination.with_self = call.boolean(5);
+  const bool extremum = combination.kind == Combination::Largest || combination.kind == Combination::Smallest;
+  if (extremum && is_complex_dtype(out.dtype)) throw not_implemented();
+  if (index.numel > int64_t{0x7fffffff})
+    throw failure(CB_RUNTIME_ERROR, "%lld indices are more than one call can take on CUDA (2147483647): reduce in parts",
+                  static_cast<long long>(index.numel));
+  begin_as(call, out, self);
+  if (index.numel == 0) return;
+  const ElementPlaces places(call, out, index, source, call.integer(1));
+  const Additions all(call, index.numel, out.numel);
+  int64_t first = 0;
+  for_each_piece(places.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
+    places.write(all, first, piece, offsets);
+    first += piece.numel;
+  });
+  all.run(out, source.data, one_element(), no_factor(), nullptr, combination);
+}
+
+}  // namespace
+
+void register_indexing_reduce(KernelTable& table) {
+  table.add<scatter_reduce>("scatter_reduce");
+}
+
+}  // namespace candelabra::cuda
