@@ -49,6 +49,7 @@ SUBPACKAGES = {
 #: Modules of this distribution that are imported when they are asked for.
 LAZY_MODULES = (
     "accelerator",
+    "communication",
     "amp",
     "cpu",
     "cuda",

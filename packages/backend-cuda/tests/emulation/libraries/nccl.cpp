@@ -49,11 +49,11 @@ Bytes read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return Bytes(std::istreambuf_iterator<char>(file), {});
 }
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
-void remove(const fs::path& path) {
+void take_away(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
 }
@@ -73,7 +73,7 @@ struct State {
   fs::path file(const std::string& name) const { return folder / name; }
   bool all_here() const {
     for (int each = 0; each < ranks; ++each)
-      if (!exists(file("rank." + std::to_string(each)))) return false;
+      if (!is_there(file("rank." + std::to_string(each)))) return false;
     return true;
   }
   // Whether to wait no longer.
@@ -232,7 +232,7 @@ ncclResult_t queue_collective(const Operation& o) {
   const auto ready = [=] {
     if (state->is_over()) return true;
     for (int each = 0; each < state->ranks; ++each)
-      if (!exists(state->file(name + std::to_string(each)))) return false;
+      if (!is_there(state->file(name + std::to_string(each)))) return false;
     return true;
   };
   error = queue_when(o.stream, ready, [=] {
@@ -250,7 +250,7 @@ ncclResult_t queue_collective(const Operation& o) {
       }
     }
     // Whoever is here has seen what came before.
-    remove(state->file(before + std::to_string(state->rank)));
+    take_away(state->file(before + std::to_string(state->rank)));
     constexpr size_t data = sizeof(Agreement);
     const auto own = static_cast<size_t>(state->rank);
     switch (o.kind) {
@@ -305,7 +305,7 @@ ncclResult_t queue_messages(const std::vector<Operation>& all) {
       state->streams.insert(o.stream);
       const fs::path place = path;
       const cudaError_t error = queue_when(
-          o.stream, [=] { return state->is_over() || exists(place) != sending; },
+          o.stream, [=] { return state->is_over() || is_there(place) != sending; },
           [=] {
             --state->under_way;
             if (sending || state->is_over()) return;
@@ -315,7 +315,7 @@ ncclResult_t queue_messages(const std::vector<Operation>& all) {
               return;
             }
             std::memcpy(o.receive, received.data(), bytes);
-            remove(place);
+            take_away(place);
           });
       if (error != cudaSuccess) return result_of(error);
     }
@@ -392,7 +392,8 @@ bool try_split(ncclComm& comm) {
     const auto own = std::find_if(members.begin(), members.end(), [&](const auto& each) { return each[1] == state.rank; });
     *wanted.result =
         new ncclComm{new_state(state.file(name + "color." + std::to_string(wanted.color)), static_cast<int>(own - members.begin()),
-                               static_cast<int>(members.size()), wanted.blocking)};
+                               static_cast<int>(members.size()), wanted.blocking),
+                     true, false, nullptr};
   }
   comm.split.reset();
   return true;
@@ -439,8 +440,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   *comm = nullptr;
-  if (ranks < 1 || rank < 0 || rank >= ranks || !exists(id.internal)) return refuse("rank, or id");
-  *comm = new ncclComm{new_state(id.internal, rank, ranks, !config || config->blocking != 0)};
+  if (ranks < 1 || rank < 0 || rank >= ranks || !is_there(id.internal)) return refuse("rank, or id");
+  *comm = new ncclComm{new_state(id.internal, rank, ranks, !config || config->blocking != 0), true, false, nullptr};
   if (!(*comm)->state->blocking) {
     (*comm)->told = false;
     return ncclInProgress;
@@ -493,8 +494,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::shared_ptr<State> state = comm->state;
   write_file(state->file("gone." + std::to_string(state->rank)), {});
   bool all = true;
-  for (int each = 0; each < state->ranks; ++each) all &= exists(state->file("gone." + std::to_string(each)));
-  if (all) remove(state->folder);
+  for (int each = 0; each < state->ranks; ++each) all &= is_there(state->file("gone." + std::to_string(each)));
+  if (all) take_away(state->folder);
   delete comm;
   return ncclSuccess;
 }

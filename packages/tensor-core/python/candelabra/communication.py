@@ -1,0 +1,377 @@
+"""Collectives between processes, one device each: what distributed training is built of.
+
+A communicator joins the ranks of a group of processes. Its collectives are queued on the current stream of its device, as operators
+are, and have to be called in the same order by all ranks. Which library does the work is the backend's: NCCL for ``cuda``.
+
+>>> import candelabra
+>>> candelabra.communication.is_available("cpu")
+False
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+from candelabra import _C, backends
+from candelabra._C import device
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+    from types import TracebackType
+    from typing import Any
+
+    from candelabra._C import Tensor
+    from candelabra.types import Device
+
+__all__ = ["Communicator", "group", "is_available", "unique_id", "version"]
+
+_COLLECTIVES = 256  # CB_CAP_COLLECTIVES
+_REDUCTIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "mean": 4}
+
+
+def _device(given: Device) -> device:
+    if isinstance(given, int):
+        from candelabra import accelerator
+
+        return accelerator.resolve(given)
+    found = device(given)  # type: ignore[arg-type]
+    if found.index is None:
+        found = device(found.type, _C.current_index(found.type))
+    return found
+
+
+def is_available(device_type: str) -> bool:
+    """Return whether devices of a type have collectives.
+
+    Parameters
+    ----------
+    device_type : str
+        Such as ``"cuda"``.
+
+    Returns
+    -------
+    bool
+        False, too, where there is no such device.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.communication.is_available("cpu")
+    False
+    """
+    return backends.is_available(device_type) and bool(_C.backend_info(device_type)["capabilities"] & _COLLECTIVES)
+
+
+def version(device_type: str) -> tuple[str, int]:
+    """Return the library that does the collectives of a device type, and its version as the vendor counts.
+
+    Raises
+    ------
+    NotImplementedError
+        The device type has no collectives.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> if candelabra.communication.is_available("cuda"):
+    ...     library, number = candelabra.communication.version("cuda")
+    """
+    name, number = _C.communicator_version(_device(device_type))
+    return name, number
+
+
+def unique_id(device_type: str) -> bytes:
+    """Return an id for one new communicator: rank 0 makes it, and sends it to the others by other means.
+
+    Raises
+    ------
+    NotImplementedError
+        The device type has no collectives.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> if candelabra.communication.is_available("cuda"):
+    ...     assert len(candelabra.communication.unique_id("cuda")) == 128
+    """
+    return _C.communicator_id(_device(device_type))
+
+
+def _milliseconds(timeout: float | timedelta | None) -> int:
+    if timeout is None:
+        return 0
+    seconds = timeout if isinstance(timeout, (int, float)) else timeout.total_seconds()
+    if not seconds > 0:
+        raise ValueError(f"a communicator's timeout must be positive, or None for no end, not {timeout!r}")
+    return max(1, round(seconds * 1000))
+
+
+def _reduction(op: str) -> int:
+    try:
+        return _REDUCTIONS[op]
+    except KeyError:
+        raise ValueError(f"op must be one of {', '.join(_REDUCTIONS)}, but got {op!r}") from None
+
+
+class Communicator:
+    """The ranks of a group of processes, and what they send each other.
+
+    Parameters
+    ----------
+    device : device, str or int
+        This rank's device. Two ranks must not share one.
+    unique_id : bytes
+        What `unique_id` has returned on one rank, the same for all.
+    rank, size : int
+        The number of this rank, from 0, and how many there are.
+    timeout : float or timedelta, optional
+        Seconds that making the communicator, and each collective, may take; None: without end. After that, or where a rank fails,
+        the communicator ends: what waits on the device gives up, its results are undefined, and the next operator on the device, or
+        whatever else is asked of the communicator, raises RuntimeError. The process goes on.
+    name : str, optional
+        For messages.
+
+    Raises
+    ------
+    NotImplementedError
+        The device has no collectives.
+    RuntimeError
+        Ranks are missing after the time, or the library has failed.
+    ValueError
+        The rank is not below the size, or the id has not 128 bytes.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> if candelabra.communication.is_available("cuda"):
+    ...     made = candelabra.communication.unique_id("cuda")  # on one rank, which sends it to the others
+    ...     with candelabra.communication.Communicator("cuda", made, rank=0, size=1) as ranks:
+    ...         total = ranks.all_reduce(candelabra.ones(3, device="cuda"))
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        unique_id: bytes,
+        rank: int,
+        size: int,
+        *,
+        timeout: float | timedelta | None = 600.0,
+        name: str | None = None,
+    ) -> None:
+        where = _device(device)
+        address = _C.communicator_create(where, unique_id, rank, size, _milliseconds(timeout), name)
+        self._take(where, address, name)
+
+    def _take(self, where: device, address: int, name: str | None) -> None:
+        self._device = where
+        self._address: int | None = address
+        self._name = name
+        self._lock = threading.Lock()
+        self._rank, self._size = _C.communicator_rank(where, address)
+
+    @property
+    def device(self) -> device:
+        """This rank's device."""
+        return self._device
+
+    @property
+    def rank(self) -> int:
+        """The number of this rank."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._size
+
+    @property
+    def name(self) -> str | None:
+        """What it is called in messages."""
+        return self._name
+
+    def _open(self) -> int:
+        if self._address is None:
+            raise RuntimeError(f"{self!r} was closed")
+        return self._address
+
+    def _run(self, kind: str, send: Tensor | None, receive: Tensor | None, op: str = "sum", peer: int = 0) -> None:
+        _C.communicator_run(self._device, self._open(), kind, send, receive, self._size, _reduction(op), peer)
+
+    def split(
+        self, color: int | None, key: int = 0, *, timeout: float | timedelta | None = 600.0, name: str | None = None
+    ) -> Communicator | None:
+        """Make communicators of parts of the ranks; all ranks call it.
+
+        Parameters
+        ----------
+        color : int, optional
+            Ranks with the same one come together; with None, the rank takes no part.
+        key : int
+            Their order in the new communicator; among equals that of the ranks.
+        timeout, name
+            Of the new communicator.
+
+        Returns
+        -------
+        Communicator or None
+        """
+        if color is not None and color < 0:
+            raise ValueError(f"color must not be negative, but got {color}")
+        address = _C.communicator_split(
+            self._device, self._open(), -1 if color is None else color, key, _milliseconds(timeout), name
+        )
+        if address is None:
+            return None
+        made = Communicator.__new__(Communicator)
+        made._take(self._device, address, name)
+        return made
+
+    def all_reduce(self, tensor: Tensor, op: str = "sum", *, out: Tensor | None = None) -> Tensor:
+        """Combine the tensors of all ranks; all have the result.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Contiguous, of the same shape and dtype on all ranks.
+        op : str
+            ``sum``, ``product``, ``min``, ``max`` or ``mean``. Of bools, the sum is *or* and the product is *and*.
+        out : Tensor, optional
+            For the result; `tensor` itself otherwise.
+        """
+        result = tensor if out is None else out
+        self._run("all_reduce", tensor, result, op)
+        return result
+
+    def broadcast(self, tensor: Tensor, root: int) -> Tensor:
+        """Copy the tensor of one rank to those of the others."""
+        self._run("broadcast", tensor, tensor, peer=root)
+        return tensor
+
+    def reduce(self, tensor: Tensor, root: int, op: str = "sum", *, out: Tensor | None = None) -> Tensor:
+        """Combine the tensors of all ranks; the root has the result, in `out` or `tensor`."""
+        result = tensor if out is None else out
+        self._run("reduce", tensor, result, op, root)
+        return result
+
+    def all_gather(self, out: Tensor, tensor: Tensor) -> Tensor:
+        """Put the tensors of all ranks one after the other into `out`, which has as many times the elements."""
+        self._run("all_gather", tensor, out)
+        return out
+
+    def reduce_scatter(self, out: Tensor, tensor: Tensor, op: str = "sum") -> Tensor:
+        """Combine the tensors of all ranks; each has one part of the result, in `out`."""
+        self._run("reduce_scatter", tensor, out, op)
+        return out
+
+    def all_to_all(self, out: Tensor, tensor: Tensor) -> Tensor:
+        """Send part i of the tensor to rank i; `out` has the parts that the ranks have sent here."""
+        if out.data_ptr() == tensor.data_ptr() and tensor.numel():
+            raise ValueError("all_to_all(): out must not be the tensor that is sent")
+        self._run("all_to_all", tensor, out)
+        return out
+
+    def send(self, tensor: Tensor, peer: int) -> None:
+        """Send a tensor to a rank, which receives it. The device waits until it does."""
+        self._run("send", tensor, None, peer=peer)
+
+    def receive(self, tensor: Tensor, peer: int) -> Tensor:
+        """Receive a tensor of this shape and dtype from a rank."""
+        self._run("receive", None, tensor, peer=peer)
+        return tensor
+
+    def barrier(self) -> None:
+        """Wait, on the host, until all ranks have come here."""
+        from candelabra import zeros
+
+        self.all_reduce(zeros(1, device=self._device))
+        self.wait()
+
+    def query(self) -> None:
+        """Raise RuntimeError where the communicator has failed."""
+        _C.communicator_query(self._device, self._open())
+
+    def wait(self, timeout: float | timedelta | None = None) -> None:
+        """Wait on the host until everything that is queued is done.
+
+        Parameters
+        ----------
+        timeout : float or timedelta, optional
+            Seconds until that counts as a failure, which ends the communicator; each collective has its own besides.
+
+        Raises
+        ------
+        RuntimeError
+            A rank has failed or was not there in time.
+        """
+        _C.communicator_wait(self._device, self._open(), _milliseconds(timeout))
+
+    def abort(self) -> None:
+        """End what is under way at once, and the communicator with it."""
+        if self._address is not None:
+            _C.communicator_abort(self._device, self._address)
+
+    def close(self) -> None:
+        """Wait for what is queued and give the communicator back; all ranks do. Nothing happens the second time."""
+        with self._lock:
+            address, self._address = self._address, None
+        if address is not None:
+            _C.communicator_destroy(self._device, address)
+
+    def __enter__(self) -> Communicator:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        # After a failure other ranks may never come.
+        if kind is not None:
+            self.abort()
+        self.close()
+
+    def __del__(self) -> None:
+        address = getattr(self, "_address", None)
+        if address is None:
+            return
+        self._address = None
+        # Nobody waits for other ranks in here.
+        _C.communicator_abort(self._device, address)
+        _C.communicator_destroy(self._device, address)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a communicator cannot be pickled: each process makes its own")
+
+    def __repr__(self) -> str:
+        name = f" {self._name!r}" if self._name else ""
+        return f"<candelabra.communication.Communicator{name} of {self._device}: rank {self._rank} of {self._size}>"
+
+
+@contextmanager
+def group(device: Device) -> Iterator[None]:
+    """Begin together all collectives that are called in the block: sends and receives that wait for each other, parts of any sizes.
+
+    Parameters
+    ----------
+    device : device, str or int
+        The device, or its type.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> def exchange(ranks, there, here, peer):
+    ...     with candelabra.communication.group(ranks.device):
+    ...         ranks.send(there, peer)
+    ...         ranks.receive(here, peer)
+    """
+    where = _device(device)
+    _C.communicator_group(where, True)
+    try:
+        yield
+    except BaseException as error:
+        try:
+            _C.communicator_group(where, False)
+        except RuntimeError as second:
+            error.add_note(f"ending the group failed, too: {second}")
+        raise
+    _C.communicator_group(where, False)
