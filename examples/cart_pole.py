@@ -97,10 +97,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--carts", type=int, default=64)
     parser.add_argument("--moments", type=int, default=300)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", type=Path, default=Path("output"))
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
 
+    candelabra.set_default_device(options.device)
     candelabra.manual_seed(0)
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 2))
     history = learn(policy, options.rounds, options.carts, options.moments)

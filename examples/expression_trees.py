@@ -79,8 +79,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
 
+    candelabra.set_default_device(options.device)
     candelabra.manual_seed(0)
     dice = random.Random(0)
     model = Evaluator()

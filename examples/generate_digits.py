@@ -98,7 +98,7 @@ def draw(path: Path, rows: dict[str, candelabra.Tensor]) -> None:
 
     figure, cells = plt.subplots(len(rows), 12, figsize=(12, 1.35 * len(rows)), layout="constrained")
     for row, (name, images) in zip(cells, rows.items(), strict=True):
-        for cell, image in zip(row, images.reshape(-1, 8, 8).numpy(), strict=True):
+        for cell, image in zip(row, images.reshape(-1, 8, 8).numpy(force=True), strict=True):
             cell.imshow(image, cmap="gray_r", interpolation="nearest")
             cell.axis("off")
         row[0].set_title(name, loc="left", fontsize=11)
@@ -110,12 +110,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=2500)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", type=Path, default=Path("output"))
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
 
+    candelabra.set_default_device(options.device)
     candelabra.manual_seed(0)
-    images = candelabra.from_numpy((load_digits().data / 16).astype(np.float32))
+    images = candelabra.from_numpy((load_digits().data / 16).astype(np.float32)).to(options.device)
     model, bounds = train_autoencoder(images, options.steps)
     forger, distances = train_adversaries(images, options.rounds)
     with candelabra.no_grad():

@@ -46,7 +46,7 @@ def train(index: int, net: nn.Module, images: candelabra.Tensor, digits: candela
     # The gradients are this process's own, the parameters it changes are shared.
     optimizer = optim.SGD(net.parameters(), lr=options.rate)
     for _ in range(options.epochs):
-        order = candelabra.randperm(len(images))
+        order = candelabra.randperm(len(images), device=images.device)
         for first in range(0, len(images), options.batch):
             chosen = order[first : first + options.batch]
             loss = F.cross_entropy(net(images[chosen]), digits[chosen])
@@ -64,11 +64,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rate", type=float, default=0.1, help="learning rate")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="where the parameters are, which the processes share there as well")
     options = parser.parse_args()
 
     candelabra.manual_seed(options.seed)
-    train_x, train_y, test_x, test_y = load()
-    net = make_net().share_memory()
+    train_x, train_y, test_x, test_y = (part.to(options.device) for part in load())
+    net = make_net().to(options.device).share_memory()
     steps = candelabra.zeros(options.processes, dtype=candelabra.int64).share_memory_()
     before = accuracy(net, test_x, test_y)
     start = time.perf_counter()

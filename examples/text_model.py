@@ -145,10 +145,12 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--characters", type=int, default=2_000_000)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", type=Path, default=Path("output"))
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
 
+    candelabra.set_default_device(options.device)
     candelabra.manual_seed(0)
     text = load(options.characters)
     learned, new = text[: len(text) * 9 // 10], text[len(text) * 9 // 10 :]

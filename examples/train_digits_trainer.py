@@ -22,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--output", type=Path, default=Path("output") / "trainer")
     options = parser.parse_args()
@@ -37,6 +38,7 @@ def main() -> None:
     trainer = Trainer(
         model, optimizer, nn.functional.cross_entropy,
         scheduler=schedule, schedule_by="step", metrics=[accuracy], precision=options.precision, clip_norm=5.0,
+        device=options.device,
         checkpoints=Checkpoints(options.output, keep_last=1, keep_best=1, monitor="eval_accuracy", mode="max"),
         callbacks=[
             CSVLog(options.output / "log.csv"),
