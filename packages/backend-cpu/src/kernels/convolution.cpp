@@ -10,6 +10,7 @@
 #include "matmul/matrix.hpp"
 #include "onednn/convolution.hpp"
 #include "parallel.hpp"
+#include "winograd.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -349,6 +350,57 @@ Image<const T> constant(const Image<T>& image) {
   return {image.data, image.sizes, image.strides};
 }
 
+// ---- 3x3 by Winograd's method, where it suits
+
+template <typename T>
+winograd::Images images_of(const Image<T>& image) {
+  return {const_cast<float*>(image.data),
+          image.sizes[1],
+          image.sizes[3],
+          image.sizes[4],
+          image.strides[0],
+          image.strides[1],
+          image.strides[3],
+          image.strides[4]};
+}
+
+// From the weight's second dimension to its first, or the other way and turned, as the gradient of the input takes it.
+template <typename T>
+winograd::Weight weight_of(const Image<T>& weight, bool turned) {
+  const std::array<int64_t, 5>&n = weight.sizes, &step = weight.strides;
+  float* values = const_cast<float*>(weight.data);
+  if (turned) return {values, n[0], n[1], step[0], step[1], step[3], step[4], true};
+  return {values, n[1], n[0], step[1], step[0], step[3], step[4], false};
+}
+template <typename T>
+bool is_dense_or_channels_last(const Image<T>& weight) {
+  const std::array<int64_t, 5>&n = weight.sizes, &step = weight.strides;
+  return is_dense(weight) || (step[1] == 1 && step[4] == n[1] && step[3] == n[1] * n[4] && step[0] == n[1] * n[4] * n[3]);
+}
+
+bool winograd_forward(const ConvolutionShape& s, const Image<const float>& input, const Image<const float>& weight,
+                      const float* bias, const Image<float>& output) {
+  const winograd::Images from = images_of(input), to = images_of(output);
+  if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight)) return false;
+  return winograd::convolve(from, weight_of(weight, false), bias, to, s.batch, s.padding[1], s.padding[2]);
+}
+
+bool winograd_input_gradient(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& weight,
+                             const Image<float>& input) {
+  const winograd::Images from = images_of(grad), to = images_of(input);
+  if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight)) return false;
+  return winograd::convolve(from, weight_of(weight, true), nullptr, to, s.batch, 2 - s.padding[1], 2 - s.padding[2]);
+}
+
+bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& input,
+                              const Image<float>& weight) {
+  const winograd::Images from = images_of(input), of_results = images_of(grad);
+  if (!winograd::suits(s, of_results.rows, of_results.columns) || !from.suits() || !of_results.suits() ||
+      !is_dense_or_channels_last(weight))
+    return false;
+  return winograd::weight_gradient(from, of_results, weight_of(weight, false), s.batch, s.padding[1], s.padding[2]);
+}
+
 void convolution(Call& call) {
   cb_tensor& out = call.output();
   const cb_tensor* bias = call.optional_tensor(2);
@@ -367,6 +419,8 @@ void convolution(Call& call) {
           for (int64_t i = 0; i < s.output_channels; ++i) (*packed)[i] = data<T>(*bias)[i * bias->strides[0]];
           offsets = packed->data();
         }
+        if constexpr (std::is_same_v<T, float>)
+          if (winograd_forward(s, input, weight, offsets, output)) return;
         if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(), offsets,
                                output.operand()))
           return;
@@ -399,6 +453,8 @@ void convolution_input_gradient(Call& call) {
     Image<T> input = image<T>(out);
     ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
     if (grad.numel() == 0 || weight.numel() == 0) return fill_image<T>(input, T{});
+    if constexpr (std::is_same_v<T, float>)
+      if (winograd_input_gradient(s, grad, weight, input)) return;
     if constexpr (onednn_has<T>)
       if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
                              grad.operand()))
@@ -423,6 +479,8 @@ void convolution_weight_gradient(Call& call) {
     Image<T> weight = image<T>(out);
     ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
     if (grad.numel() == 0 || input.numel() == 0) return fill_image<T>(weight, T{});
+    if constexpr (std::is_same_v<T, float>)
+      if (winograd_weight_gradient(s, grad, input, weight)) return;
     if constexpr (onednn_has<T>)
       if (onednn_convolution(ConvolutionKind::weight_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
                              grad.operand()))

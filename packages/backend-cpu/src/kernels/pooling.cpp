@@ -12,6 +12,7 @@
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling_windows.hpp"
+#include "kernels/reduce_sum.hpp"
 #include "parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -657,6 +658,18 @@ void average_backward_by_channels(const T* grad, const Layout& from, const Axes&
   });
 }
 
+// Of the mean of a plane, each of whose elements gets the same.
+template <typename T>
+void spread_means(const T* grad, const Layout& from, T* out, const Layout& to) {
+  const int64_t size = to.plane_size();
+  parallel_for(to.planes(), grain_for(size), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const auto value = static_cast<compute_t<T>>(grad[from.plane(p)]) / static_cast<compute_t<T>>(size);
+      std::fill_n(out + to.plane(p), size, static_cast<T>(value));
+    }
+  });
+}
+
 template <typename Types>
 void average_of(Call& call, const Layout& input, const Layout& output, const Axes& axes, const Divisor& divisor) {
   cb_tensor& out = call.output();
@@ -703,11 +716,18 @@ void avg_pool_backward(Call& call) {
 
 void adaptive_avg_pool(Call& call) {
   Layout input(call.tensor(0)), output(call.output());
+  // Of whole planes it is a mean.
+  if (output.plane_size() == 1 && input.plane_size() != 0 && !input.has_neighbouring_channels())
+    return dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { reduce::sum_to<T, true>(call.tensor(0), call.output()); });
   average_of<FloatTypes>(call, input, output, adaptive_axes(input, output), {false, 0});
 }
 
 void adaptive_avg_pool_backward(Call& call) {
   Layout grad(call.tensor(0)), input(call.output());
+  if (grad.plane_size() == 1 && input.has_contiguous_planes())
+    return dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
+      spread_means(data<T>(call.tensor(0)), grad, mutable_data<T>(call.output()), input);
+    });
   average_backward_of<FloatTypes>(call, grad, input, adaptive_axes(input, grad), {false, 0});
 }
 

@@ -47,8 +47,8 @@ template <Of What>
     if constexpr (What == Of::numbers) return _mm256_maskz_mov_ps(_mm256_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
     return value;
   };
-  const auto wide = [&](int64_t at) { return _mm512_cvtps_pd(taken(at)); };
-  const auto both = [&](int64_t at) { return _mm512_cvtps_pd(_mm256_add_ps(taken(at), taken(at + 32))); };
+  const auto wide = [&](int64_t at) { return _mm512_maskz_cvtps_pd(0xff, taken(at)); };
+  const auto both = [&](int64_t at) { return _mm512_maskz_cvtps_pd(0xff, _mm256_add_ps(taken(at), taken(at + 32))); };
   const auto plus = [](__m512d sum, __m512d value) {
     return What == Of::squares ? _mm512_fmadd_pd(value, value, sum) : _mm512_add_pd(sum, value);
   };
@@ -66,8 +66,18 @@ template <Of What>
     c = plus(c, wide(i + 16));
     d = plus(d, wide(i + 24));
   }
+  const auto rest = [&](__m512d& part, int64_t at) {
+    const auto there = static_cast<__mmask8>(n - at >= 8 ? 0xff : (1 << (n - at)) - 1);
+    __m256 value = _mm256_maskz_loadu_ps(there, values + at);
+    if constexpr (What == Of::numbers) value = _mm256_maskz_mov_ps(_mm256_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
+    part = plus(part, _mm512_maskz_cvtps_pd(0xff, value));
+  };
+  if (i < n) rest(a, i);
+  if (i + 8 < n) rest(b, i + 8);
+  if (i + 16 < n) rest(c, i + 16);
+  if (i + 24 < n) rest(d, i + 24);
   const __m512d all = _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
-  __m256d sum = _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_extractf64x4_pd(all, 1));
+  const __m256d sum = _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
 #else
   const auto taken = [&](int64_t at) {
     const __m128 value = _mm_loadu_ps(values + at);
@@ -85,20 +95,18 @@ template <Of What>
         parts[k] = _mm256_add_pd(parts[k], _mm256_cvtps_pd(_mm_add_ps(taken(i + 4 * k), taken(i + 4 * k + 32))));
   for (; i + 32 <= n; i += 32)
     for (int64_t k = 0; k < 8; ++k) parts[k] = plus(parts[k], _mm256_cvtps_pd(taken(i + 4 * k)));
+  for (int64_t k = 0; i < n; i += 4, ++k) {
+    const __m128i there = _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(n - i)), _mm_setr_epi32(0, 1, 2, 3));
+    __m128 value = _mm_maskload_ps(values + i, there);
+    if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
+    parts[k] = plus(parts[k], _mm256_cvtps_pd(value));
+  }
   for (int64_t half = 4; half > 0; half /= 2)
     for (int64_t k = 0; k < half; ++k) parts[k] = _mm256_add_pd(parts[k], parts[k + half]);
-  __m256d sum = parts[0];
+  const __m256d sum = parts[0];
 #endif
-  for (; i + 4 <= n; i += 4) {
-    __m128 value = _mm_loadu_ps(values + i);
-    if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
-    const __m256d few = _mm256_cvtps_pd(value);
-    sum = What == Of::squares ? _mm256_fmadd_pd(few, few, sum) : _mm256_add_pd(sum, few);
-  }
   const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
-  double total = _mm_cvtsd_f64(pair) + _mm_cvtsd_f64(_mm_unpackhi_pd(pair, pair));
-  for (; i < n; ++i) total += counted<What, double>(values[i]);
-  return total;
+  return _mm_cvtsd_f64(pair) + _mm_cvtsd_f64(_mm_unpackhi_pd(pair, pair));
 }
 
 template <typename Acc, Of What = Of::elements, typename T>
@@ -260,6 +268,68 @@ struct SumOfHalves {
   static void merge(Acc& acc, const Acc& later) { acc += later; }
   static double value(const Acc& acc) { return acc; }
 };
+
+template <typename T, typename From>
+T narrowed(From value) {
+  if constexpr (is_half_v<T>)
+    return T(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+// `context` is how often each sum counts.
+template <typename T, typename Operation, bool Mean>
+void store_sum(const typename Operation::Acc* results, int64_t count, int64_t length, char* to, int64_t stride,
+               const void* context) {
+  T* out = reinterpret_cast<T*>(to);
+  const int64_t times = *static_cast<const int64_t*>(context);
+  for (int64_t i = 0; i < count; ++i) {
+    auto sum = Operation::value(results[i]);
+    if constexpr (Mean)
+      sum /= static_cast<double>(length);
+    else if (times != 1)
+      sum *= static_cast<real_t<decltype(sum)>>(times);
+    out[i * stride] = narrowed<T>(sum);
+  }
+}
+
+// The elements of the input that differ: of a reduced dimension along which all are one element (stride 0), the first.
+struct Distinct {
+  int64_t sizes[max_dims];
+  cb_tensor tensor;
+  int64_t times = 1;
+
+  Distinct(const cb_tensor& in, const cb_tensor& out) : tensor(in) {
+    if (in.numel == 0) return;
+    for (int d = 0; d < in.ndim; ++d) {
+      const bool reduced = out.ndim != in.ndim || out.sizes[d] != in.sizes[d];
+      const bool repeated = reduced && in.strides[d] == 0 && in.sizes[d] > 1;
+      if (repeated && times == 1) std::copy_n(in.sizes, in.ndim, sizes);
+      if (repeated) times *= in.sizes[d], sizes[d] = 1;
+    }
+    if (times == 1) return;
+    tensor.sizes = sizes;
+    tensor.numel /= times;
+  }
+  Distinct(const Distinct&) = delete;
+};
+
+// Sums or means of the elements of dimensions that have size 1 in the output.
+template <typename T, bool Mean, Of What = Of::elements>
+void sum_to(const cb_tensor& whole, const cb_tensor& out) {
+  const Distinct in(whole, out);
+  const auto run_as = [&]<typename Operation>() {
+    using Value = typename Operation::Value;
+    run<Operation>(in.tensor, out, source_of<T, Value>(in.tensor),
+                   {static_cast<char*>(out.data), sizeof(T), store_sum<T, Operation, Mean>, &in.times}, Parts::Whole);
+  };
+  if constexpr (is_complex_v<T>)
+    run_as.template operator()<SumOfPairs<real_t<T>>>();
+  else if constexpr (is_half_v<T>)
+    run_as.template operator()<SumOfHalves<T, What>>();
+  else
+    run_as.template operator()<Sum<std::conditional_t<is_integer_v<T>, int64_t, T>, What>>();
+}
 
 }  // namespace reduce
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -11,68 +11,7 @@ namespace {
 
 using namespace reduce;
 
-template <typename T, typename From>
-T narrowed(From value) {
-  if constexpr (is_half_v<T>)
-    return T(static_cast<float>(value));
-  else
-    return static_cast<T>(value);
-}
-
 // ---- sum, mean
-
-// `context` is how often each sum counts.
-template <typename T, typename Operation, bool Mean>
-void store_sum(const typename Operation::Acc* results, int64_t count, int64_t length, char* to, int64_t stride,
-               const void* context) {
-  T* out = reinterpret_cast<T*>(to);
-  const int64_t times = *static_cast<const int64_t*>(context);
-  for (int64_t i = 0; i < count; ++i) {
-    auto sum = Operation::value(results[i]);
-    if constexpr (Mean)
-      sum /= static_cast<double>(length);
-    else if (times != 1)
-      sum *= static_cast<real_t<decltype(sum)>>(times);
-    out[i * stride] = narrowed<T>(sum);
-  }
-}
-
-// The elements of the input that differ: of a reduced dimension along which all are one element (stride 0), the first.
-struct Distinct {
-  int64_t sizes[max_dims];
-  cb_tensor tensor;
-  int64_t times = 1;
-
-  Distinct(const cb_tensor& in, const cb_tensor& out) : tensor(in) {
-    if (in.numel == 0) return;
-    for (int d = 0; d < in.ndim; ++d) {
-      const bool reduced = out.ndim != in.ndim || out.sizes[d] != in.sizes[d];
-      const bool repeated = reduced && in.strides[d] == 0 && in.sizes[d] > 1;
-      if (repeated && times == 1) std::copy_n(in.sizes, in.ndim, sizes);
-      if (repeated) times *= in.sizes[d], sizes[d] = 1;
-    }
-    if (times == 1) return;
-    tensor.sizes = sizes;
-    tensor.numel /= times;
-  }
-  Distinct(const Distinct&) = delete;
-};
-
-template <typename T, bool Mean, Of What = Of::elements>
-void sum_parts(const cb_tensor& whole, const cb_tensor& out) {
-  const Distinct in(whole, out);
-  const auto run_as = [&]<typename Operation>() {
-    using Value = typename Operation::Value;
-    run<Operation>(in.tensor, out, source_of<T, Value>(in.tensor),
-                   {static_cast<char*>(out.data), sizeof(T), store_sum<T, Operation, Mean>, &in.times}, Parts::Whole);
-  };
-  if constexpr (is_complex_v<T>)
-    run_as.template operator()<SumOfPairs<real_t<T>>>();
-  else if constexpr (is_half_v<T>)
-    run_as.template operator()<SumOfHalves<T, What>>();
-  else
-    run_as.template operator()<Sum<std::conditional_t<is_integer_v<T>, int64_t, T>, What>>();
-}
 
 template <bool Largest>
 void reduce_truth(const cb_tensor& in, const cb_tensor& out);
@@ -81,19 +20,19 @@ void sum(Call& call) {
   const cb_tensor& in = call.tensor(0);
   cb_tensor& out = call.output();
   if (out.dtype == CB_BOOL) return reduce_truth<true>(in, out);
-  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { sum_parts<T, false>(in, out); });
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { sum_to<T, false>(in, out); });
 }
 
 void mean(Call& call) {
   const cb_tensor& in = call.tensor(0);
   cb_tensor& out = call.output();
-  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() { sum_parts<T, true>(in, out); });
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() { sum_to<T, true>(in, out); });
 }
 
 void nan_sum(Call& call) {
   const cb_tensor& in = call.tensor(0);
   cb_tensor& out = call.output();
-  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { sum_parts<T, false, Of::numbers>(in, out); });
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { sum_to<T, false, Of::numbers>(in, out); });
 }
 
 // ---- count_nonzero

@@ -6,6 +6,7 @@
 
 #include "../allocator.hpp"
 #include "../iterate.hpp"
+#include "../transpose.hpp"
 #include "../vec_math.hpp"
 #include "candelabra/math.hpp"
 #include "reduce_extremum.hpp"
@@ -296,27 +297,49 @@ class Along {
   }
 
  private:
+  // Whether neighbouring lines of an operand lie closer together than the elements of one: several are turned around at a time.
+  bool is_turned(int operand) const {
+    return step_[operand] != 1 && kept_.strides[operand][0] == 1 && kept_.sizes[0] >= 8 && n_ > 1;
+  }
+  static void turn(T* to, int64_t pitch, const T* from, int64_t from_pitch, int64_t columns, int64_t rows) {
+    dispatch_size(sizeof(T), [&]<typename U>() {
+      transpose_tile(reinterpret_cast<U*>(to), pitch, reinterpret_cast<const U*>(from), from_pitch, columns, rows);
+    });
+  }
+
   void run_lines() const {
-    bool direct = same;
+    bool direct = same, turned[inputs];
     for (int k = 0; k <= inputs; ++k) direct &= step_[k] == 1;
+    int turns = 0;
+    for (int k = 0; k < inputs; ++k) turns += turned[k] = is_turned(k + 1);
+    constexpr int64_t turned_lines = 32;
+    const int64_t together = turns ? turned_lines : int64_t{1} << 30;
     parallel_for(kept_.numel, grain_for(8 * n_), [&](int64_t begin, int64_t end) {
       Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_);
+      Scratch<T> lines(turns ? inputs * turned_lines * n_ : 0);
       for_each_run(kept_, begin, end, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-          const V* in[inputs];
-          T* out = out_ + at[0] + i * kept_.strides[0][0];
-          for (int k = 0; k < inputs; ++k) {
-            const T* from = in_[k] + at[k + 1] + i * kept_.strides[k + 1][0];
-            if (direct) {
-              in[k] = reinterpret_cast<const V*>(from);
-            } else {
-              bring(from, step_[k + 1], n_, buffer.data() + k * n_);
-              in[k] = buffer.data() + k * n_;
+        for (int64_t first = 0; first < n; first += together) {
+          const int64_t count = std::min(together, n - first);
+          for (int k = 0; k < inputs; ++k)
+            if (turned[k]) turn(lines.data() + k * turned_lines * n_, n_, in_[k] + at[k + 1] + first, step_[k + 1], n_, count);
+          for (int64_t i = first; i < first + count; ++i) {
+            const V* in[inputs];
+            T* out = out_ + at[0] + i * kept_.strides[0][0];
+            for (int k = 0; k < inputs; ++k) {
+              const T* from =
+                  turned[k] ? lines.data() + (k * turned_lines + i - first) * n_ : in_[k] + at[k + 1] + i * kept_.strides[k + 1][0];
+              if (same && (turned[k] || step_[k + 1] == 1)) {
+                in[k] = reinterpret_cast<const V*>(from);
+              } else {
+                bring(from, turned[k] ? 1 : step_[k + 1], n_, buffer.data() + k * n_);
+                in[k] = buffer.data() + k * n_;
+              }
             }
+            const bool in_place = same && step_[0] == 1;
+            V* to = in_place ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_;
+            Operation::line(in, to, n_);
+            if (!in_place) bring_back(to, n_, out, step_[0]);
           }
-          V* to = direct ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_;
-          Operation::line(in, to, n_);
-          if (!direct) bring_back(to, n_, out, step_[0]);
         }
       });
     });
@@ -341,7 +364,10 @@ class Along {
           const T* from = in_[k] + at.offsets[k + 1];
           in[k] = direct ? reinterpret_cast<const V*>(from) : buffer.data() + k * n_ * width;
           pitch[k] = direct ? step_[k + 1] : width;
-          if (!direct)
+          if (direct) continue;
+          if (same && step_[k + 1] == 1)
+            turn(reinterpret_cast<T*>(buffer.data() + k * n_ * width), width, from, kept_.strides[k + 1][0], columns, n_);
+          else
             for (int64_t r = 0; r < n_; ++r)
               bring(from + r * step_[k + 1], kept_.strides[k + 1][0], columns, buffer.data() + (k * n_ + r) * width);
         }

@@ -1,7 +1,7 @@
 // Products with one factor that many of them have in common: it is packed once, in panels as wide as a block of registers.
 //
-// Each element of a result is one chain of additions along k, in order: it does not depend on how many rows are multiplied at once,
-// so callers may divide rows among threads as they like.
+// Each element of a result is a chain of additions along k, in parts of a fixed length: it does not depend on how many rows are
+// multiplied at once, so callers may divide rows among threads as they like.
 #pragma once
 
 #include <algorithm>
@@ -20,34 +20,39 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 // A panel is four registers wide; with so many rows at once the sums fill the registers and leave room for the factors.
 constexpr int panel_vectors = 4;
 constexpr int panel_rows = math::Vec<float>::size == 16 ? 6 : 2;
-// Rows of a panel that are multiplied before the next ones: they stay in the first cache level.
+// Rows of a panel that are multiplied before the next ones: they stay in the first cache level, and short chains round less.
 constexpr int64_t panel_depth = 128;
 
-// sums += a @ panel for `rows` rows: a has `k` columns, the panel k rows of `vectors` registers that lie `width` elements apart.
+// sums += a @ panel for `rows` rows: a has `k` columns that lie `a_next` elements apart, the panel k rows of `vectors` registers
+// that lie `width` elements apart.
 template <int rows, int vectors, typename C>
-[[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, const C* panel, int64_t width, int64_t k, C* sums,
-                                                  int64_t sums_step) {
+[[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
+                                                  int64_t k, C* sums, int64_t sums_step) {
   using V = math::Vec<C>;
   V sum[rows][vectors];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sum[r][v] = V::load(sums + r * sums_step + v * V::size);
+    for (int v = 0; v < vectors; ++v) sum[r][v] = V(C(0));
   for (int64_t p = 0; p < k; ++p) {
     V factor[vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) factor[v] = V::load(panel + p * width + v * V::size);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
-      const V one(a[r * a_step + p]);
+      const V one(a[r * a_step]);
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) sum[r][v] = math::fma(one, factor[v], sum[r][v]);
     }
+    a += a_next;
   }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sum[r][v].store(sums + r * sums_step + v * V::size);
+    for (int v = 0; v < vectors; ++v) {
+      C* to = sums + r * sums_step + v * V::size;
+      (V::load(to) + sum[r][v]).store(to);
+    }
 }
 
 // A k × n matrix in panels of `panel_width` columns, filled up with zeros.
@@ -59,13 +64,12 @@ class Panels {
   // Panel p holds, for each of its four registers, the columns from first(p, register) on, as many as registers take but below
   // `n_end(register)`; `transposed` says that `matrix` is n × k. Rows of `matrix` lie `step` elements apart.
   template <typename First>
-  Panels(const C* matrix, int64_t step, bool transposed, int64_t k, int64_t count, First first)
-      : k_(k), count_(count), memory_(count * k * width) {
+  Panels(const C* matrix, int64_t step, bool transposed, int64_t k, int64_t count, First first) : Panels(k, count) {
     parallel_for(count, grain_for(k * width), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
         for (int v = 0; v < panel_vectors; ++v) {
           const auto [column, columns] = first(p, v);
-          C* to = memory_.data() + p * k * width + v * lanes;
+          C* to = panel(p) + v * lanes;
           if (columns < lanes)
             for (int64_t i = 0; i < k; ++i) std::fill_n(to + i * width + columns, lanes - columns, C(0));
           if (transposed) {
@@ -81,48 +85,63 @@ class Panels {
     });
   }
 
-  int64_t count() const { return count_; }
+  // Panels that the caller fills; they lie apart by a little more than they hold, so that the same place of all of them does not
+  // fall on the same lines of a cache.
+  Panels(int64_t k, int64_t count) : k_(k), step_(k * width + lanes), memory_(count * (k * width + lanes)) {}
+
+  C* panel(int64_t p) { return memory_.data() + p * step_; }
 
   // sums += a @ panel p: `rows` rows of sums lie `width` elements apart. `vectors`: how many registers of the panel are wanted.
   void multiply(int64_t p, const C* a, int64_t a_step, int64_t rows, C* sums, int vectors = panel_vectors) {
-    const C* panel = memory_.data() + p * k_ * width;
-    for (int64_t i = 0; i < k_; i += panel_depth) {
-      const int64_t depth = std::min(panel_depth, k_ - i);
+    multiply_panel(panel(p), k_, a, a_step, 1, rows, sums, vectors);
+  }
+
+  // The same with any panel of k rows, and the columns of a `a_next` elements apart.
+  static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
+                             int vectors = panel_vectors) {
+    for (int64_t i = 0; i < k; i += panel_depth) {
+      const int64_t depth = std::min(panel_depth, k - i);
+      const Part part{a + i * a_next, a_step, a_next, panel + i * width, depth};
       switch (vectors) {
         case 1:
-          rows_of<1>(a + i, a_step, panel + i * width, depth, rows, sums);
+          rows_of<1>(part, rows, sums);
           break;
         case 2:
-          rows_of<2>(a + i, a_step, panel + i * width, depth, rows, sums);
+          rows_of<2>(part, rows, sums);
           break;
         default:
-          rows_of<4>(a + i, a_step, panel + i * width, depth, rows, sums);
+          rows_of<4>(part, rows, sums);
       }
     }
   }
 
  private:
+  struct Part {
+    const C* a;
+    int64_t a_step, a_next;
+    const C* panel;
+    int64_t depth;
+  };
   // Blocks of about the same number of rows: six and one would leave the registers empty.
   template <int vectors>
-  static void rows_of(const C* a, int64_t a_step, const C* panel, int64_t depth, int64_t rows, C* sums) {
+  static void rows_of(const Part& part, int64_t rows, C* sums) {
     const int64_t blocks = (rows + panel_rows - 1) / panel_rows;
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t at = b * rows / blocks, here = (b + 1) * rows / blocks - at;
-      one_block<vectors>(std::make_integer_sequence<int, panel_rows>{}, here, a + at * a_step, a_step, panel, depth,
-                         sums + at * width);
+      one_block<vectors>(std::make_integer_sequence<int, panel_rows>{}, here, part, at, sums + at * width);
     }
   }
   template <int vectors, int... counts>
-  static void one_block(std::integer_sequence<int, counts...>, int64_t rows, const C* a, int64_t a_step, const C* panel,
-                        int64_t depth, C* sums) {
-    (void)((rows == counts + 1 && (block<counts + 1, vectors>(a, a_step, panel, depth, sums), true)) || ...);
+  static void one_block(std::integer_sequence<int, counts...>, int64_t rows, const Part& part, int64_t at, C* sums) {
+    (void)((rows == counts + 1 && (block<counts + 1, vectors>(part, at, sums), true)) || ...);
   }
   template <int rows, int vectors>
-  [[gnu::noinline]] static void block(const C* a, int64_t a_step, const C* panel, int64_t depth, C* sums) {
-    multiply_block<rows, vectors, C>(a, a_step, panel, width, depth, sums, width);
+  [[gnu::noinline]] static void block(const Part& part, int64_t at, C* sums) {
+    multiply_block<rows, vectors, C>(part.a + at * part.a_step, part.a_step, part.a_next, part.panel, width, part.depth, sums,
+                                     width);
   }
 
-  int64_t k_, count_;
+  int64_t k_, step_;
   Scratch<C> memory_;
 };
 
