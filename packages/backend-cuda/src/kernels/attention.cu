@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "candelabra/math.hpp"
+#include "cudnn_attention.hpp"
 #include "elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -387,7 +388,7 @@ void dispatch_width(int32_t dtype, int64_t columns, F&& f) {
 
 void attention_forward(Call& call) {
   const cb_tensor &query = call.tensor(0), &out = call.output(0), &logarithms = call.output(1);
-  if (logarithms.numel == 0) return;
+  if (logarithms.numel == 0 || cudnn_attention_forward(call)) return;
   Attention a = read(call, 0, 4);
   a.result = Heads(out);
   a.logarithms = logarithms.data;
@@ -401,6 +402,7 @@ void attention_forward(Call& call) {
 
 void attention_backward(Call& call) {
   const cb_tensor &query = call.tensor(1), &logarithms = call.tensor(6);
+  if (cudnn_attention_backward(call)) return;
   Attention a = read(call, 1, 7);
   a.grad = Heads(call.tensor(0));
   a.result = Heads(call.tensor(5));

@@ -1,7 +1,9 @@
 // Whether cuDNN itself has plans for what the backend asks of it: the library makes them for a device that is only described.
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
+#include "cudnn_attention.hpp"
 #include "cudnn_convolution.hpp"
 
 using namespace candelabra::cuda;
@@ -81,12 +83,53 @@ void convolutions(const cudnn::Target& target) {
           }
 }
 
+AttentionTensor heads(std::array<int64_t, 4> n, bool within_rows) {
+  alignas(16) static float memory[4];
+  if (within_rows) return {memory, n, {n[1] * n[2] * n[3], n[3], n[1] * n[3], 1}};
+  return {memory, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
+}
+
+void attention(const cudnn::Target& target) {
+  struct Sizes {
+    int64_t n, h, g, l, s, e, v;
+  };
+  const Sizes all[] = {{2, 8, 8, 512, 512, 64, 64}, {1, 12, 4, 1024, 1024, 128, 128}, {3, 4, 4, 77, 130, 64, 64}};
+  for (const auto& [dtype, name] : {std::pair{CB_FLOAT16, "float16"}, std::pair{CB_BFLOAT16, "bfloat16"}})
+    for (const Sizes& z : all)
+      for (const bool within_rows : {false, true})
+        for (const bool causal : {false, true})
+          for (const bool backward : {false, true}) {
+            const auto query = heads({z.n, z.h, z.l, z.e}, within_rows), key = heads({z.n, z.g, z.s, z.e}, within_rows);
+            const auto value = heads({z.n, z.g, z.s, z.v}, within_rows), output = heads({z.n, z.h, z.l, z.v}, false);
+            const CudnnAttention a{dtype,
+                                   backward,
+                                   causal,
+                                   query,
+                                   key,
+                                   value,
+                                   output,
+                                   heads({z.n, z.h, z.l, 1}, false),
+                                   output,
+                                   heads(query.sizes, false),
+                                   heads(key.sizes, false),
+                                   heads(value.sizes, false)};
+            const auto plans = attention_plans(target, a, {false, false, limit}, 1);
+            std::printf("attention, %s, %lld x %lld x %lld, width %lld%s%s%s: %s, %lld bytes\n", name, static_cast<long long>(z.h),
+                        static_cast<long long>(z.l), static_cast<long long>(z.s), static_cast<long long>(z.e),
+                        within_rows ? ", heads within rows" : "", causal ? ", causal" : "", backward ? ", backward" : "",
+                        plans.empty() ? "none" : plans[0].name.c_str(),
+                        plans.empty() ? 0LL : static_cast<long long>(plans[0].workspace));
+            failures += plans.empty();
+          }
+}
+
 }  // namespace
 
 int main() {
   try {
     std::printf("cuDNN %lld\n", static_cast<long long>(cudnn::version()));
-    convolutions({nullptr, hopper});
+    if (!std::getenv("ONLY_ATTENTION")) convolutions({nullptr, hopper});
+    attention({nullptr, hopper});
   } catch (const Failure& error) {
     std::printf("failed: %s\n", error.what());
     return 2;
