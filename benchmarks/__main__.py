@@ -22,6 +22,7 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help="a regular expression to be found in 'FAMILY: NAME'")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="cuda: another table, with options of its own")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.02, help="that one side is timed in one round")
     parser.add_argument(
@@ -79,6 +80,10 @@ def time_rows(workloads: list[Workload], sides: list[Any], options: argparse.Nam
 
 def main() -> int:
     """Run what the command line asks for."""
+    if "cuda" in sys.argv or "--device=cuda" in sys.argv:
+        from .gpu.__main__ import main as on_gpu
+
+        return on_gpu(sys.argv[1:])
     options = arguments()
     workloads = [] if options.no_rows else selected(options.only)
     if options.list:

@@ -11,7 +11,7 @@ from candelabra.backends import distribution_text, installed, load
 from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import COMPOSITE, CORE, VIEW
 
-CAPABILITIES = ("host memory", "streams", "events", "asynchronous", "pinned memory", "peer access", "IPC")
+CAPABILITIES = ("host memory", "streams", "events", "asynchronous", "pinned memory", "peer access", "IPC", "graphs", "collectives")
 
 
 def needs_kernel(name: str) -> bool:
@@ -70,12 +70,17 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m candelabra.backends", description="List the installed backends, or verify one."
     )
     parser.add_argument("--verify", metavar="DEVICE", help="run the conformance suite on this device")
+    parser.add_argument("--part", metavar="K/N", help="of the conformance suite only every N-th operator, from the K-th on")
     parser.add_argument("--verbose", action="store_true", help="list the registered kernels too")
     given, rest = parser.parse_known_args(arguments)
     if given.verify is not None:
         from candelabra.testing import conformance
 
-        return conformance.main(given.verify, *rest)
+        names = rest or conformance.applicable()
+        if given.part:
+            part, parts = map(int, given.part.split("/"))
+            names = names[part - 1 :: parts]
+        return conformance.main(given.verify, names)
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     print(f"candelabra-tensor-core {candelabra.__version__}, {len(OPERATORS)} operators")
