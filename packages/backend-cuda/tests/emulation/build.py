@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.fspath(Path(__file__).parent))
 
-from translate import translate_folder
+from translate import translated, translate_folder
 
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1]
@@ -85,23 +85,24 @@ def families(sources: list[Path]) -> str:
 
 def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
     """Translate, and write ``build.ninja``; return the targets."""
-    translated = folder / "translated"
-    sources = [path for path in translate_folder(BACKEND / "src", translated)]
+    code = folder / "translated"
+    sources = translate_folder(BACKEND / "src", code)
     generated = folder / "families.cpp"
     text = families(sources)
     if not generated.is_file() or generated.read_text() != text:
         generated.write_text(text)
     include = " ".join(f"-isystem {path}" for path in headers(given.nvidia, folder))
     compiler = " ".join(filter(None, [shutil.which("ccache") if not given.no_ccache else None, given.compiler]))
-    common = f"-std=gnu++20 -fPIC -g1 -fvisibility=hidden -fvisibility-inlines-hidden -fno-strict-aliasing -ffp-contract=off -w {given.flags}"
+    common = f"-std=gnu++20 -fPIC -g1 -fvisibility=hidden -fvisibility-inlines-hidden -fno-strict-aliasing -ffp-contract=off {given.flags}"
     site = folder / "site"
     package = site / "candelabra_backend_cuda" / "lib"
-    kernels = f"-O1 {common} {given.architecture} -I{HERE / 'include'} -I{translated} -I{CORE_HEADERS} {include} -DCANDELABRA_VERSION='\"0.1.0\"' -DCANDELABRA_CUDA_ARCHITECTURES='\"90\"' -DCANDELABRA_CUDA_PTX=0"
+    kernels = f"-O1 -w {common} {given.architecture} -I{HERE / 'include'} -I{code} -I{CORE_HEADERS} {include} -DCANDELABRA_VERSION='\"0.1.0\"' -DCANDELABRA_CUDA_ARCHITECTURES='\"90\"' -DCANDELABRA_CUDA_PTX=0"
     own = f"-O2 {common} -Wall -Wextra -I{HERE / 'include'} -I{HERE / 'runtime'} {include}"
     lines = [
         f"builddir = {folder}",
         f"rule compile\n  command = {compiler} $flags -MD -MF $out.d -c $in -o $out\n  depfile = $out.d\n  deps = gcc\n  description = compile $what",
         f"rule link\n  command = {given.compiler} -shared {given.flags} $in -o $out $libraries\n  description = link $out",
+        f"rule program\n  command = {given.compiler} {given.flags} $in -o $out $libraries\n  description = link $out",
     ]
 
     def compile_to(source: Path, name: str, flags: str) -> str:
@@ -112,7 +113,7 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
     objects = []
     for path in [*sources, generated]:
         prelude = "-x c++ -include cuda_language.hpp" if path.suffix == ".cu" else ""
-        source = path if path.is_absolute() else translated / path
+        source = path if path.is_absolute() else code / path
         objects.append(compile_to(source, str(path.name if path.is_absolute() else path).replace("/", "_"), f"{kernels} {prelude}"))
     runtime = package / "libemulated_device.so"
     parts = [
@@ -146,6 +147,14 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
         made = compile_to(source, f"library_{name}", flags)
         lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {libraries}")
         targets.append(os.fspath(out))
+    # A program of kernels with faults, for the tests of the emulation itself.
+    faults = folder / "faults.translated.cu"
+    text = translated(HERE / "faults.cu")
+    if not faults.is_file() or faults.read_text() != text:
+        faults.write_text(text)
+    made = compile_to(faults, "faults", f"{kernels} -x c++ -include cuda_language.hpp")
+    lines.append(f"build {folder}/faults: program {made} | {runtime}\n  libraries = {runtime} -Wl,-rpath,{package}")
+    targets.append(f"{folder}/faults")
     (folder / "build.ninja").write_text("\n".join(lines) + "\n")
     return targets
 

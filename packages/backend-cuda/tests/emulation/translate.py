@@ -26,16 +26,9 @@ def _start_of_kernel(text: str, end: int) -> int:
     return at
 
 
-def translated(text: str, name: Path) -> str:
-    """Return the text of a file for g++; every line keeps its number.
-
-    Parameters
-    ----------
-    text : str
-        What stands in the file.
-    name : Path
-        Where it lies, for the compiler's messages.
-    """
+def translated(name: Path) -> str:
+    """Return the text of a file for g++; every line keeps its number."""
+    text = name.read_text()
     if name.suffix in {".cu", ".cuh", ".hpp"}:
         text = text.replace("__CUDACC__", "CANDELABRA_EMULATED_DEVICE_CODE")
         text = _DYNAMIC.sub(r"\1* const \2 = static_cast<\1*>(::emulation::dynamic_shared());", text)
@@ -65,7 +58,7 @@ def translate_folder(source: Path, target: Path) -> list[Path]:
         relative = path.relative_to(source)
         wanted.add(relative)
         written = target / relative
-        text = translated(path.read_text(), path)
+        text = translated(path)
         if not written.is_file() or written.read_text() != text:
             written.parent.mkdir(parents=True, exist_ok=True)
             written.write_text(text)

@@ -8,12 +8,13 @@ its own: what it says in its tables (``candelabra/backend.h``, ``candelabra/acce
 from __future__ import annotations
 
 import os
+import sys
 
 from candelabra import _C, backends
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
     from typing import Any
 
@@ -434,8 +435,9 @@ class Stream:
     def __repr__(self) -> str:
         return f"candelabra.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
 
-    def __del__(self) -> None:
-        if getattr(self, "_owned", False):
+    # The interpreter takes the module's names away before its objects: what is asked then is an argument.
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if getattr(self, "_owned", False) and not is_finalizing():
             # Somebody may have left it current on this thread; its work is done by whoever gets it next.
             if _C.current_stream(self.device) == self.stream_id:
                 _C.set_current_stream(self.device, 0)
@@ -512,8 +514,8 @@ class Event:
     def __repr__(self) -> str:
         return f"candelabra.Event device_type={self.device.type}, device_index={self.device.index or 0}, event_id={self.event_id}"
 
-    def __del__(self) -> None:
-        if getattr(self, "event_id", 0):
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if getattr(self, "event_id", 0) and not is_finalizing():
             _C.event_destroy(self.device, self.event_id)
 
 

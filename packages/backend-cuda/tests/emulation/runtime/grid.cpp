@@ -456,7 +456,11 @@ void run_grid(const Launch& launch) {
     if (wild.signal == SIGFPE) fail(r, cudaErrorIllegalInstruction, "an integer is divided by zero" + who);
     if (wild.signal == SIGSEGV && wild.kind == SI_KERNEL)
       fail(r, cudaErrorMisalignedAddress, "an access to an address that is not aligned, or none at all" + who);
-    fail(r, cudaErrorIllegalAddress, "an access to " + describe_address(wild.address) + who);
+    const auto* at = static_cast<const char*>(wild.address);
+    if (at >= r.shared_end && at < r.shared_end + 4096)
+      fail(r, cudaErrorIllegalAddress,
+           "an access beyond the " + std::to_string(launch.shared) + " bytes of dynamic shared memory" + who);
+    fail(r, cudaErrorIllegalAddress, "an access to " + describe_address(at) + who);
   }
 }
 

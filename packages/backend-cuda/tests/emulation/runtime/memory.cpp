@@ -181,22 +181,31 @@ const Allocation* allocation_of(const void* address, size_t bytes) {
 }
 
 std::string describe_address(const void* address) {
-  char text[200];
+  constexpr long long near = 65536;
   const auto* at = static_cast<const char*>(address);
-  const auto near = [&](const auto& all, const auto& bytes_of, const char* what) {
-    auto found = all.upper_bound(at + 65536);
-    if (found == all.begin()) return false;
-    --found;
-    const long long from_start = at - found->first, size = static_cast<long long>(bytes_of(found->second));
-    if (from_start > size + 65536) return false;
-    std::snprintf(text, sizeof text, "address %p, byte %lld of %s of %lld bytes", address, from_start, what, size);
-    return true;
+  std::string text;
+  long long least = near;
+  // The allocation that it lies in, or the one that is nearest.
+  const auto look = [&](const auto& all, const auto& bytes_of, const char* what) {
+    const auto after = all.upper_bound(at);
+    const auto tell = [&](const auto& each) {
+      const long long offset = at - each.first, size = static_cast<long long>(bytes_of(each.second));
+      const long long distance = offset < 0 ? -offset : std::max(0ll, offset - size + 1);
+      if (distance >= least) return;
+      least = distance;
+      char words[200];
+      std::snprintf(words, sizeof words, "address %p, byte %lld of %s of %lld bytes", address, offset, what, size);
+      text = words;
+    };
+    if (after != all.end()) tell(*after);
+    if (after != all.begin()) tell(*std::prev(after));
   };
-  if (near(memory().live, [](const Allocation& each) { return each.bytes; }, "an allocation") ||
-      near(memory().graves, [](size_t each) { return each; }, "a freed allocation"))
-    return text;
-  std::snprintf(text, sizeof text, "address %p, which is no device memory", address);
-  return text;
+  look(memory().live, [](const Allocation& each) { return each.bytes; }, "an allocation");
+  look(memory().graves, [](size_t each) { return each; }, "a freed allocation");
+  if (!text.empty()) return text;
+  char words[100];
+  std::snprintf(words, sizeof words, "address %p, which is no device memory", address);
+  return words;
 }
 
 DeviceAccess::DeviceAccess() {

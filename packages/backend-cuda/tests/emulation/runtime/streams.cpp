@@ -162,7 +162,10 @@ cudaError_t keep_order(CUstream_st& stream) {
   CUstream_st& null = all.defaults[stream.device];
   if (!stream.blocking) return cudaSuccess;
   return attempt([&] {
-    if (&stream != &null) return drain(null);
+    if (&stream != &null) {
+      drain(null);
+      return;
+    }
     for (CUstream_st* each : all.streams)
       if (each->blocking && each->device == stream.device) drain(*each);
   });

@@ -620,8 +620,8 @@ class CUDAGraph:
         if pool is not None:
             _C.pool_release(pool.device, pool.address)
 
-    def __del__(self) -> None:
-        if getattr(self, "_graph", 0) or getattr(self, "_pool", None) is not None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing() and (getattr(self, "_graph", 0) or getattr(self, "_pool", None) is not None):
             self.reset()
 
 
