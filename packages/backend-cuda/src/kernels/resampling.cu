@@ -284,21 +284,25 @@ __global__ void __launch_bounds__(threads) draw_kernel(Out* out, const In* in, c
   }
 }
 
-// The same for tables of at most `Taps` entries in height and width, which stay in registers.
+// The same for tables of at most `Taps` entries in height and width, which stay in registers, and planes of fewer than 2^31
+// elements.
 template <typename T, int Taps>
 __global__ void __launch_bounds__(threads) draw_few_kernel(T* out, const T* in, const __grid_constant__ Drawing<compute_t<T>> d) {
   using W = compute_t<T>;
   for (int64_t e = first_index(); e < d.plane_out; e += index_step()) {
     const auto [z, y, x, c] = d.spots[e];
     const Taken<W, false> zs(d.axes[0], z), ys(d.axes[1], y), xs(d.axes[2], x);
-    int64_t places_y[Taps], places_x[Taps];
+    const int count_y = static_cast<int>(ys.end), count_x = static_cast<int>(xs.end);
+    int32_t lines[Taps], places[Taps];  // offsets
     W weights_y[Taps], weights_x[Taps];
 #pragma unroll
     for (int k = 0; k < Taps; ++k) {
-      places_y[k] = places_x[k] = 0;
+      int64_t place_y = 0, place_x = 0;
       weights_y[k] = weights_x[k] = W(0);
-      if (k < ys.end) ys.tap(k, places_y[k], weights_y[k]);
-      if (k < xs.end) xs.tap(k, places_x[k], weights_x[k]);
+      if (k < count_y) ys.tap(k, place_y, weights_y[k]);
+      if (k < count_x) xs.tap(k, place_x, weights_x[k]);
+      lines[k] = static_cast<int32_t>(place_y * d.wide * d.pixel);
+      places[k] = static_cast<int32_t>(place_x * d.pixel + c);
     }
     for (int64_t p = blockIdx.y; p < d.planes; p += gridDim.y) {
       W sum = 0;
@@ -306,19 +310,17 @@ __global__ void __launch_bounds__(threads) draw_few_kernel(T* out, const T* in, 
         int64_t place_z;
         W weight_z;
         zs.tap(i, place_z, weight_z);
-        const T* slice = in + p * d.plane_in + place_z * d.high * d.wide * d.pixel + c;
-        W values[Taps][Taps];
-#pragma unroll
-        for (int j = 0; j < Taps; ++j)
-#pragma unroll
-          for (int k = 0; k < Taps; ++k)
-            values[j][k] = j < ys.end && k < xs.end ? loaded<T>(slice[(places_y[j] * d.wide + places_x[k]) * d.pixel]) : W(0);
+        const T* slice = in + p * d.plane_in + place_z * d.high * d.wide * d.pixel;
         W part = 0;
 #pragma unroll
         for (int j = 0; j < Taps; ++j) {
-          W row = 0;
+          if (j >= count_y) break;
+          const T* line = slice + lines[j];
+          W values[Taps], row = 0;
 #pragma unroll
-          for (int k = 0; k < Taps; ++k) row += weights_x[k] * values[j][k];
+          for (int k = 0; k < Taps; ++k) values[k] = k < count_x ? loaded<T>(line[places[k]]) : W(0);
+#pragma unroll
+          for (int k = 0; k < Taps; ++k) row += weights_x[k] * values[k];
           part += weights_y[j] * row;
         }
         sum += weight_z * part;
@@ -348,7 +350,7 @@ void draw(const Call& call, const cb_tensor& out, const cb_tensor& in, const cb_
   T* to = mutable_data<T>(out);
   const T* from = data<T>(in);
   int many = 0, made = 0, order[3];
-  bool few = !transposed;
+  bool few = !transposed && whole.plane_in < (int64_t{1} << 31);
   double most = 1;
   for (int d = 0; d < 3; ++d) {
     const Rows<W>& rows = tables[d];
