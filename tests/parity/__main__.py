@@ -41,12 +41,15 @@ def work(options: argparse.Namespace) -> None:
     """A worker: run the entries whose numbers come by standard input, and answer each with a line of JSON."""
     import torch
     from runner import DTYPES, Record, run_entry
+    from translate import DEVICE
     from torch.testing._internal.common_methods_invocations import op_db
 
     import candelabra
 
     torch.set_num_threads(1)
     candelabra.set_num_threads(1)
+    if DEVICE != "cpu":
+        candelabra.set_default_device(DEVICE)
     dtypes = tuple(getattr(torch, name) for name in options.dtype) if options.dtype else DTYPES
     for line in sys.stdin:
         entry = op_db[int(line)]

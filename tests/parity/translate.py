@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import types
 from typing import Any
 
@@ -10,6 +11,10 @@ import numpy as np
 import torch
 
 import candelabra
+
+
+#: Where Candelabra computes (PyTorch stays on the CPU).
+DEVICE = os.environ.get("CANDELABRA_TEST_DEVICE", "cpu")
 
 
 class NotTranslatable(Exception):
@@ -50,11 +55,12 @@ class Translator:
         if base is None or storage.nbytes() == 0:
             flat = torch.empty(0, dtype=torch.uint8).set_(storage)
             base = candelabra.from_numpy(flat.numpy().copy() if storage.nbytes() else np.empty(0, np.uint8))
+            base = base.to(DEVICE)
             self.storages[key] = base
         typed = (
             base.view(getattr(candelabra, dtype_name(tensor.dtype)))
             if base.numel()
-            else candelabra.empty(0, dtype=dtype_of(tensor.dtype))
+            else candelabra.empty(0, dtype=dtype_of(tensor.dtype), device=DEVICE)
         )
         result = typed.as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset())
         result = result.detach()
@@ -70,7 +76,7 @@ def translate_structure(value: Any, tensor: Any) -> Any:
     if isinstance(value, torch.dtype):
         return dtype_of(value)
     if isinstance(value, torch.device):
-        return candelabra.device(str(value))
+        return candelabra.device(DEVICE if value.type == "cpu" else str(value))
     if isinstance(value, (torch.layout, torch.memory_format)):
         name = str(value).removeprefix("torch.")
         if not hasattr(candelabra, name):
@@ -79,7 +85,7 @@ def translate_structure(value: Any, tensor: Any) -> Any:
     if isinstance(value, torch.Size):
         return candelabra.Size(value)
     if isinstance(value, torch.Generator):
-        return candelabra.Generator().manual_seed(value.initial_seed())
+        return candelabra.Generator(device=DEVICE).manual_seed(value.initial_seed())
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(tensor(item) for item in value))
     if isinstance(value, (tuple, list)):
@@ -172,7 +178,7 @@ def lookup(path: str) -> Any:
 
 def back(tensor: candelabra.Tensor) -> torch.Tensor:
     """A copy of a Candelabra tensor as a PyTorch tensor."""
-    plain = tensor.detach().contiguous()
+    plain = tensor.detach().cpu().contiguous()
     name = str(plain.dtype).removeprefix("candelabra.")
     if plain.numel() == 0:
         return torch.empty(tuple(plain.shape), dtype=getattr(torch, name))
