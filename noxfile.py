@@ -307,12 +307,34 @@ def fuzz(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation into docs/_build/: a page an operator from its docstring, the packages, the coverage by backend."""
-    install(session, [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"], "numpy", "sphinx", "furo", "myst-parser", "tensorboard")
+    install(
+        session,
+        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"],
+        "numpy",
+        "sphinx",
+        "furo",
+        "myst-parser",
+        "tensorboard",
+    )
     session.run("python", str(ROOT / "tools" / "make_coverage.py"))
     session.run(
         "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),
         str(ROOT / "docs" / "_build"), *session.posargs,
     )  # fmt: skip
+
+
+def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
+    """An interpreter whose environment builds backend-cuda, and what CMake is told of where NVIDIA's compiler and headers are.
+
+    They are 1.5 GB on PyPI, which pip's cache keeps: the headers are parts of the wheels with the libraries, and there are none without.
+    ``CANDELABRA_NVIDIA_DIR``, a site-packages folder that has them, saves the download.
+    """
+    python = build_environment(session)
+    folder = os.environ.get("CANDELABRA_NVIDIA_DIR", "")
+    if folder:
+        return python, [folder]
+    session.run(str(python), "-m", "pip", "install", "-q", *CUDA_NEEDS, external=True)
+    return python, []
 
 
 @nox.session
@@ -322,23 +344,52 @@ def cuda(session: nox.Session) -> None:
     wheels = ROOT / "build" / "cuda"
     shutil.rmtree(wheels, ignore_errors=True)
     (tensor_core,) = build(session, ["tensor-core"])
-    python = build_environment(session)
-    session.run(str(python), "-m", "pip", "install", "-q", *CUDA_NEEDS, external=True)
+    python, folders = cuda_needs(session)
     architecture = os.environ.get("CUDA_ARCHITECTURE", "90")
     definitions = {
         "CANDELABRA_CUDA_ARCHITECTURES": architecture,
         "CANDELABRA_CUDA_PTX": "0",
         "CANDELABRA_WERROR": "ON",
         "CANDELABRA_INCLUDE_DIR": str(PACKAGES / "tensor-core" / "include"),
+        **({"CANDELABRA_NVIDIA_DIR": folders[0]} if folders else {}),
     }
+    # What changed since the last time is compiled, and nothing else.
     session.run(
         str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels),
+        f"-Cbuild-dir={ROOT / 'build' / f'cuda-sm_{architecture}'}",
         *(f"-Ccmake.define.{name}={value}" for name, value in definitions.items()), str(PACKAGES / "backend-cuda"), external=True,
     )  # fmt: skip
     wheel = next(wheels.glob("*.whl"))
     session.log(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB for sm_{architecture}")
     session.install("-q", "--force-reinstall", "--no-deps", tensor_core, str(wheel))
+    listed = session.run("python", "-m", "candelabra.backends", silent=True)
+    session.log(str(listed).strip())
+    if "cuda: no NVIDIA driver" not in str(listed) and "devices" not in str(listed):
+        session.error("python -m candelabra.backends says neither that there is no driver nor that there is a GPU")
     run_tests(session, PACKAGES / "backend-cuda" / "tests", "-rs")
+
+
+@nox.session
+def emulated(session: nox.Session) -> None:
+    """The sources of backend-cuda on a GPU that g++ and packages/backend-cuda/tests/emulation make up: conformance, and tests that need a GPU."""
+    install(session, ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing"], *TEST_NEEDS)
+    python, folders = cuda_needs(session)
+    target = ROOT / "build" / "emulated"
+    roots = [
+        argument for folder in folders for part in ("cu13", "cudnn", "nccl") for argument in ("--nvidia", f"{folder}/nvidia/{part}")
+    ]
+    session.run(
+        str(python), str(PACKAGES / "backend-cuda" / "tests" / "emulation" / "build.py"), str(target), *roots, external=True
+    )
+    environment = {"PYTHONPATH": str(target / "site")}
+    session.chdir(session.create_tmp())
+    session.run("python", "-m", "candelabra.backends", "--verify", "cuda", env=environment)
+    pytest = ["python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider"]
+    session.run(*pytest, str(PACKAGES / "backend-cuda" / "tests"), env=environment)
+    session.run(*pytest, str(PACKAGES / "multiprocessing" / "tests" / "test_device_memory.py"), env=environment)
+    environment |= {"CANDELABRA_TEST_DEVICE": "cuda", "CANDELABRA_LAUNCH_BLOCKING": "1"}
+    for package in session.posargs or ["optim", "nn"]:
+        session.run(*pytest, str(PACKAGES / package / "tests"), env=environment)
 
 
 @nox.session(venv_backend="none")

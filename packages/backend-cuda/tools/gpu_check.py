@@ -46,7 +46,7 @@ EXAMPLES = {
     "hogwild": ("--processes", "2", "--epochs", "2"),
 }
 TINY = {
-    "digits": ("--epochs", "1", "--batch", "450"),
+    "digits": None,
     "train_digits_trainer": None,
     "text_model": ("--steps", "2", "--batch", "2", "--width", "16", "--context", "16", "--characters", "20000"),
     "generate_digits": None,
@@ -164,11 +164,13 @@ class Check:
                 shutil.copy(module, self.site / "candelabra")
         self.information("candelabra-backend-cuda", ENTRIES["backend-cuda"])
 
-    def host(self, ready: Path | None) -> None:
+    def host(self, ready: Path | None, plain: bool) -> None:
         """Give the host a backend: ours where it is built or can be, else the one of examples/backends/numpy."""
         built = PACKAGES / "backend-cpu" / "python"
         source: Path | None = None
-        if ready is not None and (built / "candelabra_backend_cpu" / "lib").exists():
+        if plain:
+            pass
+        elif ready is not None and (built / "candelabra_backend_cpu" / "lib").exists():
             source = built
         elif ready is None and all(find_header(name) for name in ("mkl.h", "dnnl.hpp")):
             self.lay_out_cpu(PACKAGES / "backend-cpu" / "python")
@@ -308,6 +310,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="no step begins later, and those that run are ended")
     parser.add_argument("--only", default="", help="steps whose names have this in them, besides building")
     parser.add_argument("--ready", type=Path, help="a folder with candelabra_backend_cuda, built already")
+    parser.add_argument("--plain-host", action="store_true", help="NumPy's functions for the host, though backend-cpu could be had")
     parser.add_argument(
         "--tiny", action="store_true", help="for an emulated device: shorter runs, and sizes that say nothing of speed"
     )
@@ -329,7 +332,7 @@ def main() -> int:
             built = core.result() and cuda.result()
         if not built:
             return check.print_table() or 1
-    check.host(given.ready)
+    check.host(given.ready, given.plain_host)
     if not check.run(Step("backends", [*python, "-m", "candelabra.backends"], 60)):
         return check.print_table() or 1
 
