@@ -197,7 +197,7 @@ class BatchLevel(Level):
 
     def _has_batched_number(self, operator: Any, arguments: tuple[Any, ...]) -> bool:
         """Tell whether a number is a tensor with a batch: then there is one for each entry."""
-        from .batch_rules import cached_signature
+        from .batch_shapes import cached_signature
 
         return any(
             isinstance(argument, Tensor) and not parameter.type.startswith("Tensor") and self.is_batched(argument)

@@ -6,51 +6,42 @@ It returns the results with the batch as their first dimension, or NotImplemente
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor, ops
 
-from ..recording import signature
+from .batch_layers import (
+    attention,
+    convolution,
+    convolution_input_gradient,
+    convolution_weight_gradient,
+    folded,
+    layer_norm,
+    nll_loss_backward,
+    nll_loss_forward,
+)
 from .batch_level import Batched
+from .batch_positions import (
+    embedding,
+    embedding_backward,
+    index_put,
+    index_rule,
+    index_select,
+    index_write,
+    masked_select,
+    scatter,
+    take_rule,
+)
+from .batch_shapes import cached_signature, int_dims, joined_dims, wrapped_dim
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..recording import Signature
     from .batch_level import BatchLevel
 
     Rule = Callable[[BatchLevel, Any, tuple[Any, ...]], Any]
-
-
-@functools.cache
-def _signature_of(schema: str) -> Signature:
-    return signature(schema)
-
-
-def cached_signature(operator: Any) -> Signature:
-    """Give the signature of an operator."""
-    return _signature_of(operator.schema)
-
-
-def wrapped_dim(dim: int, ndim: int) -> int:
-    """Count a dimension from the front.
-
-    Raises
-    ------
-    IndexError
-        If there is no such dimension.
-    """
-    count = max(ndim, 1)
-    if not -count <= dim < count:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
-    return dim % count
-
-
-def _int_dims(dim: Any) -> list[int]:
-    return [int(entry) for entry in (dim if isinstance(dim, (tuple, list)) else (dim,))]
 
 
 # ---- element by element
@@ -129,7 +120,7 @@ def _along(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
                 else:
                     made.append(list(range(1, max(ndim, 1) + 1)))
             else:
-                made.append([wrapped_dim(dim, ndim) + 1 for dim in _int_dims(argument)])
+                made.append([wrapped_dim(dim, ndim) + 1 for dim in int_dims(argument)])
         else:
             made.append(argument)
     result = operator.again(tuple(made), None, None)
@@ -206,12 +197,12 @@ def _view(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     if name == "permute":
         return operator.again((value, (0, *(wrapped_dim(dim, ndim) + 1 for dim in arguments[1]))), None, None)
     if name == "movedim":
-        source, destination = ([wrapped_dim(dim, ndim) + 1 for dim in _int_dims(entry)] for entry in arguments[1:])
+        source, destination = ([wrapped_dim(dim, ndim) + 1 for dim in int_dims(entry)] for entry in arguments[1:])
         return operator.again((value, source, destination), None, None)
     if name == "t":
         return value if ndim < 2 else value.transpose(1, 2)
     if name == "squeeze":
-        asked = range(ndim) if arguments[1] is None else {wrapped_dim(dim, ndim) for dim in _int_dims(arguments[1])}
+        asked = range(ndim) if arguments[1] is None else {wrapped_dim(dim, ndim) for dim in int_dims(arguments[1])}
         dims = [dim + 1 for dim in asked if dim < ndim and tensor.shape[dim] == 1]
         return operator.again((value, dims), None, None) if dims else ops.alias(value)
     if name == "unsqueeze":
@@ -279,191 +270,7 @@ def _join(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
     return operator.again(([level.front(tensor) for tensor in tensors], wrapped_dim(dim, tensors[0].ndim + 1) + 1), None, None)
 
 
-# ---- at positions
-
-
-def _scatter(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    ndim = arguments[0].ndim
-    dim = wrapped_dim(arguments[1], ndim) + 1
-    made = [
-        (level.front(argument).unsqueeze(-1) if argument.ndim == 0 and ndim <= 1 else level.front(argument))
-        if isinstance(argument, Tensor) else argument
-        for argument in arguments
-    ]  # fmt: skip
-    made[1] = dim
-    result = operator.again(tuple(made), None, None)
-    if operator.name == "gather":
-        return result.reshape((level.size, *arguments[2].shape))
-    return result.squeeze(-1) if ndim == 0 else result
-
-
-def _offset_rows(level: BatchLevel, index: Any, rows: int) -> Tensor:
-    """Have the indices of each entry of the batch count in its own part of all rows in one."""
-    value = level.front(index)
-    value = candelabra.where(value < 0, value + rows, value)
-    starts = candelabra.arange(level.size, device=value.device) * rows
-    return value + starts.reshape((level.size, *(1,) * (value.ndim - 1)))
-
-
-def _index_select(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    tensor, dim, index = arguments
-    if tensor.ndim == 0:
-        return NotImplemented
-    dim = wrapped_dim(dim, tensor.ndim)
-    if not level.is_batched(index):
-        return operator.again((level.front(tensor), dim + 1, level.unwrap(index)), None, None)
-    if index.ndim == 0:
-        return NotImplemented
-    value = level.front(tensor).movedim(dim + 1, 1)
-    flat = value.reshape((value.shape[0] * value.shape[1], *value.shape[2:]))
-    picked = operator.again((flat, 0, _offset_rows(level, index, tensor.shape[dim]).reshape(-1)), None, None)
-    return picked.reshape((level.size, index.numel(), *value.shape[2:])).movedim(1, dim + 1)
-
-
-def _index_write(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    tensor, dim, index, *rest = arguments
-    if tensor.ndim == 0 or level.is_batched(index) or any(isinstance(entry, Tensor) and entry.ndim == 0 for entry in rest):
-        return NotImplemented
-    made = [level.front(entry) if isinstance(entry, Tensor) else entry for entry in rest]
-    return operator.again((level.front(tensor), wrapped_dim(dim, tensor.ndim) + 1, level.unwrap(index), *made), None, None)
-
-
-def _positions(level: BatchLevel, indices: Any) -> tuple[list[Any], int, int, bool] | None:
-    """Prepare the indices of index(): with the batch's own in front. Also the number of their dimensions, where the first stands, and whether
-    they stand side by side; None where a mask is among them whose entries differ in number."""
-    given = [index for index in indices if index is not None]
-    if any(index.dtype in (candelabra.bool, candelabra.uint8) for index in given):
-        if any(level.is_batched(index) for index in given):
-            return None
-        expanded: list[Any] = []
-        for index in indices:
-            if index is not None and index.dtype in (candelabra.bool, candelabra.uint8):
-                expanded += list(level.unwrap(index).nonzero().unbind(1))
-            else:
-                expanded.append(index)
-        indices = expanded
-    places = [at for at, index in enumerate(indices) if index is not None]
-    ndim = max(indices[at].ndim for at in places)
-    made: list[Any] = []
-    for index in indices:
-        if index is None:
-            made.append(None)
-            continue
-        value, batched = level.front_or_plain(index)
-        made.append(value.reshape((value.shape[0], *(1,) * (ndim - index.ndim), *value.shape[1:])) if batched else value)
-    adjacent = places == list(range(places[0], places[-1] + 1))
-    return made, ndim, places[0], adjacent
-
-
-def _batch_index(level: BatchLevel, ndim: int, device: Any) -> Tensor:
-    return candelabra.arange(level.size, device=device).reshape((level.size, *(1,) * ndim))
-
-
-def _index(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    tensor, indices = arguments
-    prepared = _positions(level, indices)
-    if prepared is None:
-        raise RuntimeError(
-            "vmap: It looks like you're attempting to index with a boolean mask. We do not support batching operators that can support "
-            "dynamic shape. Attempting to batch over indexing with a boolean mask."
-        )
-    made, ndim, first, adjacent = prepared
-    if not level.is_batched(tensor):
-        result = operator.again((level.unwrap(tensor), made), None, None)
-        # The indices' dimensions stand where the first of them stood, with the batch first among them.
-        return Batched(result, first if adjacent else 0)
-    value = level.front(tensor)
-    if not any(level.is_batched(index) for index in indices if index is not None):
-        result = operator.again((value, [None, *made]), None, None)
-        return Batched(result, 0 if adjacent else ndim)
-    result = operator.again((value, [_batch_index(level, ndim, value.device), *made]), None, None)
-    if not adjacent or first == 0:
-        return result
-    # With the batch's index in front they do not stand side by side any more, and their dimensions come first.
-    return result.movedim(list(range(1, ndim + 1)), list(range(first + 1, first + 1 + ndim)))
-
-
-def _index_put(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    tensor, indices, values, accumulate = arguments
-    prepared = _positions(level, indices)
-    if prepared is None:
-        # A mask with a batch: its entries are as many numbers only where there is one value for all.
-        given = [index for index in indices if index is not None]
-        if len(given) == 1 and values.numel() == 1 and indices[0] is not None and not accumulate:
-            return _masked_write(level, operator, tensor, given[0], values)
-        return NotImplemented
-    made, ndim, first, adjacent = prepared
-    value = level.front(tensor)
-    made = [_batch_index(level, ndim, value.device), *made]
-    shape = candelabra.broadcast_shapes(*(tuple(index.shape) for index in made if index is not None))
-    rest = [size for size, index in zip(value.shape[len(made) :], [None] * value.ndim, strict=False)]
-    between = [value.shape[at] for at, index in enumerate(made) if index is None]
-    trailing = [*between, *rest]
-    source, batched = level.front_or_plain(values)
-    # The sizes of one entry as the caller sees them: the indices' dimensions at the place of the first, or in front.
-    before = between[:first] if adjacent else []
-    after = trailing[len(before) :]
-    entry = (*before, *shape[1:], *after)
-    if batched:
-        source = source.reshape((source.shape[0], *(1,) * (len(entry) - values.ndim), *source.shape[1:]))
-    source = source.expand((level.size, *entry))
-    if before:
-        count = len(before)
-        source = source.movedim(list(range(count + 1, count + 1 + ndim)), list(range(1, 1 + ndim)))
-    return operator.again((value, made, source, accumulate), None, None)
-
-
-def _masked_write(level: BatchLevel, operator: Any, tensor: Any, mask: Any, values: Any) -> Any:
-    value = level.front(tensor)
-    place = level.front(mask).to(candelabra.bool)
-    place = place.reshape((*place.shape, *(1,) * (tensor.ndim - mask.ndim)))
-    source = level.front(values).reshape((level.size, *(1,) * tensor.ndim)).to(value.dtype)
-    made = candelabra.where(place, source, value)
-    return value.copy_(made) if operator.functional is not None else made
-
-
-def _masked_select(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do masked_select() with a mask that is the same for all entries."""
-    tensor, mask = arguments
-    plain = level.unwrap(mask)
-    shape = candelabra.broadcast_shapes(tuple(tensor.shape), tuple(plain.shape))
-    value = level.front(tensor)
-    value = value.reshape((level.size, *(1,) * (len(shape) - tensor.ndim), *tensor.shape)).expand((level.size, *shape))
-    places = plain.expand(shape).reshape(-1).nonzero().reshape(-1)
-    return value.reshape((level.size, math.prod(shape))).index_select(1, places)
-
-
-def _take(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    tensor, index = arguments
-    if not level.is_batched(tensor):
-        return operator.again((level.unwrap(tensor), level.front(index)), None, None)
-    return operator.again((level.front(tensor), _offset_rows(level, index, tensor.numel())), None, None)
-
-
-def _embedding(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    weight, indices, padding = arguments
-    if not level.is_batched(weight):
-        return operator.again((level.unwrap(weight), level.front(indices), padding), None, None)
-    value = level.front(weight)
-    flat = _joined(value, 0)
-    return operator.again((flat, _offset_rows(level, indices, weight.shape[0]), -1), None, None)
-
-
-def _embedding_backward(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    grad, indices, rows, padding = arguments
-    gradient = level.front(grad)
-    if padding >= 0:
-        gradient = gradient.masked_fill((level.front(indices) == padding).unsqueeze(-1), 0)
-    made = operator.again((gradient, _offset_rows(level, indices, rows), rows * level.size, -1), None, None)
-    return made.reshape((level.size, rows, *made.shape[1:]))
-
-
 # ---- products
-
-
-def _joined(value: Tensor, dim: int) -> Tensor:
-    """Make dimensions `dim` and `dim` + 1 one."""
-    return value.reshape((*value.shape[:dim], value.shape[dim] * value.shape[dim + 1], *value.shape[dim + 2 :]))
 
 
 def _product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
@@ -482,16 +289,16 @@ def _product(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> An
     if name == "bmm":
         if left_batched and right_batched:
             shape = (level.size, arguments[0].shape[0])
-            made = ops.bmm(_joined(left, 0), _joined(right, 0))
+            made = ops.bmm(joined_dims(left, 0), joined_dims(right, 0))
             return made.reshape((*shape, *made.shape[1:]))
         return candelabra.matmul(left, right)
     if left_batched and right_batched:
         return ops.bmm(left, right)
     if left_batched:
-        return ops.mm(_joined(left, 0), right).reshape((*left.shape[:-1], right.shape[-1]))
+        return ops.mm(joined_dims(left, 0), right).reshape((*left.shape[:-1], right.shape[-1]))
     # One matrix times many: the columns of all of them in one.
     columns = right.movedim(0, 1)
-    made = ops.mm(left, _joined(columns, 1))
+    made = ops.mm(left, joined_dims(columns, 1))
     return made.reshape((left.shape[0], level.size, right.shape[-1])).movedim(1, 0)
 
 
@@ -532,145 +339,6 @@ def _linear(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
     return made.reshape((level.size, *data.shape[:-1], made.shape[-1]))
 
 
-# ---- layers: the batch becomes part of a dimension that the layer has
-
-
-def _fold(value: Tensor, dim: int) -> Tensor:
-    """Make the batch, in front, part of dimension `dim` (counted without it)."""
-    moved = value if dim == 0 else value.movedim(0, dim)
-    return _joined(moved, dim)
-
-
-def _unfold_batch(level: BatchLevel, value: Tensor, dim: int) -> Tensor:
-    """Take the batch out of dimension `dim` again, to the front."""
-    made = value.reshape((*value.shape[:dim], level.size, value.shape[dim] // max(level.size, 1), *value.shape[dim + 1 :]))
-    return made if dim == 0 else made.movedim(dim, 0)
-
-
-def _convolution(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    data, weight, bias, *options, groups = arguments
-    added = level.front(bias) if level.is_batched(bias) else None
-    plain_bias = level.unwrap(bias) if bias is not None and added is None else None
-    if not level.is_batched(weight):
-        if level.is_batched(data):
-            made = operator.again((_fold(level.front(data), 0), level.unwrap(weight), plain_bias, *options, groups), None, None)
-            made = _unfold_batch(level, made, 0)
-        else:
-            made = operator.again((level.unwrap(data), level.unwrap(weight), None, *options, groups), None, None)
-            made = made.unsqueeze(0).expand((level.size, *made.shape))
-    else:
-        # Each entry of the batch has a weight of its own: they are groups of channels.
-        folded = _fold(level.front(data), 1)
-        made = operator.again((folded, _fold(level.front(weight), 0), None, *options, groups * level.size), None, None)
-        made = _unfold_batch(level, made, 1)
-        if plain_bias is not None:
-            made = made + plain_bias.reshape((1, 1, -1, *(1,) * (made.ndim - 3)))
-    if added is not None:
-        made = made + added.reshape((level.size, 1, -1, *(1,) * (made.ndim - 3)))
-    return made
-
-
-def _convolution_input_gradient(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    grad, weight, size, *options, groups = arguments
-    if not level.is_batched(weight):
-        folded = _fold(level.front(grad), 0)
-        made = operator.again((folded, level.unwrap(weight), (folded.shape[0], *size[1:]), *options, groups), None, None)
-        return _unfold_batch(level, made, 0)
-    folded_size = (size[0], size[1] * level.size, *size[2:])
-    made = operator.again(
-        (_fold(level.front(grad), 1), _fold(level.front(weight), 0), folded_size, *options, groups * level.size), None, None
-    )
-    return _unfold_batch(level, made, 1)
-
-
-def _convolution_weight_gradient(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    grad, data, size, *options, groups = arguments
-    folded_size = (size[0] * level.size, *size[1:])
-    made = operator.again(
-        (_fold(level.front(grad), 1), _fold(level.front(data), 1), folded_size, *options, groups * level.size), None, None
-    )
-    return _unfold_batch(level, made, 0)
-
-
-def _folded(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Do an operator all of whose tensors have entries along their first dimension that nothing mixes."""
-    names = [parameter.name for parameter in cached_signature(operator).parameters]
-    made: list[Any] = []
-    for name, argument in zip(names, arguments, strict=True):
-        if isinstance(argument, Tensor):
-            made.append(_fold(level.front(argument), 0))
-        elif name == "input_size" and len(argument) == arguments[0].ndim:
-            made.append((argument[0] * level.size, *argument[1:]))
-        else:
-            made.append(argument)
-    result = operator.again(tuple(made), None, None)
-    if isinstance(result, Tensor):
-        return _unfold_batch(level, result, 0)
-    return [_unfold_batch(level, part, 0) for part in result]
-
-
-def _attention(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    """Fold the batch as :func:`_folded` does; the mask may have fewer dimensions than the others."""
-    place = 3 if operator.name == "attention_forward" else 4
-    mask, query = arguments[place], arguments[place - 3]
-    if mask is not None:
-        value = level.front(mask)
-        value = value.reshape((level.size, *(1,) * (4 - mask.ndim), *mask.shape))
-        value = value.expand((level.size, query.shape[0], *value.shape[2:]))
-        arguments = (*arguments[:place], level.wrap(value, 0), *arguments[place + 1 :])
-    return _folded(level, operator, arguments)
-
-
-def _nll_loss_forward(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    scores, target, weight, reduction, ignored = arguments
-    if level.is_batched(weight) or scores.ndim == 0:
-        return NotImplemented
-    plain = level.unwrap(weight) if weight is not None else None
-    values, classes = level.front(scores), level.front(target)
-    single = scores.ndim == 1
-    if not single:
-        values, classes = _fold(values, 0), _fold(classes, 0)
-    losses, _ = operator.again((values, classes, plain, 0, ignored), None, None)
-    if not single:
-        losses, classes = _unfold_batch(level, losses, 0), _unfold_batch(level, classes, 0)
-    counted = classes != ignored
-    if plain is None:
-        totals = counted.to(losses.dtype)
-    else:
-        totals = candelabra.where(counted, plain.take(candelabra.where(counted, classes, 0)), 0)
-    total = totals.reshape((level.size, -1)).sum(1)
-    if reduction == 0:
-        return [losses, total]
-    summed = losses.reshape((level.size, -1)).sum(1)
-    return [summed / total if reduction == 1 else summed, total]
-
-
-def _nll_loss_backward(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    grad, scores, target, weight, reduction, ignored, total = arguments
-    if level.is_batched(weight):
-        return NotImplemented
-    plain = level.unwrap(weight) if weight is not None else None
-    values, classes = level.front(scores), level.front(target)
-    gradient = level.front(grad)
-    if reduction != 0:
-        if reduction == 1:
-            gradient = gradient / level.front(total)
-        gradient = gradient.reshape((level.size, *(1,) * target.ndim)).expand(classes.shape)
-    empty = candelabra.zeros((), dtype=values.dtype, device=values.device)
-    if scores.ndim == 1:
-        return operator.again((gradient, values, classes, plain, 0, ignored, empty), None, None)
-    made = operator.again((_fold(gradient, 0), _fold(values, 0), _fold(classes, 0), plain, 0, ignored, empty), None, None)
-    return _unfold_batch(level, made, 0)
-
-
-def _layer_norm(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    data, shape, weight, bias, eps = arguments
-    if level.is_batched(weight) or level.is_batched(bias):
-        return NotImplemented
-    plain = [level.unwrap(entry) if entry is not None else None for entry in (weight, bias)]
-    return operator.again((level.front(data), shape, *plain, eps), None, None)
-
-
 # ---- the table
 
 RULES: dict[str, Rule] = {}
@@ -701,29 +369,29 @@ _enter(
 _enter(_copied, "clone", "contiguous", "to_copy")
 _enter(_fill, "fill_")
 _enter(_join, "cat", "stack")
-_enter(_scatter, "gather", "scatter", "scatter_add")
-_enter(_index_select, "index_select")
-_enter(_index_write, "index_add", "index_copy", "index_fill")
-_enter(_index, "index")
-_enter(_index_put, "index_put")
-_enter(_masked_select, "masked_select")
-_enter(_take, "take")
-_enter(_embedding, "embedding")
-_enter(_embedding_backward, "embedding_backward")
+_enter(scatter, "gather", "scatter", "scatter_add")
+_enter(index_select, "index_select")
+_enter(index_write, "index_add", "index_copy", "index_fill")
+_enter(index_rule, "index")
+_enter(index_put, "index_put")
+_enter(masked_select, "masked_select")
+_enter(take_rule, "take")
+_enter(embedding, "embedding")
+_enter(embedding_backward, "embedding_backward")
 _enter(_product, "mm", "bmm", "mv", "dot")
 _enter(_added_product, "addmm", "baddbmm")
 _enter(_linear, "linear")
-_enter(_convolution, "convolution")
-_enter(_convolution_input_gradient, "convolution_input_gradient")
-_enter(_convolution_weight_gradient, "convolution_weight_gradient")
+_enter(convolution, "convolution")
+_enter(convolution_input_gradient, "convolution_input_gradient")
+_enter(convolution_weight_gradient, "convolution_weight_gradient")
 _enter(
-    _folded, "max_pool", "max_pool_values", "adaptive_max_pool", "max_pool_backward", "avg_pool", "avg_pool_backward",
+    folded, "max_pool", "max_pool_values", "adaptive_max_pool", "max_pool_backward", "avg_pool", "avg_pool_backward",
     "adaptive_avg_pool", "adaptive_avg_pool_backward", "patches", "patches_backward",
 )  # fmt: skip
-_enter(_attention, "attention_forward", "attention_backward")
-_enter(_nll_loss_forward, "nll_loss_forward")
-_enter(_nll_loss_backward, "nll_loss_backward")
-_enter(_layer_norm, "native_layer_norm")
+_enter(attention, "attention_forward", "attention_backward")
+_enter(nll_loss_forward, "nll_loss_forward")
+_enter(nll_loss_backward, "nll_loss_backward")
+_enter(layer_norm, "native_layer_norm")
 
 
 def rule_of(operator: Any) -> Rule | None:

@@ -1,0 +1,149 @@
+"""Rules for batches of layers: the batch becomes part of a dimension that the layer has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from .batch_shapes import cached_signature, joined_dims
+
+if TYPE_CHECKING:
+    from .batch_level import BatchLevel
+
+
+def _fold(value: Tensor, dim: int) -> Tensor:
+    """Make the batch, in front, part of dimension `dim` (counted without it)."""
+    moved = value if dim == 0 else value.movedim(0, dim)
+    return joined_dims(moved, dim)
+
+
+def _unfold_batch(level: BatchLevel, value: Tensor, dim: int) -> Tensor:
+    """Take the batch out of dimension `dim` again, to the front."""
+    made = value.reshape((*value.shape[:dim], level.size, value.shape[dim] // max(level.size, 1), *value.shape[dim + 1 :]))
+    return made if dim == 0 else made.movedim(dim, 0)
+
+
+def convolution(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    data, weight, bias, *options, groups = arguments
+    added = level.front(bias) if level.is_batched(bias) else None
+    plain_bias = level.unwrap(bias) if bias is not None and added is None else None
+    if not level.is_batched(weight):
+        if level.is_batched(data):
+            made = operator.again((_fold(level.front(data), 0), level.unwrap(weight), plain_bias, *options, groups), None, None)
+            made = _unfold_batch(level, made, 0)
+        else:
+            made = operator.again((level.unwrap(data), level.unwrap(weight), None, *options, groups), None, None)
+            made = made.unsqueeze(0).expand((level.size, *made.shape))
+    else:
+        # Each entry of the batch has a weight of its own: they are groups of channels.
+        folded = _fold(level.front(data), 1)
+        made = operator.again((folded, _fold(level.front(weight), 0), None, *options, groups * level.size), None, None)
+        made = _unfold_batch(level, made, 1)
+        if plain_bias is not None:
+            made = made + plain_bias.reshape((1, 1, -1, *(1,) * (made.ndim - 3)))
+    if added is not None:
+        made = made + added.reshape((level.size, 1, -1, *(1,) * (made.ndim - 3)))
+    return made
+
+
+def convolution_input_gradient(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    grad, weight, size, *options, groups = arguments
+    if not level.is_batched(weight):
+        folded = _fold(level.front(grad), 0)
+        made = operator.again((folded, level.unwrap(weight), (folded.shape[0], *size[1:]), *options, groups), None, None)
+        return _unfold_batch(level, made, 0)
+    folded_size = (size[0], size[1] * level.size, *size[2:])
+    made = operator.again(
+        (_fold(level.front(grad), 1), _fold(level.front(weight), 0), folded_size, *options, groups * level.size), None, None
+    )
+    return _unfold_batch(level, made, 1)
+
+
+def convolution_weight_gradient(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    grad, data, size, *options, groups = arguments
+    folded_size = (size[0] * level.size, *size[1:])
+    made = operator.again(
+        (_fold(level.front(grad), 1), _fold(level.front(data), 1), folded_size, *options, groups * level.size), None, None
+    )
+    return _unfold_batch(level, made, 0)
+
+
+def folded(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    """Do an operator all of whose tensors have entries along their first dimension that nothing mixes."""
+    names = [parameter.name for parameter in cached_signature(operator).parameters]
+    made: list[Any] = []
+    for name, argument in zip(names, arguments, strict=True):
+        if isinstance(argument, Tensor):
+            made.append(_fold(level.front(argument), 0))
+        elif name == "input_size" and len(argument) == arguments[0].ndim:
+            made.append((argument[0] * level.size, *argument[1:]))
+        else:
+            made.append(argument)
+    result = operator.again(tuple(made), None, None)
+    if isinstance(result, Tensor):
+        return _unfold_batch(level, result, 0)
+    return [_unfold_batch(level, part, 0) for part in result]
+
+
+def attention(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    """Fold the batch as :func:`folded` does; the mask may have fewer dimensions than the others."""
+    place = 3 if operator.name == "attention_forward" else 4
+    mask, query = arguments[place], arguments[place - 3]
+    if mask is not None:
+        value = level.front(mask)
+        value = value.reshape((level.size, *(1,) * (4 - mask.ndim), *mask.shape))
+        value = value.expand((level.size, query.shape[0], *value.shape[2:]))
+        arguments = (*arguments[:place], level.wrap(value, 0), *arguments[place + 1 :])
+    return folded(level, operator, arguments)
+
+
+def nll_loss_forward(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    scores, target, weight, reduction, ignored = arguments
+    if level.is_batched(weight) or scores.ndim == 0:
+        return NotImplemented
+    plain = level.unwrap(weight) if weight is not None else None
+    values, classes = level.front(scores), level.front(target)
+    single = scores.ndim == 1
+    if not single:
+        values, classes = _fold(values, 0), _fold(classes, 0)
+    losses, _ = operator.again((values, classes, plain, 0, ignored), None, None)
+    if not single:
+        losses, classes = _unfold_batch(level, losses, 0), _unfold_batch(level, classes, 0)
+    counted = classes != ignored
+    if plain is None:
+        totals = counted.to(losses.dtype)
+    else:
+        totals = candelabra.where(counted, plain.take(candelabra.where(counted, classes, 0)), 0)
+    total = totals.reshape((level.size, -1)).sum(1)
+    if reduction == 0:
+        return [losses, total]
+    summed = losses.reshape((level.size, -1)).sum(1)
+    return [summed / total if reduction == 1 else summed, total]
+
+
+def nll_loss_backward(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    grad, scores, target, weight, reduction, ignored, total = arguments
+    if level.is_batched(weight):
+        return NotImplemented
+    plain = level.unwrap(weight) if weight is not None else None
+    values, classes = level.front(scores), level.front(target)
+    gradient = level.front(grad)
+    if reduction != 0:
+        if reduction == 1:
+            gradient = gradient / level.front(total)
+        gradient = gradient.reshape((level.size, *(1,) * target.ndim)).expand(classes.shape)
+    empty = candelabra.zeros((), dtype=values.dtype, device=values.device)
+    if scores.ndim == 1:
+        return operator.again((gradient, values, classes, plain, 0, ignored, empty), None, None)
+    made = operator.again((_fold(gradient, 0), _fold(values, 0), _fold(classes, 0), plain, 0, ignored, empty), None, None)
+    return _unfold_batch(level, made, 0)
+
+
+def layer_norm(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    data, shape, weight, bias, eps = arguments
+    if level.is_batched(weight) or level.is_batched(bias):
+        return NotImplemented
+    plain = [level.unwrap(entry) if entry is not None else None for entry in (weight, bias)]
+    return operator.again((level.front(data), shape, *plain, eps), None, None)

@@ -1,0 +1,59 @@
+"""The accelerator of this machine, whichever backend it comes from: devices, streams, events and memory under one set of names.
+
+PyTorch's module ``torch.accelerator``. The accelerator is the device type of the first installed backend that is not the host's
+memory and has a device, or the one that `use` or ``CANDELABRA_ACCELERATOR`` names. Every backend gets this module without a line of
+its own: what it says in its tables (``candelabra/backend.h``, ``candelabra/accelerator.h``) is what can be done here.
+"""
+
+from __future__ import annotations
+
+from .devices import (
+    DeviceContext,
+    current_accelerator,
+    current_device_idx,
+    current_device_index,
+    device_count,
+    device_index,
+    get_device_capability,
+    get_device_properties,
+    is_available,
+    set_device_idx,
+    set_device_index,
+    synchronize,
+    use,
+)
+from .devices import (
+    DeviceProperties as DeviceProperties,
+)
+from .devices import (
+    current_index as current_index,
+)
+from .devices import (
+    resolve as resolve,
+)
+from .memory import (
+    empty_cache,
+    get_memory_info,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+    set_memory_fraction,
+)
+from .memory import (
+    pinned_copy as pinned_copy,
+)
+from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
+
+__all__ = [
+    "DeviceContext", "Event", "Stream", "StreamContext", "current_accelerator", "current_device_idx", "current_device_index",
+    "current_stream", "default_stream", "device_count", "device_index", "empty_cache", "get_device_capability", "get_device_properties",
+    "get_memory_info", "is_available", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
+    "memory_snapshot", "memory_stats", "memory_summary", "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx",
+    "set_device_index", "set_memory_fraction", "set_stream", "stream", "synchronize", "use",
+]  # fmt: skip

@@ -1,0 +1,303 @@
+"""Which device type is the accelerator, its devices and what they can do."""
+
+from __future__ import annotations
+
+import os
+
+from candelabra import _C, backends
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+    from candelabra._C import device
+    from candelabra.types import Device
+
+HOST_MEMORY = 1  # CB_CAP_HOST_MEMORY
+_chosen: str | None = None
+# What looking has found: nothing yet, or a device type, or None. Devices do not come and go while a process runs.
+_found: list[str | None] = []
+
+
+# ---- which accelerator
+
+
+def _look() -> str | None:
+    wanted = _chosen or os.environ.get("CANDELABRA_ACCELERATOR")
+    if wanted:
+        return wanted if backends.is_available(wanted) else None
+    for device_type in sorted(backends.installed()):
+        if device_type == "cpu" or not backends.is_available(device_type):
+            continue
+        if not _C.backend_info(device_type)["capabilities"] & HOST_MEMORY:
+            return device_type
+    return None
+
+
+def _find() -> str | None:
+    if not _found:
+        _found.append(_look())
+    return _found[0]
+
+
+def accelerator_type() -> str:
+    found = _find()
+    if found is None:
+        wanted = _chosen or os.environ.get("CANDELABRA_ACCELERATOR")
+        for device_type in [wanted] if wanted else sorted(backends.installed()):
+            if device_type != "cpu":
+                backends.load(device_type)  # says why it cannot be used
+        raise RuntimeError(
+            "Cannot access accelerator device when none is available: no backend of one is installed (pip install candelabra-backend-cuda)"
+        )
+    return found
+
+
+def use(device_type: str | None) -> None:
+    """Say which device type is the accelerator; None goes back to looking for one.
+
+    Parameters
+    ----------
+    device_type : str or None
+        Of an installed backend, one whose devices compute in host memory included.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.accelerator.use("cpu")
+    >>> candelabra.accelerator.device_count()
+    1
+    >>> candelabra.accelerator.use(None)
+    """
+    global _chosen
+    if device_type is not None:
+        backends.load(device_type)
+    _chosen = device_type
+    _found.clear()
+
+
+def is_available() -> bool:
+    """Tell whether there is an accelerator.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.accelerator.is_available() in (True, False)
+    True
+    """
+    return _find() is not None
+
+
+def device_count() -> int:
+    """Return how many devices the accelerator has; 0 where there is none.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.accelerator.device_count() >= 0
+    True
+    """
+    found = _find()
+    return 0 if found is None else backends.device_count(found)
+
+
+def current_accelerator(check_available: bool = False) -> device | None:
+    """Return the device type of the accelerator as a device, or None where there is none.
+
+    Parameters
+    ----------
+    check_available : bool
+        Without a meaning here: a backend without devices is none.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> found = candelabra.accelerator.current_accelerator()
+    """
+    found = _find()
+    return None if found is None else _C.device(found)
+
+
+# ---- devices
+
+
+def resolve(device: Any, device_type: str | None = None) -> device:
+    """Return the device that an argument means: None for the current one, a number for its index, else a device or its name.
+
+    Raises
+    ------
+    ValueError
+        When the device is of another type than the accelerator.
+    RuntimeError
+        When there is no such device.
+    """
+    wanted = device_type or accelerator_type()
+    if device is None:
+        return _C.device(wanted, current_index(wanted))
+    if isinstance(device, bool) or not isinstance(device, int):
+        given = device if isinstance(device, _C.device) else _C.device(device)
+        if given.type != wanted:
+            raise ValueError(f"{given.type} doesn't match the current accelerator {wanted}.")
+        if isinstance(device, str) and ":" not in device:
+            return _C.device(wanted, current_index(wanted))
+        return given
+    return _C.device(wanted, current_index(wanted) if device < 0 else device)
+
+
+def current_index(device_type: str) -> int:
+    """Return the number of this thread's current device of a type."""
+    return _C.current_index(device_type)
+
+
+def current_device_index() -> int:
+    """Return the number of this thread's current device.
+
+    Raises
+    ------
+    RuntimeError
+        When there is no accelerator.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.accelerator.use("cpu")
+    >>> candelabra.accelerator.current_device_index()
+    0
+    >>> candelabra.accelerator.use(None)
+    """
+    return current_index(accelerator_type())
+
+
+def set_device_index(device: Device | int) -> None:
+    """Make a device this thread's current one.
+
+    Parameters
+    ----------
+    device : device, str or int
+        A negative number changes nothing.
+
+    Raises
+    ------
+    RuntimeError
+        When there is no such device.
+    """
+    if isinstance(device, int) and device < 0:
+        return
+    _C.set_current_index(resolve(device))
+
+
+current_device_idx = current_device_index
+set_device_idx = set_device_index
+
+
+class DeviceContext:
+    """Makes a device the current one inside of a ``with``; what `device_index` returns.
+
+    Parameters
+    ----------
+    device : device, str, int or None
+        None and a negative number change nothing.
+    device_type : str or None
+        Of which a number is meant; None for the accelerator's.
+    """
+
+    def __init__(self, device: Any, device_type: str | None = None) -> None:
+        self.idx = device
+        self._type = device_type
+        self._before: list[device | None] = []
+
+    def __enter__(self) -> None:
+        if self.idx is None or (isinstance(self.idx, int) and self.idx < 0):
+            self._before.append(None)
+            return
+        wanted = resolve(self.idx, self._type)
+        self._before.append(_C.device(wanted.type, current_index(wanted.type)))
+        _C.set_current_index(wanted)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        before = self._before.pop()
+        if before is not None:
+            _C.set_current_index(before)
+
+
+device_index = DeviceContext
+
+
+def synchronize(device: Device | int = None) -> None:
+    """Wait until everything queued on a device is done.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current device by default.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.accelerator.use("cpu")
+    >>> candelabra.accelerator.synchronize()
+    >>> candelabra.accelerator.use(None)
+    """
+    _C.synchronize(resolve(device))
+
+
+class DeviceProperties:
+    """What a device can do, by attribute: ``name``, ``total_memory``, ``multi_processor_count``, ``major``, ``minor`` and what else its
+    backend tells. Two are equal where everything is."""
+
+    def __init__(self, device: device) -> None:
+        basic, details = _C.device_properties(device), _C.device_details(device)
+        self.name: str = basic["name"]
+        self.total_memory: int = basic["total_memory"]
+        self.multi_processor_count: int = basic["processor_count"]
+        self.architecture: int = basic["architecture"]
+        uuid: bytes = details.pop("uuid")
+        hexadecimal = uuid.hex()
+        self.uuid = "-".join((hexadecimal[:8], hexadecimal[8:12], hexadecimal[12:16], hexadecimal[16:20], hexadecimal[20:]))
+        self.__dict__.update(details)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the backend of this device does not tell '{name}'")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceProperties) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = {
+            "name": repr(self.name), "major": self.major, "minor": self.minor, "total_memory": f"{self.total_memory // 2**20}MB",
+            "multi_processor_count": self.multi_processor_count, "uuid": self.uuid, "L2_cache_size": f"{self.L2_cache_size // 2**20}MB",
+        }  # fmt: skip
+        return f"_DeviceProperties({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+
+def get_device_properties(device: Device | int = None) -> DeviceProperties:
+    """Return what a device can do.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The current device by default.
+
+    Returns
+    -------
+    DeviceProperties
+        With attributes such as ``name``, ``total_memory`` (bytes) and ``multi_processor_count``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.accelerator.use("cpu")
+    >>> candelabra.accelerator.get_device_properties().total_memory > 0
+    True
+    >>> candelabra.accelerator.use(None)
+    """
+    return DeviceProperties(resolve(device))
+
+
+def get_device_capability(device: Device | int = None) -> dict[str, Any]:
+    """Return what dtypes a device has kernels for, as far as is known: ``{"supported_dtypes": {...}}``."""
+    resolve(device)
+    return {"supported_dtypes": {value for value in vars(_C).values() if isinstance(value, _C.dtype)}}
