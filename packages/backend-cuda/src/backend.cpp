@@ -7,6 +7,8 @@
 #include "accelerator.hpp"
 #include "allocator.hpp"
 #include "copy.hpp"
+#include "cudnn.hpp"
+#include "cufft.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "event.hpp"
@@ -177,5 +179,12 @@ extern "C" CB_EXPORT void candelabra_cuda_set_library_folders(const char* folder
 
 // Likewise: what the user sets in candelabra.backends.cuda and .cudnn, by the names in settings.hpp.
 extern "C" CB_EXPORT void candelabra_cuda_set_switch(const char* name, int value) {
+  if (std::strcmp(name, "cufft_clear") == 0) candelabra::cuda::clear_transform_plans();
   if (std::atomic<int>* found = candelabra::cuda::setting(name)) *found = value;
+}
+// What the backend has found out; 0 where there is nothing of that name.
+extern "C" CB_EXPORT int candelabra_cuda_ask(const char* name) {
+  if (std::strcmp(name, "cudnn_version") == 0) return static_cast<int>(candelabra::cuda::cudnn::version());
+  if (std::strcmp(name, "cufft_plans") == 0) return candelabra::cuda::transform_plans();
+  return 0;
 }

@@ -1,5 +1,7 @@
 #include "cufft.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <compare>
 #include <map>
 #include <memory>
@@ -7,6 +9,7 @@
 #include "error.hpp"
 #include "launch.hpp"
 #include "libraries.hpp"
+#include "settings.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -59,21 +62,35 @@ void check(cufftResult status, const char* function) {
     raise_library("cuFFT", function, static_cast<int>(status), text_of(status));
 }
 
+std::atomic<int> plan_count{0};
+std::atomic<int> clearings{0};  // a thread whose own count is behind gives up its plans
+
 struct Plan {
   cufftHandle handle = 0;
   size_t workspace = 0;
 
-  Plan() { check(cufft().create(&handle), "cufftCreate"); }
+  Plan() {
+    check(cufft().create(&handle), "cufftCreate");
+    ++plan_count;
+  }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
-  ~Plan() { cufft().destroy(handle); }
+  ~Plan() {
+    cufft().destroy(handle);
+    --plan_count;
+  }
 };
 
 // Kept by each thread: a plan has one stream and one workspace at a time.
 Plan& plan_for(int device, const FourierTransform& what) {
   using Key = std::pair<int, FourierTransform>;
-  constexpr size_t most = 64;
+  const auto most = static_cast<size_t>(std::max(1, settings().cufft_plans.load()));
   thread_local std::map<Key, std::unique_ptr<Plan>> kept;
+  thread_local int cleared = 0;
+  if (const int asked = clearings; cleared != asked) {
+    kept.clear();
+    cleared = asked;
+  }
   const Key key{device, what};
   if (auto found = kept.find(key); found != kept.end()) return *found->second;
   if (kept.size() >= most) kept.clear();
@@ -88,6 +105,14 @@ Plan& plan_for(int device, const FourierTransform& what) {
 }
 
 }  // namespace
+
+int transform_plans() {
+  return plan_count;
+}
+
+void clear_transform_plans() {
+  ++clearings;
+}
 
 void transform(const Call& call, const FourierTransform& what, void* in, void* out, bool forward) {
   const CuFft& fft = cufft();

@@ -84,4 +84,7 @@ def candelabra_register_backend(registrar: Registrar) -> None:
     # Imported here: candelabra.backends imports this package, not the other way round.
     from candelabra.backends import cuda
 
-    cuda.connect(lambda name, value: library.candelabra_cuda_set_switch(name.encode(), int(value)))
+    cuda.connect(
+        lambda name, value: library.candelabra_cuda_set_switch(name.encode(), int(value)),
+        lambda name: int(library.candelabra_cuda_ask(name.encode())),
+    )

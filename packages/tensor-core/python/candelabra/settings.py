@@ -34,8 +34,8 @@ settings = _Settings()
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for algorithms that give the same bits at every run.
 
-    The kernels of candelabra-backend-cpu always do, with any number of threads; a backend that has other kernels asks
-    :func:`candelabra.are_deterministic_algorithms_enabled`. What this changes everywhere is memory that nobody has set: ``empty``
+    The kernels of candelabra-backend-cpu always do, with any number of threads; candelabra-backend-cuda then takes only those of
+    cuDNN's algorithms that do, and other backends ask :func:`candelabra.are_deterministic_algorithms_enabled`. What this changes everywhere is memory that nobody has set: ``empty``
     and its relatives, and what ``resize_`` adds, is filled with NaN (integers: the largest), so that a program that reads it by
     mistake reads the same every time.
 
@@ -65,6 +65,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     settings.deterministic = mode
     settings.warn_only = warn_only
     _C.set_fill_unset(mode)
+    from candelabra.backends.cuda import set_switch
+
+    set_switch("deterministic", mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -161,7 +161,6 @@ Operation matmul(const Descriptor& d) {
       c(d.inner(CUDNN_ATTR_OPERATION_MATMUL_CDESC));
   return {{a, b}, c, [=](const auto& given) {
             std::vector<double> result(static_cast<size_t>(c.count()));
-            Sizes left = c.sizes, right = c.sizes;  // of the batch: the rows and columns are found below
             const int64_t inner = a.sizes[3];
             for (size_t i = 0; i < result.size(); ++i) {
               const Sizes at = place_of(static_cast<int64_t>(i), c.sizes);

@@ -1,4 +1,4 @@
-"""Switches of matrix products on NVIDIA GPUs, under PyTorch's names: ``candelabra.backends.cuda``.
+"""Switches of matrix products and attention on NVIDIA GPUs, under PyTorch's names: ``candelabra.backends.cuda``.
 
 They hold for the whole process, and can be set before the backend is loaded or where there is none.
 """
@@ -15,35 +15,58 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "cudnn_sdp_enabled", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled",
+    "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled",
     "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled", "sdp_kernel",
 ]  # fmt: skip
 
-# What the backend is told, by the names in its settings.hpp.
-_switches: dict[str, bool] = {
+# What the backend is told, by the names in its settings.hpp. A switch is a bool or a number, and stays what it is.
+_switches: dict[str, int] = {
     "matmul_tf32": False,
-    "matmul_reduced_precision": True,
+    "float16_reduced": True,
+    "bfloat16_reduced": True,
+    "deterministic": False,
+    "cudnn_enabled": True,
     "cudnn_tf32": True,
     "cudnn_benchmark": False,
-    "cudnn_enabled": True,
+    "cudnn_benchmark_limit": 10,
+    "cudnn_deterministic": False,
+    "cudnn_attention": True,
+    "cufft_plans": 4096,
 }
-_tell: list[Callable[[str, bool], None]] = []
+_tell: list[Callable[[str, int], None]] = []
+_ask: list[Callable[[str], int]] = []
+# The ways to compute attention that are allowed on NVIDIA GPUs.
+_attention: dict[str, bool] = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}
 
 
-def connect(tell: Callable[[str, bool], None]) -> None:
+def connect(tell: Callable[[str, int], None], ask: Callable[[str], int]) -> None:
     """Have a function told every switch, now and when it changes; the backend calls this when it is loaded.
 
     Parameters
     ----------
     tell : callable
         Takes the name of a switch and its value.
+    ask : callable
+        Takes a name and returns what the backend has found out: ``"cudnn_version"``, ``"cufft_plans"`` (how many are kept).
     """
-    _tell[:] = [tell]
+    _tell[:], _ask[:] = [tell], [ask]
     for name, value in _switches.items():
         tell(name, value)
 
 
-def switch(name: str) -> bool:
+def ask(name: str) -> int:
+    """Return what the backend has found out, see :func:`connect`; 0 where it is not loaded.
+
+    Examples
+    --------
+    >>> from candelabra.backends import cuda
+    >>> cuda.ask("cufft_plans")
+    0
+    """
+    return _ask[0](name) if _ask else 0
+
+
+def switch(name: str) -> Any:
     """Return how a switch of the backend stands.
 
     Examples
@@ -61,10 +84,11 @@ def set_switch(name: str, value: Any) -> None:
     Raises
     ------
     RuntimeError
-        When the value is no bool.
+        When the value is no bool, or no number where the switch is one.
     """
-    if not isinstance(value, bool):
-        raise RuntimeError(f"{name} must be a bool, but got {type(value).__name__}")
+    wanted = type(_switches[name])
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise RuntimeError(f"{name} must be {'a bool' if wanted is bool else 'an int'}, but got {type(value).__name__}")
     _switches[name] = value
     for tell in _tell:
         tell(name, value)
@@ -81,7 +105,7 @@ class _Products:
     fp32_precision : str
         The same in words: ``"ieee"`` or ``"tf32"``.
     allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction : bool
-        Whether partial sums of float16 and of bfloat16 may be added in that precision; one switch for both.
+        Whether partial sums of products of float16, and of bfloat16, may be added in that precision; True at the start.
 
     Examples
     --------
@@ -115,13 +139,19 @@ class _Products:
 
     @property
     def allow_fp16_reduced_precision_reduction(self) -> bool:
-        return _switches["matmul_reduced_precision"]
+        return bool(_switches["float16_reduced"])
 
     @allow_fp16_reduced_precision_reduction.setter
     def allow_fp16_reduced_precision_reduction(self, value: bool) -> None:
-        set_switch("matmul_reduced_precision", value)
+        set_switch("float16_reduced", value)
 
-    allow_bf16_reduced_precision_reduction = allow_fp16_reduced_precision_reduction
+    @property
+    def allow_bf16_reduced_precision_reduction(self) -> bool:
+        return bool(_switches["bfloat16_reduced"])
+
+    @allow_bf16_reduced_precision_reduction.setter
+    def allow_bf16_reduced_precision_reduction(self, value: bool) -> None:
+        set_switch("bfloat16_reduced", value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not isinstance(getattr(type(self), name, None), property):
@@ -151,22 +181,132 @@ def is_flash_attention_available() -> bool:
     return True
 
 
-def _enabled() -> bool:
-    """Tell whether a way to compute attention may be taken: which one is taken is the backend's choice."""
-    return True
+class _FftPlans:
+    """The plans of Fourier transforms that each thread keeps: ``candelabra.backends.cuda.cufft_plan_cache``.
+
+    All devices share one limit; indexing with a device, as in PyTorch, gives this same object.
+
+    Attributes
+    ----------
+    max_size : int
+        How many plans a thread keeps at most; 4096 at the start.
+    size : int
+        How many plans there are; 0 where the backend is not loaded.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.backends.cuda.cufft_plan_cache.max_size
+    4096
+    """
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        return ask("cufft_plans")
+
+    @property
+    def max_size(self) -> int:
+        return _switches["cufft_plans"]
+
+    @max_size.setter
+    def max_size(self, value: int) -> None:
+        if isinstance(value, int) and value < 0:
+            raise RuntimeError(f"cuFFT plan cache size must be non-negative, but got {value}")
+        set_switch("cufft_plans", value)
+
+    def clear(self) -> None:
+        """Give up all plans: each thread does before its next transform."""
+        for tell in _tell:
+            tell("cufft_clear", 1)
+
+    def __getitem__(self, device: Any) -> _FftPlans:
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "max_size":
+            raise RuntimeError(f"{name} of the cuFFT plan cache cannot be set: max_size can")
+        object.__setattr__(self, name, value)
 
 
-def _enable(enabled: bool) -> None:
-    """Allow or forbid a way to compute attention: which one is taken is the backend's choice, so nothing changes."""
+cufft_plan_cache = _FftPlans()
 
 
-cudnn_sdp_enabled = flash_sdp_enabled = math_sdp_enabled = mem_efficient_sdp_enabled = _enabled
-enable_cudnn_sdp = enable_flash_sdp = enable_math_sdp = enable_mem_efficient_sdp = _enable
+def flash_sdp_enabled() -> bool:
+    """Tell whether attention may be computed by the backend's own fused kernel."""
+    return _attention["flash"]
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    """Tell whether attention may be computed by the backend's own fused kernel, under its other name in PyTorch."""
+    return _attention["mem_efficient"]
+
+
+def math_sdp_enabled() -> bool:
+    """Tell whether attention may be computed with the whole matrix of weights."""
+    return _attention["math"]
+
+
+def cudnn_sdp_enabled() -> bool:
+    """Tell whether attention may be computed by cuDNN, which does half precisions without a mask."""
+    return _attention["cudnn"]
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Allow or forbid the backend's own fused kernel: it is taken where this or `enable_mem_efficient_sdp` allows it."""
+    _attention["flash"] = bool(enabled)
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Allow or forbid the backend's own fused kernel: it is taken where this or `enable_flash_sdp` allows it."""
+    _attention["mem_efficient"] = bool(enabled)
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Allow or forbid attention with the whole matrix of weights, which is taken where nothing fused can be.
+
+    Examples
+    --------
+    >>> from candelabra.backends import cuda
+    >>> cuda.enable_math_sdp(False)
+    >>> cuda.attention_ways()
+    (False, True)
+    >>> cuda.enable_math_sdp(True)
+    """
+    _attention["math"] = bool(enabled)
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Allow or forbid attention by cuDNN, which is taken before the backend's own kernel where it can be."""
+    _attention["cudnn"] = bool(enabled)
+    set_switch("cudnn_attention", bool(enabled))
+
+
+def attention_ways() -> tuple[bool, bool]:
+    """Return which ways to compute attention are allowed: with the whole matrix of weights, and fused."""
+    return _attention["math"], _attention["flash"] or _attention["mem_efficient"] or _attention["cudnn"]
 
 
 @contextmanager
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
-    """Choose among the ways to compute attention for a block: which one is taken is the backend's choice, so nothing changes."""
-    yield
+    """Choose among the ways to compute attention on NVIDIA GPUs for a block; `candelabra.nn.attention.sdpa_kernel` does for all devices.
+
+    Examples
+    --------
+    >>> from candelabra.backends import cuda
+    >>> with cuda.sdp_kernel(enable_math=False):
+    ...     cuda.math_sdp_enabled()
+    False
+    """
+    before = dict(_attention)
+    choices = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient, "cudnn": enable_cudnn}
+    _attention.update({name: bool(value) for name, value in choices.items()})
+    set_switch("cudnn_attention", _attention["cudnn"])
+    try:
+        yield
+    finally:
+        _attention.update(before)
+        set_switch("cudnn_attention", _attention["cudnn"])

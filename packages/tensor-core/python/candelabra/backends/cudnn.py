@@ -7,9 +7,9 @@ enabled : bool
 benchmark : bool
     Whether algorithms are chosen by timing them, once a shape; False at the start.
 benchmark_limit : int
-    How many algorithms PyTorch would time; kept, and without a meaning here.
+    How many algorithms are timed at most; 10 at the start, 0 for all.
 deterministic : bool
-    Whether only algorithms are taken that give the same bits at every run. All kernels of the backend do, so this only keeps its value.
+    Whether only algorithms are taken that give the same bits at every run; False at the start. All kernels of the backend itself do.
 allow_tf32 : bool
     Whether convolutions of float32 are computed in TF32; True at the start, as in PyTorch.
 
@@ -31,7 +31,7 @@ import sys
 from contextlib import contextmanager
 from types import ModuleType
 
-from .cuda import set_switch, switch
+from .cuda import ask, set_switch, switch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,13 @@ if TYPE_CHECKING:
 
 __all__ = ["flags", "is_acceptable", "is_available", "set_flags", "version"]
 
-_SWITCHES = {"enabled": "cudnn_enabled", "benchmark": "cudnn_benchmark", "allow_tf32": "cudnn_tf32"}
-_kept: dict[str, Any] = {"benchmark_limit": 10, "deterministic": False}
+_SWITCHES = {
+    "enabled": "cudnn_enabled",
+    "benchmark": "cudnn_benchmark",
+    "benchmark_limit": "cudnn_benchmark_limit",
+    "deterministic": "cudnn_deterministic",
+    "allow_tf32": "cudnn_tf32",
+}
 
 
 def is_available() -> bool:
@@ -60,16 +65,7 @@ def is_available() -> bool:
 
 def version() -> int | None:
     """Return the version of cuDNN as NVIDIA counts, for instance 91000; None where it is not loaded."""
-    from candelabra import _C
-
-    if "cuda" not in _C.loaded_device_types():
-        return None
-    for line in (_C.backend_info("cuda")["description"] or "").splitlines():
-        for part in line.split(","):
-            words = part.replace("libraries:", "").split()
-            if words[:1] == ["cudnn"] and words[-1].isdigit():
-                return int(words[-1])
-    return None
+    return ask("cudnn_version") or None
 
 
 def is_acceptable(tensor: Any) -> bool:
@@ -78,14 +74,11 @@ def is_acceptable(tensor: Any) -> bool:
 
 
 def _get(name: str) -> Any:
-    return switch(_SWITCHES[name]) if name in _SWITCHES else _kept[name]
+    return switch(_SWITCHES[name])
 
 
 def _set(name: str, value: Any) -> None:
-    if name in _SWITCHES:
-        set_switch(_SWITCHES[name], value)
-    else:
-        _kept[name] = value
+    set_switch(_SWITCHES[name], value)
 
 
 def set_flags(
@@ -123,18 +116,18 @@ class _Module(ModuleType):
     """A module whose switches are what the backend is told."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in _SWITCHES or name in _kept:
+        if name in _SWITCHES:
             return _get(name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _SWITCHES or name in _kept:
+        if name in _SWITCHES:
             _set(name, value)
         else:
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_SWITCHES, *_kept})
+        return sorted({*super().__dir__(), *_SWITCHES})
 
 
 sys.modules[__name__].__class__ = _Module

@@ -7,6 +7,7 @@ import threading
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
+from candelabra.backends import cuda as _cuda
 
 from .dropout import dropout
 
@@ -81,8 +82,11 @@ def scaled_dot_product_attention(
     mask_needs_gradient = attn_mask is not None and attn_mask.requires_grad and is_grad_enabled()
     sizes = (*query.shape, *key.shape, *value.shape)
     fused = dropout_p == 0.0 and not mask_needs_gradient and 0 not in sizes and query.is_floating_point()
-    if hasattr(_ways, "allowed"):
-        by_scores, by_fusion, scores_first = _ways.allowed
+    if query.is_cuda or hasattr(_ways, "allowed"):
+        by_scores, by_fusion, scores_first = allowed()
+        if query.is_cuda:
+            on_cuda = _cuda.attention_ways()
+            by_scores, by_fusion = by_scores and on_cuda[0], by_fusion and on_cuda[1]
         if not by_scores and not (fused and by_fusion):
             raise RuntimeError(
                 "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the math kernel and "
