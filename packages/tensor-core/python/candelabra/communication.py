@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["Communicator", "group", "is_available", "unique_id", "version"]
 
 _COLLECTIVES = 256  # CB_CAP_COLLECTIVES
+
+
+class _Groups(threading.local):
+    """The tensors of this thread's groups: nothing of a group is queued before its end, and until then their memory must not be another's."""
+
+    def __init__(self) -> None:
+        self.held: list[list[Tensor | None]] = []
+
+
+_groups = _Groups()
 _REDUCTIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "mean": 4}
 
 
@@ -200,6 +210,8 @@ class Communicator:
 
     def _run(self, kind: str, send: Tensor | None, receive: Tensor | None, op: str = "sum", peer: int = 0) -> None:
         _C.communicator_run(self._device, self._open(), kind, send, receive, self._size, _reduction(op), peer)
+        if _groups.held:
+            _groups.held[-1].extend((send, receive))
 
     def split(
         self, color: int | None, key: int = 0, *, timeout: float | timedelta | None = 600.0, name: str | None = None
@@ -351,6 +363,8 @@ class Communicator:
 def group(device: Device) -> Iterator[None]:
     """Begin together all collectives that are called in the block: sends and receives that wait for each other, parts of any sizes.
 
+    They are queued at the end of the block, behind whatever operators were called in it.
+
     Parameters
     ----------
     device : device, str or int
@@ -366,6 +380,7 @@ def group(device: Device) -> Iterator[None]:
     """
     where = _device(device)
     _C.communicator_group(where, True)
+    _groups.held.append([])
     try:
         yield
     except BaseException as error:
@@ -374,4 +389,9 @@ def group(device: Device) -> Iterator[None]:
         except RuntimeError as second:
             error.add_note(f"ending the group failed, too: {second}")
         raise
-    _C.communicator_group(where, False)
+    else:
+        _C.communicator_group(where, False)
+    finally:
+        inner = _groups.held.pop()
+        if _groups.held:  # the end of the outermost one counts
+            _groups.held[-1].extend(inner)

@@ -207,12 +207,28 @@ struct Agreement {
   int root;
 };
 
+// Makes the communicator's device the thread's, as the library does where a group of several ends.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    cudaGetDevice(&before_);
+    cudaSetDevice(device);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { cudaSetDevice(before_); }
+
+ private:
+  int before_ = 0;
+};
+
 ncclResult_t result_of(cudaError_t error) {
   return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t queue_collective(const Operation& o) {
   const std::shared_ptr<State> state = o.comm->state;
+  const OnDevice scope(state->device);
   const std::string name = "collective." + std::to_string(++state->collectives) + ".";
   const std::string before = "collective." + std::to_string(state->collectives - 1) + ".";
   const size_t bytes = o.count * static_cast<size_t>(size_of(o.type));
@@ -288,6 +304,7 @@ ncclResult_t queue_messages(const std::vector<Operation>& all) {
       const fs::path path = message(*state, from, to, ++state->messages[{sending ? from : from + (1 << 20), to}]);
       under_way.emplace_back(&o, path);
       if (!sending) continue;
+      const OnDevice scope(state->device);
       const size_t bytes = o.count * static_cast<size_t>(size_of(o.type));
       const cudaError_t error = queue(o.stream, [=] {
         if (state->is_over()) return;
@@ -300,6 +317,7 @@ ncclResult_t queue_messages(const std::vector<Operation>& all) {
       const Operation o = *operation;
       if (o.kind != (sending ? Kind::Send : Kind::Receive)) continue;
       const std::shared_ptr<State> state = o.comm->state;
+      const OnDevice scope(state->device);
       const size_t bytes = o.count * static_cast<size_t>(size_of(o.type));
       ++state->under_way;
       state->streams.insert(o.stream);
@@ -473,6 +491,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
   if (!state.all_here() || (comm->split && !try_split(*comm))) {
     *result = ncclInProgress;
   } else if (comm->finalized && state.under_way > 0) {
+    const OnDevice scope(state.device);
     for (const cudaStream_t each : state.streams) cudaStreamQuery(each);
     *result = state.under_way > 0 ? ncclInProgress : ncclSuccess;
   } else if (!comm->told) {  // once more, so that whoever does not ask is found
