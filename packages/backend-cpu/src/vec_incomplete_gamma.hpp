@@ -124,31 +124,77 @@ namespace zeta_parts {
 
 using V = Vec<double>;
 
-// Euler and Maclaurin's formula after `shifts` terms: `power(b)` is b^-s.
-constexpr int shifts = 12;
-template <typename Power>
-CANDELABRA_FORMULA V euler_maclaurin(V s, V q, Power&& power) {
-  // B_2j / (2j)!
-  static constexpr double c[] = {8.33333333333333333e-02,  -1.38888888888888889e-03, 3.30687830687830688e-05,
-                                 -8.26719576719576720e-07, 2.08767569878680990e-08,  -5.28419013868749318e-10,
-                                 1.33825365306846788e-11,  -3.38968029632258287e-13, 8.58606205627784456e-15,
-                                 -2.17486869855806187e-16, 5.50900282836022952e-18,  -1.39544646858125233e-19};
+// Euler and Maclaurin's formula after so many terms.
+constexpr int shifts = 8;
+constexpr size_t corrections = 12;
+// B_2j / (2j)!
+inline constexpr double bernoulli[corrections] = {8.33333333333333333e-02,  -1.38888888888888889e-03, 3.30687830687830688e-05,
+                                                  -8.26719576719576720e-07, 2.08767569878680990e-08,  -5.28419013868749318e-10,
+                                                  1.33825365306846788e-11,  -3.38968029632258287e-13, 8.58606205627784456e-15,
+                                                  -2.17486869855806187e-16, 5.50900282836022952e-18,  -1.39544646858125233e-19};
+
+// Of powers that differ.
+CANDELABRA_FORMULA V of_any_power(V s, V q) {
   V sum = V(0.0), a = q;
 #pragma GCC unroll 1
   for (int k = 0; k < shifts; ++k) {
-    sum = sum + power(a);
+    sum = sum + pow(a, -s);
     a = a + 1.0;
   }
-  const V last = power(a), inverse = parts::inverse(a), square = inverse * inverse;
+  const V last = pow(a, -s), inverse = parts::inverse(a), square = inverse * inverse;
   V rest = last * parts::quotient(a, s - 1.0) + 0.5 * last;
   V factor = s * last * inverse;
 #pragma GCC unroll 1
-  for (int j = 1; j <= 12; ++j) {
-    rest = fma(V(c[j - 1]), factor, rest);
-    factor = factor * ((s + (2.0 * j - 1)) * square) * (s + 2.0 * j);
+  for (size_t j = 0; j < corrections; ++j) {
+    const auto twice = static_cast<double>(2 * j);
+    rest = fma(V(bernoulli[j]), factor, rest);
+    factor = factor * ((s + (twice + 1)) * square) * (s + (twice + 2));
   }
   return sum + rest;
 }
+
+// Of one whole power, which is known to the compiler where it is small: inverses are multiplied, and the factors of the corrections
+// are numbers.
+template <int Known>
+struct OfPower {
+  int power;
+  double factors[corrections];
+  explicit OfPower(int whole) : power(whole) {
+    double rising = whole;
+    for (size_t j = 0; j < corrections; ++j) {
+      factors[j] = bernoulli[j] * rising;
+      const auto next = static_cast<double>(whole) + static_cast<double>(2 * j + 1);
+      rising *= next * (next + 1);
+    }
+  }
+  CANDELABRA_FORMULA V raised(V inverse) const {
+    V factor = inverse, result = Known & 1 ? factor : V(1.0);
+    if constexpr (Known) {
+#pragma GCC unroll 8
+      for (int rest = Known >> 1; rest; rest >>= 1) {
+        factor = factor * factor;
+        if (rest & 1) result = result * factor;
+      }
+    } else {
+      for (int rest = power; rest; rest >>= 1) {
+        if (rest & 1) result = result * factor;
+        if (rest > 1) factor = factor * factor;
+      }
+    }
+    return result;
+  }
+  CANDELABRA_FORMULA V operator()(V q) const {
+    V sum = V(0.0), a = q;
+#pragma GCC unroll 8
+    for (int k = 0; k < shifts; ++k) {
+      sum = sum + raised(parts::inverse(a));
+      a = a + 1.0;
+    }
+    const V inverse = parts::inverse(a), last = raised(inverse);
+    const V rest = fma(inverse, parts::series(inverse * inverse, factors), fma(a, V(1.0 / (power - 1)), V(0.5)));
+    return fma(last, rest, sum);
+  }
+};
 
 }  // namespace zeta_parts
 

@@ -36,13 +36,20 @@ CANDELABRA_FORMULA V erfcx(V x) {
   return select(a == V(detail::infinity<double>), select(negative, a, V(0.0)), result);
 }
 // The part of the distribution beyond |x|; the rounding error of x^2 is carried along.
-CANDELABRA_FORMULA V tail(V x) {
-  const V a = least(V(40.0), abs(x)), square = a * a, rest = fma(a, a, -square);
-  return 0.5 * scaled_tail(0.70710678118654752440 * a) * (exp_negative(-0.5 * square) * fma(V(-0.5), rest, V(1.0)));
+template <typename T>
+CANDELABRA_FORMULA Vec<T> tail(Vec<T> x) {
+  using U = Vec<T>;
+  constexpr T k = parts::erfcx_centre<T>, end = sizeof(T) == 4 ? T(14.5) : T(38.5),
+              half_root = static_cast<T>(0.70710678118654752440);
+  // What is taken from 1 need not be told from 0.
+  const U a = least(select(x < U(T(0)), U(end), U(T(9))), abs(x)), square = a * a, rest = fma(a, a, -square), b = half_root * a;
+  const U scaled = parts::quotient(parts::series(parts::quotient(b - k, b + k), parts::erfcx_series<T>), fma(U(T(2)), b, U(T(1))));
+  return T(0.5) * scaled * (exp_negative(T(-0.5) * square) * fma(U(T(-0.5)), rest, U(T(1))));
 }
-CANDELABRA_FORMULA V ndtr(V x) {
-  const V p = tail(x);
-  return select(x < V(0.0), p, 1.0 - p);
+template <typename T>
+CANDELABRA_FORMULA Vec<T> ndtr(Vec<T> x) {
+  const Vec<T> p = tail(x), result = select(x < Vec<T>(T(0)), p, T(1) - p);
+  return select(x != x, x, select(x < Vec<T>(sizeof(T) == 4 ? T(-14.5) : T(-38.5)), Vec<T>(T(0)), result));
 }
 CANDELABRA_FORMULA V log_ndtr(V x) {
   const M low = x < V(-1.0), left = x < V(0.0);

@@ -77,7 +77,8 @@ template <Of What>
   if (i + 16 < n) rest(c, i + 16);
   if (i + 24 < n) rest(d, i + 24);
   const __m512d all = _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
-  const __m256d sum = _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
+  const __m256d sum =
+      _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_castpd512_pd256(_mm512_maskz_shuffle_f64x2(0xff, all, all, 0xee)));
 #else
   const auto taken = [&](int64_t at) {
     const __m128 value = _mm_loadu_ps(values + at);
@@ -293,35 +294,56 @@ void store_sum(const typename Operation::Acc* results, int64_t count, int64_t le
   }
 }
 
-// The elements of the input that differ: of a reduced dimension along which all are one element (stride 0), the first.
+// What differs: of a dimension along which all elements of the input are one (stride 0), the first. Reduced, its sum counts
+// `times`; kept, its result is copied.
 struct Distinct {
-  int64_t sizes[max_dims];
-  cb_tensor tensor;
-  int64_t times = 1;
+  int64_t in_sizes[max_dims], out_sizes[max_dims], copied[max_dims];
+  cb_tensor in, out;
+  int64_t times = 1, copies = 1;
 
-  Distinct(const cb_tensor& in, const cb_tensor& out) : tensor(in) {
-    if (in.numel == 0) return;
-    for (int d = 0; d < in.ndim; ++d) {
-      const bool reduced = out.ndim != in.ndim || out.sizes[d] != in.sizes[d];
-      const bool repeated = reduced && in.strides[d] == 0 && in.sizes[d] > 1;
-      if (repeated && times == 1) std::copy_n(in.sizes, in.ndim, sizes);
-      if (repeated) times *= in.sizes[d], sizes[d] = 1;
+  Distinct(const cb_tensor& whole, const cb_tensor& results) : in(whole), out(results) {
+    if (whole.numel == 0) return;
+    bool some = false;
+    for (int d = 0; d < whole.ndim; ++d) some |= whole.strides[d] == 0 && whole.sizes[d] > 1;
+    if (!some) return;
+    std::copy_n(whole.sizes, whole.ndim, in_sizes);
+    std::copy_n(results.sizes, results.ndim, out_sizes);
+    std::copy_n(results.strides, results.ndim, copied);
+    for (int d = 0; d < whole.ndim; ++d) {
+      if (whole.strides[d] != 0 || whole.sizes[d] == 1) continue;
+      const bool kept = results.ndim == whole.ndim && results.sizes[d] == whole.sizes[d];
+      (kept ? copies : times) *= whole.sizes[d];
+      in_sizes[d] = 1;
+      if (kept) out_sizes[d] = 1, copied[d] = 0;
     }
-    if (times == 1) return;
-    tensor.sizes = sizes;
-    tensor.numel /= times;
+    in.sizes = in_sizes;
+    in.numel /= times * copies;
+    out.sizes = out_sizes;
+    out.numel /= copies;
   }
   Distinct(const Distinct&) = delete;
+
+  template <typename T>
+  void copy(const cb_tensor& results) const {
+    if (copies == 1) return;
+    cb_tensor first = results;
+    first.strides = const_cast<int64_t*>(copied);
+    const auto g = geometry<2>({&results, &first});
+    T* to = mutable_data<T>(results);
+    for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) to[at[0] + i * g.strides[0][0]] = to[at[1] + i * g.strides[1][0]];
+    });
+  }
 };
 
 // Sums or means of the elements of dimensions that have size 1 in the output.
 template <typename T, bool Mean, Of What = Of::elements>
-void sum_to(const cb_tensor& whole, const cb_tensor& out) {
-  const Distinct in(whole, out);
+void sum_to(const cb_tensor& whole, const cb_tensor& results) {
+  const Distinct distinct(whole, results);
   const auto run_as = [&]<typename Operation>() {
     using Value = typename Operation::Value;
-    run<Operation>(in.tensor, out, source_of<T, Value>(in.tensor),
-                   {static_cast<char*>(out.data), sizeof(T), store_sum<T, Operation, Mean>, &in.times}, Parts::Whole);
+    run<Operation>(distinct.in, distinct.out, source_of<T, Value>(distinct.in),
+                   {static_cast<char*>(results.data), sizeof(T), store_sum<T, Operation, Mean>, &distinct.times}, Parts::Whole);
   };
   if constexpr (is_complex_v<T>)
     run_as.template operator()<SumOfPairs<real_t<T>>>();
@@ -329,6 +351,7 @@ void sum_to(const cb_tensor& whole, const cb_tensor& out) {
     run_as.template operator()<SumOfHalves<T, What>>();
   else
     run_as.template operator()<Sum<std::conditional_t<is_integer_v<T>, int64_t, T>, What>>();
+  distinct.template copy<T>(results);
 }
 
 }  // namespace reduce

@@ -56,6 +56,13 @@ void add_oscillating(KernelTable& table, const char* name) {
   table.add<unary<InDouble<Oscillating<Function, Slow>>, FloatTypes, work>>(name);
 }
 
+struct NormalDistribution {
+  static constexpr bool on_vectors = true;
+  template <typename T>
+  math::Vec<T> operator()(math::Vec<T> x) const {
+    return math::normal::ndtr(x);
+  }
+};
 struct Entropy {
   static constexpr bool on_vectors = true;
   template <typename T>
@@ -144,7 +151,7 @@ void register_special(KernelTable& table) {
   add_oscillating<spherical, math::spherical_bessel_j0>(table, "special_spherical_bessel_j0");
   table.add<unary<InDouble<Airy>, FloatTypes, work>>("special_airy_ai");
   add_unary<math::normal::erfcx>(table, "special_erfcx");
-  add_unary<math::normal::ndtr>(table, "special_ndtr");
+  table.add<unary<NormalDistribution, FloatTypes, work>>("special_ndtr");
   add_unary<math::normal::log_ndtr>(table, "special_log_ndtr");
   add_unary<math::normal::quantile>(table, "special_ndtri");
   table.add<unary<Entropy, FloatTypes, moderate>>("special_entr");

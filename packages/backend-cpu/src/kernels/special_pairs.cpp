@@ -62,7 +62,7 @@ struct Zeta {
         [](V power, V first) {
           power = least(V(zeta_s_limit), power);
           first = greatest(V(1e-300), least(V(zeta_q_limit), first));
-          return math::zeta_parts::euler_maclaurin(power, first, [&](V b) { return math::pow(b, -power); });
+          return math::zeta_parts::of_any_power(power, first);
         },
         s, q);
   }
@@ -77,20 +77,11 @@ struct Zeta {
   }
 };
 // For one whole power of all numbers, which are made by multiplying.
+template <int Known>
 struct ZetaOfPower {
   static constexpr bool on_vectors = true;
-  int power;
-  [[gnu::always_inline]] V of(V q) const {
-    q = greatest(V(1e-300), least(V(zeta_q_limit), q));
-    return math::zeta_parts::euler_maclaurin(V(static_cast<double>(power)), q, [this](V b) {
-      V factor = math::parts::inverse(b), result = V(1.0);
-      for (int rest = power; rest; rest >>= 1) {
-        if (rest & 1) result = result * factor;
-        if (rest > 1) factor = factor * factor;
-      }
-      return result;
-    });
-  }
+  math::zeta_parts::OfPower<Known> formula;
+  [[gnu::always_inline]] V of(V q) const { return formula(greatest(V(1e-300), least(V(zeta_q_limit), q))); }
   V operator()(V q) const { return of(q); }
   Vec<float> operator()(Vec<float> q) const {
     V low, high;
@@ -104,7 +95,7 @@ struct ZetaOfPower {
   }
   template <typename T>
   T slowly(T q) const {
-    return static_cast<T>(math::zeta(power, q));
+    return static_cast<T>(math::zeta(formula.power, q));
   }
 };
 
@@ -126,8 +117,15 @@ void zeta(Call& call) {
     const cb_tensor& s = call.tensor(0);
     if (call.output().numel && is_constant(s)) {
       const double power = constant_of<T>(s);
-      if (power >= 2 && power <= highest && power == std::floor(power))
-        return map1<T>(call, ZetaOfPower{static_cast<int>(power)}, work / 4, 1);
+      if (power >= 2 && power <= highest && power == std::floor(power)) {
+        const auto run = [&]<int Known>() {
+          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(static_cast<int>(power))}, work / 4, 1);
+        };
+        return power == 2   ? run.template operator()<2>()
+               : power == 3 ? run.template operator()<3>()
+               : power == 4 ? run.template operator()<4>()
+                            : run.template operator()<0>();
+      }
     }
     map2<T>(call, Zeta{}, work);
   });
