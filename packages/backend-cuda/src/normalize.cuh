@@ -4,17 +4,11 @@
 #include <vector>
 
 #include "elementwise.cuh"
+#include "move.hpp"
 
 namespace candelabra::cuda::normalize {
 
 constexpr int threads = 256;
-
-struct Copied {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return x;
-  }
-};
 
 // The elements of a tensor in row-major order, where they lie or in a copy.
 class Gapless {
@@ -30,7 +24,7 @@ class Gapless {
     cb_tensor target = *tensor;
     target.data = data_ = copy_.data();
     target.strides = strides.data();
-    dispatch_size(itemsize(tensor->dtype), [&]<typename U>() { map<Types<U>, Types<U>>(call, Copied{}, {&target}, {tensor}); });
+    move_elements(call, target, *tensor);
   }
   // Null where there is no tensor.
   template <typename T>

@@ -7,16 +7,10 @@
 
 #include "cufft.hpp"
 #include "elementwise.cuh"
+#include "move.hpp"
 
 namespace candelabra::cuda {
 namespace {
-
-struct Identity {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return x;
-  }
-};
 
 template <typename T>
 struct Scale {
@@ -64,10 +58,6 @@ std::vector<int> ordered(int ndim, const std::vector<int>& last) {
   return order;
 }
 
-void copy(const Call& call, const cb_tensor& from, const cb_tensor& to) {
-  dispatch_size(itemsize(to.dtype), [&]<typename U>() { map<Types<U>, Types<U>>(call, Identity{}, {&to}, {&from}); });
-}
-
 template <typename T>
 void scale_by(const Call& call, const cb_tensor& out, double factor) {
   if (factor == 1) return;
@@ -94,7 +84,7 @@ void complex_to_complex_of(const Call& call) {
     if (output.sizes[d] != 1) dims.push_back(static_cast<int>(d));
   if (output.numel == 0) return;
   if (dims.empty()) {
-    copy(call, input, output);
+    move_elements(call, output, input);
     return scale_by<T>(call, output, call.real(3));
   }
   std::sort(dims.begin(), dims.end());
@@ -116,14 +106,14 @@ void complex_to_complex_of(const Call& call) {
     void* read = from->data;
     if (!in_fits) {
       const Reordered dense(*from, order, memory.data());
-      copy(call, source.tensor, dense.tensor);
+      move_elements(call, dense.tensor, source.tensor);
       read = memory.data();
     }
     void* written = out_fits ? output.data : memory.data();
     transform(call, what, read, written, forward);
     if (!out_fits) {
       const Reordered dense(output, order, memory.data());
-      copy(call, dense.tensor, target.tensor);
+      move_elements(call, target.tensor, dense.tensor);
     }
     from = &output;
     end = begin;
@@ -156,7 +146,7 @@ void real_to_complex_of(const Call& call) {
   if (!is_contiguous(source.tensor) || reinterpret_cast<uintptr_t>(input.data) % sizeof(C) != 0) {
     packed = Workspace(call, bytes_of(input));
     const Reordered dense(input, order, packed.data());
-    copy(call, source.tensor, dense.tensor);
+    move_elements(call, dense.tensor, source.tensor);
     read = packed.data();
   }
   if (!out_fits) spectrum = Workspace(call, bytes_of(output));
@@ -164,7 +154,7 @@ void real_to_complex_of(const Call& call) {
   transform(call, what, read, out_fits ? output.data : spectrum.data(), true);
   if (!out_fits) {
     const Reordered dense(output, order, spectrum.data());
-    copy(call, dense.tensor, target.tensor);
+    move_elements(call, target.tensor, dense.tensor);
   }
   scale_by<C>(call, output, call.real(2));
 }
@@ -207,7 +197,7 @@ void complex_to_real_of(const Call& call) {
   std::vector<int> same(static_cast<size_t>(given.ndim));
   for (int d = 0; d < given.ndim; ++d) same[static_cast<size_t>(d)] = d;
   const Reordered dense(source.tensor, same, packed.data());
-  copy(call, source.tensor, dense.tensor);
+  move_elements(call, dense.tensor, source.tensor);
   const int64_t lines = output.numel / n;
   launch(call, drop_imaginary<C>, grid_for(call, lines, elementwise::threads), elementwise::threads, 0, packed.as<C>(), lines,
          length, n % 2 == 0);
@@ -218,7 +208,7 @@ void complex_to_real_of(const Call& call) {
   transform(call, what, packed.data(), out_fits ? output.data : signal.data(), false);
   if (!out_fits) {
     const Reordered lying(output, order, signal.data());
-    copy(call, lying.tensor, target.tensor);
+    move_elements(call, target.tensor, lying.tensor);
   }
   scale_by<T>(call, output, call.real(3));
 }

@@ -8,6 +8,7 @@
 
 #include "cublas.hpp"
 #include "elementwise.cuh"
+#include "move.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -27,13 +28,6 @@ Matrices as_column(const cb_tensor& vector) {
   return {vector.data, 1, vector.sizes[0], 1, 0, vector.strides[0], 1};
 }
 
-struct Identity {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    return x;
-  }
-};
-
 // A descriptor of memory in three dimensions, for the kernels that copy.
 struct Described {
   std::array<int64_t, 3> sizes, strides;
@@ -49,8 +43,7 @@ struct Described {
 
 void copy_matrices(const Call& call, const Matrices& from, const Matrices& to, int32_t dtype) {
   const Described source(from, dtype, call.device()), target(to, dtype, call.device());
-  dispatch_size(itemsize(dtype),
-                [&]<typename U>() { map<Types<U>, Types<U>>(call, Identity{}, {&target.tensor}, {&source.tensor}); });
+  move_elements(call, target.tensor, source.tensor);
 }
 
 Matrices in_rows(void* memory, int64_t batches, int64_t rows, int64_t columns) {
@@ -196,19 +189,10 @@ struct Scale {
 // result = beta * result, for products of nothing.
 void scale(const Call& call, const Matrices& out, int32_t dtype, const cb_scalar& beta) {
   const Described target(out, dtype, call.device());
+  if (is_zero(beta)) return clear(call, target.tensor);  // whatever stood there, NaN too
   dispatch<NumberTypes>(dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    if (is_zero(beta)) {  // whatever stood there, NaN too
-      const C nothing{0};
-      cb_tensor number{const_cast<C*>(&nothing), target.sizes.data(), nullptr, target.tensor.numel, 3, 0, call.device(),
-                       CB_TENSOR_NUMBER};
-      const std::array<int64_t, 3> strides{};
-      number.strides = strides.data();
-      number.dtype = dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 ? static_cast<int32_t>(CB_FLOAT32) : dtype;
-      map<Types<T>, Types<T>>(call, Identity{}, {&target.tensor}, {&number});
-    } else {
-      map<Types<T>, Types<T>>(call, Scale<C>{scalar_to<C>(beta)}, {&target.tensor}, {&target.tensor});
-    }
+    map<Types<T>, Types<T>>(call, Scale<C>{scalar_to<C>(beta)}, {&target.tensor}, {&target.tensor});
   });
 }
 
@@ -301,7 +285,7 @@ void linear(Call& call) {
       cb_tensor target = input;
       target.data = packed.data();
       target.strides = dense.data();
-      dispatch_size(itemsize(out.dtype), [&]<typename U>() { map<Types<U>, Types<U>>(call, Identity{}, {&target}, {&input}); });
+      move_elements(call, target, input);
       samples = in_rows(packed.data(), 1, rows, inner);
     }
   }
@@ -314,15 +298,6 @@ void linear(Call& call) {
 }
 
 // ---- dot
-
-template <typename T>
-struct sum_type {
-  using type = std::conditional_t<is_integer_v<T>, uint64_t, std::conditional_t<is_half_v<T>, float, double>>;
-};
-template <typename T>
-struct sum_type<::cuda::std::complex<T>> {
-  using type = complex128;
-};
 
 constexpr int dot_threads = 256;
 
