@@ -41,8 +41,8 @@ def work(options: argparse.Namespace) -> None:
     """A worker: run the entries whose numbers come by standard input, and answer each with a line of JSON."""
     import torch
     from runner import DTYPES, Record, run_entry
-    from translate import DEVICE
     from torch.testing._internal.common_methods_invocations import op_db
+    from translate import DEVICE
 
     import candelabra
 

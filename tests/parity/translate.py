@@ -12,7 +12,6 @@ import torch
 
 import candelabra
 
-
 #: Where Candelabra computes (PyTorch stays on the CPU).
 DEVICE = os.environ.get("CANDELABRA_TEST_DEVICE", "cpu")
 

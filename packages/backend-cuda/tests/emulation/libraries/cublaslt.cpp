@@ -57,8 +57,8 @@ bool is_complex(std::complex<T>) {
 
 // Sums of products in C, elements in memory as T.
 template <typename T, typename C, typename Sum = C>
-void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, const T* b, const Layout& b_layout, Sum beta, const T* c,
-              const Layout& c_layout, T* d, const Layout& d_layout) {
+void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, const T* b, const Layout& b_layout, Sum beta,
+              const T* c, const Layout& c_layout, T* d, const Layout& d_layout) {
   const auto rows = static_cast<int64_t>(d_layout.rows), columns = static_cast<int64_t>(d_layout.columns);
   const bool a_turned = desc.transposed[0] != CUBLAS_OP_N, b_turned = desc.transposed[1] != CUBLAS_OP_N;
   const auto inner = static_cast<int64_t>(a_turned ? a_layout.rows : a_layout.columns);
@@ -123,8 +123,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
   delete desc;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t opaque, cublasLtMatmulDescAttributes_t attribute, const void* value,
-                                              size_t bytes) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t opaque, cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t bytes) {
   Desc& desc = of<Desc>(opaque);
   const auto take = [&](auto& member) {
     if (bytes != sizeof member) return CUBLAS_STATUS_INVALID_VALUE;
@@ -212,7 +212,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   Desc desc = of<Desc>(operation);
   if (desc.epilogue != CUBLASLT_EPILOGUE_BIAS) desc.bias = nullptr;
   const Layout left = of<Layout>(a_opaque), right = of<Layout>(b_opaque), from = of<Layout>(c_opaque), to = of<Layout>(d_opaque);
-  if (left.type != to.type || right.type != to.type || from.type != to.type || workspace_bytes < 1024) return CUBLAS_STATUS_INVALID_VALUE;
+  if (left.type != to.type || right.type != to.type || from.type != to.type || workspace_bytes < 1024)
+    return CUBLAS_STATUS_INVALID_VALUE;
   const auto go = [=]<typename T, typename C, typename Sum, typename Factor>(T, C, Sum, Factor) {
     Factor by, keep;
     std::memcpy(&by, alpha, sizeof by);

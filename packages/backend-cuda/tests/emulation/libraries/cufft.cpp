@@ -43,7 +43,8 @@ void transform(const Number* in, size_t step, Number* out, size_t n, const std::
   if (n % factor) factor = n;
   const size_t part = n / factor;
   std::vector<Number> parts(n);
-  for (size_t p = 0; p < factor; ++p) transform(in + p * step, step * factor, parts.data() + p * part, part, roots, root_step * factor);
+  for (size_t p = 0; p < factor; ++p)
+    transform(in + p * step, step * factor, parts.data() + p * part, part, roots, root_step * factor);
   for (size_t k = 0; k < n; ++k) {
     Number sum = 0;
     for (size_t p = 0; p < factor; ++p) sum += parts[p * part + k % part] * roots[p * k % n * root_step];
@@ -56,7 +57,8 @@ void along_dims(std::vector<Number>& values, const std::vector<long long>& sizes
   for (size_t d = sizes.size(); d-- > 0;) {
     const auto n = static_cast<size_t>(sizes[d]);
     std::vector<Number> roots(n), line(n);
-    for (size_t k = 0; k < n; ++k) roots[k] = std::polar(1.0, direction * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
+    for (size_t k = 0; k < n; ++k)
+      roots[k] = std::polar(1.0, direction * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
     for (size_t outer = 0; outer < values.size() / (n * inner); ++outer)
       for (size_t i = 0; i < inner; ++i) {
         Number* first = values.data() + outer * n * inner + i;
@@ -95,7 +97,8 @@ cufftResult run(cufftHandle handle, cufftType type, const In* in, Out* out, int 
             scale *= n;
           }
           for (size_t k = 0; k < last_size; ++k)
-            values[row * last_size + k] = k < half ? Number(from[row * half + k]) : std::conj(Number(from[mirrored * half + last_size - k]));
+            values[row * last_size + k] =
+                k < half ? Number(from[row * half + k]) : std::conj(Number(from[mirrored * half + last_size - k]));
         }
       } else {
         for (size_t i = 0; i < whole; ++i) values[i] = Number(from[i]);
@@ -107,11 +110,13 @@ cufftResult run(cufftHandle handle, cufftType type, const In* in, Out* out, int 
           if constexpr (out_real)
             to[row * last_size + k] = static_cast<Out>(value.real());
           else
-            to[row * (in_real ? half : last_size) + k] = Out(static_cast<typename Out::value_type>(value.real()), static_cast<typename Out::value_type>(value.imag()));
+            to[row * (in_real ? half : last_size) + k] =
+                Out(static_cast<typename Out::value_type>(value.real()), static_cast<typename Out::value_type>(value.imag()));
         }
     }
     // A transform to real numbers spoils what it reads.
-    if constexpr (out_real) std::memset(static_cast<void*>(const_cast<In*>(in)), 0xf7, static_cast<size_t>(plan.batches) * rows * half * sizeof(In));
+    if constexpr (out_real)
+      std::memset(static_cast<void*>(const_cast<In*>(in)), 0xf7, static_cast<size_t>(plan.batches) * rows * half * sizeof(In));
   });
   return error == cudaSuccess ? CUFFT_SUCCESS : CUFFT_EXEC_FAILED;
 }

@@ -1,10 +1,10 @@
 // Two made-up devices, errors, and what is asked of a driver.
 #include <cuda.h>
 
+#include <sys/mman.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sys/mman.h>
 
 #include "machine.hpp"
 #include "memory.hpp"
@@ -179,7 +179,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = 0;
       return cudaSuccess;
     default:
-      return failed(cudaErrorNotSupported, "emulation: device attribute " + std::to_string(static_cast<int>(attribute)) + " is unknown");
+      return failed(cudaErrorNotSupported,
+                    "emulation: device attribute " + std::to_string(static_cast<int>(attribute)) + " is unknown");
   }
 }
 
@@ -215,7 +216,8 @@ CUresult address_free(CUdeviceptr address, size_t bytes) {
 }
 CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties, unsigned long long) {
   const Lock lock(machine_mutex());
-  if (bytes % virtual_page || properties->location.id < 0 || properties->location.id >= device_count) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes % virtual_page || properties->location.id < 0 || properties->location.id >= device_count)
+    return CUDA_ERROR_INVALID_VALUE;
   if (!take_budget(properties->location.id, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = bytes << 8 | static_cast<unsigned>(properties->location.id);
   return CUDA_SUCCESS;
@@ -258,10 +260,14 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** address,
     const char* name;
     void* address;
   } known[] = {
-      {"cuMemAddressReserve", reinterpret_cast<void*>(address_reserve)}, {"cuMemAddressFree", reinterpret_cast<void*>(address_free)},
-      {"cuMemCreate", reinterpret_cast<void*>(create)},                  {"cuMemRelease", reinterpret_cast<void*>(release)},
-      {"cuMemMap", reinterpret_cast<void*>(map)},                        {"cuMemUnmap", reinterpret_cast<void*>(unmap)},
-      {"cuMemSetAccess", reinterpret_cast<void*>(set_access)},           {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(granularity)},
+      {"cuMemAddressReserve", reinterpret_cast<void*>(address_reserve)},
+      {"cuMemAddressFree", reinterpret_cast<void*>(address_free)},
+      {"cuMemCreate", reinterpret_cast<void*>(create)},
+      {"cuMemRelease", reinterpret_cast<void*>(release)},
+      {"cuMemMap", reinterpret_cast<void*>(map)},
+      {"cuMemUnmap", reinterpret_cast<void*>(unmap)},
+      {"cuMemSetAccess", reinterpret_cast<void*>(set_access)},
+      {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(granularity)},
   };
   for (const auto& each : known) {
     if (std::strcmp(each.name, symbol)) continue;

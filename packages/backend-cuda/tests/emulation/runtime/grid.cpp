@@ -1,20 +1,21 @@
-// Blocks of threads. A block's threads run one after the other, each until it waits for others: then it is left on a stack of its own
-// and the next one runs. When all wait, those whose company is complete go on; where nobody's is, the kernel would hang on a device.
+// Blocks of threads. A block's threads run one after the other, each until it waits for others: then it is left on a stack of its
+// own and the next one runs. When all wait, those whose company is complete go on; where nobody's is, the kernel would hang on a
+// device.
 //
 // CANDELABRA_EMULATION_ORDER=backward or shuffled has blocks and threads take other turns: what does not depend on races does not
 // change.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
 #include <algorithm>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <random>
-#include <sys/mman.h>
 #include <unordered_map>
-#include <ucontext.h>
-#include <unistd.h>
 #include <vector>
 
 #include "machine.hpp"
@@ -439,7 +440,8 @@ void run_grid(const Launch& launch) {
     try {
       for (uint64_t i = 0; i < blocks; ++i) {
         const uint64_t b = r.order == Order::Backward ? blocks - 1 - i : (i + start) % blocks;
-        emulated_block_index = {static_cast<unsigned>(b % launch.blocks.x), static_cast<unsigned>(b / launch.blocks.x % launch.blocks.y),
+        emulated_block_index = {static_cast<unsigned>(b % launch.blocks.x),
+                                static_cast<unsigned>(b / launch.blocks.x % launch.blocks.y),
                                 static_cast<unsigned>(b / launch.blocks.x / launch.blocks.y)};
         run_block(r);
       }
@@ -528,10 +530,10 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void
   if (!within(blocks, 0x7fffffffu, 65535, 65535) || !within(threads, 1024, 1024, 64) ||
       static_cast<uint64_t>(threads.x) * threads.y * threads.z > 1024 ||
       shared > (limit == shared_limits().end() ? shared_by_default : std::max(limit->second, shared_by_default)))
-    return failed(cudaErrorInvalidConfiguration,
-                  "emulation: grid " + std::to_string(blocks.x) + " x " + std::to_string(blocks.y) + " x " + std::to_string(blocks.z) +
-                      ", block " + std::to_string(threads.x) + " x " + std::to_string(threads.y) + " x " +
-                      std::to_string(threads.z) + ", " + std::to_string(shared) + " bytes of dynamic shared memory");
+    return failed(cudaErrorInvalidConfiguration, "emulation: grid " + std::to_string(blocks.x) + " x " + std::to_string(blocks.y) +
+                                                     " x " + std::to_string(blocks.z) + ", block " + std::to_string(threads.x) +
+                                                     " x " + std::to_string(threads.y) + " x " + std::to_string(threads.z) + ", " +
+                                                     std::to_string(shared) + " bytes of dynamic shared memory");
   const Signature* signature = found->second;
   size_t bytes = 16;
   for (size_t i = 0; i < signature->count; ++i) bytes += (signature->sizes[i] + 15) / 16 * 16;

@@ -1,16 +1,16 @@
 // Device memory: one sparse file for each device, mapped shared, so that other processes can open it. Host memory that is pinned.
 //
-// CANDELABRA_EMULATION_GUARD=1 gives every allocation pages of its own, ending at one that nobody may touch (or beginning behind one:
-// =before), never hands freed memory out again, and fills new memory with numbers that are not; =host leaves device memory open to
-// what runs on the device only.
+// CANDELABRA_EMULATION_GUARD=1 gives every allocation pages of its own, ending at one that nobody may touch (or beginning behind
+// one: =before), never hands freed memory out again, and fills new memory with numbers that are not; =host leaves device memory
+// open to what runs on the device only.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "memory.hpp"
 
@@ -347,7 +347,8 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
 cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t stream) {
   const Lock lock(machine_mutex());
   if (bytes == 0) return cudaSuccess;
-  if (!allocation_of(at, bytes)) return failed(cudaErrorInvalidValue, "emulation: " + describe_address(at) + " is filled beyond its end");
+  if (!allocation_of(at, bytes))
+    return failed(cudaErrorInvalidValue, "emulation: " + describe_address(at) + " is filled beyond its end");
   return queue(stream, [=] { std::memset(at, value, bytes); });
 }
 

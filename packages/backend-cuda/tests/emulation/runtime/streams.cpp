@@ -1,5 +1,5 @@
-// Streams, events, graphs. What is queued runs at once; with CANDELABRA_EMULATION_DEFERRED=1 only when somebody waits for it, so that
-// whoever forgets to wait, or lets go of memory too early, sees it.
+// Streams, events, graphs. What is queued runs at once; with CANDELABRA_EMULATION_DEFERRED=1 only when somebody waits for it, so
+// that whoever forgets to wait, or lets go of memory too early, sees it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ namespace emulation {
 namespace {
 struct Operation {
   std::function<void()> work;
-  std::function<bool()> ready;      // before that, it and what is behind it are not run; none: at once
+  std::function<bool()> ready;  // before that, it and what is behind it are not run; none: at once
   CUevent_st* event = nullptr;  // to wait for, or to record
   uint64_t number = 0;
   bool records = false;
@@ -90,7 +90,8 @@ thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 
 // The stream of a handle; null where there is none.
 CUstream_st* find(cudaStream_t stream) {
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return &machine().defaults[current_device()];
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
+    return &machine().defaults[current_device()];
   return machine().streams.contains(stream) ? stream : nullptr;
 }
 bool is_known(cudaEvent_t event) {
@@ -195,10 +196,11 @@ bool is_blocking_capture(int device) {
 bool disturbs_capture() {
   for (const auto& capture : machine().captures) {
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool forbidden = mode_of_thread == cudaStreamCaptureModeRelaxed ? false
-                           : mode_of_thread == cudaStreamCaptureModeThreadLocal
-                               ? own && capture->mode != cudaStreamCaptureModeRelaxed
-                               : (own && capture->mode != cudaStreamCaptureModeRelaxed) || capture->mode == cudaStreamCaptureModeGlobal;
+    const bool forbidden =
+        mode_of_thread == cudaStreamCaptureModeRelaxed ? false
+        : mode_of_thread == cudaStreamCaptureModeThreadLocal
+            ? own && capture->mode != cudaStreamCaptureModeRelaxed
+            : (own && capture->mode != cudaStreamCaptureModeRelaxed) || capture->mode == cudaStreamCaptureModeGlobal;
     if (!forbidden) continue;
     spoil(capture);
     return true;
@@ -225,7 +227,8 @@ cudaError_t queue(cudaStream_t handle, std::function<void()> work) {
     stream->unjoined = true;
     return cudaSuccess;
   }
-  if (stream == &machine().defaults[stream->device] && is_blocking_capture(stream->device)) return failed(cudaErrorStreamCaptureImplicit);
+  if (stream == &machine().defaults[stream->device] && is_blocking_capture(stream->device))
+    return failed(cudaErrorStreamCaptureImplicit);
   if (const cudaError_t error = keep_order(*stream)) return error;
   return put(*stream, {std::move(work), nullptr, nullptr, 0, false});
 }
@@ -333,7 +336,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   if (!is_known(event)) return failed(cudaErrorInvalidResourceHandle);
   // Waits that are queued outlive the event.
   const cudaError_t error = attempt([&] { drain_to(*event, event->recorded); });
-  const auto strip = [&](CUstream_st& stream) { std::erase_if(stream.queue, [&](const Operation& each) { return each.event == event; }); };
+  const auto strip = [&](CUstream_st& stream) {
+    std::erase_if(stream.queue, [&](const Operation& each) { return each.event == event; });
+  };
   for (CUstream_st& each : machine().defaults) strip(each);
   for (CUstream_st* each : machine().streams) strip(*each);
   machine().events.erase(event);
@@ -405,7 +410,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   const Lock lock(machine_mutex());
-  if (!is_known(start) || !is_known(end) || (start->flags | end->flags) & cudaEventDisableTiming || !start->recorded || !end->recorded)
+  if (!is_known(start) || !is_known(end) || (start->flags | end->flags) & cudaEventDisableTiming || !start->recorded ||
+      !end->recorded)
     return failed(cudaErrorInvalidResourceHandle);
   if (start->done != start->recorded || end->done != end->recorded) return failed(cudaErrorNotReady);
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
@@ -435,14 +441,16 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   const Lock lock(machine_mutex());
   const CUstream_st* stream = find(handle);
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
-  if (stream == &machine().defaults[stream->device] && is_blocking_capture(stream->device)) return failed(cudaErrorStreamCaptureImplicit);
-  *status = !stream->capture            ? cudaStreamCaptureStatusNone
+  if (stream == &machine().defaults[stream->device] && is_blocking_capture(stream->device))
+    return failed(cudaErrorStreamCaptureImplicit);
+  *status = !stream->capture           ? cudaStreamCaptureStatusNone
             : stream->capture->spoiled ? cudaStreamCaptureStatusInvalidated
-                                        : cudaStreamCaptureStatusActive;
+                                       : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id, cudaGraph_t* graph,
-                                     const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges, size_t* count) {
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
+                                     size_t* count) {
   const Lock lock(machine_mutex());
   if (graph || dependencies || edges || count) return failed(cudaErrorNotSupported);
   if (const cudaError_t error = cudaStreamIsCapturing(handle, status)) return error;
@@ -472,8 +480,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result) {
   CUstream_st* stream = find(handle);
   if (!stream || !stream->capture || stream->capture->origin != stream) return failed(cudaErrorIllegalState);
   const std::shared_ptr<Capture> capture = stream->capture;
-  const bool unjoined =
-      std::any_of(capture->streams.begin(), capture->streams.end(), [&](CUstream_st* each) { return each != stream && each->unjoined; });
+  const bool unjoined = std::any_of(capture->streams.begin(), capture->streams.end(),
+                                    [&](CUstream_st* each) { return each != stream && each->unjoined; });
   end_capture(capture);
   if (capture->spoiled) return failed(cudaErrorStreamCaptureInvalidated);
   if (unjoined) return failed(cudaErrorStreamCaptureUnjoined);

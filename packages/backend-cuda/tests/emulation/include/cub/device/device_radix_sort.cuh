@@ -20,8 +20,8 @@ struct DoubleBuffer {
 
 struct DeviceRadixSort {
   template <typename K, typename V, typename N>
-  static cudaError_t SortPairs(void* workspace, size_t& bytes, DoubleBuffer<K>& keys, DoubleBuffer<V>& values, N count, int begin_bit,
-                               int end_bit, cudaStream_t stream) {
+  static cudaError_t SortPairs(void* workspace, size_t& bytes, DoubleBuffer<K>& keys, DoubleBuffer<V>& values, N count,
+                               int begin_bit, int end_bit, cudaStream_t stream) {
     if (!workspace) {
       bytes = 256;
       return cudaSuccess;
@@ -37,7 +37,8 @@ struct DeviceRadixSort {
       std::memset(workspace, 0x55, 256);
       std::vector<size_t> order(static_cast<size_t>(count));
       std::iota(order.begin(), order.end(), size_t{0});
-      std::stable_sort(order.begin(), order.end(), [=](size_t a, size_t b) { return (from_keys[a] & mask) < (from_keys[b] & mask); });
+      std::stable_sort(order.begin(), order.end(),
+                       [=](size_t a, size_t b) { return (from_keys[a] & mask) < (from_keys[b] & mask); });
       for (size_t i = 0; i < order.size(); ++i) {
         to_keys[i] = from_keys[order[i]];
         to_values[i] = from_values[order[i]];
