@@ -30,6 +30,47 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
   }
 }
 
+#ifdef __AVX512F__
+// Sixteen rows of sixteen 32-bit elements.
+[[gnu::always_inline]] inline void transpose_16x16(uint32_t* out, int64_t out_stride, const uint32_t* in, int64_t in_stride) {
+  using Row [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = uint32_t;
+  using Lanes [[gnu::vector_size(64)]] = uint32_t;
+  constexpr Lanes low = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29};
+  constexpr Lanes high = {2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31};
+  constexpr Lanes low_pair = {0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29};
+  constexpr Lanes high_pair = {2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31};
+  constexpr Lanes even_fours = {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27};
+  constexpr Lanes odd_fours = {4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31};
+  const auto store = [&](int row, Lanes value) { *reinterpret_cast<Row*>(out + row * out_stride) = value; };
+  Lanes r[16], s[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) r[i] = *reinterpret_cast<const Row*>(in + i * in_stride);
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    s[i] = __builtin_shuffle(r[i], r[i + 1], low);
+    s[i + 1] = __builtin_shuffle(r[i], r[i + 1], high);
+  }
+  // Of each four rows, r[4 g + k] has elements k, k + 4, k + 8 and k + 12.
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = __builtin_shuffle(s[i], s[i + 2], low_pair);
+    r[i + 1] = __builtin_shuffle(s[i], s[i + 2], high_pair);
+    r[i + 2] = __builtin_shuffle(s[i + 1], s[i + 3], low_pair);
+    r[i + 3] = __builtin_shuffle(s[i + 1], s[i + 3], high_pair);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    const Lanes even01 = __builtin_shuffle(r[k], r[4 + k], even_fours), odd01 = __builtin_shuffle(r[k], r[4 + k], odd_fours);
+    const Lanes even23 = __builtin_shuffle(r[8 + k], r[12 + k], even_fours),
+                odd23 = __builtin_shuffle(r[8 + k], r[12 + k], odd_fours);
+    store(k, __builtin_shuffle(even01, even23, even_fours));
+    store(k + 8, __builtin_shuffle(even01, even23, odd_fours));
+    store(k + 4, __builtin_shuffle(odd01, odd23, even_fours));
+    store(k + 12, __builtin_shuffle(odd01, odd23, odd_fours));
+  }
+}
+#endif
+
 // Four rows of four 64-bit elements.
 [[gnu::always_inline]] inline void transpose_4x4(uint64_t* out, int64_t out_stride, const uint64_t* in, int64_t in_stride) {
   __m256d r[4];
@@ -65,6 +106,15 @@ template <typename U>
 void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t columns, int64_t rows) {
   int64_t full_columns = 0, full_rows = 0;
   if constexpr (sizeof(U) == 4 || sizeof(U) == 2) {
+#ifdef __AVX512F__
+    if constexpr (sizeof(U) == 4)
+      if (columns % 16 == 0 && rows % 16 == 0) {
+        for (int64_t j = 0; j < rows; j += 16)
+          for (int64_t i = 0; i < columns; i += 16)
+            transpose_16x16(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
+        return;
+      }
+#endif
     full_columns = columns & ~int64_t{7};
     full_rows = rows & ~int64_t{7};
     for (int64_t j = 0; j < full_rows; j += 8)

@@ -91,24 +91,27 @@ template <typename C>
 void products(const C* const* rows, const C* columns, int64_t terms, C (*out)[tile]) {
   using L = reduce::Lanes<C>;
   using V = typename L::type;
-  constexpr int64_t width = 2 * L::count;
-  for (int64_t j = 0; j < tile; j += width) {
-    V total[rows_at_once][2] = {};
+  // Of the wider registers there are twice as many.
+  constexpr int vectors = sizeof(V) == 64 ? 4 : 2;
+  for (int64_t j = 0; j < tile; j += vectors * L::count) {
+    V total[rows_at_once][vectors] = {};
     for (int64_t first = 0; first < terms; first += terms_together) {
-      V sums[rows_at_once][2] = {};
+      V sums[rows_at_once][vectors] = {};
       const int64_t last = std::min(terms, first + terms_together);
       for (int64_t m = first; m < last; ++m) {
-        const V a = L::load(columns + m * tile + j), b = L::load(columns + m * tile + j + L::count);
-        for (int r = 0; r < rows_at_once; ++r) {
-          sums[r][0] += a * rows[r][m];
-          sums[r][1] += b * rows[r][m];
-        }
+        V column[vectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) column[v] = L::load(columns + m * tile + j + v * L::count);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows_at_once; ++r)
+#pragma GCC unroll 4
+          for (int v = 0; v < vectors; ++v) sums[r][v] += column[v] * rows[r][m];
       }
       for (int r = 0; r < rows_at_once; ++r)
-        for (int half = 0; half < 2; ++half) total[r][half] += sums[r][half];
+        for (int v = 0; v < vectors; ++v) total[r][v] += sums[r][v];
     }
     for (int r = 0; r < rows_at_once; ++r)
-      for (int half = 0; half < 2; ++half) L::store(out[r] + j + half * L::count, total[r][half]);
+      for (int v = 0; v < vectors; ++v) L::store(out[r] + j + v * L::count, total[r][v]);
   }
 }
 

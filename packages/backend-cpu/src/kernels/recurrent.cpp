@@ -250,8 +250,7 @@ void backward(Call& call) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t j = p * wide, n = std::min(wide, hidden - j);
       const int vectors = n > 2 * lanes ? 4 : n > lanes ? 2 : 1;
-      std::fill_n(sums, rows * wide, C(0));
-      panels.multiply(p, d, width, rows, sums, vectors);
+      Panels<C>::multiply_panel(panels.panel(p), width, d, width, 1, rows, sums, vectors, false);
       for (int64_t row = 0; row < rows; ++row) std::copy_n(sums + row * wide, n, dh + row * hidden + j);
     }
   };

@@ -326,10 +326,9 @@ inline bool convolve(const Images& input, const Weight& weight, const float* bia
   // Products of one panel with patches from tile `first` on, and their results.
   const auto multiply = [&](Patches& patches, int64_t first, int64_t count, int64_t begin, int64_t end, int64_t panel,
                             auto&& factor, float* sums, float* strip, Finite& looked) {
-    std::fill_n(sums, points * count * width, 0.0f);
     for (int64_t p = 0; p < points; ++p)
       Panels<float>::multiply_panel(factor(p), channels, patches.at(p, first), channels, 1, count, sums + p * count * width,
-                                    vectors_of(weight.outputs, panel));
+                                    vectors_of(weight.outputs, panel), false);
     store_results(output, tiling, begin, end, count, panel, bias, sums, strip, looked);
   };
   const int64_t segments_at_once = std::max<int64_t>(1, most / tiling.longest);
@@ -448,10 +447,9 @@ inline bool weight_gradient(const Images& input, const Images& grad, const Weigh
       for (int64_t item = begin; item < end; ++item) {
         const int64_t panel = item / blocks, channel = item % blocks * share, here = std::min(share, channels - channel);
         float* sums = chunks > 1 ? kept.data() + item * sums_of_item : own.data();
-        if (chunk == 0) std::fill_n(sums, sums_of_item, 0.0f);
         for (int64_t p = 0; p < points; ++p)
           Panels<float>::multiply_panel(grads.panel(p * panels + panel), count, patches.at(p, 0) + channel, 1, channels, here,
-                                        sums + p * share * width, vectors_of(outputs, panel));
+                                        sums + p * share * width, vectors_of(outputs, panel), chunk > 0);
         if (chunk + 1 < chunks) continue;
         for (int64_t c = 0; c < here; ++c)
           for (int64_t k = 0; k < std::min(width, outputs - panel * width); k += lanes)

@@ -23,9 +23,9 @@ constexpr int panel_rows = math::Vec<float>::size == 16 ? 6 : 2;
 // Rows of a panel that are multiplied before the next ones: they stay in the first cache level, and short chains round less.
 constexpr int64_t panel_depth = 128;
 
-// sums += a @ panel for `rows` rows: a has `k` columns that lie `a_next` elements apart, the panel k rows of `vectors` registers
-// that lie `width` elements apart.
-template <int rows, int vectors, typename C>
+// sums += a @ panel for `rows` rows, or without `add` sums = a @ panel: a has `k` columns that lie `a_next` elements apart, the
+// panel k rows of `vectors` registers that lie `width` elements apart.
+template <int rows, int vectors, bool add, typename C>
 [[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
                                                   int64_t k, C* sums, int64_t sums_step) {
   using V = math::Vec<C>;
@@ -51,7 +51,10 @@ template <int rows, int vectors, typename C>
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
       C* to = sums + r * sums_step + v * V::size;
-      (V::load(to) + sum[r][v]).store(to);
+      if constexpr (add)
+        (V::load(to) + sum[r][v]).store(to);
+      else
+        sum[r][v].store(to);
     }
 }
 
@@ -96,12 +99,12 @@ class Panels {
     multiply_panel(panel(p), k_, a, a_step, 1, rows, sums, vectors);
   }
 
-  // The same with any panel of k rows, and the columns of a `a_next` elements apart.
+  // The same with any panel of k rows, and the columns of a `a_next` elements apart; without `add`, sums are not read.
   static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
-                             int vectors = panel_vectors) {
+                             int vectors = panel_vectors, bool add = true) {
     for (int64_t i = 0; i < k; i += panel_depth) {
       const int64_t depth = std::min(panel_depth, k - i);
-      const Part part{a + i * a_next, a_step, a_next, panel + i * width, depth};
+      const Part part{a + i * a_next, a_step, a_next, panel + i * width, depth, add || i > 0};
       switch (vectors) {
         case 1:
           rows_of<1>(part, rows, sums);
@@ -121,6 +124,7 @@ class Panels {
     int64_t a_step, a_next;
     const C* panel;
     int64_t depth;
+    bool add;
   };
   // Blocks of about the same number of rows: six and one would leave the registers empty.
   template <int vectors>
@@ -137,8 +141,11 @@ class Panels {
   }
   template <int rows, int vectors>
   [[gnu::noinline]] static void block(const Part& part, int64_t at, C* sums) {
-    multiply_block<rows, vectors, C>(part.a + at * part.a_step, part.a_step, part.a_next, part.panel, width, part.depth, sums,
-                                     width);
+    const auto run = [&]<bool add>(std::bool_constant<add>) {
+      multiply_block<rows, vectors, add, C>(part.a + at * part.a_step, part.a_step, part.a_next, part.panel, width, part.depth,
+                                            sums, width);
+    };
+    part.add ? run(std::true_type{}) : run(std::false_type{});
   }
 
   int64_t k_, step_;

@@ -462,6 +462,11 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     b = (1,) * (ndim - other.ndim) + tuple(other.shape)
     left = reshape(input, [n for size in a for n in (size, 1)])
     right = reshape(other, [n for size in b for n in (1, size)])
+    if ndim > 1 and 1 < b[-1] < 256 and a[-1] > 1:
+        # Lines as long as the result's, once for each line of a factor, so that products are not taken in short pieces.
+        line = (a[-1], b[-1])
+        left = reshape(left.expand(*left.shape[:-2], *line), (*left.shape[:-2], a[-1] * b[-1]))
+        right = reshape(right.expand(*right.shape[:-2], *line), (*right.shape[:-2], a[-1] * b[-1]))
     result = reshape(left * right, [m * n for m, n in zip(a, b)])
     return result if out is None else _C.give_to_out("kron", out, result, input, other)
 
