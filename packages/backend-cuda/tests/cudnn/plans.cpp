@@ -1,6 +1,6 @@
 // Whether cuDNN itself has plans for what the backend asks of it: the library makes them for a device that is only described.
 #include <cstdio>
-#include <cstdlib>
+#include <span>
 #include <string>
 
 #include "cudnn_attention.hpp"
@@ -95,7 +95,7 @@ void attention(const cudnn::Target& target) {
   };
   const Sizes all[] = {{2, 8, 8, 512, 512, 64, 64}, {1, 12, 4, 1024, 1024, 128, 128}, {3, 4, 4, 77, 130, 64, 64}};
   for (const auto& [dtype, name] : {std::pair{CB_FLOAT16, "float16"}, std::pair{CB_BFLOAT16, "bfloat16"}})
-    for (const Sizes& z : all)
+    for (const Sizes& z : dtype == CB_FLOAT16 ? std::span<const Sizes>(all) : std::span<const Sizes>(all, 1))
       for (const bool within_rows : {false, true})
         for (const bool causal : {false, true})
           for (const bool backward : {false, true}) {
@@ -128,7 +128,7 @@ void attention(const cudnn::Target& target) {
 int main() {
   try {
     std::printf("cuDNN %lld\n", static_cast<long long>(cudnn::version()));
-    if (!std::getenv("ONLY_ATTENTION")) convolutions({nullptr, hopper});
+    convolutions({nullptr, hopper});
     attention({nullptr, hopper});
   } catch (const Failure& error) {
     std::printf("failed: %s\n", error.what());

@@ -1,4 +1,5 @@
 // The rest of the backend and the CUDA runtime, as far as making plans refers to them: nothing runs here.
+#define CANDELABRA_KERNEL_DEFINITIONS
 #include <cstdio>
 #include <cstdlib>
 
@@ -9,17 +10,6 @@
 
 namespace candelabra::cuda {
 
-Failure failure(cb_status status, const char* format, ...) {
-  char text[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return Failure(status, text);
-}
-Failure not_implemented() {
-  return Failure(CB_NOT_IMPLEMENTED, "not implemented");
-}
 void raise_library(const char* library, const char* function, int status, const char* text) {
   throw failure(CB_RUNTIME_ERROR, "%s: %s failed with status %d (%s)", library, function, status, text);
 }
