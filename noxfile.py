@@ -381,9 +381,8 @@ def emulated(session: nox.Session) -> None:
     session.run(
         str(python), str(PACKAGES / "backend-cuda" / "tests" / "emulation" / "build.py"), str(target), *roots, external=True
     )
-    environment = {"PYTHONPATH": str(target / "site")}
+    environment = {"PYTHONPATH": str(target / "site"), "CANDELABRA_EMULATED": str(target)}
     session.chdir(session.create_tmp())
-    session.run("python", "-m", "candelabra.backends", "--verify", "cuda", env=environment)
     pytest = ["python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider"]
     session.run(*pytest, str(PACKAGES / "backend-cuda" / "tests"), env=environment)
     session.run(*pytest, str(PACKAGES / "multiprocessing" / "tests" / "test_device_memory.py"), env=environment)
