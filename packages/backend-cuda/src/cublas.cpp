@@ -1,11 +1,14 @@
 #include "cublas.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
-#include <compare>
-#include <map>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <type_traits>
+#include <unordered_map>
 
 #include "error.hpp"
 #include "launch.hpp"
@@ -43,12 +46,18 @@ void check(cublasStatus_t status, const char* function) {
 
 // cuBLASLt's handle holds nothing but what the library found out about the device; it may be used by several threads at once.
 cublasLtHandle_t handle_of(int device) {
+  constexpr int most = 128;
+  static std::atomic<cublasLtHandle_t> handles[most];
   static std::mutex mutex;
-  static std::map<int, cublasLtHandle_t> handles;
+  if (device < 0 || device >= most) throw failure(CB_RUNTIME_ERROR, "there is no device %d", device);
+  std::atomic<cublasLtHandle_t>& handle = handles[device];
+  if (const cublasLtHandle_t found = handle.load(std::memory_order_acquire)) return found;
   const std::lock_guard lock(mutex);
-  cublasLtHandle_t& handle = handles[device];
-  if (!handle) check(cublas_lt().create(&handle), "cublasLtCreate");
-  return handle;
+  if (const cublasLtHandle_t found = handle.load(std::memory_order_relaxed)) return found;
+  cublasLtHandle_t made = nullptr;
+  check(cublas_lt().create(&made), "cublasLtCreate");
+  handle.store(made, std::memory_order_release);
+  return made;
 }
 
 struct Precision {
@@ -81,14 +90,28 @@ uint32_t alignment_of(const void* address) {
 
 // Everything that the choice of an algorithm depends on.
 struct Key {
-  int device;
-  cudaDataType_t element;
-  cublasComputeType_t compute;
   int64_t rows, columns, inner, batches;
   int64_t a_leading, a_step, b_leading, b_step, result_leading, result_step;
-  bool a_transposed, b_transposed, bias, reduced;
+  int32_t device, element, compute;
   uint32_t a_alignment, b_alignment, result_alignment;
-  auto operator<=>(const Key&) const = default;
+  int32_t a_transposed, b_transposed, bias, reduced;
+  bool operator==(const Key&) const = default;
+};
+// Without gaps, a key is its bytes.
+static_assert(std::has_unique_object_representations_v<Key>);
+
+struct Hash {
+  size_t operator()(const Key& key) const {
+    uint64_t words[sizeof(Key) / sizeof(uint64_t)];
+    static_assert(sizeof words == sizeof key);
+    std::memcpy(words, &key, sizeof words);
+    uint64_t hash = 0;
+    for (const uint64_t word : words) {  // products of 64 bits, both halves of them
+      const auto product = static_cast<unsigned __int128>(hash ^ word) * 0x9e3779b97f4a7c15u;
+      hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64) ^ (hash << 1);
+    }
+    return static_cast<size_t>(hash);
+  }
 };
 
 template <typename Handle>
@@ -106,13 +129,42 @@ template <typename Handle>
 using Owned = std::unique_ptr<Handle, Destroy<Handle>>;
 using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
 
-struct Plan {
-  Owned<cublasLtMatmulDescOpaque_t> operation;
-  Layout a, b, result;
+// What the library has found to be the best way.
+struct Choice {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
   bool possible;
 };
+
+struct Plan {
+  Owned<cublasLtMatmulDescOpaque_t> operation;
+  Layout a, b, result;
+  Choice choice;
+};
+
+// Asking the library takes longer than most products do, so all threads share what it says.
+class Choices {
+ public:
+  std::optional<Choice> find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(key);
+    return found == kept_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void keep(const Key& key, const Choice& choice) {
+    constexpr size_t most = 65536;
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() >= most) kept_.clear();
+    kept_.emplace(key, choice);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<Key, Choice, Hash> kept_;
+};
+Choices& choices() {
+  static auto* all = new Choices();
+  return *all;
+}
 
 Layout make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading, int64_t batches, int64_t step) {
   cublasLtMatrixLayout_t raw = nullptr;
@@ -127,6 +179,34 @@ Layout make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t l
           "cublasLtMatrixLayoutSetAttribute");
   }
   return layout;
+}
+
+Choice choose(const Key& key, const Plan& plan) {
+  const CublasLt& lt = cublas_lt();
+  cublasLtMatmulPreference_t raw = nullptr;
+  check(lt.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
+  const Owned<cublasLtMatmulPreferenceOpaque_t> preference(raw);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    check(lt.preference_set(raw, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+  };
+  // What NVIDIA asks for on Hopper; less on older processors.
+  const size_t most = device_traits(key.device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20;
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.a_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.b_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.result_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.result_alignment);
+  if (!key.reduced) {
+    const auto mask = static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, mask);
+  }
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  const cublasStatus_t status = lt.heuristic(handle_of(key.device), plan.operation.get(), plan.a.get(), plan.b.get(),
+                                             plan.result.get(), plan.result.get(), raw, 1, &found, &count);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
+  const bool possible = status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+  return {found.algo, found.workspaceSize, possible};
 }
 
 Plan make_plan(const Key& key, const Precision& precision) {
@@ -150,38 +230,19 @@ Plan make_plan(const Key& key, const Precision& precision) {
                        key.b_leading, key.batches, key.b_step);
   plan.result = make_layout(precision.element, key.rows, key.columns, key.result_leading, key.batches, key.result_step);
 
-  cublasLtMatmulPreference_t raw = nullptr;
-  check(lt.preference_create(&raw), "cublasLtMatmulPreferenceCreate");
-  const Owned<cublasLtMatmulPreferenceOpaque_t> preference(raw);
-  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    check(lt.preference_set(raw, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
-  };
-  // What NVIDIA asks for on Hopper; less on older processors.
-  const size_t most = device_traits(key.device).capability >= 90 ? size_t{32} << 20 : size_t{4} << 20;
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.a_alignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.b_alignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.result_alignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.result_alignment);
-  if (!key.reduced) {
-    const auto mask = static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, mask);
+  if (const auto known = choices().find(key)) {
+    plan.choice = *known;
+  } else {
+    plan.choice = choose(key, plan);
+    choices().keep(key, plan.choice);
   }
-  cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
-  const cublasStatus_t status = lt.heuristic(handle_of(key.device), operation, plan.a.get(), plan.b.get(), plan.result.get(),
-                                             plan.result.get(), raw, 1, &found, &count);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
-  plan.possible = status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
-  plan.algorithm = found.algo;
-  plan.workspace = found.workspaceSize;
   return plan;
 }
 
 // Kept by each thread: a plan holds the address of the bias while it is used.
 Plan& plan_for(const Key& key, const Precision& precision) {
   constexpr size_t most = 4096;
-  thread_local std::map<Key, Plan> kept;
+  thread_local std::unordered_map<Key, Plan, Hash> kept;
   if (auto found = kept.find(key); found != kept.end()) return found->second;
   if (kept.size() >= most) kept.clear();
   return kept.emplace(key, make_plan(key, precision)).first->second;
@@ -196,28 +257,29 @@ bool multiplies(int32_t dtype) {
 
 bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar beta) {
   const Precision precision = precision_of(gemm.dtype);
-  const Key key{call.device(),
-                precision.element,
-                precision.compute,
-                gemm.rows,
-                gemm.columns,
-                gemm.inner,
-                gemm.batches,
-                gemm.a.leading,
-                gemm.a.step,
-                gemm.b.leading,
-                gemm.b.step,
-                gemm.result_leading,
-                gemm.result_step,
-                gemm.a.transposed,
-                gemm.b.transposed,
-                gemm.bias != nullptr,
-                (gemm.dtype == CB_BFLOAT16 ? settings().bfloat16_reduced : settings().float16_reduced) != 0,
-                alignment_of(gemm.a.data),
-                alignment_of(gemm.b.data),
-                alignment_of(gemm.result)};
+  const bool batch = gemm.batches > 1;
+  const Key key{.rows = gemm.rows,
+                .columns = gemm.columns,
+                .inner = gemm.inner,
+                .batches = gemm.batches,
+                .a_leading = gemm.a.leading,
+                .a_step = batch ? gemm.a.step : 0,
+                .b_leading = gemm.b.leading,
+                .b_step = batch ? gemm.b.step : 0,
+                .result_leading = gemm.result_leading,
+                .result_step = batch ? gemm.result_step : 0,
+                .device = call.device(),
+                .element = precision.element,
+                .compute = precision.compute,
+                .a_alignment = alignment_of(gemm.a.data),
+                .b_alignment = alignment_of(gemm.b.data),
+                .result_alignment = alignment_of(gemm.result),
+                .a_transposed = gemm.a.transposed,
+                .b_transposed = gemm.b.transposed,
+                .bias = gemm.bias != nullptr,
+                .reduced = (gemm.dtype == CB_BFLOAT16 ? settings().bfloat16_reduced : settings().float16_reduced) != 0};
   Plan& plan = plan_for(key, precision);
-  if (!plan.possible) return false;
+  if (!plan.choice.possible) return false;
   if (gemm.bias)
     check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias, sizeof gemm.bias),
           "cublasLtMatmulDescSetAttribute");
@@ -238,10 +300,10 @@ bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar bet
     return value;
   };
   const Factor by = factor(alpha), keep = factor(beta);
-  const Workspace workspace(call, plan.workspace);
+  const Workspace workspace(call, plan.choice.workspace);
   check(cublas_lt().matmul(handle_of(call.device()), plan.operation.get(), &by, gemm.a.data, plan.a.get(), gemm.b.data,
-                           plan.b.get(), &keep, gemm.result, plan.result.get(), gemm.result, plan.result.get(), &plan.algorithm,
-                           workspace.data(), plan.workspace, call.stream()),
+                           plan.b.get(), &keep, gemm.result, plan.result.get(), gemm.result, plan.result.get(),
+                           &plan.choice.algorithm, workspace.data(), plan.choice.workspace, call.stream()),
         "cublasLtMatmul");
   return true;
 }

@@ -196,11 +196,46 @@ void scale(const Call& call, const Matrices& out, int32_t dtype, const cb_scalar
   });
 }
 
+// Whether the matrices of a batch lie one below the other, like one matrix of all their rows.
+bool stacked(const Matrices& m) {
+  return m.step == m.rows * m.row_stride || m.rows == 1;
+}
+Matrices as_stack(const Matrices& m) {
+  return {m.data, 1, m.batches * m.rows, m.columns, 0, m.rows == 1 ? m.step : m.row_stride, m.column_stride};
+}
+Matrices part_of(const Matrices& m, int64_t first, int64_t count, int32_t dtype) {
+  Matrices part = m;
+  part.data = static_cast<std::byte*>(m.data) + first * m.step * itemsize(dtype);
+  part.batches = count;
+  return part;
+}
+
+// Whether cuBLASLt can: with a bias it cannot do all.
+bool multiply_in_rows(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int64_t leading, int32_t dtype,
+                      const cb_scalar& alpha, const cb_scalar& beta, const void* bias) {
+  const Operand left = operand(call, b, dtype), right = operand(call, a, dtype);
+  return multiply(call,
+                  {dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, leading, out.step, bias},
+                  alpha, beta);
+}
+
 // out = alpha * a @ b + beta * out
 void product(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int32_t dtype, const cb_scalar& alpha,
-             const cb_scalar& beta, const void* bias = nullptr) {
+             const cb_scalar& beta) {
   if (out.batches * out.rows * out.columns == 0) return;
   if (a.columns == 0) return scale(call, out, dtype, beta);
+  // With the same second factor everywhere, a batch is one product of more rows; and the other way round of more columns.
+  if (out.batches > 1 && b.step == 0 && stacked(a) && stacked(out)) {
+    Matrices one_of_all = b;
+    one_of_all.batches = 1;
+    return product(call, as_stack(a), one_of_all, as_stack(out), dtype, alpha, beta);
+  }
+  if (out.batches > 1 && a.step == 0 && stacked(transposed(b)) && stacked(transposed(out))) {
+    Matrices one_of_all = a;
+    one_of_all.batches = 1;
+    return product(call, one_of_all, transposed(as_stack(transposed(b))), transposed(as_stack(transposed(out))), dtype, alpha,
+                   beta);
+  }
   if (!multiplies(dtype))
     return dispatch<IntegerTypes>(dtype, [&]<typename T>() { integer_product<T>(call, a, b, out, alpha, beta); });
   // The result has to lie in rows; in columns it is the result of the transposed product.
@@ -215,9 +250,15 @@ void product(const Call& call, const Matrices& a, const Matrices& b, const Matri
     product(call, a, b, dense, dtype, alpha, beta);
     return copy_matrices(call, dense, out, dtype);
   }
-  const Operand left = operand(call, b, dtype), right = operand(call, a, dtype);
-  const Gemm gemm{dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, *leading, out.step, bias};
-  if (!multiply(call, gemm, alpha, beta))
+  if (multiply_in_rows(call, a, b, out, *leading, dtype, alpha, beta, nullptr)) return;
+  // A grid's third dimension ends the batches of some algorithms.
+  constexpr int64_t most = 65535;
+  for (int64_t first = 0; first < out.batches && out.batches > most; first += most) {
+    const int64_t count = std::min(most, out.batches - first);
+    product(call, part_of(a, first, count, dtype), part_of(b, first, count, dtype), part_of(out, first, count, dtype), dtype, alpha,
+            beta);
+  }
+  if (out.batches <= most)
     throw failure(CB_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for these matrices (%lld x %lld by %lld x %lld)",
                   call.raw()->operator_name, static_cast<long long>(a.rows), static_cast<long long>(a.columns),
                   static_cast<long long>(b.rows), static_cast<long long>(b.columns));
@@ -291,8 +332,9 @@ void linear(Call& call) {
   }
   if (!bias) return product(call, samples, factor, result, out.dtype, one, zero);
   const bool half_or_single = out.dtype == CB_FLOAT16 || out.dtype == CB_BFLOAT16 || out.dtype == CB_FLOAT32;
-  if (half_or_single && inner != 0 && bias->strides[0] == 1 && reinterpret_cast<uintptr_t>(bias->data) % 16 == 0 && columns > 1)
-    return product(call, samples, factor, result, out.dtype, one, zero, bias->data);
+  if (half_or_single && inner != 0 && bias->strides[0] == 1 && reinterpret_cast<uintptr_t>(bias->data) % 16 == 0 && columns > 1 &&
+      multiply_in_rows(call, samples, factor, result, columns, out.dtype, one, zero, bias->data))
+    return;
   copy_matrices(call, {bias->data, 1, rows, columns, 0, 0, bias->strides[0]}, result, out.dtype);
   product(call, samples, factor, result, out.dtype, one, one);
 }
