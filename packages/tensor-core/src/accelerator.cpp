@@ -1,57 +1,21 @@
-// Python's way to what a device has beyond memory and kernels: streams, events, figures of its allocator, pinned memory, other
-// processes, graphs. candelabra.accelerator is written on these functions.
+// Python's way to what a device has beyond memory and kernels: streams, events, figures of its allocator, marks for profilers;
+// pinned memory and other processes are in accelerator_memory.cpp, graphs in accelerator_graphs.cpp. candelabra.accelerator is
+// written on these functions.
 #define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
 #include <Python.h>
 
 #include <cstring>
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "accelerator_calls.hpp"
 #include "interop.hpp"
-#include "random.hpp"
 #include "storage.hpp"
 #include "streams.hpp"
 
 namespace candelabra {
 
 namespace {
-
-void require(bool there, const DeviceType& type, const char* what) {
-  check(there, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ", what);
-}
-
-void succeed(const DeviceType& type, const char* what, int32_t status) {
-  if (status != CB_OK) [[unlikely]]
-    raise_backend_failure(type, what, status);
-}
-
-void* address_of(PyObject* object) {
-  void* address = PyLong_AsVoidPtr(object);
-  if (!address && PyErr_Occurred()) throw PythonError();
-  return address;
-}
-
-// f(device, type, address) of the arguments (device, address).
-template <typename F>
-PyObject* with_address(PyObject* arguments, const char* format, F&& f) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *device_argument, *address;
-    if (!PyArg_ParseTuple(arguments, format, &device_argument, &address)) return nullptr;
-    const Device device = device_from_object(device_argument);
-    return f(device, device_type(device), address_of(address));
-  });
-}
-
-template <typename F>
-int32_t unlocked(F&& f) {
-  int32_t status;
-  Py_BEGIN_ALLOW_THREADS;
-  status = f();
-  Py_END_ALLOW_THREADS;
-  return status;
-}
 
 // ---- streams
 
@@ -382,52 +346,6 @@ PyObject* device_details(PyObject*, PyObject* argument) {
   });
 }
 
-// ---- pinned memory
-
-struct Pinned {
-  void (*release)(void*, size_t);
-};
-
-void release_pinned(Storage& storage) {
-  const std::unique_ptr<Pinned> pinned(static_cast<Pinned*>(storage.owner));
-  if (storage.data) pinned->release(storage.data, storage.bytes);
-}
-
-PyObject* pinned_storage(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject* object;
-    Py_ssize_t bytes;
-    if (!PyArg_ParseTuple(arguments, "On:pinned_storage", &object, &bytes)) return nullptr;
-    check(bytes >= 0, PyExc_ValueError, "pinned_storage(): the number of bytes must not be negative, but is ", bytes);
-    Storage* storage = make_pinned_storage(device_type(device_from_object(object)), static_cast<size_t>(bytes));
-    PyObject* result = storage_object(storage);
-    release(storage);  // the object has a reference of its own
-    return result;
-  });
-}
-
-PyObject* is_pinned(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *device_argument;
-    if (!PyArg_ParseTuple(arguments, "OO:is_pinned", &object, &device_argument)) return nullptr;
-    const Storage* storage = root_storage(storage_from_object(object));
-    const DeviceType& type = device_type(device_from_object(device_argument));
-    if (storage->release == release_pinned) Py_RETURN_TRUE;
-    int32_t result = 0;
-    const auto function = accelerator_of(type).is_pinned;
-    if (function && storage->data && device_type(storage->device).has(CB_CAP_HOST_MEMORY))
-      succeed(type, "is_pinned", function(storage->data, &result));
-    return PyBool_FromLong(result);
-  });
-}
-
-PyObject* empty_pinned_cache(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    if (const auto function = accelerator_of(device_type(device_from_object(argument))).empty_pinned_cache) function();
-    return Py_NewRef(Py_None);
-  });
-}
-
 PyObject* can_access_peer(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *object, *other;
@@ -438,233 +356,6 @@ PyObject* can_access_peer(PyObject*, PyObject* arguments) {
     const auto function = accelerator_of(type).can_access_peer;
     if (function && device.type == peer.type) succeed(type, "can_access_peer", function(device.index, peer.index, &result));
     return PyBool_FromLong(result);
-  });
-}
-
-// ---- other processes
-
-cb_ipc_handle handle_from(PyObject* bytes, unsigned long long offset, unsigned long long block_bytes) {
-  cb_ipc_handle handle{};
-  handle.size = sizeof handle;
-  check(PyBytes_Check(bytes) && static_cast<size_t>(PyBytes_GET_SIZE(bytes)) == sizeof handle.bytes, PyExc_ValueError,
-        "a handle of other processes' memory has ", sizeof handle.bytes, " bytes");
-  std::memcpy(handle.bytes, PyBytes_AS_STRING(bytes), sizeof handle.bytes);
-  handle.offset = offset;
-  handle.block_bytes = block_bytes;
-  return handle;
-}
-
-PyObject* handle_object(const cb_ipc_handle& handle) {
-  return Py_BuildValue("y#KK", reinterpret_cast<const char*>(handle.bytes), static_cast<Py_ssize_t>(sizeof handle.bytes),
-                       static_cast<unsigned long long>(handle.offset), static_cast<unsigned long long>(handle.block_bytes));
-}
-
-PyObject* ipc_export_storage(PyObject*, PyObject* object) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    const Storage* storage = root_storage(storage_from_object(object));
-    const DeviceType& type = device_type(storage->device);
-    const auto function = accelerator_of(type).ipc_export_memory;
-    require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
-    check(storage->data, PyExc_ValueError, "an empty storage has no memory to share");
-    cb_ipc_handle handle{};
-    handle.size = sizeof handle;
-    succeed(type, "ipc_export_memory", function(storage->device.index, storage->data, &handle));
-    return handle_object(handle);
-  });
-}
-
-struct Opened {
-  Device device;
-  void* base;
-  std::string key;
-  Ref<> owner;
-};
-
-// What came by the same key before, and is there still, is the same storage. Used under Python's global lock.
-std::map<std::string, Storage*>& opened_storages() {
-  static std::map<std::string, Storage*> storages;
-  return storages;
-}
-
-void release_opened(Storage& storage) {
-  const std::unique_ptr<Opened> opened(static_cast<Opened*>(storage.owner));
-  if (const auto found = opened_storages().find(opened->key); found != opened_storages().end() && found->second == &storage)
-    opened_storages().erase(found);
-  const DeviceType& type = device_type(opened->device);
-  // Whoever made the memory uses it anew when the owner goes: nothing that is queued here may use it still. In a process that was
-  // forked, and on a device that has failed, nothing is queued, and there is nobody to tell.
-  if (type.table->synchronize) type.table->synchronize(opened->device.index);
-  if (const auto function = accelerator_of(type).ipc_close_memory) function(opened->device.index, opened->base);
-}
-
-PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *bytes, *owner = Py_None;
-    const char* key = nullptr;
-    Py_ssize_t key_length = 0;
-    unsigned long long offset, block_bytes, storage_bytes;
-    if (!PyArg_ParseTuple(arguments, "OOKKK|y#O:ipc_open_storage", &object, &bytes, &offset, &block_bytes, &storage_bytes, &key,
-                          &key_length, &owner))
-      return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    const auto function = accelerator_of(type).ipc_open_memory;
-    require(type.has(CB_CAP_IPC) && function, type, "memory that other processes can open");
-    check(offset <= block_bytes && storage_bytes <= block_bytes - offset, PyExc_ValueError,
-          "ipc_open_storage(): the storage lies outside of the block of memory");
-    const cb_ipc_handle handle = handle_from(bytes, offset, block_bytes);
-    const std::string name = key ? std::string(key, static_cast<size_t>(key_length)) : std::string();
-    if (const auto found = opened_storages().find(name); key && found != opened_storages().end()) {
-      check(found->second->device == device && found->second->bytes == storage_bytes, PyExc_ValueError,
-            "ipc_open_storage(): other memory is known by this key");
-      return storage_object(found->second);
-    }
-    auto opened = std::make_unique<Opened>(Opened{device, nullptr, name, Ref<>::borrow(owner)});
-    succeed(type, "ipc_open_memory", function(device.index, &handle, &opened->base));
-    char* data = static_cast<char*>(opened->base) + offset;
-    Storage* storage = adopt_storage(device, data, storage_bytes, release_opened, opened.release());
-    if (key) opened_storages()[name] = storage;
-    PyObject* result = storage_object(storage);
-    release(storage);
-    return result;
-  });
-}
-
-PyObject* ipc_storage_owner(PyObject*, PyObject* object) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    const Storage* storage = root_storage(storage_from_object(object));
-    return Py_NewRef(storage->release == release_opened ? static_cast<Opened*>(storage->owner)->owner.get() : Py_None);
-  });
-}
-
-PyObject* ipc_export_event(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:ipc_export_event", [](Device device, const DeviceType& type, void* event) {
-    const auto function = accelerator_of(type).ipc_export_event;
-    require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
-    cb_ipc_handle handle{};
-    handle.size = sizeof handle;
-    succeed(type, "ipc_export_event", function(device.index, event, &handle));
-    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(handle.bytes), sizeof handle.bytes);
-  });
-}
-
-PyObject* ipc_open_event(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *bytes;
-    if (!PyArg_ParseTuple(arguments, "OO:ipc_open_event", &object, &bytes)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    const auto function = accelerator_of(type).ipc_open_event;
-    require(type.has(CB_CAP_IPC) && function, type, "events that other processes can open");
-    const cb_ipc_handle handle = handle_from(bytes, 0, 0);
-    void* event = nullptr;
-    succeed(type, "ipc_open_event", function(device.index, &handle, &event));
-    return PyLong_FromVoidPtr(event);
-  });
-}
-
-// ---- graphs
-
-void require_graphs(const DeviceType& type) {
-  const cb_accelerator& table = accelerator_of(type);
-  require(type.has(CB_CAP_GRAPHS) && table.graph_begin && table.graph_end && table.graph_launch && table.graph_destroy &&
-              table.pool_create && table.pool_retain && table.pool_release,
-          type, "graphs");
-}
-
-PyObject* pool_create(PyObject*, PyObject* argument) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    const Device device = device_from_object(argument);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    void* pool = nullptr;
-    succeed(type, "pool_create", accelerator_of(type).pool_create(device.index, &pool));
-    return PyLong_FromVoidPtr(pool);
-  });
-}
-PyObject* pool_retain(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:pool_retain", [](Device device, const DeviceType& type, void* pool) {
-    require_graphs(type);
-    succeed(type, "pool_retain", accelerator_of(type).pool_retain(device.index, pool));
-    return Py_NewRef(Py_None);
-  });
-}
-PyObject* pool_release(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:pool_release", [](Device device, const DeviceType& type, void* pool) {
-    require_graphs(type);
-    succeed(type, "pool_release", accelerator_of(type).pool_release(device.index, pool));
-    return Py_NewRef(Py_None);
-  });
-}
-
-PyObject* graph_begin(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *stream, *pool;
-    int mode;
-    if (!PyArg_ParseTuple(arguments, "OOOi:graph_begin", &object, &stream, &pool, &mode)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    const uint64_t offset = generator_state(nullptr, device).offset;
-    succeed(type, "graph_begin",
-            accelerator_of(type).graph_begin(device.index, address_of(stream), address_of(pool), mode, offset));
-    return PyLong_FromUnsignedLongLong(offset);
-  });
-}
-
-// The graph, and how many blocks of random numbers a replay takes. The capture itself has drawn none.
-PyObject* graph_end(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *stream;
-    unsigned long long offset;
-    if (!PyArg_ParseTuple(arguments, "OOK:graph_end", &object, &stream, &offset)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    GeneratorState& state = generator_state(nullptr, device);
-    const uint64_t taken = state.offset - offset;
-    state.offset = offset;
-    void* graph = nullptr;
-    succeed(type, "graph_end", accelerator_of(type).graph_end(device.index, address_of(stream), &graph));
-    const Ref<> address = owned(PyLong_FromVoidPtr(graph));
-    return Py_BuildValue("OK", address.get(), static_cast<unsigned long long>(taken));
-  });
-}
-
-PyObject* graph_launch(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *graph;
-    unsigned long long taken;
-    if (!PyArg_ParseTuple(arguments, "OOK:graph_launch", &object, &graph, &taken)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    require_graphs(type);
-    GeneratorState& state = generator_state(nullptr, device);
-    succeed(type, "graph_launch",
-            accelerator_of(type).graph_launch(device.index, address_of(graph), current_stream(device), state.seed, state.offset));
-    state.offset += taken;
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* graph_write_dot(PyObject*, PyObject* arguments) {
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    PyObject *object, *graph;
-    const char* path;
-    if (!PyArg_ParseTuple(arguments, "OOs:graph_write_dot", &object, &graph, &path)) return nullptr;
-    const Device device = device_from_object(object);
-    const DeviceType& type = device_type(device);
-    const auto function = accelerator_of(type).graph_write_dot;
-    require(function, type, "description of its graphs");
-    succeed(type, "graph_write_dot", function(device.index, address_of(graph), path));
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* graph_destroy(PyObject*, PyObject* arguments) {
-  return with_address(arguments, "OO:graph_destroy", [](Device device, const DeviceType& type, void* graph) {
-    if (graph && accelerator_of(type).graph_destroy) accelerator_of(type).graph_destroy(device.index, graph);
-    return Py_NewRef(Py_None);
   });
 }
 
@@ -691,20 +382,6 @@ PyObject* profiler_mark(PyObject*, PyObject* arguments) {
 
 }  // namespace
 
-bool has_pinned_memory(const DeviceType& type) {
-  const cb_accelerator& table = accelerator_of(type);
-  return type.has(CB_CAP_PINNED_MEMORY) && table.allocate_pinned && table.deallocate_pinned;
-}
-
-Storage* make_pinned_storage(const DeviceType& type, size_t bytes) {
-  require(has_pinned_memory(type), type, "pinned memory");
-  const cb_accelerator& table = accelerator_of(type);
-  void* memory = nullptr;
-  if (bytes > 0) succeed(type, "allocate_pinned", table.allocate_pinned(bytes, &memory));
-  auto pinned = std::make_unique<Pinned>(Pinned{table.deallocate_pinned});
-  return adopt_storage(host_device(), memory, bytes, release_pinned, pinned.release());
-}
-
 PyMethodDef accelerator_functions[] = {
     {"stream_create", stream_create, METH_VARARGS, "Make a stream of a device, with a priority: its address."},
     {"stream_destroy", stream_destroy, METH_VARARGS, "Give a stream back."},
@@ -729,26 +406,7 @@ PyMethodDef accelerator_functions[] = {
     {"memory_info", memory_info, METH_O, "Free and total memory of a device, in bytes."},
     {"memory_snapshot", memory_snapshot, METH_O, "Every block of a device's allocator."},
     {"device_details", device_details, METH_O, "What is known of a device beyond its properties."},
-    {"pinned_storage", pinned_storage, METH_VARARGS, "Host memory that a device copies from and to without waiting."},
-    {"is_pinned", is_pinned, METH_VARARGS, "Whether a storage is pinned for a device."},
-    {"empty_pinned_cache", empty_pinned_cache, METH_O, "Give cached pinned memory back to the system."},
     {"can_access_peer", can_access_peer, METH_VARARGS, "Whether a device reaches another one's memory."},
-    {"ipc_export_storage", ipc_export_storage, METH_O, "Handle, offset and size of block for other processes."},
-    {"ipc_open_storage", ipc_open_storage, METH_VARARGS,
-     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\nA storage on the memory of "
-     "another process, which keeps `owner`; that of before where one of the same key is there."},
-    {"ipc_storage_owner", ipc_storage_owner, METH_O,
-     "The owner given to ipc_open_storage(); None for storages that were not made by it."},
-    {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event for other processes."},
-    {"ipc_open_event", ipc_open_event, METH_VARARGS, "An event of another process."},
-    {"pool_create", pool_create, METH_O, "Make a pool of memory for graphs: its address."},
-    {"pool_retain", pool_retain, METH_VARARGS, "Keep a pool of memory."},
-    {"pool_release", pool_release, METH_VARARGS, "Let go of a pool of memory."},
-    {"graph_begin", graph_begin, METH_VARARGS, "Begin to capture a stream; returns the generator's offset."},
-    {"graph_end", graph_end, METH_VARARGS, "End a capture: the graph, and the random numbers that a replay takes."},
-    {"graph_launch", graph_launch, METH_VARARGS, "Replay a graph on the current stream."},
-    {"graph_write_dot", graph_write_dot, METH_VARARGS, "Write a graph to a file in the language of Graphviz."},
-    {"graph_destroy", graph_destroy, METH_VARARGS, "Give a graph back."},
     {"profiler_mark", profiler_mark, METH_VARARGS, "push, pop or mark, with a text, for the vendor's profiler."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -83,9 +83,9 @@ bool fill(PyObject* module) {
       !init_random(module)) {
     return false;
   }
-  for (PyMethodDef* functions :
-       {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions, random_functions, interposing_functions,
-        shared_memory_functions, accelerator_functions, collective_functions}) {
+  for (PyMethodDef* functions : {dtype_functions, grad_functions, data_functions, numpy_functions, dlpack_functions,
+                                 random_functions, interposing_functions, shared_memory_functions, accelerator_functions,
+                                 accelerator_memory_functions, accelerator_graph_functions, collective_functions}) {
     if (PyModule_AddFunctions(module, functions) < 0) return false;
   }
   return PyModule_AddIntConstant(module, "ABI_MAJOR", CB_ABI_MAJOR) == 0 &&

@@ -27,5 +27,7 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
 TensorRef to_device(TensorObject* self, Device device, bool non_blocking);
 
 extern PyMethodDef accelerator_functions[];
+extern PyMethodDef accelerator_memory_functions[];
+extern PyMethodDef accelerator_graph_functions[];
 
 }  // namespace candelabra

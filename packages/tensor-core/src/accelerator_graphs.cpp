@@ -1,0 +1,131 @@
+// Graphs of a device, and the pools of memory that they keep, for Python.
+#define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
+#include <Python.h>
+
+#include "accelerator_calls.hpp"
+#include "interop.hpp"
+#include "random.hpp"
+#include "streams.hpp"
+
+namespace candelabra {
+
+namespace {
+
+void require_graphs(const DeviceType& type) {
+  const cb_accelerator& table = accelerator_of(type);
+  require(type.has(CB_CAP_GRAPHS) && table.graph_begin && table.graph_end && table.graph_launch && table.graph_destroy &&
+              table.pool_create && table.pool_retain && table.pool_release,
+          type, "graphs");
+}
+
+PyObject* pool_create(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const Device device = device_from_object(argument);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    void* pool = nullptr;
+    succeed(type, "pool_create", accelerator_of(type).pool_create(device.index, &pool));
+    return PyLong_FromVoidPtr(pool);
+  });
+}
+PyObject* pool_retain(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:pool_retain", [](Device device, const DeviceType& type, void* pool) {
+    require_graphs(type);
+    succeed(type, "pool_retain", accelerator_of(type).pool_retain(device.index, pool));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* pool_release(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:pool_release", [](Device device, const DeviceType& type, void* pool) {
+    require_graphs(type);
+    succeed(type, "pool_release", accelerator_of(type).pool_release(device.index, pool));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* graph_begin(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *stream, *pool;
+    int mode;
+    if (!PyArg_ParseTuple(arguments, "OOOi:graph_begin", &object, &stream, &pool, &mode)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    const uint64_t offset = generator_state(nullptr, device).offset;
+    succeed(type, "graph_begin",
+            accelerator_of(type).graph_begin(device.index, address_of(stream), address_of(pool), mode, offset));
+    return PyLong_FromUnsignedLongLong(offset);
+  });
+}
+
+// The graph, and how many blocks of random numbers a replay takes. The capture itself has drawn none.
+PyObject* graph_end(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *stream;
+    unsigned long long offset;
+    if (!PyArg_ParseTuple(arguments, "OOK:graph_end", &object, &stream, &offset)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    GeneratorState& state = generator_state(nullptr, device);
+    const uint64_t taken = state.offset - offset;
+    state.offset = offset;
+    void* graph = nullptr;
+    succeed(type, "graph_end", accelerator_of(type).graph_end(device.index, address_of(stream), &graph));
+    const Ref<> address = owned(PyLong_FromVoidPtr(graph));
+    return Py_BuildValue("OK", address.get(), static_cast<unsigned long long>(taken));
+  });
+}
+
+PyObject* graph_launch(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *graph;
+    unsigned long long taken;
+    if (!PyArg_ParseTuple(arguments, "OOK:graph_launch", &object, &graph, &taken)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    require_graphs(type);
+    GeneratorState& state = generator_state(nullptr, device);
+    succeed(type, "graph_launch",
+            accelerator_of(type).graph_launch(device.index, address_of(graph), current_stream(device), state.seed, state.offset));
+    state.offset += taken;
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* graph_write_dot(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject *object, *graph;
+    const char* path;
+    if (!PyArg_ParseTuple(arguments, "OOs:graph_write_dot", &object, &graph, &path)) return nullptr;
+    const Device device = device_from_object(object);
+    const DeviceType& type = device_type(device);
+    const auto function = accelerator_of(type).graph_write_dot;
+    require(function, type, "description of its graphs");
+    succeed(type, "graph_write_dot", function(device.index, address_of(graph), path));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* graph_destroy(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:graph_destroy", [](Device device, const DeviceType& type, void* graph) {
+    if (graph && accelerator_of(type).graph_destroy) accelerator_of(type).graph_destroy(device.index, graph);
+    return Py_NewRef(Py_None);
+  });
+}
+
+}  // namespace
+
+PyMethodDef accelerator_graph_functions[] = {
+    {"pool_create", pool_create, METH_O, "Make a pool of memory for graphs: its address."},
+    {"pool_retain", pool_retain, METH_VARARGS, "Keep a pool of memory."},
+    {"pool_release", pool_release, METH_VARARGS, "Let go of a pool of memory."},
+    {"graph_begin", graph_begin, METH_VARARGS, "Begin to capture a stream; returns the generator's offset."},
+    {"graph_end", graph_end, METH_VARARGS, "End a capture: the graph, and the random numbers that a replay takes."},
+    {"graph_launch", graph_launch, METH_VARARGS, "Replay a graph on the current stream."},
+    {"graph_write_dot", graph_write_dot, METH_VARARGS, "Write a graph to a file in the language of Graphviz."},
+    {"graph_destroy", graph_destroy, METH_VARARGS, "Give a graph back."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace candelabra
