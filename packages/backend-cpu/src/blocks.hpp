@@ -29,10 +29,6 @@ constexpr int64_t tiny_elements = 256;
 // Any strides and sizes; all operands have the sizes of the output.
 void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count);
 
-inline bool is_half_dtype(int32_t dtype) {
-  return dtype == CB_FLOAT16 || dtype == CB_BFLOAT16;
-}
-
 // `value` points to one element of `itemsize` bytes.
 inline void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n) {
   dispatch_size(itemsize, [&]<typename U>() {

@@ -1,4 +1,4 @@
-// Element types in C++, conversions of the two half precisions, and dispatch from a dtype to a type.
+// Element types in C++ (candelabra/dtypes.hpp), and blocks of the two half precisions.
 #pragma once
 
 #include <immintrin.h>
@@ -8,38 +8,69 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
-#include "candelabra/backend.h"
+#include "candelabra/dtypes.hpp"
 #include "kernels.hpp"
 
-#ifndef CANDELABRA_ISA_NAMESPACE
-#define CANDELABRA_ISA_NAMESPACE avx2
-#endif
+namespace candelabra::kernel {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+template <typename T>
+struct is_complex_type<std::complex<T>> : std::true_type {};
+template <typename T>
+struct real_type<std::complex<T>> {
+  using type = T;
+};
+template <>
+struct dtype_of<std::complex<float>> : dtype_constant<CB_COMPLEX64> {};
+template <>
+struct dtype_of<std::complex<double>> : dtype_constant<CB_COMPLEX128> {};
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::kernel
 
 namespace candelabra::cpu {
 
+using kernel::BFloat16;
+using kernel::BoolType;
+using kernel::compute_t;
+using kernel::data;
+using kernel::dispatch;
+using kernel::dispatch_among;
+using kernel::dtype_of;
+using kernel::dtype_v;
+using kernel::FloatTypes;
+using kernel::FullFloatTypes;
+using kernel::Half;
+using kernel::HalfTypes;
+using kernel::IntegerTypes;
+using kernel::is_complex_dtype;
+using kernel::is_complex_v;
+using kernel::is_floating_dtype;
+using kernel::is_floating_v;
+using kernel::is_half_dtype;
+using kernel::is_half_v;
+using kernel::is_integer_dtype;
+using kernel::is_integer_v;
+using kernel::itemsize;
+using kernel::mutable_data;
+using kernel::real_t;
+using kernel::real_type;
+using kernel::RealTypes;
+using kernel::scalar_to;
+using kernel::truncated;
+using kernel::Types;
+
+using complex64 = std::complex<float>;
+using complex128 = std::complex<double>;
+using Lists = kernel::TypeLists<complex64, complex128>;
+using ComplexTypes = Lists::ComplexTypes;
+using NumberTypes = Lists::NumberTypes;
+using AllTypes = Lists::AllTypes;
+
 // In a namespace of the instruction set, so that no inline function compiled for one is used by the other.
 inline namespace CANDELABRA_ISA_NAMESPACE {
-
-// Upper half of a float32. Rounds to nearest even; NaN stays NaN.
-struct BFloat16 {
-  uint16_t bits;
-  BFloat16() = default;
-  [[gnu::always_inline]] BFloat16(float value) {
-    uint32_t word = std::bit_cast<uint32_t>(value);
-    uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
-    bits = static_cast<uint16_t>(value != value ? 0x7fc0u : rounded);
-  }
-  [[gnu::always_inline]] operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-};
-
-// IEEE 754 binary16, converted by the processor.
-struct Half {
-  uint16_t bits;
-  Half() = default;
-  [[gnu::always_inline]] Half(float value) : bits(static_cast<uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT))) {}
-  [[gnu::always_inline]] operator float() const { return _cvtsh_ss(bits); }
-};
 
 // Contiguous blocks to and from float32 (the compiler does not vectorize _cvtsh_ss by itself).
 inline void to_float(const Half* in, float* out, int64_t n) {
@@ -77,130 +108,6 @@ inline void from_float(const float* in, BFloat16* out, int64_t n) {
   for (int64_t i = whole; i < n; ++i) out[i] = in[i];
 }
 
-using complex64 = std::complex<float>;
-using complex128 = std::complex<double>;
-
-template <typename T>
-struct is_complex_type : std::false_type {};
-template <typename T>
-struct is_complex_type<std::complex<T>> : std::true_type {};
-template <typename T>
-constexpr bool is_complex_v = is_complex_type<T>::value;
-template <typename T>
-constexpr bool is_half_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-template <typename T>
-constexpr bool is_floating_v = std::is_floating_point_v<T> || is_half_v<T>;
-template <typename T>
-constexpr bool is_integer_v = std::is_integral_v<T>;  // bool included
-
-// The type to compute in: float for the half precisions.
-template <typename T>
-using compute_t = std::conditional_t<is_half_v<T>, float, T>;
-// The type of the parts of a complex number; else the type itself.
-template <typename T>
-struct real_type {
-  using type = T;
-};
-template <typename T>
-struct real_type<std::complex<T>> {
-  using type = T;
-};
-template <typename T>
-using real_t = typename real_type<T>::type;
-
-template <typename T>
-struct dtype_of;
-template <>
-struct dtype_of<bool> {
-  static constexpr int32_t value = CB_BOOL;
-};
-template <>
-struct dtype_of<uint8_t> {
-  static constexpr int32_t value = CB_UINT8;
-};
-template <>
-struct dtype_of<int8_t> {
-  static constexpr int32_t value = CB_INT8;
-};
-template <>
-struct dtype_of<int16_t> {
-  static constexpr int32_t value = CB_INT16;
-};
-template <>
-struct dtype_of<int32_t> {
-  static constexpr int32_t value = CB_INT32;
-};
-template <>
-struct dtype_of<int64_t> {
-  static constexpr int32_t value = CB_INT64;
-};
-template <>
-struct dtype_of<uint16_t> {
-  static constexpr int32_t value = CB_UINT16;
-};
-template <>
-struct dtype_of<uint32_t> {
-  static constexpr int32_t value = CB_UINT32;
-};
-template <>
-struct dtype_of<uint64_t> {
-  static constexpr int32_t value = CB_UINT64;
-};
-template <>
-struct dtype_of<Half> {
-  static constexpr int32_t value = CB_FLOAT16;
-};
-template <>
-struct dtype_of<BFloat16> {
-  static constexpr int32_t value = CB_BFLOAT16;
-};
-template <>
-struct dtype_of<float> {
-  static constexpr int32_t value = CB_FLOAT32;
-};
-template <>
-struct dtype_of<double> {
-  static constexpr int32_t value = CB_FLOAT64;
-};
-template <>
-struct dtype_of<complex64> {
-  static constexpr int32_t value = CB_COMPLEX64;
-};
-template <>
-struct dtype_of<complex128> {
-  static constexpr int32_t value = CB_COMPLEX128;
-};
-template <typename T>
-constexpr int32_t dtype_v = dtype_of<T>::value;
-
-template <typename... Ts>
-struct Types {};
-template <typename... As, typename... Bs>
-Types<As..., Bs...> operator+(Types<As...>, Types<Bs...>) {
-  return {};
-}
-
-using BoolType = Types<bool>;
-using IntegerTypes = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
-using FullFloatTypes = Types<float, double>;
-using HalfTypes = Types<Half, BFloat16>;
-using FloatTypes = Types<Half, BFloat16, float, double>;
-using ComplexTypes = Types<complex64, complex128>;
-using RealTypes = decltype(IntegerTypes{} + FloatTypes{});   // no bool
-using NumberTypes = decltype(RealTypes{} + ComplexTypes{});  // no bool
-using AllTypes = decltype(BoolType{} + NumberTypes{});
-
-// Calls f.operator()<T>() with the type of this dtype; "not implemented" where it is not in the list.
-//   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { ... });
-template <typename... Ts, typename F>
-void dispatch_among(int32_t dtype, Types<Ts...>, F&& f) {
-  if (!((dtype == dtype_v<Ts> ? (f.template operator()<Ts>(), true) : false) || ...)) throw not_implemented();
-}
-template <typename List, typename F>
-void dispatch(int32_t dtype, F&& f) {
-  dispatch_among(dtype, List{}, std::forward<F>(f));
-}
-
 // For kernels that only move elements: calls f.operator()<U>() with an unsigned type of the element's size
 // (uint8_t, uint16_t, uint32_t, uint64_t, or Bits128).
 struct Bits128 {
@@ -208,80 +115,8 @@ struct Bits128 {
   friend bool operator==(const Bits128&, const Bits128&) = default;
 };
 template <typename F>
-void dispatch_size(int64_t itemsize, F&& f) {
-  switch (itemsize) {
-    case 1:
-      return f.template operator()<uint8_t>();
-    case 2:
-      return f.template operator()<uint16_t>();
-    case 4:
-      return f.template operator()<uint32_t>();
-    case 8:
-      return f.template operator()<uint64_t>();
-    default:
-      return f.template operator()<Bits128>();
-  }
-}
-
-}  // namespace CANDELABRA_ISA_NAMESPACE
-
-constexpr int64_t itemsize_table[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
-inline int64_t itemsize(int32_t dtype) {
-  return itemsize_table[dtype];
-}
-constexpr bool is_complex_dtype(int32_t dtype) {
-  return dtype == CB_COMPLEX64 || dtype == CB_COMPLEX128;
-}
-constexpr bool is_floating_dtype(int32_t dtype) {
-  return dtype >= CB_FLOAT16 && dtype <= CB_FLOAT64;
-}
-constexpr bool is_integer_dtype(int32_t dtype) {
-  return dtype <= CB_INT64 || dtype >= CB_UINT16;
-}  // bool included
-
-inline namespace CANDELABRA_ISA_NAMESPACE {
-
-// A floating-point number as an integer, toward zero. Outside of the integer's range, and for NaN, C++ leaves open what happens;
-// the processor gives the least integer of 32 or 64 bits, whose low bits the narrower types take. That is what PyTorch gives, too.
-template <typename R, typename A>
-[[gnu::no_sanitize("float-cast-overflow")]] inline R truncated(A value) {
-  if constexpr (sizeof(R) < 4 || std::is_same_v<R, int32_t>)
-    return static_cast<R>(static_cast<int32_t>(value));
-  else if constexpr (std::is_same_v<R, uint64_t>)  // the upper half of its range is beyond int64
-    return value >= A(0x1p63) ? static_cast<uint64_t>(static_cast<int64_t>(value - A(0x1p63))) ^ (uint64_t{1} << 63)
-                              : static_cast<uint64_t>(static_cast<int64_t>(value));
-  else
-    return static_cast<R>(static_cast<int64_t>(value));
-}
-
-// A Python number as T; integers wrap, a complex number's imaginary part is dropped for a real T.
-template <typename T>
-T scalar_to(const cb_scalar& scalar) {
-  bool whole = scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT;
-  if constexpr (std::is_same_v<T, bool>)
-    return whole ? scalar.i != 0 : scalar.re != 0 || scalar.im != 0;
-  else if constexpr (is_complex_v<T>)
-    return T(static_cast<real_t<T>>(scalar.re), static_cast<real_t<T>>(scalar.im));
-  else if constexpr (is_half_v<T>)
-    return T(static_cast<float>(scalar.re));
-  else if constexpr (is_integer_v<T>)
-    return whole ? static_cast<T>(scalar.i)
-                 : static_cast<T>(truncated<std::conditional_t<std::is_same_v<T, uint64_t>, T, int64_t>>(scalar.re));
-  else
-    return static_cast<T>(scalar.re);
-}
-
-template <typename T>
-const T* data(const cb_tensor& tensor) {
-  return static_cast<const T*>(tensor.data);
-}
-template <typename T>
-T* data(cb_tensor& tensor) {
-  return static_cast<T*>(tensor.data);
-}
-template <typename T>
-T* mutable_data(const cb_tensor& tensor) {
-  return static_cast<T*>(tensor.data);
+void dispatch_size(int64_t bytes, F&& f) {
+  kernel::dispatch_bytes<Bits128>(bytes, std::forward<F>(f));
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// Element types on host and device, and dispatch from a dtype to a type. Names are those of the CPU backend's dtypes.hpp.
+// Element types on host and device (candelabra/dtypes.hpp), and numbers in the place of tensors.
 #pragma once
 
 // Products and quotients of complex numbers by the plain formulas, as on the CPU: infinite parts are not recovered from NaN.
@@ -9,110 +9,76 @@
 #include <type_traits>
 #include <utility>
 
-#include "candelabra/backend.h"
-#include "candelabra/random.hpp"
+#include "candelabra/dtypes.hpp"
 #include "kernels.hpp"
 
-namespace candelabra::cuda {
+namespace candelabra::kernel {
+inline namespace CANDELABRA_ISA_NAMESPACE {
 
-namespace half_bits {
-
-// IEEE 754 binary16 in software, for the host; to nearest even.
-inline uint16_t from_float(float value) {
-  uint32_t word = std::bit_cast<uint32_t>(value);
-  const uint32_t sign = (word >> 16) & 0x8000u;
-  word &= 0x7fffffffu;
-  if (word > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (word >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and more round to infinity
-  if (word < 0x38800000u) {                                               // 0.5 has the unit of the subnormal numbers
-    const float shifted = std::bit_cast<float>(word) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
-  }
-  word += 0xc8000fffu + ((word >> 13) & 1u);  // the other bias, and half a unit
-  return static_cast<uint16_t>(sign | (word >> 13));
-}
-inline float to_float(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16, rest = bits & 0x7fffu;
-  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-  if (rest < 0x400u) {
-    const float magnitude = static_cast<float>(rest) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000u));
-}
-
-}  // namespace half_bits
-
-// Upper half of a float32. Rounds to nearest even; NaN stays NaN.
-struct BFloat16 {
-  uint16_t bits;
-  BFloat16() = default;
-  CANDELABRA_HOST_DEVICE BFloat16(float value) {
-#ifdef __CUDA_ARCH__
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-#else
-    const uint32_t word = std::bit_cast<uint32_t>(value);
-    bits = static_cast<uint16_t>(value != value ? 0x7fc0u : (word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
-#endif
-  }
-  CANDELABRA_HOST_DEVICE operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
-};
-
-// IEEE 754 binary16.
-struct Half {
-  uint16_t bits;
-  Half() = default;
-  CANDELABRA_HOST_DEVICE Half(float value) {
-#ifdef __CUDA_ARCH__
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-#else
-    bits = half_bits::from_float(value);
-#endif
-  }
-  CANDELABRA_HOST_DEVICE operator float() const {
-#ifdef __CUDA_ARCH__
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-    return value;
-#else
-    return half_bits::to_float(bits);
-#endif
-  }
-};
-
-using complex64 = ::cuda::std::complex<float>;
-using complex128 = ::cuda::std::complex<double>;
-
-template <typename T>
-struct is_complex_type : std::false_type {};
 template <typename T>
 struct is_complex_type<::cuda::std::complex<T>> : std::true_type {};
-template <typename T>
-constexpr bool is_complex_v = is_complex_type<T>::value;
-template <typename T>
-constexpr bool is_half_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-template <typename T>
-constexpr bool is_floating_v = std::is_floating_point_v<T> || is_half_v<T>;
-template <typename T>
-constexpr bool is_integer_v = std::is_integral_v<T>;  // bool included
-
-// The type to compute in: float for the half precisions.
-template <typename T>
-using compute_t = std::conditional_t<is_half_v<T>, float, T>;
-// What lies in memory: a bool may be any byte, 0 for false.
-template <typename T>
-using memory_t = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-// The type of the parts of a complex number; else the type itself.
-template <typename T>
-struct real_type {
-  using type = T;
-};
 template <typename T>
 struct real_type<::cuda::std::complex<T>> {
   using type = T;
 };
+template <>
+struct dtype_of<::cuda::std::complex<float>> : dtype_constant<CB_COMPLEX64> {};
+template <>
+struct dtype_of<::cuda::std::complex<double>> : dtype_constant<CB_COMPLEX128> {};
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::kernel
+
+namespace candelabra::cuda {
+
+namespace half_bits = kernel::half_bits;
+using kernel::BFloat16;
+using kernel::BoolType;
+using kernel::compute_t;
+using kernel::data;
+using kernel::dispatch;
+using kernel::dispatch_among;
+using kernel::dtype_of;
+using kernel::dtype_v;
+using kernel::FloatTypes;
+using kernel::FullFloatTypes;
+using kernel::Half;
+using kernel::HalfTypes;
+using kernel::IntegerTypes;
+using kernel::is_complex_dtype;
+using kernel::is_complex_v;
+using kernel::is_floating_dtype;
+using kernel::is_floating_v;
+using kernel::is_half_dtype;
+using kernel::is_half_v;
+using kernel::is_integer_dtype;
+using kernel::is_integer_v;
+using kernel::itemsize;
+using kernel::memory_t;
+using kernel::mutable_data;
+using kernel::real_t;
+using kernel::real_type;
+using kernel::RealTypes;
+using kernel::scalar_to;
+using kernel::truncated;
+using kernel::Types;
+
+using complex64 = ::cuda::std::complex<float>;
+using complex128 = ::cuda::std::complex<double>;
+using Lists = kernel::TypeLists<complex64, complex128>;
+using ComplexTypes = Lists::ComplexTypes;
+using NumberTypes = Lists::NumberTypes;
+using AllTypes = Lists::AllTypes;
+
+// The type that sums of T are kept in: integers wrap, float32 is added in float64, half precisions in float32.
 template <typename T>
-using real_t = typename real_type<T>::type;
+struct sum_type {
+  using type = std::conditional_t<is_integer_v<T>, uint64_t, std::conditional_t<is_half_v<T>, float, double>>;
+};
+template <typename T>
+struct sum_type<::cuda::std::complex<T>> {
+  using type = complex128;
+};
 
 // From memory to the type computed in, and back.
 template <typename T>
@@ -130,99 +96,6 @@ CANDELABRA_HOST_DEVICE inline memory_t<T> stored(compute_t<T> value) {
     return static_cast<memory_t<T>>(value);
 }
 
-template <typename T>
-struct dtype_of;
-template <>
-struct dtype_of<bool> {
-  static constexpr int32_t value = CB_BOOL;
-};
-template <>
-struct dtype_of<uint8_t> {
-  static constexpr int32_t value = CB_UINT8;
-};
-template <>
-struct dtype_of<int8_t> {
-  static constexpr int32_t value = CB_INT8;
-};
-template <>
-struct dtype_of<int16_t> {
-  static constexpr int32_t value = CB_INT16;
-};
-template <>
-struct dtype_of<int32_t> {
-  static constexpr int32_t value = CB_INT32;
-};
-template <>
-struct dtype_of<int64_t> {
-  static constexpr int32_t value = CB_INT64;
-};
-template <>
-struct dtype_of<uint16_t> {
-  static constexpr int32_t value = CB_UINT16;
-};
-template <>
-struct dtype_of<uint32_t> {
-  static constexpr int32_t value = CB_UINT32;
-};
-template <>
-struct dtype_of<uint64_t> {
-  static constexpr int32_t value = CB_UINT64;
-};
-template <>
-struct dtype_of<Half> {
-  static constexpr int32_t value = CB_FLOAT16;
-};
-template <>
-struct dtype_of<BFloat16> {
-  static constexpr int32_t value = CB_BFLOAT16;
-};
-template <>
-struct dtype_of<float> {
-  static constexpr int32_t value = CB_FLOAT32;
-};
-template <>
-struct dtype_of<double> {
-  static constexpr int32_t value = CB_FLOAT64;
-};
-template <>
-struct dtype_of<complex64> {
-  static constexpr int32_t value = CB_COMPLEX64;
-};
-template <>
-struct dtype_of<complex128> {
-  static constexpr int32_t value = CB_COMPLEX128;
-};
-template <typename T>
-constexpr int32_t dtype_v = dtype_of<T>::value;
-
-template <typename... Ts>
-struct Types {};
-template <typename... As, typename... Bs>
-Types<As..., Bs...> operator+(Types<As...>, Types<Bs...>) {
-  return {};
-}
-
-using BoolType = Types<bool>;
-using IntegerTypes = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
-using FullFloatTypes = Types<float, double>;
-using HalfTypes = Types<Half, BFloat16>;
-using FloatTypes = Types<Half, BFloat16, float, double>;
-using ComplexTypes = Types<complex64, complex128>;
-using RealTypes = decltype(IntegerTypes{} + FloatTypes{});   // no bool
-using NumberTypes = decltype(RealTypes{} + ComplexTypes{});  // no bool
-using AllTypes = decltype(BoolType{} + NumberTypes{});
-
-// Calls f.operator()<T>() with the type of this dtype; "not implemented" where it is not in the list.
-//   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { ... });
-template <typename... Ts, typename F>
-void dispatch_among(int32_t dtype, Types<Ts...>, F&& f) {
-  if (!((dtype == dtype_v<Ts> ? (f.template operator()<Ts>(), true) : false) || ...)) throw not_implemented();
-}
-template <typename List, typename F>
-void dispatch(int32_t dtype, F&& f) {
-  dispatch_among(dtype, List{}, std::forward<F>(f));
-}
-
 // For kernels that only move elements: calls f.operator()<U>() with an unsigned type of the element's size
 // (uint8_t, uint16_t, uint32_t, uint64_t, or Bits128).
 struct alignas(16) Bits128 {
@@ -230,72 +103,8 @@ struct alignas(16) Bits128 {
   friend CANDELABRA_HOST_DEVICE bool operator==(const Bits128& a, const Bits128& b) { return a.low == b.low && a.high == b.high; }
 };
 template <typename F>
-void dispatch_size(int64_t itemsize, F&& f) {
-  switch (itemsize) {
-    case 1:
-      return f.template operator()<uint8_t>();
-    case 2:
-      return f.template operator()<uint16_t>();
-    case 4:
-      return f.template operator()<uint32_t>();
-    case 8:
-      return f.template operator()<uint64_t>();
-    default:
-      return f.template operator()<Bits128>();
-  }
-}
-
-constexpr int64_t itemsize_table[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
-inline int64_t itemsize(int32_t dtype) {
-  return itemsize_table[dtype];
-}
-constexpr bool is_complex_dtype(int32_t dtype) {
-  return dtype == CB_COMPLEX64 || dtype == CB_COMPLEX128;
-}
-constexpr bool is_floating_dtype(int32_t dtype) {
-  return dtype >= CB_FLOAT16 && dtype <= CB_FLOAT64;
-}
-constexpr bool is_half_dtype(int32_t dtype) {
-  return dtype == CB_FLOAT16 || dtype == CB_BFLOAT16;
-}
-constexpr bool is_integer_dtype(int32_t dtype) {
-  return dtype <= CB_INT64 || dtype >= CB_UINT16;
-}  // bool included
-
-// A floating-point number as an integer, toward zero. Outside of the integer's range, and for NaN, the same as on the CPU: the
-// least integer of 32 or 64 bits, whose low bits the narrower types take.
-CANDELABRA_HOST_DEVICE inline int32_t truncated_int32(double value) {
-  return value > -2147483649.0 && value < 2147483648.0 ? static_cast<int32_t>(value) : static_cast<int32_t>(-2147483647 - 1);
-}
-CANDELABRA_HOST_DEVICE inline int64_t truncated_int64(double value) {
-  return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : static_cast<int64_t>(uint64_t{1} << 63);
-}
-template <typename R, typename A>
-CANDELABRA_HOST_DEVICE inline R truncated(A value) {
-  if constexpr (sizeof(R) < 4 || std::is_same_v<R, int32_t>)
-    return static_cast<R>(truncated_int32(static_cast<double>(value)));
-  else if constexpr (std::is_same_v<R, uint64_t>)  // the upper half of its range is beyond int64
-    return value >= A(0x1p63) ? static_cast<uint64_t>(truncated_int64(static_cast<double>(value - A(0x1p63)))) ^ (uint64_t{1} << 63)
-                              : static_cast<uint64_t>(truncated_int64(static_cast<double>(value)));
-  else
-    return static_cast<R>(truncated_int64(static_cast<double>(value)));
-}
-
-// A Python number as T; integers wrap, a complex number's imaginary part is dropped for a real T.
-template <typename T>
-T scalar_to(const cb_scalar& scalar) {
-  const bool whole = scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT;
-  if constexpr (std::is_same_v<T, bool>)
-    return whole ? scalar.i != 0 : scalar.re != 0 || scalar.im != 0;
-  else if constexpr (is_complex_v<T>)
-    return T(static_cast<real_t<T>>(scalar.re), static_cast<real_t<T>>(scalar.im));
-  else if constexpr (is_half_v<T>)
-    return T(static_cast<float>(scalar.re));
-  else if constexpr (is_integer_v<T>)
-    return whole ? static_cast<T>(scalar.i)
-                 : static_cast<T>(truncated<std::conditional_t<std::is_same_v<T, uint64_t>, T, int64_t>>(scalar.re));
-  else
-    return static_cast<T>(scalar.re);
+void dispatch_size(int64_t bytes, F&& f) {
+  kernel::dispatch_bytes<Bits128>(bytes, std::forward<F>(f));
 }
 
 // The value of a number that stands for a tensor (CB_TENSOR_NUMBER: it lies in host memory) as C, the type computed in.
@@ -314,19 +123,6 @@ C number_of(const cb_tensor& tensor) {
 }
 inline bool is_number(const cb_tensor& tensor) {
   return (tensor.flags & CB_TENSOR_NUMBER) != 0;
-}
-
-template <typename T>
-const T* data(const cb_tensor& tensor) {
-  return static_cast<const T*>(tensor.data);
-}
-template <typename T>
-T* data(cb_tensor& tensor) {
-  return static_cast<T*>(tensor.data);
-}
-template <typename T>
-T* mutable_data(const cb_tensor& tensor) {
-  return static_cast<T*>(tensor.data);
 }
 
 }  // namespace candelabra::cuda

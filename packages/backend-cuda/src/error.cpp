@@ -1,3 +1,5 @@
+// With the functions of candelabra/kernel.hpp that are no inline ones.
+#define CANDELABRA_KERNEL_DEFINITIONS
 #include "error.hpp"
 
 #include <cstdlib>
@@ -12,10 +14,6 @@ namespace candelabra::cuda {
 namespace {
 
 thread_local std::string message_of_thread;
-
-void write_message(cb_call* call, const char* text) noexcept {
-  if (call->error && call->error_capacity) std::snprintf(call->error, call->error_capacity, "%s", text);
-}
 
 // After one of these, every later call of this process on the device fails, too.
 bool poisons_the_context(cudaError_t error) {
@@ -37,19 +35,6 @@ bool poisons_the_context(cudaError_t error) {
 }
 
 }  // namespace
-
-Failure failure(cb_status status, const char* format, ...) {
-  char text[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return Failure(status, text);
-}
-
-Failure not_implemented() {
-  return Failure(CB_NOT_IMPLEMENTED, "");
-}
 
 void raise_cuda(cudaError_t error, const char* doing) {
   cudaGetLastError();  // what is not sticky is reported once
@@ -106,26 +91,6 @@ int32_t report_outside_kernel() noexcept {
     return CB_RUNTIME_ERROR;
   } catch (...) {
     set_last_message("unknown exception in the CUDA backend");
-    return CB_RUNTIME_ERROR;
-  }
-}
-
-int32_t report_exception(cb_call* call) noexcept {
-  try {
-    throw;
-  } catch (const Failure& error) {
-    if (*error.what()) write_message(call, error.what());
-    return error.status();
-  } catch (const std::bad_alloc&) {
-    write_message(call, "out of host memory in a kernel's own bookkeeping");
-    return CB_OUT_OF_MEMORY;
-  } catch (const std::exception& error) {
-    char text[1024];
-    std::snprintf(text, sizeof text, "%s: %s", call->operator_name, error.what());
-    write_message(call, text);
-    return CB_RUNTIME_ERROR;
-  } catch (...) {
-    write_message(call, "unknown exception in a kernel");
     return CB_RUNTIME_ERROR;
   }
 }

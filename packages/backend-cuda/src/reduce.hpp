@@ -15,7 +15,9 @@
 namespace candelabra::cuda::reduction {
 
 constexpr int threads = 256;
-constexpr int64_t least_chunk = 4096;  // elements that are worth a block of their own
+constexpr int64_t least_work = 4096;  // elements that are worth a block of their own
+// Blocks for a multiprocessor, where one result is shared by several: whole rounds of the six or eight that it takes at a time.
+constexpr int64_t blocks_per_multiprocessor = 24;
 
 // What the reduction of a descriptor is: one output dimension has size 1 where the input's is reduced.
 template <int Outs>
@@ -46,8 +48,8 @@ struct Plan {
     }
     kept.numel = results;
     reduced.numel = length;
-    iterate_detail::finish(kept, results ? kept_count : 0, Order::Any);
-    iterate_detail::finish(reduced, length ? reduced_count : 0, order);
+    kernel::merge_dims(kept, results ? kept_count : 0, Order::Any);
+    kernel::merge_dims(reduced, length ? reduced_count : 0, order);
     if (length == 0) reduced.sizes[0] = 0;
     const auto distance = [](int64_t stride) { return stride == 0 ? INT64_MAX : std::abs(stride); };
     inner = kept_count == 0 || (length > 1 && distance(reduced.strides[0][0]) <= distance(kept.strides[0][0]));

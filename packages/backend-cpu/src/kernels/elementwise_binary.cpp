@@ -2,54 +2,22 @@
 #include <cmath>
 #include <limits>
 
-#include "candelabra/math.hpp"
 #include "complex_math.hpp"
 #include "elementwise.hpp"
 #include "vec_power.hpp"
 
+// After the functions of vectors, which its formulas are to find.
+#include "candelabra/arithmetic.hpp"
+
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
+using namespace formulas;
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 using BoolAndReals = decltype(BoolType{} + RealTypes{});
 using BoolAndIntegers = decltype(BoolType{} + IntegerTypes{});
 
 // ---- sums, differences, products
-
-struct Add {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return a || b;
-    else
-      return static_cast<T>(a + b);
-  }
-};
-struct Sub {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a - b);
-  }
-};
-struct Mul {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return a && b;
-    else
-      return static_cast<T>(a * b);
-  }
-};
-template <typename T>
-struct AddScaled {
-  T alpha;
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return a || (alpha && b);
-    else
-      return static_cast<T>(a + alpha * b);
-  }
-};
 
 bool is_one(const cb_scalar& scalar) {
   return scalar.re == 1 && scalar.im == 0 && scalar.kind != CB_SCALAR_BOOL;
@@ -89,48 +57,6 @@ void rsub(Call& call) {  // other - alpha * self
 }
 
 // ---- division
-
-struct Divide {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a / b;
-  }
-};
-
-// The remainder with the sign of a. Exact: where the quotient is below 2^p (p digits), a - trunc(a / b) b is a number of the type,
-// and the truncated quotient is at most one too large.
-template <typename T>
-[[gnu::always_inline]] inline bool quotient_in_range(T a, T b) {
-  T q = math::abs(a / b);
-  // NaN is not, nor is what an infinite divisor leaves whole: zero times infinity would be taken off it.
-  return (q < (sizeof(T) == 4 ? T(8388608) : T(4503599627370496.0))) & (math::abs(b) <= std::numeric_limits<T>::max());
-}
-template <typename T>
-[[gnu::always_inline]] inline T quick_fmod(T a, T b) {
-  T q = math::trunc(a / b);
-  T r;
-  if constexpr (sizeof(T) == 4)
-    r = __builtin_fmaf(-q, b, a);
-  else
-    r = __builtin_fma(-q, b, a);
-  bool crossed = (r < T(0) && a > T(0)) || (r > T(0) && a < T(0));
-  r = crossed ? r + math::with_sign_of(b, a) : r;
-  return math::with_sign_of(r, a);
-}
-template <typename T>
-[[gnu::always_inline]] inline T toward_divisor(T r, T b) {  // from the sign of a to the sign of b
-  return r != T(0) && (b < T(0)) != (r < T(0)) ? r + b : r;
-}
-// floor(a / b), with the quotient rounded to the whole number that a - remainder is a multiple of.
-template <typename T>
-[[gnu::always_inline]] inline T floor_quotient(T a, T b, T r) {
-  T quotient = (a - r) / b;
-  quotient = r != T(0) && (b < T(0)) != (r < T(0)) ? quotient - T(1) : quotient;
-  T lower = math::floor(quotient);
-  lower = quotient - lower > T(0.5) ? lower + T(1) : lower;
-  T result = quotient != T(0) ? lower : math::with_sign_of(T(0), a / b);
-  return b == T(0) ? a / b : result;
-}
 
 struct FloatFmod {
   template <typename T>
@@ -174,37 +100,36 @@ struct FloatFloorDivide {
     return floor_quotient(a, b, quick_fmod(a, b));
   }
 };
-struct FloatTruncDivide {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return math::trunc(a / b);
-  }
-};
 
-enum class Whole { Floor, Trunc, Remainder, Fmod };
-
-// Notes a division by zero instead of trapping; the least number divided by -1 wraps.
+// Notes a division by zero instead of trapping; the least number divided by -1 wraps. Processors divide integers one by one, so
+// whole blocks go by quotients in float64: exact, where both numbers have less than 52 bits and the divisor is not 0, for a
+// quotient that is no whole number differs from the next one by more than rounding does.
 template <typename T, Whole Kind>
 struct IntegerDivision {
   bool* by_zero;
-  T operator()(T a, T b) const {
+  bool in_range(T a, T b) const {
+    if constexpr (sizeof(T) < 8) return b != 0;
+    constexpr uint64_t limit = uint64_t{1} << 51;
+    if constexpr (std::is_signed_v<T>)
+      return (b != 0) & (static_cast<uint64_t>(a) + limit < 2 * limit) & (static_cast<uint64_t>(b) + limit < 2 * limit);
+    else
+      return (b != 0) & (static_cast<uint64_t>(a) < limit) & (static_cast<uint64_t>(b) < limit);
+  }
+  T slowly(T a, T b) const {
     if (b == 0) {
       *by_zero = true;
       return 0;
     }
-    if constexpr (std::is_signed_v<T>)
-      if (b == T(-1)) return Kind == Whole::Floor || Kind == Whole::Trunc ? static_cast<T>(-a) : T(0);
-    auto quotient = static_cast<T>(a / b);
-    auto rest = static_cast<T>(a % b);
-    bool differ = rest != 0 && (rest < 0) != (b < 0);
-    if constexpr (Kind == Whole::Trunc)
-      return quotient;
-    else if constexpr (Kind == Whole::Floor)
-      return static_cast<T>(quotient - (differ ? 1 : 0));
-    else if constexpr (Kind == Whole::Fmod)
-      return rest;
+    return divide_whole<Kind>(a, b);
+  }
+  T operator()(T a, T b) const {
+    const double exact = static_cast<double>(a) / static_cast<double>(b);
+    const double down = Kind == Whole::Floor || Kind == Whole::Remainder ? math::floor(exact) : math::trunc(exact);
+    const auto quotient = static_cast<int64_t>(down);
+    if constexpr (Kind == Whole::Floor || Kind == Whole::Trunc)
+      return static_cast<T>(quotient);
     else
-      return static_cast<T>(differ ? rest + b : rest);
+      return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(quotient) * static_cast<uint64_t>(b));
   }
 };
 // Every thread writes the same value, and it is read after all are done.
@@ -238,36 +163,10 @@ struct Power {
     } else if constexpr (std::is_same_v<T, bool>) {
       return a || !b;
     } else if constexpr (is_integer_v<T>) {
-      if (b < 0) return a == 1 ? T(1) : a == static_cast<T>(-1) ? static_cast<T>(b % 2 ? -1 : 1) : T(0);
-      using U = std::make_unsigned_t<T>;
-      uint64_t result = 1, square = static_cast<uint64_t>(static_cast<int64_t>(a));
-      for (auto n = static_cast<U>(b); n; n = static_cast<U>(n >> 1)) {
-        if (n & 1) result *= square;
-        square *= square;
-      }
-      return static_cast<T>(result);
+      return power_whole(a, b);
     } else {
       return math::pow(a, b);
     }
-  }
-};
-struct Cube {
-  template <typename T>
-  T operator()(T a) const {
-    return a * a * a;
-  }
-};
-struct SquareOf {
-  template <typename T>
-  T operator()(T a) const {
-    return a * a;
-  }
-};
-struct RootOf {  // PyTorch takes the root here, too: NaN for -inf, where C's pow gives inf
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T a) const {
-    return math::sqrt(a);
   }
 };
 struct InverseRootOf {
@@ -275,24 +174,6 @@ struct InverseRootOf {
   template <typename T>
   T operator()(T a) const {
     return math::rsqrt(a);
-  }
-};
-struct InverseOf {
-  template <typename T>
-  T operator()(T a) const {
-    return T(1) / a;
-  }
-};
-struct InverseSquareOf {
-  template <typename T>
-  T operator()(T a) const {
-    return T(1) / (a * a);
-  }
-};
-struct SameAs {
-  template <typename T>
-  T operator()(T a) const {
-    return a;
   }
 };
 
@@ -308,12 +189,30 @@ bool common_power(Call& call, double exponent) {
   return false;
 }
 
+struct ComplexRoot {
+  template <typename T>
+  T operator()(T z) const {
+    return std::sqrt(z);
+  }
+};
+template <typename T>
+bool common_complex_power(Call& call, double exponent) {
+  if (exponent == 2) return map1<T>(call, SquareOf{}, light), true;
+  if (exponent == 3) return map1<T>(call, Cube{}, light), true;
+  if (exponent == 0.5) return map1<T>(call, ComplexRoot{}, moderate), true;
+  if (exponent == 1) return map1<T>(call, SameAs{}, light), true;
+  return false;
+}
+
 void pow(Call& call) {
   const cb_tensor& exponent = call.tensor(1);
   bool number = exponent.flags & CB_TENSOR_NUMBER;
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
     if constexpr (is_floating_v<T>) {
       if (number && common_power<T>(call, static_cast<double>(static_cast<compute_t<T>>(*data<T>(exponent))))) return;
+    } else if constexpr (is_complex_v<T>) {
+      if (number && data<T>(exponent)->imag() == 0 && common_complex_power<T>(call, static_cast<double>(data<T>(exponent)->real())))
+        return;
     } else if constexpr (is_integer_v<T> && std::is_signed_v<T>) {
       if (number && *data<T>(exponent) < 0) throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
     }
@@ -321,55 +220,8 @@ void pow(Call& call) {
   });
 }
 
-// ---- the larger, the smaller
-
-struct Maximum {  // NaN wins
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a != a || a > b ? a : b;
-  }
-};
-struct Minimum {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a != a || a < b ? a : b;
-  }
-};
-struct Fmax {  // NaN loses
-  template <typename T>
-  T operator()(T a, T b) const {
-    return b != b || a > b ? a : b;
-  }
-};
-struct Fmin {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return b != b || a < b ? a : b;
-  }
-};
-
 // ---- floating-point functions of two arguments
 
-struct Atan2 {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T y, T x) const {
-    return math::atan2(y, x);
-  }
-};
-struct Hypot {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T x, T y) const {
-    return math::hypot(x, y);
-  }
-};
-struct CopySign {
-  template <typename T>
-  T operator()(T magnitude, T sign) const {
-    return math::with_sign_of(magnitude, sign);
-  }
-};
 // Of half precisions on the bits.
 struct HalfCopySign {
   uint16_t operator()(uint16_t magnitude, uint16_t sign) const {
@@ -382,61 +234,7 @@ void copysign(Call& call) {
   static constexpr HalfCopySign op{};
   run<2>({loop2<HalfCopySign, uint16_t, uint16_t, uint16_t>, &op, light, false}, call.output(), {&magnitude, &sign});
 }
-struct Xlogy {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T x, T y) const {
-    return math::xlogy(x, y);
-  }
-};
-struct LogAddExp {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T a, T b) const {
-    return math::logaddexp(a, b);
-  }
-};
-struct LogAddExp2 {
-  static constexpr bool on_vectors = true;
-  template <typename T>
-  T operator()(T a, T b) const {
-    return math::logaddexp2(a, b);
-  }
-};
-struct Heaviside {
-  template <typename T>
-  T operator()(T x, T at_zero) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return x || at_zero;
-    else
-      return x == T(0) ? at_zero : static_cast<T>(x < T(0) ? 0 : x != x ? 0 : 1);
-  }
-};
 
-// On the bits: numbers of one sign are ordered as they are.
-struct NextAfter {
-  template <typename T>
-  T operator()(T a, T b) const {
-    using Bits = typename math::detail::Format<T>::Bits;
-    const Bits from = math::detail::bits_of(a), to = math::detail::bits_of(b);
-    const Bits step = (a < b) == (from >= 0) ? Bits{1} : Bits{-1};
-    const Bits least = (to & std::numeric_limits<Bits>::min()) | Bits{1};
-    T result = math::detail::from_bits<T>(a == T(0) ? least : from + step);
-    result = a == b ? b : result;
-    return a != a || b != b ? a + b : result;
-  }
-};
-// On the bits of a half precision: numbers of one sign are ordered as their bits.
-template <typename T>
-struct HalfNextAfter {
-  uint16_t operator()(uint16_t a, uint16_t b) const {
-    float from = std::bit_cast<T>(a), to = std::bit_cast<T>(b);
-    if (from != from) return a;
-    if (to != to || from == to) return b;
-    if (from == 0) return static_cast<uint16_t>((b & 0x8000) | 1);
-    return static_cast<uint16_t>((from < to) == (from > 0) ? a + 1 : a - 1);
-  }
-};
 void nextafter(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     if constexpr (is_half_v<T>) {
@@ -450,48 +248,18 @@ void nextafter(Call& call) {
   });
 }
 
-// ---- bits
-
-struct BitwiseAnd {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
+// Of bools the larger one is that which is true in either, the smaller one that in both.
+struct Either {
+  bool operator()(bool a, bool b) const { return a | b; }
 };
-struct BitwiseOr {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
+struct Both {
+  bool operator()(bool a, bool b) const { return a & b; }
 };
-struct BitwiseXor {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a ^ b);
-  }
-};
-// A shift by a negative number or by all bits and more leaves nothing but the sign.
-struct LeftShift {
-  template <typename T>
-  T operator()(T a, T b) const {
-    using U = std::make_unsigned_t<T>;
-    constexpr U bits = sizeof(T) * 8;
-    U by = static_cast<U>(b);
-    return by >= bits ? T(0) : static_cast<T>(static_cast<uint64_t>(static_cast<int64_t>(a)) << by);
-  }
-};
-struct RightShift {
-  template <typename T>
-  T operator()(T a, T b) const {
-    using U = std::make_unsigned_t<T>;
-    constexpr U bits = sizeof(T) * 8;
-    U by = static_cast<U>(b);
-    if constexpr (std::is_signed_v<T>)
-      return static_cast<T>(a >> (by >= bits ? static_cast<U>(bits - 1) : by));
-    else
-      return by >= bits ? T(0) : static_cast<T>(a >> by);
-  }
-};
+template <typename Op, typename OfBools>
+void extremum(Call& call) {
+  if (call.output().dtype == CB_BOOL) return map2<bool>(call, OfBools{}, light);
+  binary<Op, RealTypes, light>(call);
+}
 
 }  // namespace
 
@@ -505,10 +273,10 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<whole_division<Whole::Remainder, FloatRemainder>>("remainder");
   table.add<whole_division<Whole::Fmod, FloatFmod>>("fmod");
   table.add<pow>("pow");
-  table.add<binary<Maximum, BoolAndReals, light>>("maximum");
-  table.add<binary<Minimum, BoolAndReals, light>>("minimum");
-  table.add<binary<Fmax, BoolAndReals, light>>("fmax");
-  table.add<binary<Fmin, BoolAndReals, light>>("fmin");
+  table.add<extremum<Maximum, Either>>("maximum");
+  table.add<extremum<Minimum, Both>>("minimum");
+  table.add<extremum<Fmax, Either>>("fmax");
+  table.add<extremum<Fmin, Both>>("fmin");
   table.add<binary<Atan2, FloatTypes, moderate>>("atan2");
   table.add<binary<Hypot, FloatTypes, moderate>>("hypot");
   table.add<copysign>("copysign");

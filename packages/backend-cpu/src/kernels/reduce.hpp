@@ -64,8 +64,8 @@ struct Plan {
     kept.numel = outputs;
     reduced.numel = length;
     // Sums and extrema may take their elements in the order of memory.
-    iterate_detail::finish(kept, outputs ? kept_count : 0, Order::Any);
-    iterate_detail::finish(reduced, length ? reduced_count : 0, Order::Any);
+    kernel::merge_dims(kept, outputs ? kept_count : 0, Order::Any);
+    kernel::merge_dims(reduced, length ? reduced_count : 0, Order::Any);
     if (length == 0) reduced.sizes[0] = 0;
     inner = kept_count == 0 || (length != 1 && distance(reduced.strides[0][0]) <= distance(kept.strides[0][0]));
     // Many results of few values each: a call for each would cost more than turning tiles of them around.

@@ -2,53 +2,19 @@
 #include <cmath>
 #include <limits>
 
-#include "candelabra/math.hpp"
+#include "candelabra/arithmetic.hpp"
 #include "complex_math.cuh"
 #include "elementwise.cuh"
 
 namespace candelabra::cuda {
 namespace {
 
+using namespace formulas;
 using FloatsAndComplex = decltype(FloatTypes{} + ComplexTypes{});
 using BoolAndReals = decltype(BoolType{} + RealTypes{});
 using BoolAndIntegers = decltype(BoolType{} + IntegerTypes{});
 
 // ---- sums, differences, products
-
-struct Add {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return a || b;
-    else
-      return static_cast<T>(a + b);
-  }
-};
-struct Sub {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return static_cast<T>(a - b);
-  }
-};
-struct Mul {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return a && b;
-    else
-      return static_cast<T>(a * b);
-  }
-};
-template <typename T>
-struct AddScaled {
-  T alpha;
-  __device__ T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return a || (alpha && b);
-    else
-      return static_cast<T>(a + alpha * b);
-  }
-};
 
 bool is_one(const cb_scalar& scalar) {
   return scalar.re == 1 && scalar.im == 0 && scalar.kind != CB_SCALAR_BOOL;
@@ -89,50 +55,9 @@ void rsub(Call& call) {  // other - alpha * self
 
 // ---- division
 
-struct Divide {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return a / b;
-  }
-};
-
-// The remainder with the sign of a. Exact: where the quotient is below 2^p (p digits), a - trunc(a / b) b is a number of the type,
-// and the truncated quotient is at most one too large.
-template <typename T>
-__device__ __forceinline__ bool quotient_in_range(T a, T b) {
-  T q = math::abs(a / b);
-  // NaN is not, nor is what an infinite divisor leaves whole: zero times infinity would be taken off it.
-  return (q < (sizeof(T) == 4 ? T(8388608) : T(4503599627370496.0))) & (math::abs(b) <= std::numeric_limits<T>::max());
-}
-template <typename T>
-__device__ __forceinline__ T quick_fmod(T a, T b) {
-  T q = math::trunc(a / b);
-  T r;
-  if constexpr (sizeof(T) == 4)
-    r = __builtin_fmaf(-q, b, a);
-  else
-    r = __builtin_fma(-q, b, a);
-  bool crossed = (r < T(0) && a > T(0)) || (r > T(0) && a < T(0));
-  r = crossed ? r + math::with_sign_of(b, a) : r;
-  return math::with_sign_of(r, a);
-}
 template <typename T>
 __device__ __forceinline__ T exact_fmod(T a, T b) {
   return quotient_in_range(a, b) ? quick_fmod(a, b) : ::cuda::std::fmod(a, b);
-}
-template <typename T>
-__device__ __forceinline__ T toward_divisor(T r, T b) {  // from the sign of a to the sign of b
-  return r != T(0) && (b < T(0)) != (r < T(0)) ? r + b : r;
-}
-// floor(a / b), with the quotient rounded to the whole number that a - remainder is a multiple of.
-template <typename T>
-__device__ __forceinline__ T floor_quotient(T a, T b, T r) {
-  T quotient = (a - r) / b;
-  quotient = r != T(0) && (b < T(0)) != (r < T(0)) ? quotient - T(1) : quotient;
-  T lower = math::floor(quotient);
-  lower = quotient - lower > T(0.5) ? lower + T(1) : lower;
-  T result = quotient != T(0) ? lower : math::with_sign_of(T(0), a / b);
-  return b == T(0) ? a / b : result;
 }
 
 struct FloatFmod {
@@ -153,14 +78,6 @@ struct FloatFloorDivide {
     return floor_quotient(a, b, exact_fmod(a, b));
   }
 };
-struct FloatTruncDivide {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return math::trunc(a / b);
-  }
-};
-
-enum class Whole { Floor, Trunc, Remainder, Fmod };
 
 // A division by zero, which nobody waits for here to be told of, gives all bits set (and the dividend as the remainder), as the
 // device's own division does; the least number divided by -1 wraps.
@@ -170,19 +87,7 @@ struct IntegerDivision {
   __device__ T operator()(T a, T b) const {
     constexpr bool quotient_wanted = Kind == Whole::Floor || Kind == Whole::Trunc;
     if (b == 0) return quotient_wanted ? static_cast<T>(-1) : a;
-    if constexpr (std::is_signed_v<T>)
-      if (b == T(-1)) return quotient_wanted ? static_cast<T>(-a) : T(0);
-    const auto quotient = static_cast<T>(a / b);
-    const auto rest = static_cast<T>(a - quotient * b);
-    const bool differ = rest != 0 && (rest < 0) != (b < 0);
-    if constexpr (Kind == Whole::Trunc)
-      return quotient;
-    else if constexpr (Kind == Whole::Floor)
-      return static_cast<T>(quotient - (differ ? 1 : 0));
-    else if constexpr (Kind == Whole::Fmod)
-      return rest;
-    else
-      return static_cast<T>(differ ? rest + b : rest);
+    return divide_whole<Kind>(a, b);
   }
 };
 template <Whole Kind, typename FloatOp>
@@ -210,59 +115,16 @@ struct Power {
     } else if constexpr (std::is_same_v<T, bool>) {
       return a || !b;
     } else if constexpr (is_integer_v<T>) {
-      if (b < 0) return a == 1 ? T(1) : a == static_cast<T>(-1) ? static_cast<T>(b % 2 ? -1 : 1) : T(0);
-      using U = std::make_unsigned_t<T>;
-      uint64_t result = 1, square = static_cast<uint64_t>(static_cast<int64_t>(a));
-      for (auto n = static_cast<U>(b); n; n = static_cast<U>(n >> 1)) {
-        if (n & 1) result *= square;
-        square *= square;
-      }
-      return static_cast<T>(result);
+      return power_whole(a, b);
     } else {
       return math::pow(a, b);
     }
-  }
-};
-struct Cube {
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return a * a * a;
-  }
-};
-struct SquareOf {
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return a * a;
-  }
-};
-struct RootOf {  // PyTorch takes the root here, too: NaN for -inf, where C's pow gives inf
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return math::sqrt(a);
   }
 };
 struct InverseRootOf {
   template <typename T>
   __device__ T operator()(T a) const {
     return T(1) / math::sqrt(a);
-  }
-};
-struct InverseOf {
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return T(1) / a;
-  }
-};
-struct InverseSquareOf {
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return T(1) / (a * a);
-  }
-};
-struct SameAs {
-  template <typename T>
-  __device__ T operator()(T a) const {
-    return a;
   }
 };
 
@@ -291,98 +153,8 @@ void pow(Call& call) {
   });
 }
 
-// ---- the larger, the smaller
-
-struct Maximum {  // NaN wins
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return a != a || a > b ? a : b;
-  }
-};
-struct Minimum {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return a != a || a < b ? a : b;
-  }
-};
-struct Fmax {  // NaN loses
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return b != b || a > b ? a : b;
-  }
-};
-struct Fmin {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return b != b || a < b ? a : b;
-  }
-};
-
 // ---- floating-point functions of two arguments
 
-struct Atan2 {
-  template <typename T>
-  __device__ T operator()(T y, T x) const {
-    return math::atan2(y, x);
-  }
-};
-struct Hypot {
-  template <typename T>
-  __device__ T operator()(T x, T y) const {
-    return math::hypot(x, y);
-  }
-};
-struct CopySign {
-  template <typename T>
-  __device__ T operator()(T magnitude, T sign) const {
-    return math::with_sign_of(magnitude, sign);
-  }
-};
-struct Xlogy {
-  template <typename T>
-  __device__ T operator()(T x, T y) const {
-    return math::xlogy(x, y);
-  }
-};
-struct LogAddExp {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return math::logaddexp(a, b);
-  }
-};
-struct LogAddExp2 {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return math::logaddexp2(a, b);
-  }
-};
-struct Heaviside {
-  template <typename T>
-  __device__ T operator()(T x, T at_zero) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return x || at_zero;
-    else
-      return x == T(0) ? at_zero : static_cast<T>(x < T(0) ? 0 : x != x ? 0 : 1);
-  }
-};
-
-struct NextAfter {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return ::cuda::std::nextafter(a, b);
-  }
-};
-// On the bits of a half precision: numbers of one sign are ordered as their bits.
-template <typename T>
-struct HalfNextAfter {
-  __device__ uint16_t operator()(uint16_t a, uint16_t b) const {
-    float from = __builtin_bit_cast(T, a), to = __builtin_bit_cast(T, b);
-    if (from != from) return a;
-    if (to != to || from == to) return b;
-    if (from == 0) return static_cast<uint16_t>((b & 0x8000) | 1);
-    return static_cast<uint16_t>((from < to) == (from > 0) ? a + 1 : a - 1);
-  }
-};
 void nextafter(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     if constexpr (is_half_v<T>) {
@@ -392,49 +164,6 @@ void nextafter(Call& call) {
     }
   });
 }
-
-// ---- bits
-
-struct BitwiseAnd {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
-};
-struct BitwiseOr {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
-};
-struct BitwiseXor {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return static_cast<T>(a ^ b);
-  }
-};
-// A shift by a negative number or by all bits and more leaves nothing but the sign.
-struct LeftShift {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    using U = std::make_unsigned_t<T>;
-    constexpr U bits = sizeof(T) * 8;
-    U by = static_cast<U>(b);
-    return by >= bits ? T(0) : static_cast<T>(static_cast<uint64_t>(static_cast<int64_t>(a)) << by);
-  }
-};
-struct RightShift {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    using U = std::make_unsigned_t<T>;
-    constexpr U bits = sizeof(T) * 8;
-    U by = static_cast<U>(b);
-    if constexpr (std::is_signed_v<T>)
-      return static_cast<T>(a >> (by >= bits ? static_cast<U>(bits - 1) : by));
-    else
-      return by >= bits ? T(0) : static_cast<T>(a >> by);
-  }
-};
 
 }  // namespace
 

@@ -5,16 +5,6 @@
 namespace candelabra::cuda {
 namespace {
 
-// The type that sums of T are kept in.
-template <typename T>
-struct sum_type {
-  using type = std::conditional_t<is_integer_v<T>, uint64_t, std::conditional_t<is_half_v<T>, float, double>>;
-};
-template <typename T>
-struct sum_type<::cuda::std::complex<T>> {
-  using type = complex128;
-};
-
 template <typename T, bool Mean>
 struct Sum {
   using Element = T;

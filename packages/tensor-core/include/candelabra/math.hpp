@@ -11,11 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define CANDELABRA_FORMULA __host__ __device__ inline
-#else
-#define CANDELABRA_FORMULA [[gnu::always_inline]] inline
-#endif
+#include "candelabra/host_device.hpp"
 
 namespace candelabra::math {
 

@@ -10,11 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define CANDELABRA_HOST_DEVICE __host__ __device__
-#else
-#define CANDELABRA_HOST_DEVICE
-#endif
+#include "candelabra/host_device.hpp"
 
 namespace candelabra {
 

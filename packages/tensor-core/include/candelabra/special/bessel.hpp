@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-#include "candelabra/special/host_device.hpp"
+#include "candelabra/host_device.hpp"
 
 namespace candelabra::math {
 

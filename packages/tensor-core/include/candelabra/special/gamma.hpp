@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "candelabra/special/host_device.hpp"
+#include "candelabra/host_device.hpp"
 #include "candelabra/special/normal_quantile.hpp"
 
 namespace candelabra::math {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "candelabra/special/host_device.hpp"
+#include "candelabra/host_device.hpp"
 
 namespace candelabra::math {
 

@@ -1,0 +1,187 @@
+// What kernels are written with in C++: their arguments, how they fail, and the table that they are entered in.
+//
+//   void negate(Call& call);                      a kernel; throw failure(CB_VALUE_ERROR, "…") or not_implemented()
+//   using Table = kernel::KernelTable<kernel::Call, kernel::Guarded>;
+//   table.add<negate>("neg");                     table.entries() is what cb_backend asks for
+//
+// One source file of a backend defines CANDELABRA_KERNEL_DEFINITIONS before it includes this: that one has the functions that are
+// only declared here. (They are no inline functions because a backend may compile kernels for several instruction sets.)
+#ifndef CANDELABRA_KERNEL_HPP
+#define CANDELABRA_KERNEL_HPP
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "candelabra/backend.h"
+
+namespace candelabra::kernel {
+
+// A kernel or a service fails with this; an empty message leaves the words to the core.
+class Failure : public std::exception {
+ public:
+  Failure(cb_status status, std::string message) : status_(status), message_(std::move(message)) {}
+  cb_status status() const { return status_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  cb_status status_;
+  std::string message_;
+};
+
+// throw failure(CB_INDEX_ERROR, "index %lld is out of bounds ...", index)
+[[gnu::format(printf, 2, 3), gnu::cold]] Failure failure(cb_status status, const char* format, ...);
+// No kernel for this dtype: the core says `"add" not implemented for 'Bool'`.
+[[gnu::cold]] Failure not_implemented();
+// Writes the message of the exception being handled to the call and returns its status.
+[[gnu::cold]] int32_t report_exception(cb_call* call) noexcept;
+
+// A thin reader of cb_call. Positions are those of the schema.
+class Call {
+ public:
+  explicit Call(cb_call* raw) : raw_(raw) {}
+
+  cb_call* raw() const { return raw_; }
+  std::string_view name() const { return raw_->operator_name; }
+  int output_count() const { return raw_->output_count; }
+  int argument_count() const { return raw_->argument_count; }
+  cb_tensor& output(int i = 0) const { return raw_->outputs[i]; }
+  bool given(int i) const { return raw_->arguments[i].kind != CB_NONE; }
+  const cb_tensor& tensor(int i) const { return *raw_->arguments[i].as.tensor; }
+  // Null where the argument was not given.
+  const cb_tensor* optional_tensor(int i) const { return given(i) ? raw_->arguments[i].as.tensor : nullptr; }
+  std::span<const cb_tensor* const> tensors(int i) const {
+    const cb_value& value = raw_->arguments[i];
+    return {value.as.tensors, static_cast<size_t>(value.count)};
+  }
+  const cb_scalar& scalar(int i) const { return *raw_->arguments[i].as.scalar; }
+  int64_t integer(int i) const { return raw_->arguments[i].as.i; }
+  bool boolean(int i) const { return raw_->arguments[i].as.i != 0; }
+  // A float argument; also reads a Scalar.
+  double real(int i) const {
+    const cb_value& value = raw_->arguments[i];
+    return value.kind == CB_FLOAT ? value.as.f : value.kind == CB_SCALAR ? value.as.scalar->re : static_cast<double>(value.as.i);
+  }
+  std::span<const int64_t> ints(int i) const {
+    const cb_value& value = raw_->arguments[i];
+    return {value.as.ints, static_cast<size_t>(value.kind == CB_INTS ? value.count : 0)};
+  }
+  std::span<const double> floats(int i) const {
+    const cb_value& value = raw_->arguments[i];
+    return {value.as.floats, static_cast<size_t>(value.kind == CB_FLOATS ? value.count : 0)};
+  }
+  // Empty where the argument was not given.
+  std::string_view string(int i) const { return given(i) ? raw_->arguments[i].as.string : std::string_view{}; }
+  uint64_t seed() const { return raw_->random_seed; }
+  uint64_t offset() const { return raw_->random_offset; }
+  // Memory for an output whose shape depends on data; outputs[index] describes it afterwards.
+  cb_tensor& allocate_output(int index, std::span<const int64_t> sizes) const {
+    const int32_t status = raw_->host->allocate_output(raw_, index, static_cast<int32_t>(sizes.size()), sizes.data());
+    if (status != CB_OK) throw Failure(static_cast<cb_status>(status), "");
+    return raw_->outputs[index];
+  }
+
+ private:
+  cb_call* raw_;
+};
+
+// The C entry of a kernel that does its work at once: nothing may be thrown across the boundary.
+template <void (*Kernel)(Call&)>
+struct Guarded {
+  static int32_t run(cb_call* raw) noexcept {
+    try {
+      Call call(raw);
+      Kernel(call);
+      return CB_OK;
+    } catch (...) {
+      return report_exception(raw);
+    }
+  }
+};
+
+// Entry<kernel>::run is what the core is given; CallType is Call, or a backend's own that is made of it.
+template <typename CallType, template <void (*)(CallType&)> typename Entry>
+class KernelTable {
+ public:
+  // table.add<add>("add")
+  template <void (*Kernel)(CallType&)>
+  void add(const char* operator_name) {
+    entries_.push_back({operator_name, Entry<Kernel>::run});
+  }
+  std::span<const cb_kernel_entry> entries() const { return entries_; }
+
+ private:
+  std::vector<cb_kernel_entry> entries_;
+};
+
+inline bool same_sizes(const cb_tensor& a, const cb_tensor& b) {
+  if (a.ndim != b.ndim) return false;
+  for (int d = 0; d < a.ndim; ++d)
+    if (a.sizes[d] != b.sizes[d]) return false;
+  return true;
+}
+
+// Row-major without gaps (dimensions of size 1 may have any stride).
+inline bool is_contiguous(const cb_tensor& tensor) {
+  int64_t expected = 1;
+  for (int d = tensor.ndim - 1; d >= 0; --d) {
+    if (tensor.sizes[d] != 1 && tensor.strides[d] != expected) return tensor.numel == 0;
+    expected *= tensor.sizes[d];
+  }
+  return true;
+}
+
+}  // namespace candelabra::kernel
+
+#ifdef CANDELABRA_KERNEL_DEFINITIONS
+
+namespace candelabra::kernel {
+
+Failure failure(cb_status status, const char* format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return Failure(status, text);
+}
+
+Failure not_implemented() {
+  return Failure(CB_NOT_IMPLEMENTED, "");
+}
+
+int32_t report_exception(cb_call* call) noexcept {
+  const auto write = [&](const char* text) {
+    if (call->error && call->error_capacity) std::snprintf(call->error, call->error_capacity, "%s", text);
+  };
+  try {
+    throw;
+  } catch (const Failure& error) {
+    if (*error.what()) write(error.what());
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    write("out of memory in a kernel's own bookkeeping");
+    return CB_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    char text[1024];
+    std::snprintf(text, sizeof text, "%s: %s", call->operator_name, error.what());
+    write(text);
+    return CB_RUNTIME_ERROR;
+  } catch (...) {
+    write("unknown exception in a kernel");
+    return CB_RUNTIME_ERROR;
+  }
+}
+
+}  // namespace candelabra::kernel
+
+#endif  // CANDELABRA_KERNEL_DEFINITIONS
+
+#endif  // CANDELABRA_KERNEL_HPP
