@@ -2,11 +2,25 @@
 // threads, and are never given back, since libraries do not like that at the end of a process.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <map>
 #include <mutex>
 #include <vector>
 
 namespace candelabra::cuda {
+
+// While it lives, what this thread does beside its streams is allowed although a stream is captured.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
 
 template <typename Handle>
 class HandlePool {
@@ -23,6 +37,8 @@ class HandlePool {
         return handle;
       }
     }
+    // A library may take memory of the device for it, also while a graph is captured.
+    const RelaxedCapture scope;
     return make();
   }
   void give(int device, Handle handle) {

@@ -43,7 +43,7 @@ PRELUDE = """
     class Told:
         def __getattr__(self, name):
             pairs = dict(item.split("=", 1) for item in _C.backend_info("{device}")["description"].split(" "))
-            return pairs[name] if name == "range" else int(pairs[name])
+            return pairs[name] if name in ("range", "collective") else int(pairs[name])
 
     told = Told()
 

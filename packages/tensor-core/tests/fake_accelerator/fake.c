@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "candelabra/accelerator.h"
+#include "collectives.h"
 
 enum { DEVICES = 2 };
 
@@ -24,6 +25,10 @@ static int32_t fail(int32_t status, const char* text) {
   return status;
 }
 static const char* last_error(void) {
+  if (*collective_message) {
+    snprintf(message, sizeof message, "%s", collective_message);
+    *collective_message = 0;
+  }
   return message;
 }
 
@@ -288,11 +293,12 @@ static const char* describe(void) {
   snprintf(text, sizeof text,
            "allocation_stream=%ld kernel_stream=%ld copy_stream=%ld kernel_device=%d kernels=%d asynchronous=%d peer=%d "
            "recorded=%d pinned=%d "
-           "waits=%d synchronizations=%d launches=%d pools=%d seed=%lu offset=%lu destroyed_streams=%ld events=%ld range=%s",
+           "waits=%d synchronizations=%d launches=%d pools=%d seed=%lu offset=%lu destroyed_streams=%ld events=%ld range=%s "
+           "communicators=%d group=%d collective=%s",
            (long)(uintptr_t)now.allocation_stream, (long)(uintptr_t)now.kernel_stream, (long)(uintptr_t)now.copy_stream,
            now.kernel_device, now.kernels, now.asynchronous_copies, now.peer_copies, now.recorded_memory, now.pinned, now.waits,
            now.synchronizations, now.launches, now.pools, (unsigned long)now.seed, (unsigned long)now.offset, now.destroyed_streams,
-           now.events, now.range);
+           now.events, now.range, collected.alive, collected.group, collected.what);
   return text;
 }
 
@@ -320,6 +326,7 @@ static const cb_accelerator table = {
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
     .range_push = range_push,
+    .collectives = &collectives,
 };
 
 static const void* extension(const char* name) {
@@ -340,7 +347,7 @@ const cb_backend* candelabra_backend(void) {
       .device_type = FAKE_TYPE,
       .version = "1",
       .capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY | CB_CAP_PEER_ACCESS |
-                      CB_CAP_IPC | CB_CAP_GRAPHS,
+                      CB_CAP_IPC | CB_CAP_GRAPHS | CB_CAP_COLLECTIVES,
       .kernels = kernels,
       .kernel_count = sizeof kernels / sizeof *kernels,
       .last_error = last_error,
