@@ -29,9 +29,11 @@ int64_t range_length(const cb_scalar& start, const cb_scalar& end, const cb_scal
   check(start.kind != CB_SCALAR_COMPLEX && end.kind != CB_SCALAR_COMPLEX && step.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError,
         "arange(): complex numbers have no order");
   check(step.re != 0, PyExc_RuntimeError, "step must be nonzero");
-  check(std::isfinite(start.re) && std::isfinite(end.re), PyExc_RuntimeError, "unsupported range: ", number_text(start), " -> ",
-        number_text(end));
-  check(std::isfinite(step.re), PyExc_RuntimeError, "unsupported step: ", number_text(step));
+  // Texts of numbers are made for messages only.
+  if (!std::isfinite(start.re) || !std::isfinite(end.re)) [[unlikely]]
+    check(false, PyExc_RuntimeError, "unsupported range: ", number_text(start), " -> ", number_text(end));
+  if (!std::isfinite(step.re)) [[unlikely]]
+    check(false, PyExc_RuntimeError, "unsupported step: ", number_text(step));
   check((step.re > 0 && end.re >= start.re) || (step.re < 0 && end.re <= start.re), PyExc_RuntimeError,
         "upper bound and lower bound inconsistent with step sign");
   if (whole(start) && whole(end) && whole(step)) {

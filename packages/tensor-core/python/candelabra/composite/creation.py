@@ -47,11 +47,8 @@ def check_layout(layout: Any, pin_memory: bool, name: str) -> None:
         raise NotImplementedError(f"{name}(): pin_memory=True is not supported; allocate without it")
 
 
-def _memory(name: str, size: Any, dtype: dtype | None, device: Device) -> Tensor:
-    try:
-        return _empty(size, dtype=dtype, device=device)
-    except TypeError as error:
-        raise TypeError(str(error).replace("empty()", f"{name}()", 1)) from None
+def _under_the_name(name: str, error: TypeError) -> TypeError:
+    return TypeError(str(error).replace("empty()", f"{name}()", 1))
 
 
 def memory_for(
@@ -113,7 +110,8 @@ def empty(
     >>> candelabra.empty(2, 3).shape
     candelabra.Size([2, 3])
     """
-    size = size_argument(size, names, "empty")
+    if names or (len(size) == 1 and type(size[0]) is not int):
+        size = size_argument(size, names, "empty")
     if out is None and not requires_grad and layout is None and not pin_memory:
         made = _empty(size, dtype=dtype, device=device, memory_format=memory_format)
         return unset_memory(made) if settings.deterministic else made
@@ -233,9 +231,13 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    size = size_argument(size, names, "zeros") if names else sizes_of(size)
+    if names or (len(size) == 1 and type(size[0]) is not int):
+        size = size_argument(size, names, "zeros")
     if out is None and layout is None and not pin_memory and not requires_grad:
-        return _fill_(_memory("zeros", size, dtype, device), 0)
+        try:
+            return _fill_(_empty(size, dtype=dtype, device=device), 0)
+        except TypeError as error:
+            raise _under_the_name("zeros", error) from None
     return finish(_fill_(memory_for(size, "zeros", out, dtype, layout, device, pin_memory), 0), requires_grad)
 
 
@@ -258,9 +260,13 @@ def ones(
     >>> candelabra.ones(2)
     tensor([1., 1.])
     """
-    size = size_argument(size, names, "ones") if names else sizes_of(size)
+    if names or (len(size) == 1 and type(size[0]) is not int):
+        size = size_argument(size, names, "ones")
     if out is None and layout is None and not pin_memory and not requires_grad:
-        return _fill_(_memory("ones", size, dtype, device), 1)
+        try:
+            return _fill_(_empty(size, dtype=dtype, device=device), 1)
+        except TypeError as error:
+            raise _under_the_name("ones", error) from None
     return finish(_fill_(memory_for(size, "ones", out, dtype, layout, device, pin_memory), 1), requires_grad)
 
 

@@ -9,7 +9,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from .keyword_names import also_named
-from .registration import function
+from .registration import function, refuse_others
 from .views import wrap_dim
 
 TYPE_CHECKING = False
@@ -85,23 +85,35 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **na
         split_size_or_sections = names.pop("split_size", split_size_or_sections)
         if names:
             raise TypeError(f"split() got an unexpected keyword argument '{next(iter(names))}'")
-    if split_size_or_sections is None:
-        raise TypeError("split() missing 1 required argument: 'split_size_or_sections'")
-    if not hasattr(split_size_or_sections, "__index__"):
-        return split_with_sizes(tensor, split_size_or_sections, dim)
-    size = python_operator.index(split_size_or_sections)
-    if tensor.ndim == 0:
+    size = split_size_or_sections
+    if type(size) is not int:
+        if size is None:
+            raise TypeError("split() missing 1 required argument: 'split_size_or_sections'")
+        if not hasattr(size, "__index__"):
+            return split_with_sizes(tensor, size, dim)
+        size = python_operator.index(size)
+    try:
+        shape = tensor.shape
+    except AttributeError:
+        refuse_others("split", tensor=tensor)
+        raise
+    if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
-    dim = wrap_dim(dim, tensor.ndim)
-    length = tensor.shape[dim]
+    if type(dim) is not int or not 0 <= dim < len(shape):
+        dim = wrap_dim(dim, len(shape))
+    length = shape[dim]
     if size == 0:
         if length:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
         return (OPERATORS["alias"](tensor),)
-    _refuse_countless("split", -(-length // size))
-    return tuple([_narrow(tensor, dim, i, min(size, length - i)) for i in range(0, max(length, 1), size)])
+    rest = length % size
+    _refuse_countless("split", length // size + 1)
+    parts = [_narrow(tensor, dim, i, size) for i in range(0, length - rest, size)]
+    if rest or not parts:
+        parts.append(_narrow(tensor, dim, length - rest, rest))
+    return tuple(parts)
 
 
 @function()

@@ -132,17 +132,18 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    channels, height, width = input.shape[-3:]
+    shape = input.shape
+    channels, height, width = shape[-3:]
     if channels % (r * r):
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
             f"input.size(-3)={channels} is not divisible by {r * r}"
         )
-    batch = tuple(input.shape[:-3])
-    n = len(batch)
-    split = input.reshape((*batch, channels // (r * r), r, r, height, width))
-    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return _contiguous(split.permute(order)).view((*batch, channels // (r * r), height * r, width * r))
+    batch = shape[:-3]
+    n, fewer = len(batch), channels // (r * r)
+    split = input.reshape((*batch, fewer, r, r, height, width))
+    order = (0, 1, 4, 2, 5, 3) if n == 1 else (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return _contiguous(split.permute(order)).view((*batch, fewer, height * r, width * r))
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -189,11 +190,12 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    channels = input.shape[1]
+    shape = input.shape
+    channels = shape[1]
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
-    split = input.reshape((input.shape[0], groups, channels // groups, *input.shape[2:]))
-    return _contiguous(split.transpose(1, 2)).view(input.shape)
+    split = input.reshape((shape[0], groups, channels // groups, *shape[2:]))
+    return _contiguous(split.transpose(1, 2)).view(shape)
 
 
 native_channel_shuffle = channel_shuffle
