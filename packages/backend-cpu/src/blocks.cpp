@@ -175,10 +175,26 @@ class Driver {
       for (int64_t item = begin; item < end; ++item) {
         Position<N> at(outer, item / row_tiles);
         int64_t j = item % row_tiles * rows, tile_rows = std::min(rows, g_.sizes[across_] - j);
-        for (int64_t i = 0; i < g_.sizes[0]; i += columns)
+        for (int64_t i = 0; i < g_.sizes[0]; i += columns) {
+          ask_for_tile(at, i + columns, std::min(columns, g_.sizes[0] - i - columns), j, tile_rows);
           tile(at, i, std::min(columns, g_.sizes[0] - i), j, tile_rows, in, buffers);
+        }
       }
     });
+  }
+
+  // The rows of a transposed input lie far apart, where the processor does not fetch ahead by itself. To the second cache: in the
+  // first one rows that lie a power of two apart push each other out.
+  void ask_for_tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows) const {
+    if (columns <= 0 || !far_) return;
+    for (int k = 1; k < N; ++k) {
+      const int64_t along = g_.strides[k][0];
+      if (constant_[k] || g_.strides[k][across_] != 1 || along == 1) continue;
+      for (int64_t c = 0; c < columns; ++c) {
+        const std::byte* row = data_[k] + (at.offsets[k] + (i + c) * along + j) * size_[k];
+        for (int64_t offset = 0; offset < rows * size_[k]; offset += 64) _mm_prefetch(row + offset, _MM_HINT_T1);
+      }
+    }
   }
 
   void tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows, const void** in, Buffers& buffers) const {

@@ -41,8 +41,14 @@ std::complex<T> log2(std::complex<T> z) {
 // sign: the point of the unit circle in the direction of z
 template <typename T>
 std::complex<T> sgn(std::complex<T> z) {
-  T magnitude = std::abs(z);
-  return magnitude == 0 ? std::complex<T>(0) : z / magnitude;
+  if constexpr (sizeof(T) == 4) {  // squares do not leave the range of double
+    const double x = z.real(), y = z.imag(), magnitude = std::sqrt(x * x + y * y);
+    const double by = magnitude == 0 ? 1 : magnitude;
+    return {static_cast<T>(x / by), static_cast<T>(y / by)};
+  } else {
+    T magnitude = std::abs(z);
+    return magnitude == 0 ? std::complex<T>(0) : z / magnitude;
+  }
 }
 
 template <typename T>

@@ -152,7 +152,7 @@ struct Lerp {
   template <typename T>
   T operator()(T start, T end, T weight) const {
     if constexpr (is_complex_v<T>)
-      return std::abs(weight) < real_t<T>(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
+      return std::norm(weight) < real_t<T>(0.25) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
     else
       return math::abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
   }

@@ -213,25 +213,54 @@ template <typename T, typename C>
   return inside || offset >= 0 ? value : C(0);
 }
 
-// Eight single precision values at once.
+// As many single precision values at once as a register holds; 0 for what is outside.
+#ifdef __AVX512F__
+using Register = __m512;
 template <bool All>
-[[gnu::always_inline]] inline __m256 gather(const float* channel, const int32_t* offsets) {
+[[gnu::always_inline]] inline Register gather(const float* channel, const int32_t* offsets) {
+  const __m512i at = _mm512_loadu_si512(offsets);
+  const __mmask16 seen = All ? 0xffff : static_cast<__mmask16>(~_mm512_movepi32_mask(at));
+  return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), seen, at, channel, sizeof(float));
+}
+[[gnu::always_inline]] inline Register load_register(const float* from) {
+  return _mm512_loadu_ps(from);
+}
+[[gnu::always_inline]] inline void store_register(float* to, Register value) {
+  _mm512_storeu_ps(to, value);
+}
+[[gnu::always_inline]] inline Register multiply_add(Register a, Register b, Register c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+#else
+using Register = __m256;
+template <bool All>
+[[gnu::always_inline]] inline Register gather(const float* channel, const int32_t* offsets) {
   const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offsets));
   if constexpr (All) return _mm256_i32gather_ps(channel, at, sizeof(float));
   const __m256i seen = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(-1));
   return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), channel, at, _mm256_castsi256_ps(seen), sizeof(float));
 }
+[[gnu::always_inline]] inline Register load_register(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+[[gnu::always_inline]] inline void store_register(float* to, Register value) {
+  _mm256_storeu_ps(to, value);
+}
+[[gnu::always_inline]] inline Register multiply_add(Register a, Register b, Register c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+#endif
+constexpr int64_t register_floats = sizeof(Register) / sizeof(float);
 
 template <int N, bool All, typename T>
 void sum_some(const Block<T>& b, const T* channel, int64_t count, compute_t<T>* sums) {
   using C = compute_t<T>;
   int64_t i = 0;
   if constexpr (std::is_same_v<T, float>) {
-    for (; i + 8 <= count; i += 8) {
-      __m256 sum = _mm256_mul_ps(_mm256_loadu_ps(b.weights[0] + i), gather<All>(channel, b.offsets[0] + i));
-      for (int t = 1; t < N; ++t)
-        sum = _mm256_fmadd_ps(_mm256_loadu_ps(b.weights[t] + i), gather<All>(channel, b.offsets[t] + i), sum);
-      _mm256_storeu_ps(sums + i, sum);
+    for (; i + register_floats <= count; i += register_floats) {
+      Register sum = load_register(b.weights[0] + i) * gather<All>(channel, b.offsets[0] + i);
+      for (int t = 1; t < N; ++t) sum = multiply_add(load_register(b.weights[t] + i), gather<All>(channel, b.offsets[t] + i), sum);
+      store_register(sums + i, sum);
     }
   }
   for (; i < count; ++i) {
@@ -296,6 +325,8 @@ void spread(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
   parallel_for(s.batch * s.channels, grain_for(s.places * s.taps), [&](int64_t begin, int64_t end) {
     Scratch<Block<T>> space(1);
     Block<T>& b = space[0];
+    Scratch<C> values(most_taps * block);
+    C(*parts)[block] = reinterpret_cast<C(*)[block]>(values.data());
     Scratch<C> wide(is_half_v<T> ? together * plane : 0);
     for (int64_t item = begin; item < end;) {
       const int64_t n = item / s.channels, c0 = item % s.channels;
@@ -312,11 +343,19 @@ void spread(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
         for (int64_t c = 0; c < channels; ++c) {
           C* to = sums + c * plane;
           const T* from = data<T>(grad) + ((n * s.channels + c0 + c) * s.places + first);
-          for (int64_t i = 0; i < count; ++i) {
-            const C slope = static_cast<C>(from[i]);
-            for (int64_t t = 0; t < s.taps; ++t)
-              if (b.offsets[t][i] >= 0) to[b.offsets[t][i]] += slope * b.weights[t][i];
+          // What is outside adds 0 to the first element: which places those are cannot be predicted.
+          for (int64_t t = 0; t < s.taps; ++t) {
+            const C* weight = b.weights[t];
+            const int32_t* offset = b.offsets[t];
+#pragma omp simd
+            for (int64_t i = 0; i < count; ++i) parts[t][i] = offset[i] >= 0 ? static_cast<C>(from[i]) * weight[i] : C(0);
           }
+          if (b.inside)
+            for (int64_t i = 0; i < count; ++i)
+              for (int64_t t = 0; t < s.taps; ++t) to[b.offsets[t][i]] += parts[t][i];
+          else
+            for (int64_t i = 0; i < count; ++i)
+              for (int64_t t = 0; t < s.taps; ++t) to[std::max(b.offsets[t][i], 0)] += parts[t][i];
         }
       }
       if constexpr (is_half_v<T>) from_float(sums, mutable_data<T>(out) + item * plane, channels * plane);
@@ -342,7 +381,13 @@ void follow(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
         const T* from = data<T>(grad) + (n * s.channels + c) * s.places + first;
         for (int64_t t = 0; t < s.taps; ++t) {
           C* sum = sums.data() + t * block;
-          for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<C>(from[i]) * value_at<T, C>(channel, b.offsets[t][i], false);
+          int64_t i = 0;
+          if constexpr (std::is_same_v<T, float>)
+            for (; i + register_floats <= count; i += register_floats) {
+              const Register value = b.inside ? gather<true>(channel, b.offsets[t] + i) : gather<false>(channel, b.offsets[t] + i);
+              store_register(sum + i, multiply_add(load_register(from + i), value, load_register(sum + i)));
+            }
+          for (; i < count; ++i) sum[i] += static_cast<C>(from[i]) * value_at<T, C>(channel, b.offsets[t][i], false);
         }
       }
       T* to = mutable_data<T>(out) + (n * s.places + first) * s.dims;

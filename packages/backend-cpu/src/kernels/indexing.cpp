@@ -24,6 +24,31 @@ void pick(U* to, int64_t to_step, const int64_t* numbers, int64_t index_step, co
   }
 }
 
+// Short lines one after another, as those of tables with a few columns: indices are checked for several lines at once.
+template <typename U>
+bool gather_short_lines(const Lines& lines, U* to, const U* from, const int64_t* numbers, int64_t dim, int64_t size) {
+  constexpr int64_t longest = 64, together = 512;
+  const int64_t count = lines.count;
+  for (const int64_t step : {lines.step[0], lines.step[1], lines.step[2]})
+    if (step != 1) return false;
+  if (!lines.along || !lines.g.flat() || count > longest || lines.g.strides[0][0] != count) return false;
+  const int64_t out_side = lines.g.strides[1][0], self_side = lines.g.strides[2][0];
+  parallel_for(lines.g.numel, grain_for(2 * count), [&](int64_t begin, int64_t end) {
+    const int64_t each = std::max<int64_t>(1, together / count);
+    for (int64_t first = begin; first < end; first += each) {
+      const int64_t last = std::min(first + each, end);
+      const int64_t* number = numbers + first * count;
+      if (any_outside(number, 1, (last - first) * count, size)) refuse(number, 1, (last - first) * count, dim, size);
+      for (int64_t i = first; i < last; ++i, number += count) {
+        const U* line = from + i * self_side;
+        U* out = to + i * out_side;
+        for (int64_t k = 0; k < count; ++k) out[k] = line[number[k]];
+      }
+    }
+  });
+  return true;
+}
+
 void gather(Call& call) {
   const cb_tensor &self = call.tensor(0), &index = call.tensor(2);
   cb_tensor& out = call.output();
@@ -37,6 +62,7 @@ void gather(Call& call) {
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(self);
+    if (gather_short_lines(lines, to, from, numbers, dim, size)) return;
     // A line that is read here and there comes to the cache sooner as a whole.
     constexpr int64_t whole_bytes = 16384;
     const int64_t line_bytes = size * static_cast<int64_t>(sizeof(U));

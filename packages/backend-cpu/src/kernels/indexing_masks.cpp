@@ -165,7 +165,32 @@ template <typename T, int Dims>
 int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, const int64_t* place, int ndim, int64_t* to,
                    const int64_t* full) {
   int64_t first = Dims == 2 ? place[0] : 0;
-  for (int64_t j = begin; j < end && to != full; ++j) {
+  int64_t j = begin;
+  // Masks often have long runs of either kind: they are looked at in groups.
+  if constexpr (sizeof(T) == 1 && (Dims == 1 || Dims == 2)) {
+    constexpr int64_t group = 64;
+    while (stride == 1 && j + group <= end && full - to >= group * Dims) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(row + j);
+      int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+      for (int64_t k = 0; k < group; ++k) count += bytes[k] != 0;
+      if (count == group) {
+        for (int64_t k = 0; k < group; ++k) {
+          if constexpr (Dims == 2) to[2 * k] = first;
+          to[Dims * k + Dims - 1] = j + k;
+        }
+        to += group * Dims;
+      } else if (count != 0) {
+        for (int64_t k = 0; k < group; ++k) {
+          if constexpr (Dims == 2) to[0] = first;
+          to[Dims - 1] = j + k;
+          to += bytes[k] ? Dims : 0;
+        }
+      }
+      j += group;
+    }
+  }
+  for (; j < end && to != full; ++j) {
     if constexpr (Dims == 2)
       to[0] = first;
     else

@@ -77,8 +77,7 @@ template <Of What>
   if (i + 16 < n) rest(c, i + 16);
   if (i + 24 < n) rest(d, i + 24);
   const __m512d all = _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
-  const __m256d sum =
-      _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_castpd512_pd256(_mm512_maskz_shuffle_f64x2(0xff, all, all, 0xee)));
+  const __m256d sum = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, all, 0), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
 #else
   const auto taken = [&](int64_t at) {
     const __m128 value = _mm_loadu_ps(values + at);

@@ -132,11 +132,47 @@ void exponentials_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns,
   }
 }
 
+// A line that fits into one register: its exponentials and their sum, in the same order as above, and its largest value.
+template <typename V>
+struct ShortLine {
+  using R = math::Vec<V>;
+  alignas(64) V x[R::size];
+  V largest;
+  R powers;
+  double sum;
+
+  ShortLine(const V* values, int64_t n) {
+    R(-std::numeric_limits<V>::infinity()).store(x);
+    for (int64_t i = 0; i < n; ++i) x[i] = values[i];
+    largest = folded(R::load(x), [](V a, V b) { return a != a || a > b ? a : b; });
+    powers = math::exp_negative(R::load(x) - R(largest));
+    sum = static_cast<double>(folded(powers, [](V a, V b) { return a + b; }));
+  }
+
+ private:
+  template <typename F>
+  [[gnu::always_inline]] static V folded(R values, F&& join) {
+    alignas(64) V each[R::size];
+    values.store(each);
+#pragma GCC unroll 4
+    for (int width = R::size / 2; width > 0; width /= 2)
+#pragma omp simd
+      for (int k = 0; k < width; ++k) each[k] = join(each[k], each[k + width]);
+    return each[0];
+  }
+};
+
 struct Softmax {
   static constexpr int inputs = 1;
   template <typename V>
   static void line(const V* const* in, V* out, int64_t n) {
     const V* x = in[0];
+    if (n <= math::Vec<V>::size) {
+      const ShortLine<V> all(x, n);
+      const V by = static_cast<V>(1 / all.sum);
+      (all.powers * by).store(out, n);
+      return;
+    }
     V scale = static_cast<V>(1 / exponentials(x, out, n, largest_of(x, n)));
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] *= scale;
@@ -163,6 +199,12 @@ struct LogSoftmax {
   template <typename V>
   static void line(const V* const* in, V* out, int64_t n) {
     const V* x = in[0];
+    if (n <= math::Vec<V>::size) {
+      const ShortLine<V> all(x, n);
+      const V rest = static_cast<V>(std::log(all.sum));
+      ((math::Vec<V>::load(all.x) - math::Vec<V>(all.largest)) - math::Vec<V>(rest)).store(out, n);
+      return;
+    }
     V largest = largest_of(x, n);
     V logarithm = static_cast<V>(std::log(exponentials<V>(x, nullptr, n, largest)));
 #pragma omp simd
