@@ -82,3 +82,19 @@ def test_ways_to_compute_attention(told):
     cuda.enable_cudnn_sdp(False)
     assert not cuda.cudnn_sdp_enabled() and told["cudnn_attention"] is False
     cuda.enable_cudnn_sdp(True)
+
+
+def test_which_calls_a_way_can_compute(told):
+    x = candelabra.ones(1, 1, 2, 8, dtype=candelabra.float16)
+    params = cuda.SDPAParams(x, x, x, None, 0.0, True, False)
+    assert not cuda.can_use_flash_attention(params) and not cuda.can_use_cudnn_attention(params)
+    with pytest.warns(UserWarning, match="query is on no GPU"):
+        cuda.can_use_cudnn_attention(params, debug=True)
+
+
+def test_precision_of_convolutions_in_words(told):
+    assert cudnn.conv.fp32_precision == "tf32"
+    cudnn.conv.fp32_precision = "ieee"
+    assert not cudnn.allow_tf32 and told["cudnn_tf32"] is False
+    with pytest.raises(RuntimeError, match="Invalid precision: half"):
+        cudnn.conv.fp32_precision = "half"

@@ -6,7 +6,9 @@ They hold for the whole process, and can be set before the backend is loaded or 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import NamedTuple
 
+from candelabra import _C
 from candelabra.settings import settings as _process
 
 TYPE_CHECKING = False
@@ -14,8 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from candelabra._C import Tensor
+
 __all__ = [
-    "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled",
+    "SDPAParams", "can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention", "cudnn_sdp_enabled",
+    "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled",
     "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled", "sdp_kernel",
 ]  # fmt: skip
 
@@ -286,6 +291,87 @@ def enable_cudnn_sdp(enabled: bool) -> None:
 def attention_ways() -> tuple[bool, bool]:
     """Return which ways to compute attention are allowed: with the whole matrix of weights, and fused."""
     return _attention["math"], _attention["flash"] or _attention["mem_efficient"] or _attention["cudnn"]
+
+
+class SDPAParams(NamedTuple):
+    """A call of scaled_dot_product_attention, to ask which ways can compute it."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Tell whether the backend's own fused kernel computes this call: on a GPU, without dropout and without a gradient of the mask.
+
+    Parameters
+    ----------
+    params : SDPAParams
+        The call.
+    debug : bool
+        Whether to warn with the reason where it does not.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.backends import cuda
+    >>> x = candelabra.ones(1, 1, 2, 8)
+    >>> cuda.can_use_flash_attention(cuda.SDPAParams(x, x, x, None, 0.0, False, False))
+    False
+    """
+    mask = params.attn_mask
+    reasons = (
+        (flash_sdp_enabled() or mem_efficient_sdp_enabled(), "it is forbidden"),
+        (params.query.is_cuda, "query is on no GPU"),
+        (params.query.is_floating_point(), f"{params.query.dtype} is no floating-point dtype"),
+        (params.dropout == 0.0, "weights are dropped"),
+        (mask is None or not mask.requires_grad, "the mask needs a gradient"),
+    )
+    return _none_against(reasons, debug)
+
+
+can_use_efficient_attention = can_use_flash_attention
+
+
+def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Tell whether cuDNN may compute this call: half precisions on a GPU without a mask, rows of a multiple of 8 elements.
+
+    Parameters
+    ----------
+    params : SDPAParams
+        The call.
+    debug : bool
+        Whether to warn with the reason where it does not.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.backends import cuda
+    >>> x = candelabra.ones(1, 1, 2, 8)
+    >>> cuda.can_use_cudnn_attention(cuda.SDPAParams(x, x, x, None, 0.0, False, False))
+    False
+    """
+    widths = params.query.shape[-1:] + params.value.shape[-1:]
+    reasons = (
+        (cudnn_sdp_enabled() and bool(_switches["cudnn_enabled"]), "it is forbidden"),
+        (params.query.is_cuda, "query is on no GPU"),
+        (params.query.dtype in (_C.float16, _C.bfloat16), f"{params.query.dtype} is no half precision"),
+        (params.attn_mask is None, "there is a mask"),
+        (params.dropout == 0.0, "weights are dropped"),
+        (all(width % 8 == 0 and width <= 256 for width in widths), f"rows have {list(widths)} elements"),
+    )
+    return _none_against(reasons, debug)
+
+
+def _none_against(reasons: tuple[tuple[bool, str], ...], debug: bool) -> bool:
+    against = [text for fine, text in reasons if not fine]
+    if against and debug:
+        _C.warn(f"this way to compute attention is not taken, since {against[0]}")
+    return not against
 
 
 @contextmanager

@@ -12,6 +12,8 @@ deterministic : bool
     Whether only algorithms are taken that give the same bits at every run; False at the start. All kernels of the backend itself do.
 allow_tf32 : bool
     Whether convolutions of float32 are computed in TF32; True at the start, as in PyTorch.
+conv : object
+    The same in words: ``conv.fp32_precision`` is ``"tf32"`` or ``"ieee"``.
 
 Examples
 --------
@@ -47,6 +49,25 @@ _SWITCHES = {
     "deterministic": "cudnn_deterministic",
     "allow_tf32": "cudnn_tf32",
 }
+
+
+class _Convolutions:
+    """How convolutions of float32 are computed."""
+
+    __slots__ = ()
+
+    @property
+    def fp32_precision(self) -> str:
+        return "tf32" if switch("cudnn_tf32") else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        if value not in ("ieee", "tf32", "none"):
+            raise RuntimeError(f"Invalid precision: {value}; it is one of 'ieee', 'tf32' and 'none'")
+        set_switch("cudnn_tf32", value != "ieee")
+
+
+conv = _Convolutions()
 
 
 def is_available() -> bool:
