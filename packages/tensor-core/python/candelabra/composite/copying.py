@@ -62,7 +62,9 @@ def to(
     >>> candelabra.tensor([1, 2]).to(candelabra.float64)
     tensor([1., 2.], dtype=candelabra.float64)
     """
-    if arguments:
+    if len(arguments) == 1 and type(arguments[0]) is _dtype:
+        dtype = arguments[0]
+    elif arguments:
         first, *rest = arguments
         if type(first) is _dtype or first in (float, int, bool, complex):
             dtype = first
