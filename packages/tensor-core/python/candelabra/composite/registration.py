@@ -80,7 +80,9 @@ def function(
 
 #: Functions that are called so often that a wrapper would be felt; they look at what they are given, or call `refuse_others` where an
 #: attribute is missing.
-CHECK_THEMSELVES = frozenset({"reshape", "matmul", "flatten", "equal", "split", "zeros_like", "ones_like", "empty_like", "full_like"})
+CHECK_THEMSELVES = frozenset(
+    {"reshape", "matmul", "flatten", "equal", "split", "zeros_like", "ones_like", "empty_like", "full_like"}
+)
 
 
 def refuse_others(name: str, **given: Any) -> None:
