@@ -81,7 +81,7 @@ def test_embedding_bag(cuda, dtype, mode, by_frequency):
         weights = made((count,), dtype) if mode == "sum" and not by_frequency else None
         results = []
         for device in ("cpu", cuda):
-            table = weight.to(device).requires_grad_()
+            table = weight.detach().to(device).requires_grad_()
             own = weights.to(device) if weights is not None else None
             out = candelabra.nn.functional.embedding_bag(
                 indices.to(device), table, bags.to(device), mode=mode, scale_grad_by_freq=by_frequency, per_sample_weights=own,
@@ -144,8 +144,8 @@ def test_ctc_loss(cuda, dtype, zero_infinity):
     flat = candelabra.cat([targets[n, :length] for n, length in enumerate(lengths)])
     grad = made((samples,), dtype)
     for labels in (targets, flat):
-        want, alpha = candelabra.ops.ctc_loss_forward(scores, labels, inputs, lengths, 1)
-        got, other = candelabra.ops.ctc_loss_forward(scores.to(cuda), labels.to(cuda), inputs, lengths, 1)
+        want, alpha = candelabra.ops.ctc_loss_forward(scores, labels, inputs, lengths, 1, zero_infinity)
+        got, other = candelabra.ops.ctc_loss_forward(scores.to(cuda), labels.to(cuda), inputs, lengths, 1, zero_infinity)
         compare(got, want, 64)
         back = candelabra.ops.ctc_loss_backward(grad, scores, labels, inputs, lengths, want, alpha, 1, zero_infinity)
         own = candelabra.ops.ctc_loss_backward(
@@ -153,7 +153,7 @@ def test_ctc_loss(cuda, dtype, zero_infinity):
         )
         compare(own, back, 256)
     with pytest.raises(IndexError):
-        candelabra.ops.ctc_loss_forward(scores.to(cuda), (targets + 9).to(cuda), inputs, lengths, 1)[0].cpu()
+        candelabra.ops.ctc_loss_forward(scores.to(cuda), (targets + 9).to(cuda), inputs, lengths, 1, False)[0].cpu()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
