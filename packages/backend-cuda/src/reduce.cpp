@@ -22,13 +22,15 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
   if (plan.results == 0) return;
   elementwise::check_alignment(*task.in, static_cast<size_t>(task.in_size));
 
-  // Threads of a block along the elements of a result, and along results.
-  const int ranks = power_of_two_above(divide_up(plan.length, 4), plan.inner ? threads : 8), slots = threads / ranks;
+  // Threads of a block along the elements of a result, and along results: each has several elements to read at a time.
+  const int64_t each = plan.inner && plan.reduced.strides[0][0] == 1 ? std::max(2 * vec, 4) : 4;
+  const int ranks = power_of_two_above(divide_up(plan.length, each), plan.inner ? threads : 8), slots = threads / ranks;
   const int64_t blocks = divide_up(plan.results, slots);
-  const int64_t wanted = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * 8;
-  const int64_t parts = std::max<int64_t>(1, std::min(divide_up(plan.length, least_chunk), wanted / blocks));
+  const int64_t wanted = static_cast<int64_t>(device_traits(call.device()).multiprocessors) * blocks_per_multiprocessor;
+  const int64_t parts = std::max<int64_t>(1, std::min(divide_up(plan.length * slots, least_work), wanted / blocks));
   const int64_t share = std::min<int64_t>(divide_up(std::max<int64_t>(plan.length, 1), parts), int64_t{1} << 30);
-  const int64_t chunk = divide_up(share, vec * threads) * vec * threads;  // whole packets
+  const int64_t unit = plan.inner ? int64_t{vec} * ranks : ranks;  // whole packets
+  const int64_t chunk = divide_up(share, unit) * unit;
 
   // Chunks of all pieces of the length (one, but for lengths beyond 31 bits).
   int64_t chunks = 0;
@@ -56,7 +58,7 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
     const auto send = [&](const Geometry<1>& piece, int64_t offset) {
       part.in = static_cast<const char*>(task.in->data) + (offsets[0] + offset) * task.in_size;
       part.reduced = Indexer<1>(piece);
-      bool packed = vec > 1 && plan.inner && piece.ndim == 1 && piece.strides[0][0] == 1 && piece.numel % vec == 0 &&
+      bool packed = vec > 1 && plan.inner && piece.ndim == 1 && piece.strides[0][0] == 1 && piece.numel >= vec &&
                     reinterpret_cast<uintptr_t>(part.in) % 16 == 0;
       for (int d = 0; d < kept.ndim; ++d) packed &= kept.sizes[d] == 1 || kept.strides[0][d] % vec == 0;
       const auto along = static_cast<unsigned>(ranks), beside = static_cast<unsigned>(slots);
@@ -75,7 +77,12 @@ void run_parts(const Call& call, const Task<Outs>& task, Launcher<Outs> launcher
     else
       for_each_piece(
           plan.reduced, [&](const Geometry<1>& piece, const std::array<int64_t, 1>& at) { send(piece, at[0]); }, Pieces::InOrder);
-    if (several) launcher(call, op, part, {Kind::Merge, dim3(static_cast<unsigned>(kept.numel)), dim3(threads)});
+    if (several) {
+      const int beside = threads / power_of_two_above(chunks, threads / power_of_two_above(kept.numel, 32));
+      launcher(call, op, part,
+               {Kind::Merge, dim3(static_cast<unsigned>(divide_up(kept.numel, beside))),
+                dim3(static_cast<unsigned>(beside), static_cast<unsigned>(threads / beside))});
+    }
     first_result += static_cast<uint32_t>(kept.numel);
   });
 }

@@ -128,21 +128,23 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
       constexpr int unroll = 2;
       const auto step = static_cast<uint32_t>(ranks * Vec);
       uint32_t i = begin + static_cast<uint32_t>(rank * Vec);
-      for (; i + (unroll - 1) * step < end; i += unroll * step) {
+      for (; i + (unroll - 1) * step + Vec <= end; i += unroll * step) {
         Value values[unroll * Vec];
 #pragma unroll
         for (int u = 0; u < unroll; ++u) elementwise::load_packed<Element, Vec>(in + i + u * step, values + u * Vec);
 #pragma unroll
         for (int j = 0; j < unroll * Vec; ++j) a.op.take(acc, values[j], a.part.first + i + (j / Vec) * step + j % Vec);
       }
-      for (; i < end; i += step) {
+      for (; i + Vec <= end; i += step) {
         Value values[Vec];
         elementwise::load_packed<Element, Vec>(in + i, values);
 #pragma unroll
         for (int j = 0; j < Vec; ++j) a.op.take(acc, values[j], a.part.first + i + j);
       }
+      i = end - (end - begin) % Vec + static_cast<uint32_t>(rank);  // what fills no packet
+      for (; i < end; i += static_cast<uint32_t>(ranks)) a.op.take(acc, loaded<Element>(in[i]), a.part.first + i);
     } else {
-      constexpr int unroll = 4;
+      constexpr int unroll = Inner || sizeof(memory_t<Element>) >= 8 ? 4 : 8;
       const auto step = static_cast<uint32_t>(ranks);
       uint32_t i = begin + static_cast<uint32_t>(rank);
       for (; i + (unroll - 1) * step < end; i += unroll * step) {
@@ -156,10 +158,18 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
 #pragma unroll
         for (int u = 0; u < unroll; ++u) a.op.take(acc, values[u], a.part.first + i + u * step);
       }
-      for (; i < end; i += step) {
-        uint32_t offset[1];
-        a.part.reduced.at_rolled(i, offset);
-        a.op.take(acc, loaded<Element>(in[offset[0]]), a.part.first + i);
+      if (i < end) {  // fewer than that, read at a time as well
+        Value values[unroll - 1];
+#pragma unroll
+        for (int u = 0; u < unroll - 1; ++u) {
+          if (i + u * step >= end) continue;
+          uint32_t offset[1];
+          a.part.reduced.at_rolled(i + u * step, offset);
+          values[u] = loaded<Element>(in[offset[0]]);
+        }
+#pragma unroll
+        for (int u = 0; u < unroll - 1; ++u)
+          if (i + u * step < end) a.op.take(acc, values[u], a.part.first + i + u * step);
       }
     }
   }
@@ -174,17 +184,24 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const __grid_constant__
     Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }
 
-// The second kernel: one block a result.
+// The second kernel: blockDim is (results, chunks).
 template <typename Operation, int Outs>
 __global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ Arguments<Operation, Outs> a) {
+  using Acc = typename Operation::Acc;
+  const uint32_t result = blockIdx.x * blockDim.x + threadIdx.x;
+  const bool there = result < a.part.kept.count;
+  Acc acc = a.op.identity();
+  if (there) {
+    const Acc* partial = static_cast<const Acc*>(a.part.partial) + a.part.first_result + result;
+    for (uint32_t c = threadIdx.y; c < a.part.chunks; c += blockDim.y)
+      acc = a.op.merge(acc, partial[static_cast<size_t>(c) * a.part.results_in_all]);
+  }
+  acc = merged<Operation, false>(a.op, acc, static_cast<int>(threadIdx.y), static_cast<int>(blockDim.y),
+                                 static_cast<int>(threadIdx.x));
+  if (threadIdx.y != 0 || !there) return;
   uint32_t at[1 + Outs];
-  a.part.kept.at_rolled(blockIdx.x, at);
-  typename Operation::Acc acc = a.op.identity();
-  for (uint32_t c = threadIdx.x; c < a.part.chunks; c += threads)
-    acc = a.op.merge(acc, static_cast<const typename Operation::Acc*>(
-                              a.part.partial)[static_cast<size_t>(c) * a.part.results_in_all + a.part.first_result + blockIdx.x]);
-  acc = merged<Operation, true>(a.op, acc, static_cast<int>(threadIdx.x), threads, 0);
-  if (threadIdx.x == 0) Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
+  a.part.kept.at_rolled(result, at);
+  Writer<Operation, typename Operation::Results>::write(a.op, acc, a.part.length, a.part.outs, at + 1);
 }
 
 // All that the host does for one operation: what is common to all of them is in reduce.cpp.
