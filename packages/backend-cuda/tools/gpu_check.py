@@ -155,11 +155,12 @@ class Check:
     def lay_out(self, ready: Path | None) -> None:
         """Copy the Python sources, and what is built already."""
         shutil.rmtree(self.site, ignore_errors=True)
+        if ready is not None:
+            shutil.copytree(ready, self.site, symlinks=True)
         for package, folder in {"tensor-core": "python", "backend-cuda": "python", **PURE}.items():
             left_out = shutil.ignore_patterns("__pycache__", "*.so", "lib", "include")
             shutil.copytree(PACKAGES / package / folder, self.site, dirs_exist_ok=True, ignore=left_out)
         if ready is not None:
-            shutil.copytree(ready, self.site, dirs_exist_ok=True, symlinks=True)
             for module in (PACKAGES / "tensor-core" / "python" / "candelabra").glob("_C*.so"):
                 shutil.copy(module, self.site / "candelabra")
         self.information("candelabra-backend-cuda", ENTRIES["backend-cuda"])

@@ -41,6 +41,8 @@ constexpr Name names[] = {
     {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
@@ -60,6 +62,17 @@ constexpr Name names[] = {
     {cudaErrorMapBufferObjectFailed, "cudaErrorMapBufferObjectFailed", "mapping of buffer object failed"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
 };
+
+// What is wrong with the driver, by CANDELABRA_EMULATION_DRIVER: none, old or broken.
+bool driver_is(const char* state) {
+  const char* text = std::getenv("CANDELABRA_EMULATION_DRIVER");
+  return text && std::strcmp(text, state) == 0;
+}
+
+int capability() {
+  const char* text = std::getenv("CANDELABRA_EMULATION_CAPABILITY");
+  return text ? std::atoi(text) : 90;
+}
 
 }  // namespace
 
@@ -102,8 +115,14 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = device_count;
-  return cudaSuccess;
+  *count = 0;
+  if (driver_is("none") || driver_is("old")) return failed(cudaErrorInsufficientDriver);
+  if (driver_is("broken")) return failed(cudaErrorSystemNotReady);
+  if (const char* text = std::getenv("CANDELABRA_EMULATION_DEVICES"))
+    *count = std::atoi(text);
+  else
+    *count = device_count;
+  return *count > 0 ? cudaSuccess : failed(cudaErrorNoDevice);
 }
 cudaError_t cudaGetDevice(int* device) {
   *device = current_device();
@@ -115,7 +134,7 @@ cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
+  *version = driver_is("none") ? 0 : driver_is("old") ? 12040 : CUDART_VERSION;
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -139,7 +158,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* result, int device) {
   result->maxThreadsDim[2] = 64;
   result->maxGridSize[0] = 0x7fffffff;
   result->maxGridSize[1] = result->maxGridSize[2] = 65535;
-  result->major = 9;
+  result->major = capability() / 10;
+  result->minor = capability() % 10;
   result->multiProcessorCount = multiprocessors;
   result->l2CacheSize = 4 << 20;
   result->unifiedAddressing = 1;
@@ -173,10 +193,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = 1000000;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
+      *value = capability() / 10;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
+      *value = capability() % 10;
       return cudaSuccess;
     default:
       return failed(cudaErrorNotSupported,

@@ -544,6 +544,11 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void
     std::memcpy(at, arguments[i], signature->sizes[i]);
     at += (signature->sizes[i] + 15) / 16 * 16;
   }
+  // CANDELABRA_EMULATION_FAIL_LAUNCH=N: the N-th kernel of this process reaches for memory that is not there.
+  static const char* chosen = std::getenv("CANDELABRA_EMULATION_FAIL_LAUNCH");
+  static int64_t count = 0;
+  if (chosen && ++count == std::atoll(chosen))
+    return queue(stream, [] { throw DeviceFailure{cudaErrorIllegalAddress, "a failure that was asked for"}; });
   return queue(stream, [launch = std::move(launch)] { run_grid(launch); });
 }
 
