@@ -499,11 +499,16 @@ def triu_indices(
 def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, device: Device, compare: Any) -> Tensor:
     if row < 0 or col < 0:
         raise RuntimeError(f"row and col must be non-negative, got {row} and {col}")
-    rows = OPERATORS["arange"](0, row, 1, dtype=_C.int64, device=device)
-    columns = OPERATORS["arange"](0, col, 1, dtype=_C.int64, device=device)
+    # Narrow numbers, where they hold all of them: the comparison is of as many as the matrix has elements.
+    number = _C.int32 if max(row, col) + abs(offset) < 2**31 else _C.int64
+    rows = OPERATORS["arange"](0, row, 1, dtype=number, device=device)
+    columns = OPERATORS["arange"](0, col, 1, dtype=number, device=device)
     inside = compare(OPERATORS["sub"](columns, offset), OPERATORS["unsqueeze"](rows, 1))
-    positions = OPERATORS["transpose"](OPERATORS["nonzero"](inside), 0, 1)
-    positions = OPERATORS["clone"](positions, memory_format=_C.contiguous_format)
+    places = reshape(OPERATORS["nonzero"](reshape(inside, -1)), -1)
+    positions = OPERATORS["empty"]((2, places.numel()), dtype=_C.int64, device=device)
+    if places.numel():
+        OPERATORS["floor_divide"](places, col, out=OPERATORS["select"](positions, 0, 0))
+        OPERATORS["remainder"](places, col, out=OPERATORS["select"](positions, 0, 1))
     return positions if dtype is None else positions.to(dtype)
 
 
