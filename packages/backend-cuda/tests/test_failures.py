@@ -46,7 +46,7 @@ def output_of(code: str, **environment: str) -> str:
         ({"CANDELABRA_EMULATION_DRIVER": "none"}, "no NVIDIA driver (libcuda.so.1 was not found or does not answer)"),
         (
             {"CANDELABRA_EMULATION_DRIVER": "old"},
-            "the NVIDIA driver is too old: it knows CUDA 12.4, candelabra-backend-cuda was built for CUDA 13.0; update the driver",
+            "the NVIDIA driver is too old: it knows CUDA 12.4, candelabra-backend-cuda was built for CUDA 13.",
         ),
         ({"CANDELABRA_EMULATION_DRIVER": "broken"}, "the NVIDIA driver does not start: cudaErrorSystemNotReady"),
         ({"CANDELABRA_EMULATION_DEVICES": "0"}, "no NVIDIA device: the driver sees none"),
@@ -77,7 +77,9 @@ def test_without_a_device_it_says_why_and_others_go_on(emulated, environment, sa
 
 def test_the_list_of_backends_says_it(emulated):
     environment = {**os.environ, "CANDELABRA_EMULATION_DRIVER": "none"}
-    done = subprocess.run([sys.executable, "-m", "candelabra.backends"], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "candelabra.backends"], capture_output=True, text=True, env=environment, timeout=60
+    )
     assert done.returncode == 0 and "cuda: no NVIDIA driver" in done.stdout
 
 
