@@ -51,8 +51,8 @@ int32_t synchronize(int32_t device) {
 
 int32_t allocate_memory(int32_t device, size_t bytes, void* stream, void** result) {
   return guarded([&] {
-    const DeviceGuard guard(device);
-    *result = allocator(device).allocate(bytes, stream);
+    if (in_forked_child()) const DeviceGuard refused(device);
+    *result = allocator(device).allocate(bytes, stream);  // goes to the device only where it asks for more memory
   });
 }
 

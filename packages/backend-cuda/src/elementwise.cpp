@@ -40,14 +40,12 @@ bool moves_packed(const Geometry<N>& piece, const Plan<N>& plan, void* const* da
 template <int N>
 void send(const Call& call, const Plan<N>& plan, Launcher<N> launcher, const void* op, const Geometry<N>& geometry, Piece<N>& piece,
           bool packed) {
+  piece.indexer = Indexer<N>(geometry);
   if (packed) {
-    Geometry<N> units = geometry;
-    units.sizes[0] /= plan.vec;
-    units.numel /= plan.vec;
-    for (int k = 0; k < N; ++k) units.strides[k][0] *= plan.vec;
-    piece.indexer = Indexer<N>(units);
-  } else {
-    piece.indexer = Indexer<N>(geometry);
+    Indexer<N>& packets = piece.indexer;
+    packets.sizes[0] = Divider(geometry.sizes[0] / plan.vec);
+    packets.count /= static_cast<uint32_t>(plan.vec);
+    for (int k = 0; k < N; ++k) packets.strides[0][k] *= static_cast<uint32_t>(plan.vec);
   }
   launcher(call, op, piece, packed);
 }

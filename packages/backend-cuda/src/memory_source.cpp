@@ -1,6 +1,10 @@
 #include "memory_source.hpp"
 
+#include <atomic>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "device.hpp"
 #include "driver.hpp"
@@ -146,8 +150,9 @@ class CudaSource : public MemorySource {
   mutable size_t granularity_ = 0;
 };
 
-std::vector<std::unique_ptr<Allocator>>& allocators() {
-  static auto* made = new std::vector<std::unique_ptr<Allocator>>(static_cast<size_t>(device_count()));  // never destroyed
+// One for a device, made when it is first asked for and never destroyed.
+std::vector<std::atomic<Allocator*>>& allocators() {
+  static auto* made = new std::vector<std::atomic<Allocator*>>(static_cast<size_t>(device_count()));
   return *made;
 }
 std::mutex allocators_mutex;
@@ -160,17 +165,19 @@ std::unique_ptr<MemorySource> make_cuda_source(int device) {
 
 Allocator& allocator(int device) {
   if (device < 0 || device >= device_count()) throw failure(CB_RUNTIME_ERROR, "there is no CUDA device %d", device);
+  std::atomic<Allocator*>& slot = allocators()[static_cast<size_t>(device)];
+  if (Allocator* found = slot.load(std::memory_order_acquire)) return *found;
   const std::lock_guard lock(allocators_mutex);
-  std::unique_ptr<Allocator>& slot = allocators()[static_cast<size_t>(device)];
-  if (!slot)
-    slot = std::make_unique<Allocator>(device, make_cuda_source(device),
-                                       AllocatorOptions::parse(std::getenv("CANDELABRA_CUDA_ALLOC_CONF")));
-  return *slot;
+  if (!slot.load(std::memory_order_relaxed))
+    slot.store(std::make_unique<Allocator>(device, make_cuda_source(device),
+                                           AllocatorOptions::parse(std::getenv("CANDELABRA_CUDA_ALLOC_CONF")))
+                   .release(),
+               std::memory_order_release);
+  return *slot.load(std::memory_order_relaxed);
 }
 
 bool has_allocator(int device) {
-  const std::lock_guard lock(allocators_mutex);
-  return device >= 0 && device < device_count() && allocators()[static_cast<size_t>(device)] != nullptr;
+  return device >= 0 && device < device_count() && allocators()[static_cast<size_t>(device)].load(std::memory_order_acquire);
 }
 
 }  // namespace candelabra::cuda

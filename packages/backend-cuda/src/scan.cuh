@@ -150,8 +150,17 @@ __global__ void __launch_bounds__(threads) chunk_totals(const __grid_constant__ 
   const auto* in = static_cast<const memory_t<typename Op::Element>*>(a.in) + at[1];
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * a.chunk;
   const int64_t end = begin + a.chunk < a.length ? begin + a.chunk : a.length;
+  constexpr int together = 4;  // reads that are on their way at the same time
   Acc mine = a.op.nothing();
-  for (int64_t i = begin + threadIdx.x; i < end; i += threads) mine = a.op.apply(mine, a.read(in, i));
+  int64_t i = begin + threadIdx.x;
+  for (; i + (together - 1) * threads < end; i += together * threads) {
+    Acc some[together];
+#pragma unroll
+    for (int j = 0; j < together; ++j) some[j] = a.read(in, i + j * threads);
+#pragma unroll
+    for (int j = 0; j < together; ++j) mine = a.op.apply(mine, some[j]);
+  }
+  for (; i < end; i += threads) mine = a.op.apply(mine, a.read(in, i));
   Acc total;
   before(a.op, mine, a.op.nothing(), &total, reinterpret_cast<Acc*>(warp_memory));
   if (threadIdx.x == 0) static_cast<Acc*>(a.starts)[static_cast<int64_t>(blockIdx.x) * a.chunks + blockIdx.y] = total;
