@@ -169,7 +169,16 @@ bool cudnn_convolution(const Call& call, const Convolution& c) {
     found = kept.emplace(key, std::move(choice)).first;
   }
   if (!found->second.possible) return false;
-  cudnn::execute(call, target, found->second.plan, arguments);
+  const cudnn::Plan& plan = found->second.plan;
+  try {
+    cudnn::execute(call, target, plan, arguments);
+  } catch (const Failure& error) {
+    if (error.status() != CB_OUT_OF_MEMORY || plan.workspace == 0) throw;
+    // There is no room for the workspace: the plan that needs least, this time.
+    const std::vector<cudnn::Plan> frugal = convolution_plans(target, c, {key.deterministic, key.full_float32, 0}, 1);
+    if (frugal.empty() || frugal[0].workspace >= plan.workspace) throw;
+    cudnn::execute(call, target, frugal[0], arguments);
+  }
   return true;
 }
 

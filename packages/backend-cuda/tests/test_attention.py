@@ -47,6 +47,24 @@ def assert_right(got, want, dtype):
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize(("kind", "causal"), [("none", False), ("none", True), ("bool", False), ("numbers", True)])
 def test_forward_and_backward(cuda, sizes, kind, causal, dtype):
+    with candelabra.backends.cudnn.flags(enabled=False):
+        check(cuda, sizes, kind, causal, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 16, 24, 8, 8), (1, 4, 2, 33, 70, 64, 32), (1, 6, 1, 40, 17, 128, 128)], ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+def test_by_cudnn(cuda, sizes, causal, dtype):
+    with candelabra.backends.cudnn.flags(enabled=True):
+        check(cuda, sizes, "none", causal, dtype)
+        candelabra.use_deterministic_algorithms(True)
+        try:
+            check(cuda, sizes, "none", causal, dtype)
+        finally:
+            candelabra.use_deterministic_algorithms(False)
+
+
+def check(cuda, sizes, kind, causal, dtype):
     n, h, g, rows, columns, width, values = sizes
     (q, query), (k, key), (v, value) = (
         made(shape, dtype, seed)

@@ -127,3 +127,24 @@ def test_the_same_bits_again(cuda):
         y = candelabra.ops.convolution(x, k, None, *rest)
         first = [candelabra.ops.convolution_weight_gradient(y, x, k.shape, *rest).cpu().numpy() for _ in range(3)]
     assert all(np.array_equal(first[0], again) for again in first)
+
+
+def test_measured_and_captured(cuda):
+    """Plans that are chosen by timing them, and a convolution in a graph: the same sums."""
+    a, input = made((2, 4, 9, 8), "float32", 1)
+    w, weight = made((6, 4, 3, 3), "float32", 2)
+    x, k = input.to(cuda), weight.to(cuda)
+    rest = ([1, 1], [1, 1], [1, 1], 1)
+    want = reference.forward(a, w, None, *rest)
+    enabled = candelabra.backends.cudnn.enabled
+    with candelabra.backends.cudnn.flags(enabled=enabled, benchmark=True, allow_tf32=False):
+        for _ in range(2):
+            assert_right(candelabra.ops.convolution(x, k, None, *rest), want, "float32")
+    graph = candelabra.cuda.CUDAGraph()
+    with candelabra.cuda.graph(graph):
+        y = candelabra.ops.convolution(x, k, None, *rest)
+    graph.replay()
+    assert_right(y, want, "float32")
+    x.mul_(2)
+    graph.replay()
+    assert_right(y, 2 * want, "float32")
