@@ -68,6 +68,15 @@ def pass_on(receiver: Any, sender: Any) -> None:
     receiver.recv()
 
 
+def take_and_drop(receiver: Any, sender: Any) -> None:
+    """Take tensors, keeping some and sending others back, until this process is killed."""
+    kept: list[Any] = []
+    while True:
+        x, y = receiver.recv()
+        sender.send(y[1:])
+        kept = [*kept[-2:], x]
+
+
 def make_and_wait(device: str, sender: Any) -> None:
     """Send a tensor, and wait to be killed."""
     x = c.ones(4, device=device)

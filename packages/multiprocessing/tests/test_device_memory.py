@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -219,6 +221,32 @@ def test_memory_lives_as_long_as_somebody_uses_it(device, end):
     wait_for(lambda: settled(device)[0] == before, "the memory has not come back")
     process.join(30)
     sender.close(), ask.close()
+
+
+def test_receivers_are_killed_at_any_moment(device):
+    ctx = mp.get_context("forkserver")
+    draw = random.Random(2)
+    for _ in range(10):
+        (receiver, sender), (answers, answered) = ctx.Pipe(duplex=False), ctx.Pipe(duplex=False)
+        process = ctx.Process(target=work.take_and_drop, args=(receiver, answered))
+        process.start()
+        receiver.close(), answered.close()
+        end = None
+        with contextlib.suppress(BrokenPipeError):
+            while end is None or time.monotonic() < end:
+                x = made(64, device=device)
+                sender.send((x, x[3:]))
+                if answers.poll(0.001):
+                    with contextlib.suppress(EOFError):
+                        assert answers.recv().cpu().tolist()[0] == 4
+                    end = end or time.monotonic() + draw.random() * 0.02
+                    if end - time.monotonic() < 0.005:
+                        process.kill()
+        process.kill()
+        process.join()
+        sender.close(), answers.close()
+        del x
+    # The fixture sees to it that nothing is left.
 
 
 def test_messages_that_nobody_reads(device):
