@@ -1,0 +1,87 @@
+"""Products of matrices: batches that are one product, what cuBLASLt reads in place and what is copied first, threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import candelabra
+
+
+def made(*shape: int, dtype: str = "float64") -> np.ndarray:
+    values = np.random.default_rng(sum(shape)).standard_normal(shape)
+    return (values + 1j * values[::-1] if dtype.startswith("complex") else values).astype(dtype)
+
+
+def on(device: candelabra.device, a: np.ndarray) -> candelabra.Tensor:
+    return candelabra.from_numpy(a).to(device)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "int64"])
+def test_batches_with_one_factor(cuda: candelabra.device, dtype: str) -> None:
+    a, b = made(4, 3, 5, dtype=dtype), made(5, 6, dtype=dtype)
+    left, right = on(cuda, a), on(cuda, b).expand(4, 5, 6)
+    tolerance = {"rtol": 1e-12, "atol": 1e-12}
+    np.testing.assert_allclose(candelabra.bmm(left, right).cpu().numpy(), a @ b, **tolerance)
+    # gaps between the matrices: not one product
+    np.testing.assert_allclose(candelabra.bmm(left[::2], right[::2]).cpu().numpy(), a[::2] @ b, **tolerance)
+    np.testing.assert_allclose(candelabra.bmm(left[:, :1], right).cpu().numpy(), a[:, :1] @ b, **tolerance)
+    # the first factor is the same, and the others lie side by side
+    c = made(5, 4, 2, dtype=dtype)
+    out = candelabra.empty(3, 4, 2, dtype=getattr(candelabra, dtype), device=cuda).permute(1, 0, 2)
+    candelabra.bmm(left[:1].expand(4, 3, 5), on(cuda, c).permute(1, 0, 2), out=out)
+    np.testing.assert_allclose(out.cpu().numpy(), a[0] @ c.transpose(1, 0, 2), **tolerance)
+    x = made(4, 3, 6, dtype=dtype)
+    sums = candelabra.baddbmm(on(cuda, x), left, right, beta=2, alpha=3)
+    np.testing.assert_allclose(sums.cpu().numpy(), 2 * x + 3 * (a @ b), **tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_any_strides(cuda: candelabra.device, dtype: str) -> None:
+    a, b = made(6, 8, dtype=dtype), made(8, 10, dtype=dtype)
+    A, B = on(cuda, a), on(cuda, b)
+    for rows in (A, A.mT.contiguous().mT, on(cuda, np.repeat(a, 2, 1))[:, ::2]):
+        for columns in (B, B.mT.contiguous().mT, on(cuda, np.repeat(b, 2, 0))[::2]):
+            np.testing.assert_allclose((rows @ columns).cpu().numpy(), a @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose((A[:1].expand(6, 8) @ B).cpu().numpy(), np.repeat(a[:1] @ b, 6, 0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose((A @ B[:, 3]).cpu().numpy(), a @ b[:, 3], rtol=1e-4, atol=1e-4)
+
+
+def test_more_batches_than_a_grid_has(cuda: candelabra.device) -> None:
+    a, b = made(66000, 1, 2), made(66000, 2, 1)
+    np.testing.assert_allclose(candelabra.bmm(on(cuda, a), on(cuda, b)).cpu().numpy(), a @ b)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+def test_bias(cuda: candelabra.device, dtype: str) -> None:
+    element = getattr(candelabra, dtype)
+    x, weight, bias = (
+        candelabra.arange(n, device=cuda).reshape(shape).to(element) for n, shape in ((12, (2, 2, 3)), (15, (5, 3)), (6, (6,)))
+    )
+    expected = x.to(candelabra.complex128) @ weight.to(candelabra.complex128).mT + bias[1:].to(candelabra.complex128)
+    # a bias that is not aligned, and one that has gaps
+    for each in (bias[1:], bias[1:].repeat_interleave(2)[::2], bias[1:].clone()):
+        result = candelabra.ops.linear(x, weight, each)
+        np.testing.assert_allclose(result.to(candelabra.complex128).cpu().numpy(), expected.cpu().numpy(), rtol=1e-2)
+
+
+def test_threads_share_what_was_chosen(cuda: candelabra.device) -> None:
+    a = made(16, 16)
+    results: list[np.ndarray] = []
+
+    def multiply() -> None:
+        x = on(cuda, a)
+        for _ in range(3):
+            results.append((x @ x).cpu().numpy())
+
+    threads = [threading.Thread(target=multiply) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 12
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+    np.testing.assert_allclose(results[0], a @ a)
