@@ -336,7 +336,7 @@ void native_dropout(Call& call) {
   const cb_tensor &out = call.output(0), &mask = call.output(1), &in = call.tensor(0);
   const double p = call.real(1);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
-    elementwise::check_alignment(in, sizeof(real_t<T>));
+    elementwise::check_alignment(in, sizeof(T));
     DropoutArguments<T> a{};
     a.state = philox_state(call);
     a.threshold = draws::probability_threshold(p);
