@@ -1,6 +1,7 @@
 #include "communicator.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <thread>
@@ -45,8 +46,9 @@ class Watch {
 
  private:
   void stop() {
-    const std::lock_guard lock(looking_);
     stopped_ = true;
+    // Where ending a communicator hangs, the process ends nevertheless.
+    if (looking_.try_lock_for(std::chrono::seconds(5))) looking_.unlock();
   }
   void run() {
     // Asking for events is allowed while another thread captures a graph.
@@ -78,10 +80,12 @@ class Watch {
     }
   }
 
-  std::mutex mutex_, looking_;
+  std::mutex mutex_;
+  std::timed_mutex looking_;
   std::condition_variable changed_;
   std::vector<std::weak_ptr<Communicator>> watched_;
-  bool running_ = false, busy_ = false, stopped_ = false;
+  bool running_ = false, busy_ = false;
+  std::atomic<bool> stopped_ = false;
 };
 
 // What a thread has called since group_begin.
