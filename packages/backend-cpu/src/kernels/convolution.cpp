@@ -270,7 +270,7 @@ void forward_by_patches(const ConvolutionShape& s, const Image<const T>& input, 
   DenseImage<const T> weight(given_weight, is_dense(given_weight), false);
   DenseImage<T> output(given_output, given_output.has_joined_plane(), true);
   int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
-  parallel_for(s.batch * s.groups, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(s.batch * s.groups, grain_for(rows * pixels * s.group_outputs() / 8), [&](int64_t begin, int64_t end) {
     Scratch<T> patches(rows * pixels);
     for (int64_t i = begin; i < end; ++i) {
       int64_t sample = i / s.groups, group = i % s.groups;
@@ -350,6 +350,12 @@ Image<const T> constant(const Image<T>& image) {
   return {image.data, image.sizes, image.strides};
 }
 
+// So little to do that making oneDNN ready, and bringing three tensors into its layouts, costs more than computing.
+bool is_tiny(const ConvolutionShape& s) {
+  constexpr int64_t few = int64_t{1} << 15;
+  return s.batch * s.output_channels * s.output_plane() <= few / (s.group_inputs() * s.kernel_volume());
+}
+
 // ---- 3x3 by Winograd's method, where it suits
 
 template <typename T>
@@ -411,7 +417,7 @@ void convolution(Call& call) {
     ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, output.sizes, 3);
     bool nothing_to_add = weight.numel() == 0 || input.numel() == 0;
     if constexpr (onednn_has<T>) {
-      if (!nothing_to_add) {
+      if (!nothing_to_add && !(std::is_same_v<T, float> && is_tiny(s))) {
         std::optional<Scratch<T>> packed;
         const T* offsets = bias ? data<T>(*bias) : nullptr;
         if (bias && s.output_channels > 1 && bias->strides[0] != 1) {

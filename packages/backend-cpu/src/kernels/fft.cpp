@@ -8,6 +8,7 @@
 #include <compare>
 #include <map>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "../transpose.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -127,6 +129,25 @@ int64_t lines_at_once(int64_t n) {
   return std::max<int64_t>(16, 32768 / n);
 }
 
+// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, in tiles that touch whole cache lines on both sides.
+template <typename T>
+void turn(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
+  constexpr int64_t side = 16;
+  for (int64_t i = 0; i < rows; i += side)
+    for (int64_t j = 0; j < columns; j += side) {
+      const int64_t high = std::min(side, rows - i), wide = std::min(side, columns - j);
+      T* to = out + i + j * out_step;
+      const T* from = in + i * in_step + j;
+      if constexpr (sizeof(T) == 16) {
+        for (int64_t y = 0; y < wide; ++y)
+          for (int64_t x = 0; x < high; ++x) to[x + y * out_step] = from[x * in_step + y];
+      } else {
+        using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+        transpose_tile(reinterpret_cast<Bits*>(to), out_step, reinterpret_cast<const Bits*>(from), in_step, high, wide);
+      }
+    }
+}
+
 // Transforms the lines along `dim`: `in_length` elements of In each become a line of `n` points, times `scale`.
 template <typename In, typename Out>
 void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind, bool forward,
@@ -139,16 +160,45 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
   const bool gathered =
       kind == Kind::ComplexToReal || (in_length > 1 && lines.in_stride <= 0) || (lines.row > 1 && lines.in_row <= 0);
   const bool threaded = lines.count == 1;
+  // Lines across memory whose neighbours lie side by side. Real ones are turned, so that MKL sees them in one piece; complex ones
+  // are brought to where the result goes, for MKL takes half as long in place.
+  const bool side_by_side = !threaded && !gathered && n > 1 && lines.in_stride > 1 && lines.in_row == 1 && lines.out_row == 1;
+  const bool turned = side_by_side && kind == Kind::RealToComplex && n >= 32;
+  const bool brought = side_by_side && kind == Kind::Complex && !in_place;
   // No fewer blocks than threads may take.
-  const int64_t most = std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
+  const int64_t most = turned ? 16 : std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
+  const int64_t out_length = n / 2 + 1;
   const int64_t blocks_of_row = (lines.row + most - 1) / most, blocks = lines.count / lines.row * blocks_of_row;
   auto work = [&](int64_t begin, int64_t end) {
     Scratch<In> memory(gathered ? std::min(most, lines.row) * in_length : 0);
     In* buffer = memory.data();
+    Scratch<In> turned_in(turned ? most * n : 0);
+    Scratch<Out> turned_out(turned ? most * out_length : 0);
     for (int64_t block = begin; block < end; ++block) {
       const int64_t at = block % blocks_of_row * most, here = std::min(most, lines.row - at);
       const auto [from, to] = lines.offsets(block / blocks_of_row * lines.row + at);
       const In* in = source + from;
+      if constexpr (!std::is_same_v<In, Out> && !is_complex_v<In>) {
+        if (turned) {
+          turn(turned_in.data(), n, in, lines.in_stride, n, here);
+          const Plan plan{n,     here,    {1, here == 1 ? 0 : n}, {1, here == 1 ? 0 : out_length},
+                          kind,  forward, sizeof(In) == 4,        false,
+                          false, scale};
+          check(DftiComputeForward(descriptor_for(plan), turned_in.data(), turned_out.data()));
+          turn(target + to, lines.out_stride, turned_out.data(), out_length, here, out_length);
+          continue;
+        }
+      }
+      if constexpr (std::is_same_v<In, Out>) {
+        if (brought) {
+          for (int64_t k = 0; k < n; ++k) std::copy_n(in + k * lines.in_stride, here, target + to + k * lines.out_stride);
+          const Layout layout{lines.out_stride, here == 1 ? 0 : lines.out_row};
+          const Plan plan{n, here, layout, layout, kind, forward, sizeof(real_t<Out>) == 4, true, false, scale};
+          check(forward ? DftiComputeForward(descriptor_for(plan), target + to)
+                        : DftiComputeBackward(descriptor_for(plan), target + to));
+          continue;
+        }
+      }
       Layout in_layout{lines.in_stride, lines.in_row};
       if (gathered) {
         const bool along = std::abs(lines.in_stride) <= std::abs(lines.in_row);

@@ -90,18 +90,42 @@ void layer_norm_of(Call& call) {
   if (rows == 0) return;
   Vector<V> weight(call.optional_tensor(2), n, V(1)), bias(call.optional_tensor(3), n, V(0));
   parallel_for(rows, grain_for(4 * n), [&](int64_t begin, int64_t end) {
+    // Lines of the next row are asked for while this one is written: memory is never waited for in one go.
+    constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(V));
+    const auto normalize = [&](const V* from, V* to, int64_t first, int64_t count, V center, V scale, const T* next) {
+      const V *w = weight.data() + first, *b = bias.data() + first;
+      int64_t i = 0;
+      for (; i + 4 * line <= count; i += 4 * line) {
+        for (int64_t k = 0; k < 4; ++k) __builtin_prefetch(next + i + k * line);
+#pragma omp simd
+        for (int64_t j = i; j < i + 4 * line; ++j) to[j] = (from[j] - center) * scale * w[j] + b[j];
+      }
+      for (; i < count; ++i) to[i] = (from[i] - center) * scale * w[i] + b[i];
+    };
     for (int64_t r = begin; r < end; ++r) {
-      const T* x = data<T>(input) + r * n;
+      const T *x = data<T>(input) + r * n, *next = r + 1 < end ? x + n : x;
+      T* to = data<T>(out) + r * n;
+      if constexpr (is_half_v<T>) {
+        if (n <= reduce::block_length) {
+          // Converted once for both.
+          alignas(64) float row[reduce::block_length];
+          Moments moments;
+          to_float(x, row, n);
+          if (n > 0) take_block(moments, row, n);
+          write_moments<T>(moments, n, eps, r, mean, rstd);
+          normalize(row, row, 0, n, data<V>(mean)[r], data<V>(rstd)[r], next);
+          from_float(row, to, n);
+          continue;
+        }
+      }
       write_moments<T>(moments_of(x, n), n, eps, r, mean, rstd);
-      V center = data<V>(mean)[r], scale = data<V>(rstd)[r];
+      const V center = data<V>(mean)[r], scale = data<V>(rstd)[r];
       transform(
           n,
-          [&](const V* from, V* to, int64_t first, int64_t count) {
-            const V *w = weight.data() + first, *b = bias.data() + first;
-#pragma omp simd
-            for (int64_t i = 0; i < count; ++i) to[i] = (from[i] - center) * scale * w[i] + b[i];
+          [&](const V* from, V* values, int64_t first, int64_t count) {
+            normalize(from, values, first, count, center, scale, next + first);
           },
-          data<T>(out) + r * n, x);
+          to, x);
     }
   });
 }

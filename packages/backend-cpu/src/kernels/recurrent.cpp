@@ -67,17 +67,20 @@ struct Sizes {
 };
 
 // Sums of gates become states: of `rows` rows and the `n` hidden units from j on, of which `sums` has the four gates `gate_step`
-// elements apart, rows `sums_step` apart. All other pointers are to the first row, and to hidden unit 0.
+// elements apart, rows `sums_step` apart; with `gates` those are added. All other pointers are to the first row, and to unit 0.
 template <typename C>
-void step_forward(const C* sums, int64_t sums_step, int64_t gate_step, int64_t rows, int64_t hidden, int64_t j, int64_t n,
-                  const C* before, C* activations, C* cells, C* states) {
+void step_forward(const C* sums, int64_t sums_step, int64_t gate_step, const C* gates, int64_t rows, int64_t hidden, int64_t j,
+                  int64_t n, const C* before, C* activations, C* cells, C* states) {
   using V = math::Vec<C>;
   for (int64_t row = 0; row < rows; ++row) {
-    const C* sum = sums + row * sums_step;
+    const C *sum = sums + row * sums_step, *given = gates ? gates + row * 4 * hidden + j : nullptr;
     C* active = activations + row * 4 * hidden + j;
     const int64_t at = row * hidden + j;
-    const V i = math::sigmoid(V::load(sum, n)), f = math::sigmoid(V::load(sum + gate_step, n));
-    const V g = math::tanh(V::load(sum + 2 * gate_step, n)), o = math::sigmoid(V::load(sum + 3 * gate_step, n));
+    const auto gate = [&](int number) {
+      const V value = V::load(sum + number * gate_step, n);
+      return given ? value + V::load(given + number * hidden, n) : value;
+    };
+    const V i = math::sigmoid(gate(0)), f = math::sigmoid(gate(1)), g = math::tanh(gate(2)), o = math::sigmoid(gate(3));
     const V c = math::fma(f, V::load(before + at, n), i * g);
     i.store(active, n);
     f.store(active + hidden, n);
@@ -116,22 +119,34 @@ void forward(Call& call) {
     C *states, *cells, *activations;
   };
   const auto multiply_panels = [&](const Step& step, int64_t rows, int64_t begin, int64_t end, C* sums) {
-    constexpr int64_t wide = Panels<C>::width;
+    constexpr int64_t wide = Panels<C>::width, together = 2 * panel_rows;
     for (int64_t p = begin; p < end; ++p) {
       const int64_t j = p * lanes, n = std::min(lanes, hidden - j);
-      for (int64_t row = 0; row < rows; ++row)
-        for (int gate = 0; gate < 4; ++gate)
-          math::Vec<C>::load(step.gates + row * width + gate * hidden + j, n).store(sums + row * wide + gate * lanes);
-      panels.multiply(p, step.h, hidden, rows, sums);
-      step_forward(sums, wide, lanes, rows, hidden, j, n, step.c, step.activations, step.cells, step.states);
+      for (int64_t first = 0; first < rows; first += together) {
+        const int64_t here = std::min(together, rows - first), gate = first * width, state = first * hidden;
+        // What comes after the product lies far apart, a line here and there: it is asked for on the way.
+        const auto ask = [&](int64_t part, int64_t parts) {
+          for (int64_t row = first + part * here / parts; row < first + (part + 1) * here / parts; ++row) {
+            for (int number = 0; number < 4; ++number) {
+              __builtin_prefetch(step.gates + row * width + number * hidden + j);
+              __builtin_prefetch(step.activations + row * width + number * hidden + j, 1);
+            }
+            __builtin_prefetch(step.cells + row * hidden + j, 1);
+            __builtin_prefetch(step.states + row * hidden + j, 1);
+          }
+        };
+        Panels<C>::multiply_panel(panels.panel(p), hidden, step.h + state, hidden, 1, here, sums, panel_vectors, false, ask);
+        step_forward(sums, wide, lanes, step.gates + gate, here, hidden, j, n, step.c + state, step.activations + gate,
+                     step.cells + state, step.states + state);
+      }
     }
   };
   const auto multiply_as_it_lies = [&](const Step& step, int64_t rows, C* sums) {
     std::copy_n(step.gates, rows * width, sums);
     gemm(Gemm<C>{false, true, rows, width, hidden, 1, step.h, hidden, weight.data(), hidden, 1, sums, width});
     for (int64_t j = 0; j < hidden; j += lanes)
-      step_forward(sums + j, width, hidden, rows, hidden, j, std::min(lanes, hidden - j), step.c, step.activations, step.cells,
-                   step.states);
+      step_forward<C>(sums + j, width, hidden, nullptr, rows, hidden, j, std::min(lanes, hidden - j), step.c, step.activations,
+                      step.cells, step.states);
   };
   // All steps of some rows; compute(step, rows) does one.
   const auto all_steps = [&](int64_t first, int64_t rows, auto&& compute) {
@@ -163,13 +178,13 @@ void forward(Call& call) {
   } else if (width * hidden * static_cast<int64_t>(sizeof(C)) > divided_weight) {
     all_steps(0, batch, [&](const Step& step, int64_t rows) {
       parallel_for(panels_of, grain_for(rows * 4 * lanes * hidden / 8), [&](int64_t begin, int64_t end) {
-        Scratch<C> sums(rows * Panels<C>::width);
+        Scratch<C> sums(2 * panel_rows * Panels<C>::width);
         multiply_panels(step, rows, begin, end, sums.data());
       });
     });
   } else {
     parallel_for(batch, grain_for(size.steps * width * hidden / 8), [&](int64_t begin, int64_t end) {
-      Scratch<C> sums(block * Panels<C>::width);
+      Scratch<C> sums(2 * panel_rows * Panels<C>::width);
       for (int64_t first = begin; first < end; first += block)
         all_steps(first, std::min(block, end - first),
                   [&](const Step& step, int64_t rows) { multiply_panels(step, rows, 0, panels_of, sums.data()); });

@@ -102,7 +102,15 @@ class Panels {
   // The same with any panel of k rows, and the columns of a `a_next` elements apart; without `add`, sums are not read.
   static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
                              int vectors = panel_vectors, bool add = true) {
+    multiply_panel(panel, k, a, a_step, a_next, rows, sums, vectors, add, [](int64_t, int64_t) {});
+  }
+
+  // before(i, n) is called before part i of n of the work: a place to ask for memory that is needed later.
+  template <typename F>
+  static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
+                             int vectors, bool add, F&& before) {
     for (int64_t i = 0; i < k; i += panel_depth) {
+      before(i / panel_depth, (k + panel_depth - 1) / panel_depth);
       const int64_t depth = std::min(panel_depth, k - i);
       const Part part{a + i * a_next, a_step, a_next, panel + i * width, depth, add || i > 0};
       switch (vectors) {
