@@ -66,6 +66,8 @@ def test_a_race_depends_on_the_order():
         ("different barriers", {}, "cudaErrorLaunchFailure: emulation: threads of a block wait at different barriers"),
         ("hang", {}, "cudaErrorLaunchTimeout: emulation: the block would hang: 31 threads wait at the barrier"),
         ("ended lane", {}, "-134744073 "),
+        ("leftovers", {}, "7 -134744073 "),
+        ("bounds", {}, "cudaErrorLaunchFailure: emulation: a block of more threads than __launch_bounds__ says"),
         ("short dynamic", {}, "cudaErrorIllegalAddress: emulation: an access beyond the 128 bytes of dynamic shared memory"),
         ("beyond", GUARDED, "cudaErrorIllegalAddress: emulation: an access to address"),
         ("beyond", GUARDED, "byte 4000 of an allocation of 4000 bytes, thread (0, 0, 0)"),
@@ -102,6 +104,17 @@ def test_streams_memory_and_graphs(way):
     assert done.returncode == 0 and " passed" in done.stdout and " skipped" not in done.stdout, (
         done.stdout[-4000:] + done.stderr[-2000:]
     )
+
+
+def test_strict_translation(tmp_path):
+    from translate import translated
+
+    path = tmp_path / "some.cu"
+    path.write_text("__global__ void __launch_bounds__(f(2), 1) k(int* a) {\n  __shared__ T<int, 2> x[3], y;\n}\n")
+    bounds, shared = translated(path, strict=True).splitlines()[1:3]
+    assert bounds.endswith("k(int* a) { ::emulation::within(f(2));")
+    assert shared.count("::emulation::fresh(block, &x, sizeof x)") == shared.count("::emulation::fresh(block, &y, sizeof y)") == 1
+    assert "emulation" not in translated(path)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def families(sources: list[Path]) -> str:
 def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
     """Translate, and write ``build.ninja``; return the targets."""
     code = folder / "translated"
-    sources = translate_folder(BACKEND / "src", code)
+    sources = translate_folder(BACKEND / "src", code, given.strict)
     generated = folder / "families.cpp"
     text = families(sources)
     if not generated.is_file() or generated.read_text() != text:
@@ -110,9 +110,10 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
         lines.append(f"build {out}: compile {source}\n  flags = {flags}\n  what = {name}")
         return out
 
+    language = "strict.hpp" if given.strict else "cuda_language.hpp"
     objects = []
     for path in [*sources, generated]:
-        prelude = "-x c++ -include cuda_language.hpp" if path.suffix == ".cu" else ""
+        prelude = f"-x c++ -include {language}" if path.suffix == ".cu" else ""
         source = path if path.is_absolute() else code / path
         objects.append(compile_to(source, str(path.name if path.is_absolute() else path).replace("/", "_"), f"{kernels} {prelude}"))
     runtime = package / "libemulated_device.so"
@@ -149,10 +150,10 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
         targets.append(os.fspath(out))
     # A program of kernels with faults, for the tests of the emulation itself.
     faults = folder / "faults.translated.cu"
-    text = translated(HERE / "faults.cu")
+    text = translated(HERE / "faults.cu", strict=True)
     if not faults.is_file() or faults.read_text() != text:
         faults.write_text(text)
-    made = compile_to(faults, "faults", f"{kernels} -x c++ -include cuda_language.hpp")
+    made = compile_to(faults, "faults", f"{kernels} -x c++ -include strict.hpp")
     lines.append(f"build {folder}/faults: program {made} | {runtime}\n  libraries = {runtime} -Wl,-rpath,{package}")
     targets.append(f"{folder}/faults")
     (folder / "build.ninja").write_text("\n".join(lines) + "\n")
@@ -180,6 +181,11 @@ def main() -> int:
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))
     parser.add_argument("--architecture", default="-march=x86-64-v3" if os.uname().machine == "x86_64" else "")
     parser.add_argument("--flags", default="", help="for all that is compiled and linked, such as -fsanitize=undefined")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="kernels look for shared memory read before it is written, and blocks beyond __launch_bounds__",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-ccache", action="store_true")
     parser.add_argument("--only", default="", help="compile only the sources with this in their name, and link nothing")

@@ -65,6 +65,16 @@ __global__ void lane_that_has_ended(int* out) {
   out[threadIdx.x] = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 7);
 }
 
+__global__ void leftovers(int* out) {
+  __shared__ int left[2], behind;
+  if (blockIdx.x == 0) left[0] = left[1] = behind = 7;
+  out[blockIdx.x] = left[1] == behind ? behind : 0;
+}
+
+__global__ void __launch_bounds__(64) bounded(int* out) {
+  out[0] = 1;
+}
+
 __global__ void writes(int* out, int index) {
   out[index] = 1;
 }
@@ -114,6 +124,11 @@ int main(int, char** arguments) {
   } else if (is("ended lane")) {
     lane_that_has_ended<<<dim3(1), dim3(32), 0, nullptr>>>(out);
     show(out, 8);
+  } else if (is("leftovers")) {
+    leftovers<<<dim3(2), dim3(1), 0, nullptr>>>(out);
+    show(out, 2);
+  } else if (is("bounds")) {
+    bounded<<<dim3(1), dim3(65), 0, nullptr>>>(out);
   } else if (is("beyond")) {
     writes<<<dim3(1), dim3(1), 0, nullptr>>>(out, count);
   } else if (is("before")) {

@@ -8,6 +8,8 @@ from pathlib import Path
 _DYNAMIC = re.compile(r"extern\s+__shared__\s+(?:(?:__align__|alignas)\(\d+\)\s*)?([\w: ]+?)\s+(\w+)\[\];")
 _ALIGNED = re.compile(r"__shared__\s+((?:alignas|__align__)\((?:[^()]|\([^()]*\))*\))")
 _ADDRESS = re.compile(r"reinterpret_cast<const void\*>\(")
+_SHARED = re.compile(r"(?<!extern )(?:(?:alignas|__align__)\((?:[^()]|\([^()]*\))*\)\s+static|__shared__)\s([^;{}]+);")
+_BOUNDS = re.compile(r"__launch_bounds__\(")
 _CHEVRONS = re.compile(r"<<<(.*?)>>>\s*\(", re.DOTALL)
 
 
@@ -26,13 +28,60 @@ def _start_of_kernel(text: str, end: int) -> int:
     return at
 
 
-def translated(name: Path) -> str:
-    """Return the text of a file for g++; every line keeps its number."""
+def _closing(text: str, opening: int) -> int:
+    """Return where the bracket that opens at ``opening`` is closed."""
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if depth == 0:
+            return at
+    raise ValueError("a bracket is not closed")
+
+
+def _fresh_shared_memory(declaration: re.Match[str]) -> str:
+    """Have the first thread of a block that comes to a declaration spoil what an earlier block has left there."""
+    items, depth, start, text = [], 0, 0, declaration.group(1)
+    for at, c in enumerate(text):
+        depth += (c in "<([") - (c in ">)]")
+        if c == "," and depth == 0:
+            items.append(text[start:at])
+            start = at + 1
+    items.append(text[start:])
+    names = [re.findall(r"[A-Za-z_]\w*", item.split("[")[0])[-1] for item in items]
+    return declaration.group(0) + "".join(
+        f" {{ static uint64_t block = 0; ::emulation::fresh(block, &{name}, sizeof {name}); }}" for name in names
+    )
+
+
+def _with_checked_bounds(text: str) -> str:
+    """Have kernels look whether the block is as small as their __launch_bounds__ promise."""
+    at = 0
+    while (found := _BOUNDS.search(text, at)) is not None:
+        at = found.end()
+        end = _closing(text, at - 1)
+        bound, depth = text[at:end], 0
+        for i, c in enumerate(bound):
+            depth += (c in "<(") - (c in ">)")
+            if c == "," and depth == 0:
+                bound = bound[:i]
+                break
+        body = _closing(text, text.index("(", end + 1)) + 1
+        while text[body].isspace():
+            body += 1
+        if text[body] == "{":
+            text = f"{text[: body + 1]} ::emulation::within({bound});{text[body + 1 :]}"
+    return text
+
+
+def translated(name: Path, strict: bool = False) -> str:
+    """Return the text of a file for g++; every line keeps its number. ``strict``: with what ``include/strict.hpp`` checks."""
     text = name.read_text()
     if name.suffix in {".cu", ".cuh", ".hpp"}:
         text = text.replace("__CUDACC__", "CANDELABRA_EMULATED_DEVICE_CODE")
         text = _DYNAMIC.sub(r"\1* const \2 = static_cast<\1*>(::emulation::dynamic_shared());", text)
         text = _ALIGNED.sub(r"\1 static", text)
+        if strict:
+            text = _with_checked_bounds(_SHARED.sub(_fresh_shared_memory, text))
         if name.suffix != ".hpp" or "CANDELABRA_EMULATED_DEVICE_CODE" in text:
             text = _ADDRESS.sub("::emulation::kernel_address(", text)
         while (found := _CHEVRONS.search(text)) is not None:
@@ -42,7 +91,7 @@ def translated(name: Path) -> str:
     return f'#line 1 "{name}"\n{text}'
 
 
-def translate_folder(source: Path, target: Path) -> list[Path]:
+def translate_folder(source: Path, target: Path, strict: bool = False) -> list[Path]:
     """Write the translation of all sources below ``source`` to ``target``, touching only what has changed.
 
     Returns
@@ -58,7 +107,7 @@ def translate_folder(source: Path, target: Path) -> list[Path]:
         relative = path.relative_to(source)
         wanted.add(relative)
         written = target / relative
-        text = translated(path)
+        text = translated(path, strict)
         if not written.is_file() or written.read_text() != text:
             written.parent.mkdir(parents=True, exist_ok=True)
             written.write_text(text)

@@ -23,6 +23,7 @@
 extern "C" {
 uint3 emulated_thread_index, emulated_block_index;
 dim3 emulated_block_size, emulated_grid_size;
+uint64_t emulated_block_number = 0;
 }
 
 namespace emulation {
@@ -443,6 +444,7 @@ void run_grid(const Launch& launch) {
         emulated_block_index = {static_cast<unsigned>(b % launch.blocks.x),
                                 static_cast<unsigned>(b / launch.blocks.x % launch.blocks.y),
                                 static_cast<unsigned>(b / launch.blocks.x / launch.blocks.y)};
+        ++emulated_block_number;
         run_block(r);
       }
     } catch (...) {
