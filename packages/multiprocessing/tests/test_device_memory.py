@@ -226,7 +226,7 @@ def test_memory_lives_as_long_as_somebody_uses_it(device, end):
 def test_receivers_are_killed_at_any_moment(device):
     ctx = mp.get_context("forkserver")
     draw = random.Random(2)
-    for _ in range(10):
+    for _ in range(5):
         (receiver, sender), (answers, answered) = ctx.Pipe(duplex=False), ctx.Pipe(duplex=False)
         process = ctx.Process(target=work.take_and_drop, args=(receiver, answered))
         process.start()

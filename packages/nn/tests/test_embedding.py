@@ -71,7 +71,7 @@ def test_bag_errors(rng):
         (NotImplementedError, "sparse", (indices, table, offsets), {"sparse": True}),
         (RuntimeError, "has to be 0", (indices, table, offsets + 1), {}),
         (RuntimeError, "can not be greater", (indices, table, offsets * 2), {}),
-        (RuntimeError, "idx to be [89], for 7 rows", (indices + 3, table, offsets), {}),
+        (RuntimeError, "idx to be [89], for 7 rows|index [89] is out of bounds", (indices + 3, table, offsets), {}),
         (RuntimeError, "padding_idx must be within", (indices, table, offsets), {"padding_idx": 7}),
         (RuntimeError, "Long, Int", (indices, table, offsets.double()), {}),
     ):

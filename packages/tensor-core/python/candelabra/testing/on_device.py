@@ -58,6 +58,7 @@ def install(device: str) -> None:
     _installed.append(device)
     candelabra.backends.load(candelabra.device(device).type)
     tensor: Any = _C.Tensor
+    package: Any = candelabra
     to_numpy, to_array, from_numpy = tensor.numpy, tensor.__array__, candelabra.from_numpy
 
     def numpy_(self: Any, *, force: bool = False) -> Any:
@@ -74,7 +75,7 @@ def install(device: str) -> None:
     def from_numpy_(array: Any) -> Any:
         return from_numpy(array).to(device)
 
-    tensor.numpy, tensor.__array__, candelabra.from_numpy = numpy_, array_, from_numpy_
+    tensor.numpy, tensor.__array__, package.from_numpy = numpy_, array_, from_numpy_
 
 
 def pytest_configure(config: pytest.Config) -> None:
