@@ -12,15 +12,28 @@ namespace {
 
 int failures = 0;
 
-// An H100, as cuDNN writes down the properties of a device.
-constexpr const char* hopper =
-    R"({"cudaDeviceId":0,"deviceId":0,"deviceVer":900,"driverVer":13000,"version":1,"maxGridSize":[2147483647,65535,65535],)"
-    R"("maxBlockSize":[1024,1024,64],"regsPerBlock":65536,"multiProcessorCount":132,"smCountOrigin":0,"warpSize":32,)"
-    R"("maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,"oversizedSharedMemoryPerBlock":0,)"
-    R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,)"
-    R"("maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,"smClockRateKHz":1980000,)"
-    R"("memClockRateKHz":2619000,"memoryBusWidth":5120,"l2CacheSize":52428800,"totalGlobalMem":85899345920,)"
-    R"("deviceName":"NVIDIA H100 80GB HBM3"})";
+// A device as cuDNN writes down its properties.
+struct Device {
+  const char* name;
+  int capability, multiprocessors, shared;
+
+  std::string properties() const {
+    char text[1024];
+    std::snprintf(text, sizeof text,
+                  R"({"cudaDeviceId":0,"deviceId":0,"deviceVer":%d,"driverVer":13000,"version":1,"regsPerBlock":65536,)"
+                  R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"multiProcessorCount":%d,)"
+                  R"("smCountOrigin":0,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":%d,)"
+                  R"("oversizedSharedMemoryPerBlock":0,"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)"
+                  R"("maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,)"
+                  R"("supportCoopLaunch":1,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"memoryBusWidth":5120,)"
+                  R"("l2CacheSize":52428800,"totalGlobalMem":85899345920,"deviceName":"%s"})",
+                  capability, multiprocessors, shared, name);
+    return text;
+  }
+};
+constexpr Device hopper{"NVIDIA H100 80GB HBM3", 900, 132, 232448};
+// Asked for less: most depends on the shapes, not on the device.
+constexpr Device others[] = {{"NVIDIA A100-SXM4-80GB", 800, 108, 166912}, {"NVIDIA B200", 1000, 148, 232448}};
 
 constexpr int64_t limit = int64_t{1} << 30;
 
@@ -56,15 +69,17 @@ std::array<int64_t, 5> output_sizes(const Case& c) {
   return result;
 }
 
-void convolutions(const cudnn::Target& target) {
+void convolutions(const cudnn::Target& target, bool all) {
   const std::pair<int32_t, const char*> dtypes[] = {
       {CB_FLOAT32, "float32"}, {CB_FLOAT16, "float16"}, {CB_BFLOAT16, "bfloat16"}, {CB_FLOAT64, "float64"}};
   const char* kinds[] = {"forward", "input gradient", "weight gradient"};
   for (const auto& [dtype, dtype_name] : dtypes)
-    for (const bool channels_last : {false, true})
+    for (const bool channels_last : {false, true}) {
+      if (!all && (channels_last != (dtype == CB_FLOAT16) || dtype == CB_FLOAT64)) continue;
       for (const Case& c : cases)
         for (int kind = 0; kind < 3; ++kind)
           for (const bool strict : {false, true}) {
+            if (strict && dtype == CB_FLOAT64) continue;
             const Convolution convolution{static_cast<ConvolutionKind>(kind),
                                           dtype,
                                           c.spatial,
@@ -81,6 +96,7 @@ void convolutions(const cudnn::Target& target) {
                         plans.empty() ? 0LL : static_cast<long long>(plans[0].workspace));
             failures += plans.empty();
           }
+    }
 }
 
 AttentionTensor heads(std::array<int64_t, 4> n, bool within_rows) {
@@ -89,38 +105,38 @@ AttentionTensor heads(std::array<int64_t, 4> n, bool within_rows) {
   return {memory, n, {n[1] * n[2] * n[3], n[2] * n[3], n[3], 1}};
 }
 
-void attention(const cudnn::Target& target) {
+void attention(const cudnn::Target& target, bool all) {
   struct Sizes {
     int64_t n, h, g, l, s, e, v;
   };
-  const Sizes all[] = {{2, 8, 8, 512, 512, 64, 64}, {1, 12, 4, 1024, 1024, 128, 128}, {3, 4, 4, 77, 130, 64, 64}};
+  const Sizes known[] = {{2, 8, 8, 512, 512, 64, 64}, {1, 12, 4, 1024, 1024, 128, 128}, {3, 4, 4, 77, 130, 64, 64}};
   for (const auto& [dtype, name] : {std::pair{CB_FLOAT16, "float16"}, std::pair{CB_BFLOAT16, "bfloat16"}})
-    for (const Sizes& z : dtype == CB_FLOAT16 ? std::span<const Sizes>(all) : std::span<const Sizes>(all, 1))
-      for (const bool within_rows : {false, true})
-        for (const bool causal : {false, true})
-          for (const bool backward : {false, true}) {
-            const auto query = heads({z.n, z.h, z.l, z.e}, within_rows), key = heads({z.n, z.g, z.s, z.e}, within_rows);
-            const auto value = heads({z.n, z.g, z.s, z.v}, within_rows), output = heads({z.n, z.h, z.l, z.v}, false);
-            const CudnnAttention a{dtype,
-                                   backward,
-                                   causal,
-                                   query,
-                                   key,
-                                   value,
-                                   output,
-                                   heads({z.n, z.h, z.l, 1}, false),
-                                   output,
-                                   heads(query.sizes, false),
-                                   heads(key.sizes, false),
-                                   heads(value.sizes, false)};
-            const auto plans = attention_plans(target, a, {false, false, limit}, 1);
-            std::printf("attention, %s, %lld x %lld x %lld, width %lld%s%s%s: %s, %lld bytes\n", name, static_cast<long long>(z.h),
-                        static_cast<long long>(z.l), static_cast<long long>(z.s), static_cast<long long>(z.e),
-                        within_rows ? ", heads within rows" : "", causal ? ", causal" : "", backward ? ", backward" : "",
-                        plans.empty() ? "none" : plans[0].name.c_str(),
-                        plans.empty() ? 0LL : static_cast<long long>(plans[0].workspace));
-            failures += plans.empty();
-          }
+    for (const Sizes& z : std::span<const Sizes>(known).first(all && dtype == CB_FLOAT16 ? 3 : 1))
+      for (const bool causal : {false, true})
+        for (const bool backward : {false, true}) {
+          const bool within_rows = causal;  // as a layer lays them out
+          const auto query = heads({z.n, z.h, z.l, z.e}, within_rows), key = heads({z.n, z.g, z.s, z.e}, within_rows);
+          const auto value = heads({z.n, z.g, z.s, z.v}, within_rows), output = heads({z.n, z.h, z.l, z.v}, false);
+          const CudnnAttention a{dtype,
+                                 backward,
+                                 causal,
+                                 query,
+                                 key,
+                                 value,
+                                 output,
+                                 heads({z.n, z.h, z.l, 1}, false),
+                                 output,
+                                 heads(query.sizes, false),
+                                 heads(key.sizes, false),
+                                 heads(value.sizes, false)};
+          const auto plans = attention_plans(target, a, {false, false, limit}, 1);
+          std::printf("attention, %s, %lld x %lld x %lld, width %lld%s%s%s: %s, %lld bytes\n", name, static_cast<long long>(z.h),
+                      static_cast<long long>(z.l), static_cast<long long>(z.s), static_cast<long long>(z.e),
+                      within_rows ? ", heads within rows" : "", causal ? ", causal" : "", backward ? ", backward" : "",
+                      plans.empty() ? "none" : plans[0].name.c_str(),
+                      plans.empty() ? 0LL : static_cast<long long>(plans[0].workspace));
+          failures += plans.empty();
+        }
 }
 
 }  // namespace
@@ -128,8 +144,14 @@ void attention(const cudnn::Target& target) {
 int main() {
   try {
     std::printf("cuDNN %lld\n", static_cast<long long>(cudnn::version()));
-    convolutions({nullptr, hopper});
-    attention({nullptr, hopper});
+    const auto look = [](const Device& device, bool all) {
+      std::printf("%s\n", device.name);
+      const std::string properties = device.properties();
+      convolutions({nullptr, properties.c_str()}, all);
+      attention({nullptr, properties.c_str()}, all);
+    };
+    look(hopper, true);
+    for (const Device& device : others) look(device, false);
   } catch (const Failure& error) {
     std::printf("failed: %s\n", error.what());
     return 2;
