@@ -12,7 +12,7 @@ import torch
 
 import candelabra
 
-#: Where Candelabra computes (PyTorch stays on the CPU).
+#: Where Candelabra computes (PyTorch stays on the CPU). On a GPU failures found by kernels come in time with CANDELABRA_LAUNCH_BLOCKING=1.
 DEVICE = os.environ.get("CANDELABRA_TEST_DEVICE", "cpu")
 
 
