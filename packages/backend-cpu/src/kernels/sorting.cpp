@@ -4,6 +4,7 @@
 // a pair. No two entries are equal, so that every way of sorting them is stable.
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <memory>
 
 #include "../allocator.hpp"
@@ -79,12 +80,33 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
   return entries;
 }
 
+// Each entry goes to the place that as many entries are less than: a comparison of every pair, several at once and without a branch
+// that cannot be predicted.
+void rank_sort(uint64_t* entries, uint64_t* other, int64_t n) {
+  constexpr int64_t together = 8;
+  alignas(64) int64_t keys[few + together];  // with a sign, as vectors compare them
+  for (int64_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>(entries[i] ^ uint64_t{1} << 63);
+  const int64_t whole = (n + together - 1) / together * together;
+  std::fill(keys + n, keys + whole, std::numeric_limits<int64_t>::max());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t key = keys[i];
+    int64_t rank = 0;
+#pragma omp simd reduction(+ : rank)
+    for (int64_t j = 0; j < whole; ++j) rank += keys[j] < key;
+    other[rank] = entries[i];
+  }
+  std::copy_n(other, n, entries);
+}
+
 // Sorts a run, whose entries are in the order of their positions, in place.
 template <typename Entry>
 void sort_run(Entry* entries, Entry* other, int64_t n, int bits) {
   if (std::is_sorted(entries, entries + n)) return;
   if (n < few) {
-    std::sort(entries, entries + n);
+    if constexpr (std::is_same_v<Entry, uint64_t>)
+      rank_sort(entries, other, n);
+    else
+      std::sort(entries, entries + n);
     return;
   }
   Entry* sorted = radix_sort(entries, other, n, bits);
