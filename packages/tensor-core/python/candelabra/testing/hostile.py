@@ -274,8 +274,10 @@ def _note(log: Any, number: int, line: str) -> None:
 def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int, log_path: str) -> None:
     """Make the calls from number `start` on; the log says which one is being made."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    # Where memory is reserved that is never used, by sanitizers and by drivers of devices, the limit below is all there is.
+    # What a kernel finds on a device is to come from the call that it belongs to, not from one that makes the next arguments.
+    os.environ["CANDELABRA_LAUNCH_BLOCKING"] = "1"
     candelabra.backends.load(candelabra.device(device).type)
+    # Sanitizers, and drivers of devices, reserve memory that is never used: there the limit at the end is the only one.
     if "CANDELABRA_SANITIZED" not in os.environ and candelabra._C.backend_info(device)["capabilities"] & 1:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**31, used + 2**31))
