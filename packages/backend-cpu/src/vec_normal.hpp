@@ -35,27 +35,30 @@ CANDELABRA_FORMULA V erfcx(V x) {
   }
   return select(a == V(detail::infinity<double>), select(negative, a, V(0.0)), result);
 }
-// The part of the distribution beyond |x|; the rounding error of x^2 is carried along.
-template <typename T>
+// The part of the distribution beyond |x|, to the left of x or, where `both`, on either side; the rounding error of x^2 is carried
+// along.
+template <bool both, typename T>
 CANDELABRA_FORMULA Vec<T> tail(Vec<T> x) {
   using U = Vec<T>;
-  constexpr T k = parts::erfcx_centre<T>, end = sizeof(T) == 4 ? T(14.5) : T(38.5),
+  constexpr T k = parts::erfcx_centre<T>, end = sizeof(T) == 4 ? T(14.5) : T(40),
               half_root = static_cast<T>(0.70710678118654752440);
-  // What is taken from 1 need not be told from 0.
-  const U a = least(select(x < U(T(0)), U(end), U(T(9))), abs(x)), square = a * a, rest = fma(a, a, -square), b = half_root * a;
+  // On the right it is taken from 1, and need not be told from 0 soon.
+  U farthest = U(end);
+  if constexpr (!both) farthest = select(x < U(T(0)), farthest, U(T(9)));
+  const U a = least(farthest, abs(x)), square = a * a, rest = fma(a, a, -square), b = half_root * a;
   const U scaled = parts::quotient(parts::series(parts::quotient(b - k, b + k), parts::erfcx_series<T>), fma(U(T(2)), b, U(T(1))));
   return T(0.5) * scaled * (exp_negative(T(-0.5) * square) * fma(U(T(-0.5)), rest, U(T(1))));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> ndtr(Vec<T> x) {
-  const Vec<T> p = tail(x), result = select(x < Vec<T>(T(0)), p, T(1) - p);
-  return select(x != x, x, select(x < Vec<T>(sizeof(T) == 4 ? T(-14.5) : T(-38.5)), Vec<T>(T(0)), result));
+  const Vec<T> p = tail<false>(x), result = select(x < Vec<T>(T(0)), p, T(1) - p);
+  return select(x != x, x, select(x < Vec<T>(sizeof(T) == 4 ? T(-14.5) : T(-40)), Vec<T>(T(0)), result));
 }
 CANDELABRA_FORMULA V log_ndtr(V x) {
   const M low = x < V(-1.0), left = x < V(0.0);
   V result = V(0.0);
   if (any(!low)) {
-    const V p = tail(x), u = 1.0 - p;  // as log1p does it
+    const V p = tail<true>(x), u = 1.0 - p;  // as log1p does it
     result = select(left, parts::log_positive(p), fma((1.0 - u) - p, parts::inverse(u), parts::log_positive(u)));
   }
   if (any(low)) {
