@@ -124,7 +124,7 @@ def complement_of_erf(x):
 #: those that NumPy has none of: the C library's or SciPy's in double precision, in units of the larger of the result and `least`
 OTHERS = {
     "erf": (np.vectorize(math.erf), np.concatenate([between(-6, 6), SMALL]), 0, 2, 3),
-    "erfc": (complement_of_erf, between(-6, 9), 0, 3, 3),
+    "erfc": (complement_of_erf, between(-6, 9), 0, 5, 4),
     "erfinv": (special.erfinv, np.concatenate([between(-1, 1), SMALL * 0.999]), 0, 6, 4),
     "lgamma": (np.vectorize(math.lgamma), np.concatenate([between(0.01, 200), between(-9.9, -0.1)]), 1, 24, 4),
     "digamma": (special.digamma, np.concatenate([between(0.1, 200), between(-9.9, -0.1)]), 1, 30, 4),
