@@ -67,16 +67,8 @@ void transpose_into(T* out, int64_t out_step, const T* in, int64_t in_step, int6
   parallel_for(tiles, std::max<int64_t>(1, light_grain / (tile * std::max<int64_t>(1, rows))), [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * tile; j < std::min(end * tile, columns); j += tile)
       for (int64_t i = 0; i < rows; i += tile) {
-        const int64_t high = std::min(tile, rows - i), wide = std::min(tile, columns - j);
-        T* to = out + i + j * out_step;
-        const T* from = in + i * in_step + j;
-        if constexpr (sizeof(T) == 16) {
-          for (int64_t y = 0; y < wide; ++y)
-            for (int64_t x = 0; x < high; ++x) to[x + y * out_step] = from[x * in_step + y];
-        } else {
-          using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-          transpose_tile(reinterpret_cast<Bits*>(to), out_step, reinterpret_cast<const Bits*>(from), in_step, high, wide);
-        }
+        turn_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step, std::min(tile, rows - i),
+                  std::min(tile, columns - j));
       }
   });
 }

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "dtypes.hpp"
 
@@ -129,6 +130,18 @@ void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, 
   }
   for (int64_t j = 0; j < rows; ++j)
     for (int64_t i = j < full_rows ? full_columns : 0; i < columns; ++i) out[i + j * out_stride] = in[i * in_stride + j];
+}
+
+// The same for elements of any size, with the sizes of `in`: high rows of wide elements.
+template <typename T>
+void turn_tile(T* out, int64_t out_stride, const T* in, int64_t in_stride, int64_t high, int64_t wide) {
+  if constexpr (sizeof(T) == 16) {
+    for (int64_t y = 0; y < wide; ++y)
+      for (int64_t x = 0; x < high; ++x) out[x + y * out_stride] = in[x * in_stride + y];
+  } else {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    transpose_tile(reinterpret_cast<Bits*>(out), out_stride, reinterpret_cast<const Bits*>(in), in_stride, high, wide);
+  }
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
