@@ -1,5 +1,8 @@
 """``python tests/parity``: PyTorch's operator database through Candelabra, and a table of what differs.
 
+``--device cuda`` has Candelabra compute on that device, PyTorch stays on the CPU. Long runs go in pieces: ``--part 1/4`` takes every fourth entry,
+``--samples 10`` at most ten of each dtype's samples, evenly spread, and ``--save FILE`` keeps what is done, so that the same command goes on there.
+
 Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an environment.
 """
 
@@ -26,6 +29,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dtype", action="append", help="this dtype, any of PyTorch's, instead of the six of the table; repeatable"
     )
+    parser.add_argument("--device", default=os.environ.get("CANDELABRA_TEST_DEVICE", "cpu"), help="where Candelabra computes (cpu)")
+    parser.add_argument("--samples", type=int, default=0, help="at most so many samples of each dtype, evenly spread (all)")
+    parser.add_argument("--part", default="1/1", help="K/N: of the chosen entries every N-th, beginning with the K-th")
+    parser.add_argument("--save", type=Path, help="append each entry's outcome to this file, and do not run those that are there")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--timeout", type=float, default=120, help="seconds an entry may take before its process is ended")
     parser.add_argument("--show", type=int, default=6, help="how many differences of an operator to print")
@@ -54,7 +61,7 @@ def work(options: argparse.Namespace) -> None:
     for line in sys.stdin:
         entry = op_db[int(line)]
         try:
-            record = run_entry(entry, dtypes)
+            record = run_entry(entry, dtypes, options.samples)
         except Exception:
             record = Record(entry.name, entry.variant_test_name)
             record.differ("crash", "the comparison itself failed: " + traceback.format_exc().replace("\n", " / "))
@@ -72,7 +79,7 @@ class Worker:
     def begin(self, entry: tuple[int, str, str]) -> None:
         """Hand over an entry."""
         if self.process is None or self.process.poll() is not None:
-            command = [sys.executable, str(Path(__file__).parent), "--worker", "yes"]
+            command = [sys.executable, str(Path(__file__).parent), "--worker", "yes", "--samples", str(OPTIONS.samples)]
             for dtype in OPTIONS.dtype or []:
                 command += ["--dtype", dtype]
             self.process = subprocess.Popen(
@@ -133,20 +140,31 @@ def main() -> int:
     from report import merge, print_table, write_markdown
 
     chosen, excluded = entries(OPTIONS.only)
+    part, parts = (int(number) for number in OPTIONS.part.split("/"))
+    chosen = chosen[part - 1 :: parts]
     if not chosen:
         print(f"no operator in scope matches {OPTIONS.only!r}")
         return 2
+    saved = {}
+    if OPTIONS.save and OPTIONS.save.exists():
+        saved = {(row["name"], row["variant"]): row for row in map(json.loads, OPTIONS.save.read_text().splitlines())}
     workers: Queue[Worker] = Queue()
     for _ in range(OPTIONS.jobs):
         workers.put(Worker())
 
     def run(entry: tuple[int, str, str]) -> dict[str, Any]:
+        if entry[1:] in saved:
+            return dict(saved[entry[1:]])
         worker = workers.get()
         try:
             worker.begin(entry)
-            return worker.finish()
+            row = worker.finish()
         finally:
             workers.put(worker)
+        if OPTIONS.save:
+            with OPTIONS.save.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        return row
 
     from tqdm import tqdm
 
@@ -164,6 +182,7 @@ def main() -> int:
 
 
 OPTIONS = arguments()
+os.environ["CANDELABRA_TEST_DEVICE"] = OPTIONS.device
 if __name__ == "__main__":
     if OPTIONS.worker:
         work(OPTIONS)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from comparison import Difference, aliases, compare, fields, is_nan_or_zero, tensors
 from scope import TIED_GRADIENTS, TIES, drops_at_random, values_are_compared
-from translate import NotTranslatable, Translator, back, doubled, function, lookup
+from translate import NotTranslatable, Translator, back, doubled, function, lookup, settle
 
 import candelabra
 import candelabra.autograd
@@ -54,8 +54,8 @@ def resolve(entry: Any) -> Any:
         return None
 
 
-def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES) -> Record:
-    """Compare everything about one entry."""
+def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES, most: int = 0) -> Record:
+    """Compare everything about one entry, with at most so many samples a dtype (0: all)."""
     record = Record(entry.name, entry.variant_test_name)
     ours = resolve(entry)
     if ours is None:
@@ -70,24 +70,26 @@ def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES) -> Record:
         differentiable = entry.supported_backward_dtypes("cpu") if entry.supports_autograd else set()
         for dtype in dtypes:
             if dtype in supported:
-                run_samples(record, entry, ours, dtype, dtype in differentiable)
+                run_samples(record, entry, ours, dtype, dtype in differentiable, most)
         if entry.error_inputs_func is not None:
             run_errors(record, entry, ours)
     return record
 
 
-def run_samples(record: Record, entry: Any, ours: Any, dtype: torch.dtype, differentiable: bool) -> None:
-    """All samples of one dtype."""
+def run_samples(record: Record, entry: Any, ours: Any, dtype: torch.dtype, differentiable: bool, most: int) -> None:
+    """The samples of one dtype."""
     torch.manual_seed(0)
     try:
         samples = list(entry.sample_inputs("cpu", dtype, requires_grad=differentiable))
     except Exception as error:  # The database cannot make samples of this dtype: nothing to compare.
         record.checks[f"no samples ({type(error).__name__})"] += 1
         return
-    for number, sample in enumerate(samples):
+    numbers = range(len(samples)) if not most else sorted({place * len(samples) // most for place in range(most)})
+    for position, number in enumerate(numbers):
+        sample = samples[number]
         label = f"{str(dtype).removeprefix('torch.')} sample {number} {describe(sample)}"
         try:
-            run_sample(record, entry, ours, dtype, sample, number, label)
+            run_sample(record, entry, ours, dtype, sample, position, label)
         except NotTranslatable:
             record.checks["not translatable"] += 1
         except Difference as difference:
@@ -442,6 +444,7 @@ def run_errors(record: Record, entry: Any, ours: Any) -> None:
         record.errors += 1
         try:
             ours(*arguments, **keywords)
+            settle()
         except Exception as error:
             if not same_kind(error, wanted):
                 record.differ("error", f"{label}: {brief(error)}, PyTorch {brief(wanted)}")

@@ -12,8 +12,14 @@ import torch
 
 import candelabra
 
-#: Where Candelabra computes (PyTorch stays on the CPU). On a GPU failures found by kernels come in time with CANDELABRA_LAUNCH_BLOCKING=1.
+#: Where Candelabra computes (PyTorch stays on the CPU).
 DEVICE = os.environ.get("CANDELABRA_TEST_DEVICE", "cpu")
+
+
+def settle() -> None:
+    """Wait for the device, which raises what its kernels have found."""
+    if DEVICE != "cpu":
+        candelabra.accelerator.synchronize(DEVICE)
 
 
 class NotTranslatable(Exception):
