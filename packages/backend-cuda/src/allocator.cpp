@@ -4,11 +4,9 @@
 #include "allocator.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 #include <utility>
 
+#include "allocator_blocks.hpp"
 #include "kernels.hpp"
 
 namespace candelabra::cuda {
@@ -27,106 +25,7 @@ size_t round_up(size_t value, size_t to) {
   return (value + to - 1) / to * to;
 }
 
-void add(cb_memory_figure& figure, int64_t amount) {
-  figure.current += amount;
-  figure.peak = std::max(figure.peak, figure.current);
-  (amount > 0 ? figure.allocated : figure.freed) += std::abs(amount);
-}
-
-std::string in_words(int64_t bytes) {
-  char text[64];
-  if (bytes < 1024)
-    std::snprintf(text, sizeof text, "%lld bytes", static_cast<long long>(bytes));
-  else if (bytes < int64_t{1} << 20)
-    std::snprintf(text, sizeof text, "%.2f KiB", static_cast<double>(bytes) / 1024.0);
-  else if (bytes < int64_t{1} << 30)
-    std::snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / 1048576.0);
-  else
-    std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / 1073741824.0);
-  return text;
-}
-
 }  // namespace
-
-struct Block {
-  Segment* segment = nullptr;
-  Block* before = nullptr;
-  Block* after = nullptr;
-  char* address = nullptr;
-  size_t bytes = 0;
-  size_t requested = 0;
-  bool allocated = false;               // handed out
-  int pending = 0;                      // events that its streams have not reached
-  std::vector<StreamId> other_streams;  // recorded, besides the segment's
-  bool free() const { return !allocated && pending == 0; }
-};
-
-// Smallest first; among equals the lowest address, which keeps the upper ends free.
-struct SmallerFirst {
-  bool operator()(const Block* a, const Block* b) const {
-    return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
-  }
-};
-using FreeBlocks = std::map<StreamId, std::set<Block*, SmallerFirst>>;
-
-struct Pool {
-  void* id = nullptr;  // null: the ordinary one
-  int retained = 1;
-  FreeBlocks small, large;
-  int64_t segments = 0;
-  FreeBlocks& free_blocks(bool is_small) { return is_small ? small : large; }
-};
-
-struct Segment {
-  char* base = nullptr;
-  size_t bytes = 0;     // memory that is there
-  size_t reserved = 0;  // addresses of an expandable one; 0: it is not
-  StreamId stream = nullptr;
-  Pool* pool = nullptr;
-  bool small = false;
-  Block* first = nullptr;
-  Block* last = nullptr;
-  bool expandable() const { return reserved != 0; }
-  ~Segment() {
-    while (first) delete std::exchange(first, first->after);
-  }
-};
-
-// ---- options
-
-AllocatorOptions AllocatorOptions::parse(const char* text) {
-  AllocatorOptions options;
-  std::string rest = text ? text : "";
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    const std::string item = rest.substr(0, comma);
-    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
-    const size_t colon = item.find(':');
-    const std::string name = item.substr(0, colon), value = colon == std::string::npos ? "" : item.substr(colon + 1);
-    char* end = nullptr;
-    const double number = std::strtod(value.c_str(), &end);
-    const bool is_number = !value.empty() && *end == 0;
-    const auto refuse = [&] {
-      throw failure(CB_VALUE_ERROR, "CANDELABRA_CUDA_ALLOC_CONF: cannot make sense of '%s'", item.c_str());
-    };
-    if (name == "expandable_segments" || name == "caching") {
-      if (value != "True" && value != "False" && value != "true" && value != "false") refuse();
-      (name == "caching" ? options.caching : options.expandable_segments) = value[0] == 'T' || value[0] == 't';
-    } else if (name == "max_split_size_mb") {
-      if (!is_number || number <= 20) refuse();
-      options.max_split_bytes = static_cast<int64_t>(number) << 20;
-    } else if (name == "garbage_collection_threshold") {
-      if (!is_number || number <= 0 || number >= 1) refuse();
-      options.collect_threshold = number;
-    } else if (name == "roundup_power2_divisions") {
-      if (!is_number || number < 1 || (static_cast<int64_t>(number) & (static_cast<int64_t>(number) - 1)) != 0) refuse();
-      options.rounding_divisions = static_cast<int64_t>(number);
-    } else if (!name.empty()) {
-      refuse();
-    }
-  }
-  return options;
-}
 
 // ---- construction
 
@@ -557,100 +456,6 @@ void Allocator::begin_pool(void* id, StreamId stream) {
 void Allocator::end_pool(void* id) {
   const std::lock_guard lock(mutex_);
   std::erase_if(capturing_, [&](const auto& each) { return each.second->id == id; });
-}
-
-// ---- figures
-
-void Allocator::set_limit(int64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  limit_ = bytes < 0 ? -1 : bytes;
-}
-
-namespace {
-
-template <typename F>
-void for_each_figure(cb_memory_details& d, F&& f) {
-  for (cb_memory_figure* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations,
-                                   &d.segments, &d.active_blocks, &d.inactive_split_blocks})
-    f(*figure);
-}
-
-}  // namespace
-
-void Allocator::reset_peaks() {
-  const std::lock_guard lock(mutex_);
-  for_each_figure(figures_, [](cb_memory_figure& figure) { figure.peak = figure.current; });
-}
-
-void Allocator::reset_totals() {
-  const std::lock_guard lock(mutex_);
-  for_each_figure(figures_, [](cb_memory_figure& figure) { figure.allocated = figure.freed = 0; });
-  figures_.retry_count = figures_.failure_count = figures_.sync_count = 0;
-  figures_.device_alloc_count = figures_.device_free_count = 0;
-}
-
-cb_memory_details Allocator::details() {
-  const std::lock_guard lock(mutex_);
-  cb_memory_details result = figures_;
-  result.limit = limit_;
-  return result;
-}
-
-void Allocator::statistics(cb_memory_statistics& result) {
-  const std::lock_guard lock(mutex_);
-  result.allocated = figures_.allocated.current;
-  result.allocated_peak = figures_.allocated.peak;
-  result.reserved = figures_.reserved.current;
-  result.reserved_peak = figures_.reserved.peak;
-  result.allocation_count = figures_.allocations.allocated;
-  result.cache_hit_count = figures_.allocations.allocated - figures_.device_alloc_count;
-}
-
-void Allocator::snapshot(void (*visit)(void* context, const cb_memory_block* block), void* context) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [base, segment] : segments_) {
-    for (const Block* block = segment->first; block; block = block->after) {
-      cb_memory_block told{};
-      told.size_of_struct = sizeof told;
-      told.segment_address = reinterpret_cast<uint64_t>(segment->base);
-      told.segment_bytes = segment->bytes;
-      told.stream = segment->stream;
-      told.pool = segment->pool->id;
-      told.is_expandable = segment->expandable();
-      told.is_large = !segment->small;
-      told.address = reinterpret_cast<uint64_t>(block->address);
-      told.bytes = block->bytes;
-      told.requested = block->allocated ? block->requested : 0;
-      told.state = block->allocated ? CB_BLOCK_ALLOCATED : block->pending ? CB_BLOCK_PENDING : CB_BLOCK_FREE;
-      told.device = device_;
-      visit(context, &told);
-    }
-  }
-}
-
-bool Allocator::find_segment(void* address, void** base, size_t* bytes) {
-  const std::lock_guard lock(mutex_);
-  auto after = segments_.upper_bound(address);
-  if (after == segments_.begin()) return false;
-  const Segment& segment = *std::prev(after)->second;
-  if (static_cast<char*>(address) >= segment.base + segment.bytes || segment.expandable()) return false;
-  *base = segment.base;
-  *bytes = segment.bytes;
-  return true;
-}
-
-void Allocator::fail(const Request& request) {
-  ++figures_.failure_count;
-  const int64_t total = source_->total_bytes(), free = source_->free_bytes();
-  const int64_t held = figures_.allocated.current, cached = figures_.reserved.current - held;
-  std::string text = "CUDA out of memory. Tried to allocate " + in_words(static_cast<int64_t>(request.asked)) + ". GPU " +
-                     std::to_string(device_) + " has a total capacity of " + in_words(total) + " of which " + in_words(free) +
-                     " is free. Of the memory of this process " + in_words(held) + " is allocated by Candelabra, and " +
-                     in_words(cached) + " is reserved by Candelabra but unallocated.";
-  if (limit_ >= 0) text += " The process may use " + in_words(limit_) + " (set_per_process_memory_fraction).";
-  if (!options_.expandable_segments && cached > held / 4 && cached >= static_cast<int64_t>(request.bytes))
-    text += " Reserved memory that does not fit can be made to by setting CANDELABRA_CUDA_ALLOC_CONF=expandable_segments:True.";
-  throw Failure(CB_OUT_OF_MEMORY, text);
 }
 
 }  // namespace candelabra::cuda

@@ -75,6 +75,8 @@ def test_embedding_bag(cuda, dtype, mode, by_frequency):
         (4, 130, 33, [0, 1, 30], 2),
         (9, 1, 200, [0, 150], None),
         (3, 7, 0, [0, 0], None),
+        (6, 3, 25, [0, 20, 4, 11, 4], None),
+        (6, 3, 25, [0, 60, 4], None),
     ]:
         weight, indices = made((rows, columns), dtype), candelabra.tensor(RANDOM.integers(0, rows, size=count))
         bags = candelabra.tensor(offsets)
@@ -104,8 +106,8 @@ def test_embedding_bag_refuses(cuda):
     bag = candelabra.nn.functional.embedding_bag
     with pytest.raises(RuntimeError, match="out of bounds|num_embeddings"):
         bag(indices, table, candelabra.tensor([0, 1]).to(cuda)).cpu()
-    for offsets in ([1, 2], [0, 9], [0, -1]):
-        with pytest.raises(RuntimeError, match="offsets"):
+    for offsets, said in (([1, 2], "However, got 1"), ([0, 9], r"length\(2\) but got offsets\[-1\] of 9"), ([0, -1], "but got -1")):
+        with pytest.raises(RuntimeError, match=said):
             bag(indices[:2], table, candelabra.tensor(offsets).to(cuda)).cpu()
 
 

@@ -132,7 +132,7 @@ def test_host_code(tmp_path):
     if compiler is None or not headers or not include.exists():
         pytest.skip("needs g++, the CUDA headers and the repository")
     program = tmp_path / "host"
-    sources = [*sorted((Path(__file__).parent / "host").glob("*.cpp")), SOURCE / "allocator.cpp"]
+    sources = [*sorted((Path(__file__).parent / "host").glob("*.cpp")), *sorted(SOURCE.glob("allocator*.cpp"))]
     subprocess.run(
         [compiler, "-std=gnu++20", "-O1", "-g", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}", f"-I{include}",
          "-isystem", str(headers[0]), "-isystem", str(headers[0] / "cccl"), *map(str, sources), "-o", str(program)],

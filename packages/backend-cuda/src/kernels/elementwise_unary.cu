@@ -1,7 +1,8 @@
-// Operators of one argument. Formulas are in candelabra/math.hpp; here each is bound to its dtypes.
+// Operators of one argument. Formulas are in candelabra/math.hpp and candelabra/arithmetic.hpp; here each is bound to its dtypes.
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arithmetic.hpp"
 #include "candelabra/special_functions.hpp"
 #include "complex_math.cuh"
 #include "elementwise.cuh"
@@ -274,38 +275,45 @@ struct Rsqrt {
       return T(1) / math::sqrt(x);
   }
 };
-struct Reciprocal {
+struct Sine {
   template <typename T>
-  __device__ T operator()(T x) const {
-    return T(1) / x;
+  static __device__ T near(T x) {
+    return math::sin(x);
+  }
+  template <typename T>
+  static __device__ T far(T x) {
+    return ::cuda::std::sin(x);
   }
 };
-// Far from zero the formulas lose digits.
-struct Sin {
+struct Cosine {
+  template <typename T>
+  static __device__ T near(T x) {
+    return math::cos(x);
+  }
+  template <typename T>
+  static __device__ T far(T x) {
+    return ::cuda::std::cos(x);
+  }
+};
+struct Tangent {
+  template <typename T>
+  static __device__ T near(T x) {
+    return math::tan(x);
+  }
+  template <typename T>
+  static __device__ T far(T x) {
+    return ::cuda::std::tan(x);
+  }
+};
+// Far from zero the formulas lose digits, and they are for real numbers.
+template <typename Function>
+struct Periodic {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::sin(x);
+      return Function::far(x);
     else
-      return math::abs(x) > math::trigonometric_limit<T> ? ::cuda::std::sin(x) : math::sin(x);
-  }
-};
-struct Cos {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::cos(x);
-    else
-      return math::abs(x) > math::trigonometric_limit<T> ? ::cuda::std::cos(x) : math::cos(x);
-  }
-};
-struct Tan {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return ::cuda::std::tan(x);
-    else
-      return math::abs(x) > math::trigonometric_limit<T> ? ::cuda::std::tan(x) : math::tan(x);
+      return math::abs(x) > math::trigonometric_limit<T> ? Function::far(x) : Function::near(x);
   }
 };
 struct Asin {
@@ -455,10 +463,10 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Heavy<Log1p>, FloatsAndComplex>>("log1p");
   table.add<unary<Heavy<Sqrt>, FloatsAndComplex>>("sqrt");
   table.add<unary<Heavy<Rsqrt>, FloatsAndComplex>>("rsqrt");
-  table.add<unary<Heavy<Reciprocal>, FloatsAndComplex>>("reciprocal");
-  table.add<unary<Heavy<Sin>, FloatsAndComplex>>("sin");
-  table.add<unary<Heavy<Cos>, FloatsAndComplex>>("cos");
-  table.add<unary<Heavy<Tan>, FloatsAndComplex>>("tan");
+  table.add<unary<Heavy<formulas::InverseOf>, FloatsAndComplex>>("reciprocal");
+  table.add<unary<Heavy<Periodic<Sine>>, FloatsAndComplex>>("sin");
+  table.add<unary<Heavy<Periodic<Cosine>>, FloatsAndComplex>>("cos");
+  table.add<unary<Heavy<Periodic<Tangent>>, FloatsAndComplex>>("tan");
   table.add<unary<Heavy<Asin>, FloatsAndComplex>>("asin");
   table.add<unary<Heavy<Acos>, FloatsAndComplex>>("acos");
   table.add<unary<Heavy<Atan>, FloatsAndComplex>>("atan");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "additions.hpp"
+#include "fault_messages.hpp"
 #include "move.hpp"
 
 namespace candelabra::cuda {
@@ -22,22 +23,42 @@ unsigned blocks_of(int64_t count) {
 
 // Where bags begin, as numbers of indices.
 struct Bags {
-  const int64_t* offsets;
+  const int64_t *offsets, *ordered;
+  const int32_t* decreases;
   int64_t bags, count;
 
 #ifdef __CUDACC__
   __device__ int64_t begin(int64_t bag) const {
     if (bag >= bags) return count;
-    const int64_t at = offsets[bag];
+    const int64_t at = (*decreases ? ordered : offsets)[bag];
     return at < 0 ? 0 : at < count ? at : count;
   }
 #endif
 };
 
-__global__ void __launch_bounds__(threads) check_offsets(const int64_t* offsets, int64_t number, int64_t count, FaultSink sink) {
+// Finds what offsets may not be, and whether they decrease anywhere.
+__global__ void __launch_bounds__(threads)
+    check_offsets(const int64_t* offsets, int64_t number, int64_t bags, int64_t count, int32_t* decreases, FaultSink not_zero,
+                  FaultSink beyond, FaultSink negative) {
   for (int64_t b = first_index(); b < number; b += index_step()) {
-    const int64_t at = offsets[b], before = b == 0 ? 0 : offsets[b - 1];
-    if (at < before || at > count || (b == 0 && at != 0)) sink.report(FaultKind::Custom, at, 0, count);
+    const int64_t at = offsets[b];
+    if (b == 0 && at != 0) not_zero.report(FaultKind::Custom, at, 0, count);
+    if (b == number - 1 && at > count) beyond.report(FaultKind::Custom, at, 0, count);
+    if (at < 0 && b < bags) negative.report(FaultKind::Custom, at, 0, count);
+    if (b > 0 && b < bags && at < offsets[b - 1]) *decreases = 1;
+  }
+}
+
+// Offsets that decrease somewhere are taken in order, as on the CPU: each goes to the place that its rank says. That is slow where
+// they are many, and nothing is done where they do not decrease, which nobody on the host has to wait to hear.
+__global__ void __launch_bounds__(threads)
+    order_offsets(const int64_t* offsets, int64_t bags, const int32_t* decreases, int64_t* ordered) {
+  if (*decreases == 0) return;
+  for (int64_t b = first_index(); b < bags; b += index_step()) {
+    const int64_t at = offsets[b];
+    int64_t rank = 0;
+    for (int64_t other = 0; other < bags; ++other) rank += offsets[other] < at || (offsets[other] == at && other < b);
+    ordered[rank] = at;
   }
 }
 
@@ -116,12 +137,22 @@ void forward(Call& call) {
   using Element = memory_t<T>;
   const cb_tensor &weight = call.tensor(0), &offsets = call.tensor(2), &out = call.output(0);
   const cb_tensor* factors = call.optional_tensor(4);
-  const Bags bags{data<int64_t>(offsets), out.sizes[0], call.tensor(1).numel};
+  const int64_t number = out.sizes[0];
+  const Workspace ordered(call, static_cast<size_t>(number) * sizeof(int64_t)), decreases(call, sizeof(int32_t));
+  const Bags bags{data<int64_t>(offsets), ordered.as<int64_t>(), decreases.as<int32_t>(), number, call.tensor(1).numel};
   refuse_rows(weight.sizes[0], bags.count);
-  const FaultSink sink =
-      fault_sink(call, "offsets[0] has to be 0, offsets must not decrease, and offsets[-1] can not be greater than input's length");
-  if (offsets.numel > 0)
-    launch(call, check_offsets, grid_for(call, offsets.numel, threads), threads, 0, bags.offsets, offsets.numel, bags.count, sink);
+  fill_bytes(call, decreases.data(), 0, sizeof(int32_t));
+  launch(
+      call, check_offsets, grid_for(call, offsets.numel, threads), threads, 0, bags.offsets, offsets.numel, number, bags.count,
+      decreases.as<int32_t>(),
+      message_sink(call, "embedding_bag",
+                   "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+                   "{index}"),
+      message_sink(call, "embedding_bag",
+                   "offsets[-1] can not be greater than input's length({size}) but got offsets[-1] of {index}"),
+      message_sink(call, "embedding_bag", "offsets must not be negative, but got {index}"));
+  launch(call, order_offsets, grid_for(call, number, threads), threads, 0, bags.offsets, number, bags.decreases,
+         ordered.as<int64_t>());
   if (bags.count > 0)
     launch(call, bag_kernel, grid_for(call, bags.count, threads), threads, 0, bags, mutable_data<int64_t>(call.output(1)));
   if (bags.bags == 0) return;
@@ -143,7 +174,7 @@ void forward(Call& call) {
                               mutable_data<int64_t>(call.output(2)),
                               mutable_data<int64_t>(call.output(3)),
                               mode_named(call.string(3)),
-                              sink,
+                              fault_sink(call),
                               blocks,
                               across};
   launch(call, forward_kernel<T>, dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 1 << 30))), dim3(wide, high), 0, a);
