@@ -191,11 +191,17 @@ def run(device: str, operators: Iterable[str] | None = None) -> list[Outcome]:
     ['passed', 'passed']
     """
     known = references()
-    names = list(applicable() if operators is None else operators)
-    for name in names:
+    names = _with_reference(applicable() if operators is None else operators, known)
+    return [check_operator(name, device, known[name]) for name in names]
+
+
+def _with_reference(names: Iterable[str], known: dict[str, Reference]) -> list[str]:
+    """These names, each of which has a reference."""
+    chosen = list(names)
+    for name in chosen:
         if name not in known:
             raise LookupError(f"the operator {name} has no reference in candelabra.testing.reference")
-    return [check_operator(name, device, known[name]) for name in names]
+    return chosen
 
 
 def main(device: str, operators: Iterable[str] | None = None) -> int:
@@ -203,16 +209,21 @@ def main(device: str, operators: Iterable[str] | None = None) -> int:
 
     Operators without a kernel and without a decomposition that runs are listed as missing; they do not fail the suite.
     """
-    outcomes = {outcome.operator: outcome for outcome in run(device, operators)}
+    known = references()
+    chosen = _with_reference(applicable() if operators is None else operators, known)
+    outcomes: dict[str, Outcome] = {}
     for family, names in FAMILIES.items():
-        lines = [outcomes[name] for name in names if name in outcomes]
+        lines = [name for name in names if name in chosen]
         if not lines:
             continue
         print(family)
-        for outcome in lines:
+        for name in lines:
+            # Before it runs: whoever ends the process has the name at the end of what was printed.
+            print(f"  {name:32} ", end="", flush=True)
+            outcome = outcomes[name] = check_operator(name, device, known[name])
             kind = "kernel" if outcome.kernel else "composite" if outcome.passed else ""
             refused = f"  not for {', '.join(sorted(outcome.refused))}" if outcome.refused and outcome.passed else ""
-            print(f"  {outcome.operator:32} {outcome.state:8} {outcome.passed:5} calls  {kind}{refused}")
+            print(f"{outcome.state:8} {outcome.passed:5} calls  {kind}{refused}", flush=True)
             for failure in outcome.failures[:5]:
                 print(f"      {failure}", file=sys.stderr)
             if len(outcome.failures) > 5:
