@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 import samples_activation
 import samples_attention
+import samples_joining
 import samples_recurrent
 import samples_resampling
 
@@ -523,6 +524,7 @@ _SAMPLERS: dict[str, Any] = {
     "native_group_norm_backward": lambda d: [],
     **samples_activation.SAMPLERS,
     **samples_attention.SAMPLERS,
+    **samples_joining.SAMPLERS,
     **samples_recurrent.SAMPLERS,
     **samples_resampling.SAMPLERS,
 }  # fmt: skip

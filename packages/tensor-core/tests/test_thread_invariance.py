@@ -417,6 +417,15 @@ RECIPES: dict[str, Recipe] = {
             for dim in (0, 1)
         )
     ),
+    "mode_position": _calls(
+        *(lambda make, shape=shape, dim=dim: lambda x=(make.values(*shape) * 20).floor(): OPERATORS["mode_position"](x, dim)
+          for shape, dim in ((SHAPE, 0), (SHAPE, 1), ((100003,), 0)))
+    ),
+    "triangle_indices": _calls(lambda make: lambda: OPERATORS["triangle_indices"](701, 503, 3, True, dtype=candelabra.int64)),
+    **{
+        name: _calls(lambda make, name=name: lambda x=make.values(3, 36, 24, 54): OPERATORS[name](x, 3))
+        for name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
+    },
     "count_in_bins": _calls(lambda make: lambda x=make.values(*SHAPE): OPERATORS["count_in_bins"](x, 50, 0.0, 1.0)),
     "pair_distances": _calls(
         *(lambda make, p=p: lambda x=make.values(170, 9): OPERATORS["pair_distances"](x, p) for p in (0.0, 1.0, 2.0, 3.5))

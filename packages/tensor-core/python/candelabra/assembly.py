@@ -10,7 +10,7 @@ from candelabra.catalogue import OPERATORS
 from candelabra.catalogue.declaration import FUNCTION_ONLY, HIDDEN, METHOD_ONLY
 
 from . import composite
-from .composite.registration import with_checked_tensors
+from .composite.registration import BY_OPERATOR, with_checked_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ LAZY_FUNCTIONS = {
 }  # fmt: skip
 #: Functions of candelabra.nn.functional that PyTorch has in the package as well.
 NN_FUNCTIONS = frozenset({
-    "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "celu_", "channel_shuffle", "constant_pad_nd",
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "affine_grid_generator", "avg_pool1d", "celu", "celu_", "constant_pad_nd",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "grid_sampler", "grid_sampler_2d",
     "grid_sampler_3d", "hardshrink", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "native_channel_shuffle",
-    "pixel_shuffle", "pixel_unshuffle", "pairwise_distance", "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
+    "pairwise_distance", "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
 })  # fmt: skip
 #: Functions of candelabra.autograd that PyTorch has in the package as well.
 TAPE_FUNCTIONS = frozenset({"is_anomaly_check_nan_enabled", "is_anomaly_enabled"})
@@ -136,9 +136,10 @@ def assemble(tensor: Any) -> dict[str, Any]:
     # What pickle looks up when it meets a function or an operator.
     for made in composite.FUNCTIONS.values():
         made.__module__ = "candelabra"
-    functions.update((name, with_checked_tensors(name, made)) for name, made in composite.FUNCTIONS.items())
+    for name, made in composite.FUNCTIONS.items():
+        functions[name] = OPERATORS[name] if name in BY_OPERATOR else with_checked_tensors(name, made)
     for name, method in composite.METHODS.items():
-        setattr(tensor, name, with_checked_tensors(name, method, method=True))
+        setattr(tensor, name, OPERATORS[name] if name in BY_OPERATOR else with_checked_tensors(name, method, method=True))
     for name, attribute in composite.PROPERTIES.items():
         setattr(tensor, name, attribute)
     for alias, name in composite.ALIASES.items():

@@ -1,4 +1,5 @@
 // Copies between tensors, dtypes and devices.
+#include "../arguments.hpp"
 #include "../interop.hpp"
 #include "../streams.hpp"
 #include "checks.hpp"
@@ -57,6 +58,30 @@ void copy_(Call& call) {
 
 void clone(Call& call) {
   call.result = Ref<>(candelabra::clone(&call.tensor(0), format_or(call, 1, MemoryFormat::Preserve)).release_object());
+}
+
+// to(self, target, second, dtype, device): the tensor itself where nothing is to convert. Forms with more in them, and other devices, are
+// for the decomposition.
+void to(Call& call) {
+  TensorObject* self = &call.tensor(0);
+  Dtype dtype = call.dtype_or(3, self->dtype);
+  Device device = call[4].kind == ArgumentKind::Device ? call[4].device : self->device();
+  PyObject* target = call[1].object;
+  PyObject* second = call[2].object;
+  if (is_dtype_object(target)) {
+    dtype = dtype_from_object(target);
+  } else if (PyUnicode_Check(target) || is_device_object(target)) {
+    device = device_from_object(target);
+    if (is_dtype_object(second)) {
+      dtype = dtype_from_object(second);
+      second = Py_None;
+    }
+  } else if (target != Py_None) {
+    mismatch("to(): by another tensor, or a type of Python");
+  }
+  if (second != Py_None || device != self->device()) mismatch("to(): with more options");
+  warn_of_lost_part(self->dtype, dtype);
+  call.result = Ref<>(convert_dtype(self, dtype).release_object());
 }
 
 // Always a new tensor. The conversion is done by a device of host memory where there is one, else before bytes cross.

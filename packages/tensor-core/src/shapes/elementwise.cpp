@@ -75,7 +75,8 @@ void check_binary(Call& call, Dtype dtype) {
     const Argument& exponent = call[1];
     check(exponent.is_tensor() || exponent.scalar.i >= 0, PyExc_RuntimeError,
           "Integers to negative integer powers are not allowed.");
-    if (dtype == Dtype::Bool) not_implemented(call, dtype);
+    // To a number, either power is one that every dtype has: ones, or the tensor itself.
+    if (dtype == Dtype::Bool && (exponent.is_tensor() || !call[0].is_tensor())) not_implemented(call, dtype);
   }
   if (name == "heaviside") {
     check(!is_complex(dtype), PyExc_RuntimeError, "heaviside is not yet implemented for complex tensors.");

@@ -1,5 +1,6 @@
 // Rows, columns and elements along one dimension, taken or written at the positions of an index tensor.
 #include "checks.hpp"
+#include "indexing_overlapping.hpp"
 #include "shapes.hpp"
 
 namespace candelabra::shapes {
@@ -163,6 +164,7 @@ void index_fill(Call& call) {
   check(call[3].scalar.kind != CB_SCALAR_COMPLEX || is_complex(self.dtype), PyExc_RuntimeError,
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   like_self(call);
+  if (write_overlapping(call, "index_select", {1, 2}, 3)) return;
   see_dimension(call, 0);
   see_dimension(call, 2);
 }

@@ -1,6 +1,7 @@
 // Advanced indexing, and reading and writing where a mask is true.
 #include "../operator.hpp"
 #include "checks.hpp"
+#include "indexing_overlapping.hpp"
 #include "shapes.hpp"
 
 namespace candelabra::shapes {
@@ -157,6 +158,7 @@ void index_put(Call& call) {
   if (!(values.sizes == indexed)) call.broadcast(2, indexed);
   Output& output = call.add_output(self.dtype, self.sizes);
   if (!self.contiguous) output.strides = preserved_strides(self);
+  write_overlapping(call, "index", {1}, 2);
 }
 
 void masked_fill(Call& call) {
@@ -173,6 +175,7 @@ void masked_fill(Call& call) {
   }
   call.convert(2, self.dtype);
   combine(call, {0, 1, 2}, self.dtype);
+  write_overlapping(call, "masked_select", {1}, 2);
 }
 
 void masked_scatter(Call& call) {

@@ -108,4 +108,65 @@ void triangle(Call& call) {
   call.add_output(self.dtype, self.sizes);
 }
 
+namespace {
+
+// New memory of these sizes, in channels-last order where self is.
+void rearranged(Call& call, Dims sizes) {
+  const TensorObject& self = call.tensor(0);
+  set_layout(call.add_output(self.dtype, std::move(sizes)), prefers_channels_last(self));
+}
+
+int64_t product(const Call& call, int64_t a, int64_t b) {
+  int64_t result;
+  check(!__builtin_mul_overflow(a, b, &result), PyExc_RuntimeError, base_name(call), "(): the size of the result overflows");
+  return result;
+}
+
+}  // namespace
+
+void pixel_shuffle(Call& call) {
+  Dims sizes = call.tensor(0).sizes;
+  const int ndim = call.tensor(0).ndim();
+  const int64_t factor = call.integer(1);
+  check(ndim >= 3, PyExc_RuntimeError, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", ndim,
+        " dimension(s)");
+  check(factor > 0, PyExc_RuntimeError, "pixel_shuffle expects a positive upscale_factor, but got ", factor);
+  const int64_t square = product(call, factor, factor), channels = sizes[ndim - 3];
+  check(
+      channels % square == 0, PyExc_RuntimeError,
+      "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
+      channels, " is not divisible by ", square);
+  sizes[ndim - 3] = channels / square;
+  for (int d : {ndim - 2, ndim - 1}) sizes[d] = product(call, sizes[d], factor);
+  rearranged(call, std::move(sizes));
+}
+
+void pixel_unshuffle(Call& call) {
+  Dims sizes = call.tensor(0).sizes;
+  const int ndim = call.tensor(0).ndim();
+  const int64_t factor = call.integer(1);
+  check(ndim >= 3, PyExc_RuntimeError, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", ndim,
+        " dimension(s)");
+  check(factor > 0, PyExc_RuntimeError, "pixel_unshuffle expects a positive downscale_factor, but got ", factor);
+  for (int back : {2, 1}) {
+    int64_t& size = sizes[ndim - back];
+    check(size % factor == 0, PyExc_RuntimeError, "pixel_unshuffle expects ", back == 2 ? "height" : "width",
+          " to be divisible by downscale_factor, but input.size(-", back, ")=", size, " is not divisible by ", factor);
+    size /= factor;
+  }
+  sizes[ndim - 3] = product(call, sizes[ndim - 3], product(call, factor, factor));
+  rearranged(call, std::move(sizes));
+}
+
+void channel_shuffle(Call& call) {
+  const Dims& sizes = call.tensor(0).sizes;
+  const int64_t groups = call.integer(1);
+  check(sizes.size() >= 3, PyExc_RuntimeError, "channel_shuffle expects input with > 2 dims, but got input with sizes ",
+        shown(sizes));
+  check(groups > 0, PyExc_RuntimeError, "Number of groups to divide channels in must be positive. Value of groups:", groups);
+  check(sizes[1] % groups == 0, PyExc_RuntimeError, "Number of channels must be divisible by groups. Got ", sizes[1],
+        " channels and ", groups, " groups.");
+  rearranged(call, sizes);
+}
+
 }  // namespace candelabra::shapes

@@ -7,14 +7,22 @@ namespace candelabra::shapes {
 
 // creation.cpp
 void empty(Call& call);
+void empty_factory(Call& call);
+void zeros(Call& call);
+void ones(Call& call);
+void full(Call& call);
+// Whether candelabra.empty fills what it returns, so that memory that was not set is noticed.
+void set_fills_unset_memory(bool fills);
 void empty_strided(Call& call);
 void arange(Call& call);
 void linspace(Call& call);
+void triangle_indices(Call& call);
 
 // copying.cpp
 void copy_(Call& call);
 void clone(Call& call);
 void to_copy(Call& call);
+void to(Call& call);
 void contiguous(Call& call);
 
 // elementwise.cpp
@@ -66,10 +74,13 @@ void sort(Call& call);
 void topk(Call& call);
 void bisect(Call& call);
 void order_position(Call& call);
+void mode_position(Call& call);
 void count_in_bins(Call& call);
 
 // views.cpp
 void view(Call& call);
+void reshape(Call& call);
+void split(Call& call);
 void view_dtype(Call& call);
 void as_strided(Call& call);
 void expand(Call& call);
@@ -95,6 +106,9 @@ void cat(Call& call);
 void stack(Call& call);
 void flip(Call& call);
 void triangle(Call& call);
+void pixel_shuffle(Call& call);
+void pixel_unshuffle(Call& call);
+void channel_shuffle(Call& call);
 
 // indexing.cpp: rows, columns and elements along one dimension
 void gather(Call& call);

@@ -60,6 +60,19 @@ void order_position(Call& call) {
   call.add_output(Dtype::Int64, std::move(sizes));
 }
 
+// mode_position(self, dim)
+void mode_position(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  check(!is_complex(self.dtype) && self.ndim() > 0, PyExc_RuntimeError,
+        "mode(): expected a tensor of at least one dimension and not complex, but got shape ", shown(self.sizes), " and ",
+        info(self.dtype).type_name);
+  const int dim = call.dim(1, self.ndim());
+  check(self.sizes[dim] > 0, PyExc_IndexError, "mode(): Expected reduction dim ", dim, " to have non-zero size.");
+  Dims sizes = self.sizes;
+  sizes[dim] = 1;
+  call.add_output(Dtype::Int64, std::move(sizes));
+}
+
 // count_in_bins(self, bins, low, high)
 void count_in_bins(Call& call) {
   const Dtype dtype = call.tensor(0).dtype;

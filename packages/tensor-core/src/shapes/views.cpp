@@ -1,6 +1,8 @@
 // Views: sizes, strides and offset on the same memory.
 #include <numeric>
 
+#include "../arguments.hpp"
+#include "checks.hpp"
 #include "shapes.hpp"
 
 namespace candelabra::shapes {
@@ -85,6 +87,44 @@ void view(Call& call) {
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
         "subspaces). Use .reshape(...) instead.");
   view_result(call, {std::move(sizes), std::move(*strides), self.offset});
+}
+
+// A view where the strides allow it, else of a copy.
+void reshape(Call& call) {
+  TensorObject& self = call.tensor(0);
+  Dims sizes = infer_sizes(call.ints(1), self.numel);
+  check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", sizes.size());
+  if (std::optional<Dims> strides = viewable_strides(self, sizes)) {
+    call.result = Ref<>(make_view(&self, std::move(sizes), std::move(*strides), self.offset).release_object());
+    return;
+  }
+  const TensorRef copy = candelabra::contiguous(&self);
+  Dims strides = contiguous_strides(sizes);
+  call.result = Ref<>(make_view(copy.get(), std::move(sizes), std::move(strides), 0).release_object());
+}
+
+// split(self, size, dim): a tuple of views.
+void split(Call& call) {
+  TensorObject& self = call.tensor(0);
+  const int64_t size = call.integer(1);
+  check(self.ndim() > 0, PyExc_RuntimeError, "split expects at least a 1-dimensional tensor");
+  check(size >= 0, PyExc_RuntimeError, "split expects split_size be non-negative, but got split_size=", size);
+  const int dim = call.dim(2, self.ndim());
+  const int64_t length = self.sizes[dim];
+  check(size > 0 || length == 0, PyExc_RuntimeError, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
+        length);
+  // Of nothing, and of a length within the size, there is one part.
+  const int64_t count = size >= length ? 1 : (length - 1) / size + 1;
+  check(count < int64_t{1} << 31, PyExc_RuntimeError, "split: ", count,
+        " parts are too many; their views would not fit in memory");
+  Ref<> parts = owned(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (int64_t i = 0; i < count; ++i) {
+    Dims sizes = self.sizes;
+    sizes[dim] = std::min(size, length - i * size);
+    PyTuple_SET_ITEM(parts.get(), static_cast<Py_ssize_t>(i),
+                     make_view(&self, std::move(sizes), self.strides, self.offset + i * size * self.strides[dim]).release_object());
+  }
+  call.result = std::move(parts);
 }
 
 void view_dtype(Call& call) {

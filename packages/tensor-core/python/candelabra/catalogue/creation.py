@@ -1,19 +1,32 @@
 """Tensors from nothing: memory, constants and ranges."""
 
-from .declaration import CORE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
+from .declaration import COMPOSITE, CORE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 _SIZE = "sequence of int: the sizes"
 _DTYPE = "dtype, optional: the default dtype where not given"
 _DEVICE = "device, optional: the default device where not given"
 operator(
-    "empty(int[] size, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor",
+    "allocate(int[] size, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor",
     shape="empty", tags=HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE,
     doc=document(
         "Make a tensor without setting its elements.",
-        ">>> candelabra.ops.empty([2, 3]).shape\ncandelabra.Size([2, 3])",
+        ">>> candelabra.ops.allocate([2, 3]).shape\ncandelabra.Size([2, 3])",
         size=_SIZE, dtype=_DTYPE, device=_DEVICE, memory_format="memory_format, optional: row-major where not given",
         returns="Tensor: with whatever was in memory", out="",
     ),
+)  # fmt: skip
+# What calls of the factories mostly look like, done by the core. All their forms are in composite/creation.py.
+_FACTORY = "object layout=None, bool? requires_grad=False, bool? pin_memory=False"
+_FACTORY_TAGS = HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE
+operator(
+    f"empty(int[] size, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None, {_FACTORY}) -> Tensor",
+    shape="empty_factory", tags=_FACTORY_TAGS,
+)  # fmt: skip
+operator(f"zeros(int[] size, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor", shape="zeros", tags=_FACTORY_TAGS)
+operator(f"ones(int[] size, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor", shape="ones", tags=_FACTORY_TAGS)
+operator(
+    f"full(int[] size, Scalar fill_value, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor",
+    shape="full", tags=_FACTORY_TAGS,
 )  # fmt: skip
 operator(
     "empty_strided(int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor",
@@ -34,7 +47,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "arange(Scalar start, Scalar end, Scalar step, *, dtype dtype, device? device=None) -> Tensor",
+    "arange(Scalar start, Scalar end=nan, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
     shape="arange", tags=HIDDEN | NONDIFFERENTIABLE,
     doc=document(
         "Make the numbers from `start` up to, not including, `end`; :func:`candelabra.arange` has defaults.",
@@ -51,5 +64,16 @@ operator(
         ">>> candelabra.ops.linspace(0, 1, 3, dtype=candelabra.float32)\ntensor([0.0000, 0.5000, 1.0000])",
         start="number: the first", end="number: the last", steps="int: how many", dtype="dtype: of the result", device=_DEVICE,
         returns="Tensor: of `steps` elements",
+    ),
+)  # fmt: skip
+operator(
+    "triangle_indices(int rows, int columns, int offset, bool upper, *, dtype dtype, device? device=None) -> Tensor",
+    shape="triangle_indices", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Return the positions of a triangle of a matrix, row by row; :func:`candelabra.tril_indices` has defaults.",
+        ">>> candelabra.ops.triangle_indices(2, 2, 0, True, dtype=candelabra.int64)\ntensor([[0, 0, 1],\n        [0, 1, 1]])",
+        rows="int: of the matrix", columns="int: of the matrix", offset="int: the diagonal that the triangle begins with",
+        upper="bool: the elements on and above it, or else on and below it", dtype="dtype: int32 or int64", device=_DEVICE,
+        returns="Tensor: rows above, columns below", out="",
     ),
 )  # fmt: skip

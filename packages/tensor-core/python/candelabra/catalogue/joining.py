@@ -1,6 +1,6 @@
 """Joining and rearranging tensors into new memory."""
 
-from .declaration import COMPOSITE, FUNCTION_ONLY, INPLACE, document, operator
+from .declaration import COMPOSITE, FUNCTION_ONLY, INPLACE, NO_OUT, document, operator
 
 operator(
     "cat(Tensor[] tensors, int dim=0) -> Tensor", shape="cat", tags=FUNCTION_ONLY,
@@ -41,3 +41,31 @@ for name, kept, shown in (
             diagonal="int: which one: 0 the main one, positive above it", returns="Tensor: of the shape of `input`",
         ),
     )  # fmt: skip
+_REARRANGED = "Tensor: new memory, in channels-last order where `input` is"
+operator(
+    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", shape="pixel_shuffle", tags=FUNCTION_ONLY | COMPOSITE | NO_OUT,
+    doc=document(
+        "Spread groups of ``r * r`` channels over blocks of r by r pixels. Shapes: (..., C * r * r, H, W) to (..., C, H * r, W * r).",
+        ">>> candelabra.pixel_shuffle(candelabra.arange(4).reshape(4, 1, 1), 2)\ntensor([[[0, 1],\n         [2, 3]]])",
+        input="Tensor: of at least three dimensions", upscale_factor="int: r", returns=_REARRANGED, out="",
+        raises="RuntimeError: where the channels are no multiple of ``r * r``",
+    ),
+)  # fmt: skip
+operator(
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", shape="pixel_unshuffle", tags=FUNCTION_ONLY | COMPOSITE | NO_OUT,
+    doc=document(
+        "Gather blocks of r by r pixels into channels: the inverse of :func:`pixel_shuffle`.",
+        ">>> candelabra.pixel_unshuffle(candelabra.arange(4).reshape(1, 2, 2), 2).flatten()\ntensor([0, 1, 2, 3])",
+        input="Tensor: of at least three dimensions", downscale_factor="int: r", returns=_REARRANGED, out="",
+        raises="RuntimeError: where height or width is no multiple of ``r``",
+    ),
+)  # fmt: skip
+operator(
+    "channel_shuffle(Tensor self, int groups) -> Tensor", shape="channel_shuffle", tags=FUNCTION_ONLY | COMPOSITE | NO_OUT,
+    doc=document(
+        "Take channels in turns from `groups` groups. Shapes: (N, C, ...).",
+        ">>> candelabra.channel_shuffle(candelabra.arange(4).reshape(1, 4, 1), 2).flatten()\ntensor([0, 2, 1, 3])",
+        input="Tensor: of at least three dimensions", groups="int: a divisor of the channels", returns=_REARRANGED, out="",
+        raises="RuntimeError: where the channels are no multiple of `groups`",
+    ),
+)  # fmt: skip

@@ -49,6 +49,15 @@ operator(
     ),
 )  # fmt: skip
 operator(
+    "mode_position(Tensor self, int dim) -> Tensor", shape="mode_position", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Return where the most frequent element is along a dimension: its last place, of the smallest among equally frequent ones.",
+        ">>> candelabra.ops.mode_position(candelabra.tensor([2, 1, 2, 1, 3]), 0)\ntensor([3])",
+        input="Tensor: of at least one dimension, not complex; a NaN equals no other", dim="int: the dimension",
+        returns="Tensor: positions of dtype int64, with size 1 in that dimension", out="",
+    ),
+)  # fmt: skip
+operator(
     "count_in_bins(Tensor self, int bins, float low, float high) -> Tensor", shape="count_in_bins",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     doc=document(

@@ -477,7 +477,7 @@ def tril_indices(
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _triangle_indices(row, col, offset, dtype, device, OPERATORS["le"])
+    return _triangle_indices(row, col, offset, dtype, device, False)
 
 
 @function(method=False)
@@ -493,23 +493,32 @@ def triu_indices(
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    return _triangle_indices(row, col, offset, dtype, device, OPERATORS["ge"])
+    return _triangle_indices(row, col, offset, dtype, device, True)
 
 
-def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, device: Device, compare: Any) -> Tensor:
-    if row < 0 or col < 0:
-        raise RuntimeError(f"row and col must be non-negative, got {row} and {col}")
+def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, device: Device, upper: bool) -> Tensor:
+    kind = dtype if dtype is _C.int32 else _C.int64
+    positions = OPERATORS["triangle_indices"](row, col, offset, upper, dtype=kind, device=device)
+    return positions if dtype is None or dtype is kind else positions.to(dtype)
+
+
+@decomposes("triangle_indices")
+def triangle_indices(rows: int, columns: int, offset: int, upper: bool, *, dtype: dtype, device: Device = None) -> Tensor:
+    if rows < 0 or columns < 0:
+        raise RuntimeError(f"row and col must be non-negative, got {rows} and {columns}")
+    if dtype not in (_C.int32, _C.int64):
+        raise RuntimeError(f"triangle_indices(): dtype must be int32 or int64, but got {dtype}")
     # Narrow numbers, where they hold all of them: the comparison is of as many as the matrix has elements.
-    number = _C.int32 if max(row, col) + abs(offset) < 2**31 else _C.int64
-    rows = OPERATORS["arange"](0, row, 1, dtype=number, device=device)
-    columns = OPERATORS["arange"](0, col, 1, dtype=number, device=device)
-    inside = compare(OPERATORS["sub"](columns, offset), OPERATORS["unsqueeze"](rows, 1))
+    number = _C.int32 if max(rows, columns) + abs(offset) < 2**31 else _C.int64
+    row = OPERATORS["unsqueeze"](OPERATORS["arange"](0, rows, 1, dtype=number, device=device), 1)
+    column = OPERATORS["sub"](OPERATORS["arange"](0, columns, 1, dtype=number, device=device), offset)
+    inside = OPERATORS["ge" if upper else "le"](column, row)
     places = reshape(OPERATORS["nonzero"](reshape(inside, -1)), -1)
     positions = OPERATORS["empty"]((2, places.numel()), dtype=_C.int64, device=device)
     if places.numel():
-        OPERATORS["floor_divide"](places, col, out=OPERATORS["select"](positions, 0, 0))
-        OPERATORS["remainder"](places, col, out=OPERATORS["select"](positions, 0, 1))
-    return positions if dtype is None else positions.to(dtype)
+        OPERATORS["floor_divide"](places, columns, out=OPERATORS["select"](positions, 0, 0))
+        OPERATORS["remainder"](places, columns, out=OPERATORS["select"](positions, 0, 1))
+    return positions if dtype is _C.int64 else positions.to(dtype)
 
 
 @function()

@@ -10,6 +10,7 @@ from candelabra.catalogue import OPERATORS
 
 from .broadcasting import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from .creation import sizes_of
+from .memory_formats import suggested
 from .registration import decomposes, function
 from .views import reshape, wrap_dim
 
@@ -36,6 +37,66 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
             )
     dim = wrap_dim(dim, len(shape) + 1)
     return _cat([_unsqueeze(t, dim) for t in tensors], dim)
+
+
+def _copied(view: Tensor, shape: Any, like: Tensor) -> Tensor:
+    """Return a copy in another shape: what is rearranged never shares memory with `like`, and keeps its order of channels."""
+    copy = OPERATORS["view"](OPERATORS["clone"](view, memory_format=_C.contiguous_format), shape)
+    kept = suggested(like) if like.ndim == 4 else _C.contiguous_format
+    return copy if kept is _C.contiguous_format else OPERATORS["contiguous"](copy, memory_format=kept)
+
+
+@decomposes("pixel_shuffle")
+def pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
+    r = upscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *batch, channels, height, width = self.shape
+    if channels % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    n, fewer = len(batch), channels // (r * r)
+    split = reshape(self, (*batch, fewer, r, r, height, width))
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return _copied(OPERATORS["permute"](split, order), (*batch, fewer, height * r, width * r), self)
+
+
+@decomposes("pixel_unshuffle")
+def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
+    r = downscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *batch, channels, height, width = self.shape
+    for name, size, place in (("height", height, -2), ("width", width, -1)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({place})={size} is not divisible by {r}"
+            )
+    n = len(batch)
+    split = reshape(self, (*batch, channels, height // r, r, width // r, r))
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return _copied(OPERATORS["permute"](split, order), (*batch, channels * r * r, height // r, width // r), self)
+
+
+@decomposes("channel_shuffle")
+def channel_shuffle(self: Tensor, groups: int) -> Tensor:
+    if self.ndim < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    shape = self.shape
+    if shape[1] % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups.")
+    split = reshape(self, (shape[0], groups, shape[1] // groups, *shape[2:]))
+    return _copied(OPERATORS["transpose"](split, 1, 2), shape, self)
 
 
 def _joined(tensors: Any, dim: int, out: Tensor | None) -> Tensor:

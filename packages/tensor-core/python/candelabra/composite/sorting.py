@@ -59,6 +59,20 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else _C.give_to_out("msort", out, result, input)
 
 
+@decomposes("mode_position")
+def mode_position(self: Tensor, dim: int) -> Tensor:
+    values, indices = OPERATORS["sort"](self.detach(), dim, False, True)
+    values_last, length = OPERATORS["movedim"](values, dim, -1), self.shape[dim]
+    # How many of the elements up to each one equal it: within a run of equals 1, 2, 3, …
+    positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=self.device)
+    before, after = OPERATORS["narrow"](values_last, -1, 0, length - 1), OPERATORS["narrow"](values_last, -1, 1, length - 1)
+    starts = OPERATORS["where"](OPERATORS["ne"](before, after), OPERATORS["narrow"](positions, 0, 1, length - 1), 0)
+    starts = OPERATORS["cat"]([starts.new_zeros((*starts.shape[:-1], 1)), starts], -1)
+    run_start = cummax(starts, -1).values
+    longest = OPERATORS["argmax"](positions - run_start, -1, True)
+    return OPERATORS["gather"](indices, dim, OPERATORS["movedim"](longest, -1, dim))
+
+
 @function()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """Return the most frequent element along a dimension, the smallest among equals, and a position of it.
@@ -73,17 +87,8 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
     x = reshape(input, 1) if input.ndim == 0 else input
     if x.shape[axis] == 0:
         raise IndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
-    values, indices = OPERATORS["sort"](x, axis, False, True)
-    values_last, length = OPERATORS["movedim"](values.detach(), axis, -1), x.shape[axis]
-    # How many of the elements up to each one equal it: within a run of equals 1, 2, 3, …
-    positions = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=x.device)
-    before, after = OPERATORS["narrow"](values_last, -1, 0, length - 1), OPERATORS["narrow"](values_last, -1, 1, length - 1)
-    starts = OPERATORS["where"](OPERATORS["ne"](before, after), OPERATORS["narrow"](positions, 0, 1, length - 1), 0)
-    starts = OPERATORS["cat"]([starts.new_zeros((*starts.shape[:-1], 1)), starts], -1)
-    run_start = cummax(starts, -1).values
-    longest = OPERATORS["argmax"](positions - run_start, -1, True)
-    longest = OPERATORS["movedim"](longest, -1, axis)
-    value, index = (OPERATORS["gather"](part, axis, longest) for part in (values, indices))
+    index = OPERATORS["mode_position"](x, axis)
+    value = OPERATORS["gather"](x, axis, index)
     if not keepdim or input.ndim == 0:
         value, index = (OPERATORS["squeeze"](part, axis) for part in (value, index))
     if out is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from candelabra import ops
+
 from ..node import MultiNode, next_sequence
 from ..table import derivative, recorder
 from .parts import to_dtype
@@ -80,3 +82,6 @@ def record_stack(result: Tensor, tensors: Any, dim: int) -> Tensor:
 derivative("flip", self=lambda grad, dims: grad.flip(dims))
 derivative("tril", self=lambda grad, diagonal: grad.tril(diagonal))
 derivative("triu", self=lambda grad, diagonal: grad.triu(diagonal))
+derivative("pixel_shuffle", self=lambda grad, upscale_factor: ops.pixel_unshuffle(grad, upscale_factor))
+derivative("pixel_unshuffle", self=lambda grad, downscale_factor: ops.pixel_shuffle(grad, downscale_factor))
+derivative("channel_shuffle", self=lambda grad, groups, self_shape: ops.channel_shuffle(grad, max(1, self_shape[1] // groups)))

@@ -109,95 +109,9 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
     return output if input.ndim == 3 else output.squeeze(0)
 
 
-def _contiguous(view: Tensor) -> Tensor:
-    """A copy in row-major order: what is rearranged never shares memory with the input."""
-    return view.clone(memory_format=candelabra.contiguous_format)
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Spread groups of ``r * r`` channels over blocks of r by r pixels. Shapes: (..., C * r * r, H, W) to (..., C, H * r, W * r).
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> from candelabra.nn import functional as F
-    >>> F.pixel_shuffle(candelabra.arange(4).reshape(4, 1, 1), 2)
-    tensor([[[0, 1],
-             [2, 3]]])
-    """
-    r = upscale_factor
-    if input.ndim < 3:
-        raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    shape = input.shape
-    channels, height, width = shape[-3:]
-    if channels % (r * r):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-            f"input.size(-3)={channels} is not divisible by {r * r}"
-        )
-    batch = shape[:-3]
-    n, fewer = len(batch), channels // (r * r)
-    split = input.reshape((*batch, fewer, r, r, height, width))
-    order = (0, 1, 4, 2, 5, 3) if n == 1 else (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return _contiguous(split.permute(order)).view((*batch, fewer, height * r, width * r))
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Gather blocks of r by r pixels into channels: the inverse of :func:`pixel_shuffle`.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> from candelabra.nn import functional as F
-    >>> F.pixel_unshuffle(candelabra.arange(4).reshape(1, 2, 2), 2).flatten()
-    tensor([0, 1, 2, 3])
-    """
-    r = downscale_factor
-    if input.ndim < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    channels, height, width = input.shape[-3:]
-    for name, size, place in (("height", height, -2), ("width", width, -1)):
-        if size % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({place})={size} is not divisible by {r}"
-            )
-    batch = tuple(input.shape[:-3])
-    n = len(batch)
-    split = input.reshape((*batch, channels, height // r, r, width // r, r))
-    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return _contiguous(split.permute(order)).view((*batch, channels * r * r, height // r, width // r))
-
-
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Take channels in turns from `groups` groups. Shapes: (N, C, ...).
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> from candelabra.nn import functional as F
-    >>> F.channel_shuffle(candelabra.arange(4).reshape(1, 4, 1), 2).flatten()
-    tensor([0, 2, 1, 3])
-    """
-    if input.ndim < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    shape = input.shape
-    channels = shape[1]
-    if channels % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
-    split = input.reshape((shape[0], groups, channels // groups, *shape[2:]))
-    return _contiguous(split.transpose(1, 2)).view(shape)
-
-
+pixel_shuffle = ops.pixel_shuffle
+pixel_unshuffle = ops.pixel_unshuffle
+channel_shuffle = ops.channel_shuffle
 native_channel_shuffle = channel_shuffle
 
 __all__ = ["channel_shuffle", "fold", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "unfold"]

@@ -42,3 +42,19 @@ def linspace(start: Any, end: Any, steps: int, dtype: Any) -> np.ndarray:
 
 
 REFERENCES["linspace"] = Reference(linspace, _linspaces, ("float32", "float64"), 2)
+
+
+def _triangles(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    kind = {"dtype": getattr(candelabra, dtype)}
+    for rows, columns in ((3, 3), (2, 7), (7, 2), (1, 1), (0, 3), (3, 0), (70, 50)):
+        for offset in (-80, -3, -1, 0, 1, 4, 80):
+            for upper in (False, True):
+                yield Sample((rows, columns, offset, upper), kind)
+
+
+def triangle_indices(rows: int, columns: int, offset: int, upper: bool, dtype: Any) -> np.ndarray:
+    places = np.triu_indices(rows, offset, columns) if upper else np.tril_indices(rows, offset, columns)
+    return np.stack(places)
+
+
+REFERENCES["triangle_indices"] = Reference(triangle_indices, _triangles, ("int32", "int64"))

@@ -46,3 +46,36 @@ REFERENCES: dict[str, Reference] = {
     "tril": Reference(lambda a, diagonal: np.tril(a, diagonal), _triangles, ALL),
     "triu": Reference(lambda a, diagonal: np.triu(a, diagonal), _triangles, ALL),
 }
+
+
+def _images(rng: np.random.Generator, dtype: str, shapes: tuple[tuple[tuple[int, ...], int], ...]) -> Iterator[Sample]:
+    for shape, count in shapes:
+        for layout in ("contiguous", "transposed", "strided"):
+            yield Sample((Input(numbers(rng, dtype, shape), dtype, layout), count))
+
+
+def pixel_shuffle(a: np.ndarray, r: int) -> np.ndarray:
+    *batch, channels, height, width = a.shape
+    split = a.reshape((*batch, channels // (r * r), r, r, height, width))
+    blocks = np.moveaxis(split, (-4, -3), (-3, -1))  # rows of a block beside its height, columns beside its width
+    return blocks.reshape((*batch, channels // (r * r), height * r, width * r))
+
+
+def pixel_unshuffle(a: np.ndarray, r: int) -> np.ndarray:
+    *batch, channels, height, width = a.shape
+    blocks = a.reshape((*batch, channels, height // r, r, width // r, r))
+    return np.moveaxis(blocks, (-3, -1), (-4, -3)).reshape((*batch, channels * r * r, height // r, width // r))
+
+
+def channel_shuffle(a: np.ndarray, groups: int) -> np.ndarray:
+    return np.concatenate([a[:, k :: a.shape[1] // groups] for k in range(a.shape[1] // groups)], 1)
+
+
+SHUFFLED = (((4, 3, 5), 2), ((2, 9, 2, 3), 3), ((2, 8, 4, 9), 2), ((3, 2, 5, 2, 2), 1), ((1, 16, 2, 9), 4), ((2, 0, 3, 3), 2))
+UNSHUFFLED = (((3, 4, 6), 2), ((2, 3, 6, 3), 3), ((2, 2, 8, 18), 2), ((3, 2, 5, 2, 2), 1), ((1, 1, 8, 36), 4), ((2, 3, 0, 4), 2))
+GROUPED = (((2, 6, 4), 3), ((2, 12, 3, 5), 4), ((1, 4, 40), 4), ((1, 5, 2, 2, 2), 1), ((2, 8, 0), 2))
+REFERENCES |= {
+    "pixel_shuffle": Reference(pixel_shuffle, lambda rng, dtype: _images(rng, dtype, SHUFFLED), ALL),
+    "pixel_unshuffle": Reference(pixel_unshuffle, lambda rng, dtype: _images(rng, dtype, UNSHUFFLED), ALL),
+    "channel_shuffle": Reference(channel_shuffle, lambda rng, dtype: _images(rng, dtype, GROUPED), ALL),
+}

@@ -134,3 +134,31 @@ def count_in_bins(a: Array, bins: int, low: float, high: float) -> Array:
 
 
 REFERENCES["count_in_bins"] = Reference(count_in_bins, _bins, ("float32", "float64"))
+
+
+def _frequencies(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for a in _inputs(rng, dtype):
+        if a.values.ndim and a.values.size:
+            for dim in (0, -1):
+                yield Sample((a, dim))
+    for length, distinct in ((300, 7), (300, 250), (5000, 120), (70_000, 100), (70_000, 90_000)):
+        values = rng.integers(0, min(distinct, 120), (length,)) if dtype not in FLOATS else rng.integers(0, distinct, (length,)) / 8 - 3
+        yield Sample((Input(values, dtype), 0))
+    if dtype in FLOATS:
+        yield Sample((Input(np.array([[np.nan, np.nan, 1.0], [np.nan, np.nan, np.nan], [0.0, -0.0, np.inf]]), dtype), 1))
+
+
+def mode_position(a: Array, dim: int) -> Array:
+    def position(line: Array) -> int:
+        numbers = line[line == line]
+        if numbers.size == 0:
+            return 0
+        values, counts = np.unique(numbers, return_counts=True)
+        return int(np.flatnonzero(line == values[np.argmax(counts)])[-1])
+
+    lines = np.moveaxis(a, dim, -1)
+    found = np.array([position(line) for line in lines.reshape(-1, a.shape[dim])])
+    return np.moveaxis(found.reshape((*lines.shape[:-1], 1)), -1, dim)
+
+
+REFERENCES["mode_position"] = Reference(mode_position, _frequencies, ("bool", *REAL))
