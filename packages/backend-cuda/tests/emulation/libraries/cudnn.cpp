@@ -136,6 +136,11 @@ double rounded(cudnnDataType_t type, double value) {
 // Values in row-major order, by the numbers of the tensors.
 using Values = std::map<int64_t, std::vector<double>>;
 
+int64_t product_of(const Sizes& sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product *= size;
+  return product;
+}
 Sizes place_of(int64_t number, const Sizes& sizes) {
   Sizes at(sizes.size());
   for (size_t d = sizes.size(); d-- > 0; number /= sizes[d]) at[d] = number % sizes[d];
@@ -269,25 +274,41 @@ Operation convolution(const Descriptor& d, Kind kind) {
                                                                                     : weight)
                                                                .count()));
             const int64_t channels = weight.sizes[1], groups = input.sizes[1] / channels, share = weight.sizes[0] / groups;
-            for (int64_t o = 0; o < output.count(); ++o) {
-              const Sizes at = place_of(o, output.sizes);
-              for (int64_t w = at[1] * weight.count() / weight.sizes[0]; w < (at[1] + 1) * weight.count() / weight.sizes[0]; ++w) {
-                const Sizes tap = place_of(w, weight.sizes);
-                int64_t i = at[0] * input.sizes[1] + at[1] / share * channels + tap[1];
-                bool inside = true;
-                for (size_t k = 0; k < step.size(); ++k) {
-                  const int64_t place = at[k + 2] * step[k] - before[k] + tap[k + 2] * wide[k];
-                  inside = inside && place >= 0 && place < input.sizes[k + 2];
-                  i = i * input.sizes[k + 2] + place;
+            const Sizes of_output(output.sizes.begin() + 2, output.sizes.end()),
+                of_input(input.sizes.begin() + 2, input.sizes.end()), of_weight(weight.sizes.begin() + 2, weight.sizes.end());
+            const int64_t places = product_of(of_output), all = product_of(of_input), taps = product_of(of_weight);
+            // Where in an image each tap of each place of the result lies; -1 for beyond its edges.
+            std::vector<int64_t> reached;
+            for (int64_t place = 0; place < places; ++place) {
+              const Sizes at = place_of(place, of_output);
+              for (int64_t tap = 0; tap < taps; ++tap) {
+                const Sizes of_tap = place_of(tap, of_weight);
+                int64_t i = 0;
+                for (size_t k = 0; k < step.size() && i >= 0; ++k) {
+                  const int64_t x = at[k] * step[k] - before[k] + of_tap[k] * wide[k];
+                  i = x >= 0 && x < of_input[k] ? i * of_input[k] + x : -1;
                 }
-                if (!inside) continue;
-                const auto from = [&](size_t which, int64_t number) { return (*given[which])[static_cast<size_t>(number)]; };
-                if (kind == Kind::Forward)
-                  result[static_cast<size_t>(o)] += from(0, i) * from(1, w);
-                else if (kind == Kind::ToInput)
-                  result[static_cast<size_t>(i)] += from(0, o) * from(1, w);
-                else
-                  result[static_cast<size_t>(w)] += from(0, o) * from(1, i);
+                reached.push_back(i);
+              }
+            }
+            const std::vector<double>&first_given = *given[0], &second_given = *given[1];
+            for (int64_t o = 0; o < output.count(); ++o) {
+              const int64_t image = o / places / output.sizes[1], channel = o / places % output.sizes[1];
+              const int64_t* of_place = reached.data() + o % places * taps;
+              for (int64_t c = 0; c < channels; ++c) {
+                const int64_t from = (image * input.sizes[1] + channel / share * channels + c) * all,
+                              by = (channel * channels + c) * taps;
+                for (int64_t tap = 0; tap < taps; ++tap) {
+                  if (of_place[tap] < 0) continue;
+                  const auto i = static_cast<size_t>(from + of_place[tap]), w = static_cast<size_t>(by + tap),
+                             to = static_cast<size_t>(o);
+                  if (kind == Kind::Forward)
+                    result[to] += first_given[i] * second_given[w];
+                  else if (kind == Kind::ToInput)
+                    result[i] += first_given[to] * second_given[w];
+                  else
+                    result[w] += first_given[to] * second_given[i];
+                }
               }
             }
             return result;
