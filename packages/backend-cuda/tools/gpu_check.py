@@ -1,14 +1,15 @@
 """Everything that a machine with an NVIDIA GPU can check, without a network: ``python packages/backend-cuda/tools/gpu_check.py``.
 
 Builds tensor-core and backend-cuda for that GPU into a folder of its own (backend-cpu too where MKL and oneDNN are there; else a backend of
-NumPy's functions stands in for the host), then runs the tests, the conformance suite on ``cuda``, the suites of autograd, nn and optim with
-their tensors on ``cuda``, a short training run of each example, compute-sanitizer's memcheck over the conformance suite, and the benchmark,
-beside PyTorch on the same GPU where it is installed. Steps run side by side but for the benchmark, which has the machine to itself. At the end
-one table says how each step went, or why it was left out; ``result.json`` in the folder has the same.
+NumPy's functions stands in for the host), then looks whether there is a GPU and whether NVIDIA's libraries load, runs the tests, the
+conformance suite on ``cuda``, the suites of autograd, nn and optim with their tensors on ``cuda``, a short training run of each example,
+compute-sanitizer's memcheck over the conformance suite, and the benchmark, beside PyTorch on the same GPU where it is installed. Steps run side
+by side but for the benchmark, which has the machine to itself and a part of the time kept for it. At the end one table says how each step went,
+or why it was left out, and what failed is named below; ``result.json`` in the folder has the same, and what machine it was.
 
-Needs Python with pytest, NumPy, SciPy, hypothesis and pluggy, CMake, Ninja, g++ and nvcc 13 with the headers of NVIDIA's libraries (a toolkit,
-or NVIDIA's PyPI packages). ``--ready FOLDER`` takes a folder with a built ``candelabra_backend_cuda`` instead of building, an emulated device's
-for one (packages/backend-cuda/tests/emulation), and ``--tiny`` shortens what such a device would take long for.
+Needs Python 3.11 with pytest, NumPy, SciPy, hypothesis and pluggy, CMake, Ninja, g++ 12 and nvcc 13 with the headers of NVIDIA's libraries (a
+toolkit, or NVIDIA's PyPI packages: ``--nvcc``, ``--nvidia``). ``--ready FOLDER`` takes a folder with a built ``candelabra_backend_cuda`` instead
+of building, an emulated device's for one (packages/backend-cuda/tests/emulation), and ``--tiny`` shortens what such a device would take long for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import concurrent.futures
 import importlib.util
 import json
 import os
+import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +28,8 @@ import sys
 import sysconfig
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -35,7 +39,7 @@ PURE = {
     "autograd": "src", "nn": "src", "optim": "src", "multiprocessing": "src", "utils": "src", "distributions": "src", "torch-compat": "src",
 }  # fmt: skip
 ENTRIES = {"backend-cpu": "cpu = candelabra_backend_cpu", "backend-cuda": "cuda = candelabra_backend_cuda"}
-#: Modules that steps need beyond those of the tests.
+#: Examples and what they are run with, on a GPU and on an emulated one.
 EXAMPLES = {
     "digits": ("--epochs", "2"),
     "train_digits_trainer": ("--epochs", "2"),
@@ -57,9 +61,52 @@ TINY = {
 WITH_OUTPUT = ("digits", "train_digits_trainer", "text_model", "generate_digits", "cart_pole")
 
 
+#: Seconds that the other steps leave to it.
+FOR_THE_BENCHMARK = 100.0
+#: What a log says of a failure: of pytest, of the conformance suite, of compilers, of CMake, of compute-sanitizer, of Python.
+FAILURE = re.compile(
+    r"^(FAILED |ERROR |  \S+ +failed |      (?!and \d+ more)\S+\(|.*\berror: |CMake Error|ninja: |========= (?:Invalid|Program hit|Error|ERROR SUMMARY)|=========     at "
+    r"|Fatal Python error|emulation: |(?:\w+: )?\w*(?:Error|Exception|Failure)\b)"
+)
+#: One operator for each library, which loads it; then what was loaded.
+LIBRARIES = """
+import candelabra
+from candelabra.backends.__main__ import describe
+x = candelabra.rand(4, 4, device="cuda") + candelabra.eye(4, device="cuda")
+image = candelabra.rand(1, 3, 8, 8, device="cuda")
+calls = {
+    "cuBLASLt": lambda: x @ x,
+    "cuBLAS": lambda: candelabra.linalg.solve_triangular(x, x, upper=True),
+    "cuSOLVER": lambda: candelabra.linalg.qr(x),
+    "cuFFT": lambda: candelabra.fft.fft(x),
+    "cuDNN": lambda: candelabra.ops.convolution(image, image[:, :, :3, :3], None, [1, 1], [0, 0], [1, 1], 1),
+    "NCCL": lambda: candelabra.communication.unique_id("cuda"),
+}
+absent = []
+for name, call in calls.items():
+    try:
+        call()
+        candelabra.cuda.synchronize()
+        print(name, "answers")
+    except Exception as error:
+        absent.append(name)
+        print(f"{name}: {type(error).__name__}: {error}")
+for line in describe("cuda", False):
+    print(line)
+print("not there: " + ", ".join(absent) if absent else "all libraries answer")
+raise SystemExit(bool(absent))
+"""
+DEVICE = """
+import candelabra
+candelabra.cuda.init()
+told = candelabra.cuda.get_device_properties()
+print(f"{candelabra.cuda.device_count()} x {told.name}, capability {told.major}.{told.minor}, {told.total_memory / 2**30:.0f} GiB")
+"""
+
+
 @dataclass
 class Step:
-    """One line of the table."""
+    """One line of the table, before it is done."""
 
     name: str
     command: list[str]
@@ -67,37 +114,53 @@ class Step:
     environment: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class Row:
+    """One line of the table, afterwards."""
+
+    name: str
+    result: str
+    seconds: float
+    text: str
+    failures: list[str] = field(default_factory=list)
+    log: str = ""
+
+
 class Check:
     """The steps and how they went."""
 
-    def __init__(self, folder: Path, jobs: int, minutes: float, only: str) -> None:
+    def __init__(self, folder: Path, jobs: int, minutes: float, only: str, patience: float) -> None:
         self.folder = folder
         self.jobs = jobs
         self.only = only
-        self.end = time.monotonic() + 60 * minutes
-        self.rows: list[tuple[str, str, float, str]] = []
+        self.patience = patience
+        self.start = time.monotonic()
+        self.end = self.start + 60 * minutes
+        self.rows: list[Row] = []
+        self.machine: dict[str, str] = {}
         self.site = folder / "site"
         self.lock = threading.Lock()
+        self.running: set[int] = set()
         self.environment = {**os.environ, "PYTHONPATH": str(self.site), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "2"}
         # CMake and Ninja of this environment, where it was not activated.
         self.environment["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
 
-    def note(self, name: str, result: str, seconds: float, text: str) -> None:
+    def note(self, row: Row) -> None:
         """Add a line to the table, and print it."""
         with self.lock:
-            self.rows.append((name, result, seconds, text))
-            print(f"{name}: {result} in {seconds:.0f} s: {text[:150]}", flush=True)
+            self.rows.append(row)
+            print(f"{row.name}: {row.result} in {row.seconds:.0f} s: {row.text[:150]}", flush=True)
 
     def leave_out(self, name: str, why: str) -> None:
         """Note a step that cannot be done here."""
         if self.only in name:
-            self.note(name, "left out", 0.0, why)
+            self.note(Row(name, "left out", 0.0, why))
 
-    def run(self, step: Step) -> bool:
-        """Run a step; keep its output in a file and its last line in the table."""
-        left = self.end - time.monotonic()
+    def run(self, step: Step, kept_back: float = 0.0) -> bool:
+        """Run a step; keep its output in a file and its last line in the table. The last seconds may be kept back for others."""
+        left = self.end - kept_back - time.monotonic()
         if left < 5:
-            self.note(step.name, "left out", 0.0, "no time was left")
+            self.note(Row(step.name, "left out", 0.0, "no time was left"))
             return False
         start = time.monotonic()
         log = self.folder / f"{step.name.replace(' ', '_').replace('/', '_of_')}.log"
@@ -113,22 +176,45 @@ class Check:
                 output.write(str(error))
                 status = "not started"
             else:
+                self.running.add(process.pid)
                 try:
-                    status = process.wait(min(step.timeout, left))
+                    status = process.wait(min(step.timeout * self.patience, left))
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
                     status = "time is up"
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        result = "passed" if status == 0 else f"FAILED ({status})"
-        self.note(step.name, result, time.monotonic() - start, f"{lines[-1][:110] if lines else ''}  [{log.name}]")
+                finally:
+                    self.running.discard(process.pid)
+        lines = [line.rstrip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        last = lines[-1].strip(" =")[:140] if lines else ""
+        row = Row(step.name, "passed", time.monotonic() - start, last, log=log.name)
+        if status != 0:
+            died = isinstance(status, int) and status < 0
+            row.result = f"FAILED ({signal.Signals(-status).name if isinstance(status, int) and died else status})"
+            # Whoever died or was ended has the place in the last line.
+            row.failures = failures_in(lines) + ([lines[-1]] if lines and (died or status == "time is up") else []) or lines[-3:]
+        self.note(row)
         return status == 0
 
-    def run_all(self, steps: list[Step], at_once: int) -> None:
+    def run_all(self, steps: list[Step], at_once: int, kept_back: float = 0.0) -> None:
         """Run steps side by side."""
         chosen = [step for step in steps if self.only in step.name]
         with concurrent.futures.ThreadPoolExecutor(max(1, at_once)) as pool:
-            list(pool.map(self.run, chosen))
+            try:
+                for done in [pool.submit(self.run, step, kept_back) for step in chosen]:
+                    done.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self.stop()
+                raise
+
+    def stop(self) -> None:
+        """End what runs."""
+        for group in list(self.running):
+            try:
+                os.killpg(group, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
 
     # ---- building
 
@@ -201,15 +287,43 @@ class Check:
     # ---- the end
 
     def print_table(self) -> int:
-        """Print what was done; return the number of steps that failed."""
+        """Print what was done and what failed, and write both to ``result.json``; return the number of steps that failed."""
+        print("\n" + "\n".join(f"{name}: {value}" for name, value in self.machine.items()))
         print(f"\n{'step':<32}{'result':<22}{'seconds':>8}  last line")
-        for name, result, seconds, line in self.rows:
-            print(f"{name:<32}{result:<22}{seconds:>8.0f}  {line[:110]}")
-        failed = sum(result.startswith("FAILED") for _, result, _, _ in self.rows)
-        left_out = sum(result == "left out" for _, result, _, _ in self.rows)
-        print(f"\n{len(self.rows)} steps, {failed} failed, {left_out} left out; logs in {self.folder}")
-        (self.folder / "result.json").write_text(json.dumps(self.rows, indent=1))
-        return failed
+        for row in self.rows:
+            print(f"{row.name:<32}{row.result:<22}{row.seconds:>8.0f}  {row.text[:110]}")
+        failed = [row for row in self.rows if row.result.startswith("FAILED")]
+        for row in failed:
+            print(f"\n{row.name}, {self.folder / row.log}:")
+            print("\n".join(f"  {line[:220]}" for line in row.failures[:20]))
+            if len(row.failures) > 20:
+                print(f"  and {len(row.failures) - 20} more")
+        left_out = sum(row.result == "left out" for row in self.rows)
+        seconds = time.monotonic() - self.start
+        print(f"\n{len(self.rows)} steps in {seconds:.0f} s, {len(failed)} failed, {left_out} left out; logs in {self.folder}")
+        figures = self.folder / "benchmark.json"
+        told = {
+            "machine": self.machine,
+            "seconds": seconds,
+            "steps": [asdict(row) for row in self.rows],
+            "benchmark": json.loads(figures.read_text()) if figures.exists() else None,
+        }
+        (self.folder / "result.json").write_text(json.dumps(told, indent=1))
+        return len(failed)
+
+
+def failures_in(lines: Iterable[str]) -> list[str]:
+    """What a log names as failed, each line once."""
+    return list(dict.fromkeys(line.strip() for line in lines if FAILURE.match(line)))
+
+
+def answer(*command: str) -> str:
+    """The first lines that a program prints, or nothing where it cannot be asked."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "; ".join(done.stdout.split("\n")[:8]).strip("; ") if done.returncode == 0 else ""
 
 
 def find_header(name: str) -> bool:
@@ -228,14 +342,60 @@ def missing(*modules: str) -> str:
 
 
 def architecture() -> str:
-    """Ask the driver's tool for the compute capability of the first GPU; 90 where it does not answer."""
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], capture_output=True, text=True, timeout=30
-        )
-        return done.stdout.split()[0].replace(".", "")
-    except (OSError, subprocess.TimeoutExpired, IndexError):
-        return "90"
+    """The compute capability of the first GPU, without its point; 90 where the driver's tool does not answer."""
+    return answer("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").split(";")[0].replace(".", "").strip() or "90"
+
+
+def takes_one_process() -> bool:
+    """Whether a GPU is set to serve one process at a time."""
+    return "Exclusive" in answer("nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader")
+
+
+def find_nvcc(nvidia: Path | None) -> str | None:
+    """Find nvcc where CMakeLists.txt looks for it."""
+    folders = [Path(os.environ[name]) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    folders += [Path("/usr/local/cuda/bin"), *Path("/usr/local").glob("cuda-13*/bin")]
+    folders += [root / "nvidia" / "cu13" / "bin" for root in (nvidia, Path(sysconfig.get_path("purelib"))) if root is not None]
+    return shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(map(str, folders)))
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The first number with a point in a text."""
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return tuple(map(int, found.groups())) if found else (0,)
+
+
+def needs(building: bool, nvcc: str | None, path: str) -> list[str]:
+    """What is not there and has to be."""
+    absent = [] if sys.version_info >= (3, 11) else [f"Python 3.11 or newer; this is {platform.python_version()}"]
+    modules = missing("pytest", "numpy", "scipy", "hypothesis", "pluggy")
+    if modules:
+        absent.append(f"modules of the tests: {modules}")
+    if not building:
+        return absent
+    absent += [f"{name}, to build" for name in ("cmake", "ninja", "g++") if shutil.which(name, path=path) is None]
+    compiler = shutil.which("g++", path=path)
+    if compiler and version_of(answer(compiler, "-dumpfullversion") or "0.0") < (11, 0):
+        absent.append(f"g++ 11 or newer; {compiler} is {answer(compiler, '-dumpfullversion')}")
+    if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+        absent.append(f"Python's headers; {sysconfig.get_path('include')} has no Python.h")
+    if nvcc is None:
+        absent.append("nvcc 13: a toolkit, PyPI's nvidia-cuda-nvcc, or --nvcc FILE; --ready FOLDER takes what was built elsewhere")
+    elif version_of(answer(nvcc, "--version").partition("release")[2]) < (13, 0):
+        absent.append(f"nvcc 13 or newer; {nvcc} is of {answer(nvcc, '--version').partition('release')[2][:8].strip()}")
+    return absent
+
+
+def describe_machine(nvcc: str | None) -> dict[str, str]:
+    """What the figures were had on."""
+    return {
+        "GPU": answer("nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_mode", "--format=csv,noheader")
+        or "nvidia-smi does not answer",
+        "processors": str(os.cpu_count()),
+        "Python": platform.python_version(),
+        "compilers": f"g++ {answer('g++', '-dumpfullversion') or 'none'}, nvcc {answer(nvcc, '--version').partition('release')[2][:12].strip() if nvcc else 'none'}",
+        "commit": answer("git", "-C", str(ROOT), "rev-parse", "HEAD") or "unknown",
+    }
 
 
 def find_sanitizer() -> str | None:
@@ -251,7 +411,7 @@ def find_sanitizer() -> str | None:
 def suites(python: list[str], tiny: bool) -> list[Step]:
     """The suites of the packages, their tensors on cuda, in parts that take about as long."""
     steps = []
-    pytest = [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
+    pytest = [*python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     device = {"CANDELABRA_TEST_DEVICE": "cuda", "CANDELABRA_LAUNCH_BLOCKING": "1"}
     for package, parts in {"autograd": 1 if tiny else 6, "nn": 1 if tiny else 3, "optim": 1 if tiny else 2}.items():
         files = sorted(map(str, (PACKAGES / package / "tests").glob("test_*.py")))
@@ -269,7 +429,8 @@ def conformance(python: list[str], parts: int, sanitizer: str | None, jobs: int)
     if sanitizer:
         # Without the cache each tensor is an allocation of its own, so that what reaches beyond it is seen.
         alone = {"CANDELABRA_CUDA_ALLOC_CONF": "caching:False"}
-        check = [sanitizer, "--tool", "memcheck", "--error-exitcode", "9", "--launch-timeout", "0"]
+        # Calls that may fail and are asked for it (peers, capture) are no errors of memory.
+        check = [sanitizer, "--tool", "memcheck", "--error-exitcode", "9", "--launch-timeout", "0", "--report-api-errors", "no"]
         steps += [
             Step(f"memcheck {part + 1}/{jobs}", [*check, *verify, "--part", f"{part + 1}/{jobs}"], 420, alone)
             for part in range(jobs)
@@ -315,35 +476,68 @@ def main() -> int:
     parser.add_argument(
         "--tiny", action="store_true", help="for an emulated device: shorter runs, and sizes that say nothing of speed"
     )
+    parser.add_argument("--nvcc", help="the compiler, where neither the path nor a toolkit has it")
+    parser.add_argument("--nvidia", type=Path, help="a site-packages folder with NVIDIA's PyPI packages for CUDA 13")
     given = parser.parse_args()
-    absent = missing("pytest", "numpy", "scipy", "hypothesis", "pluggy")
+    # Emulated threads take turns: a test may take long without being stuck.
+    check = Check(given.folder.resolve(), given.jobs, given.minutes, given.only, 6.0 if given.tiny else 1.0)
+    nvcc = given.nvcc or find_nvcc(given.nvidia)
+    absent = needs(given.ready is None, nvcc, check.environment["PATH"])
     if absent:
-        print(f"gpu_check: {absent}, which the tests need", file=sys.stderr)
+        print("gpu_check needs what is not there:\n" + "\n".join(f"  {line}" for line in absent), file=sys.stderr)
         return 2
-    given.folder.mkdir(parents=True, exist_ok=True)
-    check = Check(given.folder.resolve(), given.jobs, given.minutes, given.only)
-    python = [sys.executable]
+    check.folder.mkdir(parents=True, exist_ok=True)
+    (check.folder / "benchmark.json").unlink(missing_ok=True)
+    check.machine = describe_machine(nvcc)
+    try:
+        do_all(check, given, nvcc)
+    except KeyboardInterrupt:
+        check.stop()
+        print("\ninterrupted", file=sys.stderr)
+        check.print_table()
+        return 130
+    return 1 if check.print_table() else 0
+
+
+def prepare(check: Check, given: argparse.Namespace, nvcc: str | None) -> bool:
+    """Build, and look whether there is a GPU: without one nothing else is worth the time."""
     check.lay_out(given.ready)
     if given.ready is None:
         number = given.architecture or architecture()
-        definitions = (f"-DCANDELABRA_CUDA_ARCHITECTURES={number}", "-DCANDELABRA_CUDA_PTX=0", "-DCANDELABRA_WERROR=ON")
+        definitions = [f"-DCANDELABRA_CUDA_ARCHITECTURES={number}", "-DCANDELABRA_CUDA_PTX=0", "-DCANDELABRA_WERROR=ON"]
+        definitions.append(f"-DCANDELABRA_NVCC={nvcc}")
+        if given.nvidia is not None:
+            definitions.append(f"-DCANDELABRA_NVIDIA_DIR={given.nvidia.resolve()}")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             core = pool.submit(check.build, "tensor-core")
             cuda = pool.submit(check.build, "backend-cuda", *definitions)
-            built = core.result() and cuda.result()
-        if not built:
-            return check.print_table() or 1
+            built = [core.result(), cuda.result()]
+        if not all(built):
+            return False
+    if given.nvidia is not None:
+        folders = [given.nvidia.resolve() / "nvidia" / part / "lib" for part in ("cu13", "cudnn", "nccl")]
+        before = check.environment.get("CANDELABRA_CUDA_LIBRARIES")
+        check.environment["CANDELABRA_CUDA_LIBRARIES"] = ":".join([*map(str, folders), *([before] if before else [])])
     check.host(given.ready, given.plain_host)
-    if not check.run(Step("backends", [*python, "-m", "candelabra.backends"], 60)):
-        return check.print_table() or 1
+    return (
+        check.run(Step("backends", [sys.executable, "-m", "candelabra.backends"], 60))
+        and check.run(Step("device", [sys.executable, "-c", DEVICE], 60))
+    )  # fmt: skip
 
-    at_once = max(1, given.jobs // 2)
+
+def do_all(check: Check, given: argparse.Namespace, nvcc: str | None) -> None:
+    """All steps in their order."""
+    python = [sys.executable]
+    if not prepare(check, given, nvcc):
+        return
+    check.run_all([Step("libraries", [*python, "-c", LIBRARIES], 120)], 1)
+    at_once = 1 if takes_one_process() else max(1, given.jobs // 2)
     sanitizer = find_sanitizer()
     if sanitizer is None:
         check.leave_out("memcheck", "compute-sanitizer is neither on the path nor in a toolkit")
     parts = 1 if given.tiny else min(4, at_once)
     memcheck_parts = max(1, at_once // 2)
-    pytest = [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
+    pytest = [*python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     hostile = [*python, "-m", "candelabra.testing.hostile", "candelabra.ops", "--device", "cuda"]
     steps = [
         # The long ones first.
@@ -353,19 +547,18 @@ def main() -> int:
         Step("hostile", [*hostile, *(("--calls", "2") if given.tiny else ())], 300),
         *examples(check, python, given.tiny),
     ]
-    check.run_all(steps, at_once)
+    check.run_all(steps, at_once, FOR_THE_BENCHMARK)
     # Alone: nothing else has the GPU or the cores.
     benchmark = [*python, "-m", "benchmarks", "--device", "cuda", "--json", str(check.folder / "benchmark.json")]
     absent = missing("tqdm")
     if absent:
         check.leave_out("benchmark", absent)
-    else:
-        where = {"PYTHONPATH": os.pathsep.join([str(check.site), str(ROOT)])}
-        check.run_all([Step("benchmark", [*benchmark, *(("--tiny",) if given.tiny else ())], 240, where)], 1)
-        log = check.folder / "benchmark.log"
-        if log.exists():
-            print(f"\n{log.read_text(errors='replace')}")
-    return 1 if check.print_table() else 0
+        return
+    where = {"PYTHONPATH": os.pathsep.join([str(check.site), str(ROOT)])}
+    check.run_all([Step("benchmark", [*benchmark, *(("--tiny",) if given.tiny else ())], 240, where)], 1)
+    log = check.folder / "benchmark.log"
+    if check.only in "benchmark" and log.exists():
+        print(f"\n{log.read_text(errors='replace')}")
 
 
 if __name__ == "__main__":
