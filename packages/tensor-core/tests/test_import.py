@@ -21,6 +21,8 @@ HEAVY = (
     "candelabra_backend_cpu",
     "candelabra.autograd",
     "inspect",
+    "typing",
+    "pathlib",
 )
 
 # Names of PyTorch that this package must have.

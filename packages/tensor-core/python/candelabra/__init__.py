@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from pkgutil import extend_path
+from .package_folders import folders_of
 
 # The other distributions add candelabra.autograd, candelabra.nn, … from folders of their own.
-__path__ = extend_path(__path__, __name__)
+__path__ = folders_of(__name__, __path__)
 
 from . import _C
 from ._C import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from candelabra import _C
 
@@ -52,7 +52,7 @@ def get_file_path(*path_components: str) -> str:
     >>> os.path.exists(candelabra.get_file_path("candelabra", "version.py"))
     True
     """
-    return str(Path(_C.__file__).parent.parent.joinpath(*path_components))
+    return os.path.join(os.path.dirname(os.path.dirname(_C.__file__)), *path_components)
 
 
 @function(method=False)

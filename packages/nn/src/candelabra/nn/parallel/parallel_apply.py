@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import candelabra
@@ -55,6 +54,8 @@ def parallel_apply(
 
     if len(modules) == 1:
         return [call(modules[0], inputs[0], kwargs_tup[0])]
+    from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most layers together
+
     with ThreadPoolExecutor(max(len(modules), 1)) as pool:
         return list(pool.map(call, modules, inputs, kwargs_tup))
 
