@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import math
 import time
@@ -26,11 +25,9 @@ from .place import Place
 from .placement import choose_device, to_device
 from .precision import Precision
 from .progress import Progress
-from .randomness import kept_generators, random_states, seed_everything, set_random_states
+from .randomness import kept_generators, seed_everything, set_random_states
 from .requirements import needs_value, refuse_closures
-
-FORMAT = "candelabra.trainer"
-VERSION = 1
+from .state import set_state, state_of
 
 
 class Trainer:
@@ -498,28 +495,7 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that training goes on from: plain data and tensors that `candelabra.save` takes."""
-        if self._place is not None:
-            place: Any = self._place.state_dict()
-        else:
-            place = self._place_state
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
-            "scaler": self.precision.state_dict(),
-            "progress": dataclasses.asdict(self.progress),
-            "history": [dict(values) for values in self.history],
-            "evaluated": dict(self._evaluated),
-            "running": {name: mean.state_dict() for name, mean in self._running.items()},
-            "callbacks": {
-                name: callback.state_dict() for name, callback in self._named_callbacks() if hasattr(callback, "state_dict")
-            },
-            "checkpoints": None if self.checkpoints is None else self.checkpoints.state_dict(),
-            "place": place,
-            "random": random_states(),
-        }
+        return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of another trainer that was made alike; the next :meth:`fit` goes on from there.
@@ -529,31 +505,7 @@ class Trainer:
         ValueError
             If it is no state of a trainer.
         """
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise ValueError("load_state_dict(): this is no state of a Trainer")
-        if state["version"] > VERSION:
-            raise ValueError(
-                f"load_state_dict(): the state is of version {state['version']}, and this Trainer reads up to {VERSION}"
-            )
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.scheduler is not None and state["scheduler"] is not None:
-            self.scheduler.load_state_dict(state["scheduler"])
-        self.precision.load_state_dict(state["scaler"])
-        self.progress = Progress(**state["progress"])
-        self.history = [dict(values) for values in state["history"]]
-        self._evaluated = dict(state["evaluated"])
-        self._running = {}
-        for name, saved in state["running"].items():
-            self._running[name] = Mean()
-            self._running[name].load_state_dict(saved)
-        for name, callback in self._named_callbacks():
-            if name in state["callbacks"] and hasattr(callback, "load_state_dict"):
-                callback.load_state_dict(state["callbacks"][name])
-        if self.checkpoints is not None and state["checkpoints"] is not None:
-            self.checkpoints.load_state_dict(state["checkpoints"])
-        self._place_state = state["place"]
-        self._random = state["random"]
+        set_state(self, state)
 
     def save(self, path: Any) -> None:
         """Write the state to a file, all at once."""
@@ -601,16 +553,6 @@ class Trainer:
 
     def _parameters(self) -> list[Any]:
         return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-
-    def _named_callbacks(self) -> list[tuple[str, Any]]:
-        """Callbacks by type, numbered within it, so that their states find them where others were added."""
-        counts: dict[str, int] = {}
-        named = []
-        for callback in self.callbacks:
-            kind = type(callback).__name__
-            counts[kind] = counts.get(kind, 0) + 1
-            named.append((f"{kind}-{counts[kind]}", callback))
-        return named
 
     def _call(self, name: str, *arguments: Any) -> None:
         for callback in self.callbacks:

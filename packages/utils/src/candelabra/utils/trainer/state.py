@@ -1,0 +1,83 @@
+"""The state of a Trainer: what a checkpoint holds, and how training goes on from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from .metrics import Mean
+from .progress import Progress
+from .randomness import random_states
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+FORMAT = "candelabra.trainer"
+VERSION = 1
+
+
+def state_of(trainer: Trainer) -> dict[str, Any]:
+    """Return what `Trainer.state_dict` does."""
+    place = trainer._place_state if trainer._place is None else trainer._place.state_dict()
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": trainer.model.state_dict(),
+        "optimizer": trainer.optimizer.state_dict(),
+        "scheduler": None if trainer.scheduler is None else trainer.scheduler.state_dict(),
+        "scaler": trainer.precision.state_dict(),
+        "progress": dataclasses.asdict(trainer.progress),
+        "history": [dict(values) for values in trainer.history],
+        "evaluated": dict(trainer._evaluated),
+        "running": {name: mean.state_dict() for name, mean in trainer._running.items()},
+        "callbacks": {
+            name: callback.state_dict() for name, callback in named(trainer.callbacks) if hasattr(callback, "state_dict")
+        },
+        "checkpoints": None if trainer.checkpoints is None else trainer.checkpoints.state_dict(),
+        "place": place,
+        "random": random_states(),
+    }
+
+
+def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
+    """Do what `Trainer.load_state_dict` does.
+
+    Raises
+    ------
+    ValueError
+        If it is no state of a trainer, or that of a later version.
+    """
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise ValueError("load_state_dict(): this is no state of a Trainer")
+    if state["version"] > VERSION:
+        raise ValueError(f"load_state_dict(): the state is of version {state['version']}, and this Trainer reads up to {VERSION}")
+    trainer.model.load_state_dict(state["model"])
+    trainer.optimizer.load_state_dict(state["optimizer"])
+    if trainer.scheduler is not None and state["scheduler"] is not None:
+        trainer.scheduler.load_state_dict(state["scheduler"])
+    trainer.precision.load_state_dict(state["scaler"])
+    trainer.progress = Progress(**state["progress"])
+    trainer.history = [dict(values) for values in state["history"]]
+    trainer._evaluated = dict(state["evaluated"])
+    trainer._running = {}
+    for name, saved in state["running"].items():
+        trainer._running[name] = Mean()
+        trainer._running[name].load_state_dict(saved)
+    for name, callback in named(trainer.callbacks):
+        if name in state["callbacks"] and hasattr(callback, "load_state_dict"):
+            callback.load_state_dict(state["callbacks"][name])
+    if trainer.checkpoints is not None and state["checkpoints"] is not None:
+        trainer.checkpoints.load_state_dict(state["checkpoints"])
+    trainer._place_state = state["place"]
+    trainer._random = state["random"]
+
+
+def named(callbacks: list[Any]) -> list[tuple[str, Any]]:
+    """Return callbacks by type, numbered within it, so that their states find them where others were added."""
+    counts: dict[str, int] = {}
+    pairs = []
+    for callback in callbacks:
+        kind = type(callback).__name__
+        counts[kind] = counts.get(kind, 0) + 1
+        pairs.append((f"{kind}-{counts[kind]}", callback))
+    return pairs
