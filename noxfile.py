@@ -43,7 +43,7 @@ CUDA_NEEDS = [
     "nvidia-cuda-cccl>=13.0,<14", "nvidia-cublas>=13.0,<14", "nvidia-cusolver>=12,<13", "nvidia-cufft>=12,<13",
     "nvidia-cusparse>=12,<13", "nvidia-cudnn-cu13>=9.10,<10", "nvidia-nccl-cu13>=2.27,<3",
 ]  # fmt: skip
-TEST_NEEDS = ["pytest", "pytest-timeout", "hypothesis", "numpy", "scipy"]
+TEST_NEEDS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "numpy", "scipy"]
 #: Which packages each test suite needs, and nothing else of ours.
 TEST_PACKAGES = {
     "tensor-core": ["tensor-core", "backend-cpu"],
@@ -69,12 +69,24 @@ TEST_PACKAGES = {
 #: What some test suites need besides TEST_NEEDS.
 TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
+#: Suites of many short tests, a file of which any process may run. Those that start processes, count descriptors or wait for each other are
+#: run by one.
+SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions"]
 
+# uv installs in a second what takes pip ten; without it everything works as well.
+nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.sessions = ["lint", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 
 # ---- building
+
+
+def install_into(session: nox.Session, python: Path, *needs: str) -> None:
+    """Install into an environment that is not the session's: with uv where there is one."""
+    uv = shutil.which("uv")
+    installer = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
+    session.run(*installer, "-q", *needs, external=True)
 
 
 def build_environment(session: nox.Session) -> Path:
@@ -84,7 +96,7 @@ def build_environment(session: nox.Session) -> Path:
     if not python.exists():
         session.run(sys.executable, "-m", "venv", str(environment), external=True)
         session.run(str(python), "-m", "pip", "install", "-q", "--upgrade", "pip", external=True)
-    session.run(str(python), "-m", "pip", "install", "-q", *BUILD_NEEDS, external=True)
+    install_into(session, python, *BUILD_NEEDS)
     return python
 
 
@@ -123,8 +135,8 @@ def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
     stamp = python.parent.parent / "headers.sha256"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return
-    session.run(str(python), "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel, external=True)
-    session.run(str(python), "-m", "pip", "install", "-q", "pluggy", external=True)
+    install_into(session, python, "--force-reinstall", "--no-deps", wheel)
+    install_into(session, python, "pluggy")
     stamp.write_text(digest.hexdigest())
 
 
@@ -171,12 +183,23 @@ def demo(session: nox.Session) -> None:
     session.run("python", str(ROOT / "examples" / "digits.py"), "--output", str(OUTPUT), *session.posargs)
 
 
-def run_tests(session: nox.Session, folder: Path, *arguments: str) -> None:
+def shared_out() -> tuple[list[str], dict[str, str]]:
+    """What has pytest share a suite's files among processes, and the variables that they need.
+
+    Each has its threads, too: those that wait leave the processor to the other processes.
+    """
+    processes = min(4, len(os.sched_getaffinity(0)))
+    return ["-n", str(processes), "--dist", "loadfile"], {"OMP_WAIT_POLICY": "passive"}
+
+
+def run_tests(session: nox.Session, folder: Path, *arguments: str, by_several: bool = False) -> None:
+    sharing, variables = shared_out() if by_several else ([], {})
     # From another directory, so that only what is installed is imported.
     session.chdir(session.create_tmp())
     session.run(
-        "python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", str(folder), *arguments, *session.posargs
-    )
+        "python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", *sharing, str(folder), *arguments, *session.posargs,
+        env=variables,
+    )  # fmt: skip
 
 
 @nox.session(venv_backend="none")
@@ -192,7 +215,7 @@ def make_tests(package: str) -> None:
     @nox.session(name=f"tests-{package}")
     def package_tests(session: nox.Session) -> None:
         install(session, TEST_PACKAGES[package], *TEST_NEEDS, *TEST_OTHERS.get(package, []))
-        run_tests(session, PACKAGES / package / "tests")
+        run_tests(session, PACKAGES / package / "tests", by_several=package in SHARED_OUT)
 
     package_tests.__doc__ = f"The tests of {distribution(package)}, with only its own needs installed."
 
@@ -333,7 +356,7 @@ def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
     folder = os.environ.get("CANDELABRA_NVIDIA_DIR", "")
     if folder:
         return python, [folder]
-    session.run(str(python), "-m", "pip", "install", "-q", *CUDA_NEEDS, external=True)
+    install_into(session, python, *CUDA_NEEDS)
     return python, []
 
 
@@ -366,7 +389,7 @@ def cuda(session: nox.Session) -> None:
     session.log(str(listed).strip())
     if "cuda: no NVIDIA driver" not in str(listed) and "devices" not in str(listed):
         session.error("python -m candelabra.backends says neither that there is no driver nor that there is a GPU")
-    run_tests(session, PACKAGES / "backend-cuda" / "tests", "-rs")
+    run_tests(session, PACKAGES / "backend-cuda" / "tests", "-rs", by_several=True)
 
 
 @nox.session
@@ -381,14 +404,15 @@ def emulated(session: nox.Session) -> None:
     session.run(
         str(python), str(PACKAGES / "backend-cuda" / "tests" / "emulation" / "build.py"), str(target), *roots, external=True
     )
-    environment = {"PYTHONPATH": str(target / "site"), "CANDELABRA_EMULATED": str(target)}
+    sharing, variables = shared_out()
+    environment = {"PYTHONPATH": str(target / "site"), "CANDELABRA_EMULATED": str(target), **variables}
     session.chdir(session.create_tmp())
     pytest = ["python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider"]
-    session.run(*pytest, str(PACKAGES / "backend-cuda" / "tests"), env=environment)
+    session.run(*pytest, *sharing, str(PACKAGES / "backend-cuda" / "tests"), env=environment)
     session.run(*pytest, str(PACKAGES / "multiprocessing" / "tests" / "test_device_memory.py"), env=environment)
     environment |= {"CANDELABRA_TEST_DEVICE": "cuda", "CANDELABRA_LAUNCH_BLOCKING": "1"}
     for package in session.posargs or ["optim", "nn"]:
-        session.run(*pytest, str(PACKAGES / package / "tests"), env=environment)
+        session.run(*pytest, *sharing, str(PACKAGES / package / "tests"), env=environment)
 
 
 @nox.session(venv_backend="none")
