@@ -325,10 +325,8 @@ def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
     """
     mask = params.attn_mask
     reasons = (
-        (flash_sdp_enabled() or mem_efficient_sdp_enabled(), "it is forbidden"),
-        (params.query.is_cuda, "query is on no GPU"),
+        *_of_every_kernel(params, flash_sdp_enabled() or mem_efficient_sdp_enabled()),
         (params.query.is_floating_point(), f"{params.query.dtype} is no floating-point dtype"),
-        (params.dropout == 0.0, "weights are dropped"),
         (mask is None or not mask.requires_grad, "the mask needs a gradient"),
     )
     return _none_against(reasons, debug)
@@ -357,14 +355,21 @@ def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
     """
     widths = params.query.shape[-1:] + params.value.shape[-1:]
     reasons = (
-        (cudnn_sdp_enabled() and bool(_switches["cudnn_enabled"]), "it is forbidden"),
-        (params.query.is_cuda, "query is on no GPU"),
+        *_of_every_kernel(params, cudnn_sdp_enabled() and bool(_switches["cudnn_enabled"])),
         (params.query.dtype in (_C.float16, _C.bfloat16), f"{params.query.dtype} is no half precision"),
         (params.attn_mask is None, "there is a mask"),
-        (params.dropout == 0.0, "weights are dropped"),
         (all(width % 8 == 0 and width <= 256 for width in widths), f"rows have {list(widths)} elements"),
     )
     return _none_against(reasons, debug)
+
+
+def _of_every_kernel(params: SDPAParams, allowed: bool) -> tuple[tuple[bool, str], ...]:
+    """Return what every fused kernel asks for, each with what is said where it is not so."""
+    return (
+        (allowed, "it is forbidden"),
+        (params.query.is_cuda, "query is on no GPU"),
+        (params.dropout == 0.0, "weights are dropped"),
+    )
 
 
 def _none_against(reasons: tuple[tuple[bool, str], ...], debug: bool) -> bool:
