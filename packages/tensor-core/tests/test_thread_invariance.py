@@ -394,7 +394,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "threshold_backward": _elementwise(2, 0.5, name="threshold_backward"),
     "nan_to_num": _elementwise(1, name="nan_to_num"),
-    **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin", "all", "any", "var", "std", "logsumexp")},
+    **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin", "extrema", "all", "any", "var", "std", "logsumexp")},
     **{name: _along(name, dims=(0, 1, None)) for name in ("prod", "argmax", "argmin")},
     **{name: _along(name) for name in ("max_with_indices", "min_with_indices", "cumsum", "cumprod", "logcumsumexp", "sort", "softmax", "log_softmax")},
     "running_extremum": _calls(

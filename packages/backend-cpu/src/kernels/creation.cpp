@@ -1,6 +1,7 @@
 // Constants and ranges.
 #include <cmath>
 
+#include "candelabra/triangle.hpp"
 #include "copy_bytes.hpp"
 #include "dtypes.hpp"
 #include "iterate.hpp"
@@ -106,12 +107,46 @@ void linspace(Call& call) {
   });
 }
 
+// The positions from `begin` to `end` of a triangle, whole rows and parts of the first and the last.
+template <typename T>
+void number_triangle(T* rows_out, T* columns_out, int64_t begin, int64_t end, int64_t columns, int64_t offset, bool upper) {
+  // The row of the first: the last one before which not more elements are. No row is longer than there are columns.
+  int64_t row = 0, beyond = 1;
+  while (triangle::count(beyond, columns, offset, upper) <= begin) beyond *= 2;
+  for (row = beyond / 2; beyond - row > 1;) {
+    const int64_t middle = row + (beyond - row) / 2;
+    (triangle::count(middle, columns, offset, upper) <= begin ? row : beyond) = middle;
+  }
+  for (int64_t at = triangle::count(row, columns, offset, upper); at < end; ++row) {
+    const int64_t edge = std::clamp<int64_t>(row + offset + (upper ? 0 : 1), 0, columns);
+    const int64_t first = upper ? edge : 0, length = upper ? columns - edge : edge;
+    const int64_t skipped = std::max<int64_t>(0, begin - at), count = std::min(length, end - at) - skipped;
+    T *to_row = rows_out + at + skipped, *to_column = columns_out + at + skipped;
+    std::fill_n(to_row, count, static_cast<T>(row));
+    const auto start = static_cast<T>(first + skipped);
+    for (int64_t i = 0; i < count; ++i) to_column[i] = static_cast<T>(start + static_cast<T>(i));
+    at += length;
+  }
+}
+
+void triangle_indices(Call& call) {
+  cb_tensor& out = call.output();
+  const int64_t columns = call.integer(1), offset = call.integer(2), count = out.sizes[1];
+  const bool upper = call.boolean(3);
+  dispatch_among(out.dtype, Types<int32_t, int64_t>{}, [&]<typename T>() {
+    T* rows = mutable_data<T>(out);
+    parallel_for(count, grain_for(1),
+                 [&](int64_t begin, int64_t end) { number_triangle(rows, rows + count, begin, end, columns, offset, upper); });
+  });
+}
+
 }  // namespace
 
 void register_creation(KernelTable& table) {
   table.add<fill_>("fill_");
   table.add<arange>("arange");
   table.add<linspace>("linspace");
+  table.add<triangle_indices>("triangle_indices");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -72,11 +72,38 @@ class Block {
   C steps[3][block];  // how places move with the numbers in the grid
   bool inside = true;
 
+  // Neighbours along the last dimension, which lie side by side in memory, are fetched together: where each pair begins. Offsets of
+  // the two taps then say of which element of the pair there is one, the second's of the first element: at an edge there is one
+  // tap alone. Weights are those of the elements. Up to whole registers there are places that nothing is taken from.
+  int32_t pairs[most_taps / 2][block];
+
+  void pair_up(int64_t taps, int64_t count) {
+    const int64_t end = (count + 15) / 16 * 16;
+    for (int64_t t = 0; t < taps; ++t) {
+      std::fill(offsets[t] + count, offsets[t] + end, inside ? 0 : -1);
+      std::fill(weights[t] + count, weights[t] + end, C(0));
+    }
+    for (int64_t k = 0; k < taps / 2; ++k) {
+      const int32_t *left = offsets[2 * k], *right = offsets[2 * k + 1];
+      int32_t* pair = pairs[k];
+      C *low = weights[2 * k], *high = weights[2 * k + 1];
+#pragma omp simd
+      for (int64_t i = 0; i < end; ++i) {
+        const bool has_left = left[i] >= 0, has_right = right[i] >= 0;
+        const C of_left = low[i], of_right = high[i];
+        pair[i] = has_left ? left[i] - !has_right : std::max(right[i], 0);
+        low[i] = has_left ? of_left : of_right;
+        high[i] = has_right ? of_right : of_left;
+      }
+    }
+  }
+
   // Offsets have the strides given, those of the input or of its gradient.
   void find(const Sampling<T>& s, const int64_t* strides, int64_t n, int64_t first, int64_t count, bool with_slopes) {
     inside = true;
     for (int d = 0; d < s.dims; ++d) axis(s, strides, d, n, first, count);
     const int each = s.mode == Mode::nearest ? 1 : s.mode == Mode::cubic ? 4 : 2;
+    if (s.mode == Mode::nearest && !with_slopes) return find_nearest(s.dims, count);
     for (int t = 0; t < s.taps; ++t) {
       int at[3] = {0, 0, 0};
       for (int d = s.dims - 1, rest = t; d >= 0; --d, rest /= each) at[d] = rest % each;
@@ -111,6 +138,17 @@ class Block {
   }
 
  private:
+  // One tap of weight 1.
+  void find_nearest(int dims, int64_t count) {
+    int32_t* offset = offsets[0];
+    const int32_t *p0 = positions_[0][0], *p1 = positions_[1][0], *p2 = positions_[2][0];
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t first = p0[i] | p1[i], sum = p0[i] + p1[i];
+      offset[i] = dims == 2 ? (first < 0 ? -1 : sum) : (first | p2[i]) < 0 ? -1 : sum + p2[i];
+    }
+    std::fill_n(weights[0], count, C(1));
+  }
+
   int32_t positions_[3][4][block];  // times the stride; -1 outside
   C parts_[3][4][block], part_slopes_[3][4][block];
   C coordinates_[block];
@@ -258,17 +296,61 @@ void sum_some(const Block<T>& b, const T* channel, int64_t count, compute_t<T>* 
   int64_t i = 0;
   if constexpr (std::is_same_v<T, float>) {
     for (; i + register_floats <= count; i += register_floats) {
-      Register sum = load_register(b.weights[0] + i) * gather<All>(channel, b.offsets[0] + i);
+      Register sum = gather<All>(channel, b.offsets[0] + i);
+      if constexpr (N > 1) sum = sum * load_register(b.weights[0] + i);
       for (int t = 1; t < N; ++t) sum = multiply_add(load_register(b.weights[t] + i), gather<All>(channel, b.offsets[t] + i), sum);
       store_register(sums + i, sum);
     }
   }
   for (; i < count; ++i) {
-    C sum = b.weights[0][i] * value_at<T, C>(channel, b.offsets[0][i], All);
+    C sum = value_at<T, C>(channel, b.offsets[0][i], All);
+    if constexpr (N > 1) sum *= b.weights[0][i];
     for (int t = 1; t < N; ++t) sum = std::fma(b.weights[t][i], value_at<T, C>(channel, b.offsets[t][i], All), sum);
     sums[i] = sum;
   }
 }
+
+#ifdef __AVX512F__
+// The same of pairs: as many elements are loaded as there are places, instead of twice as many.
+template <int N, bool All>
+void sum_pairs(const Block<float>& b, const float* channel, int64_t count, float* sums) {
+  const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odds = _mm512_or_si512(evens, _mm512_set1_epi32(1));
+  const auto there = [](const int32_t* offsets) {
+    return All ? __mmask16{0xffff} : static_cast<__mmask16>(~_mm512_movepi32_mask(_mm512_loadu_si512(offsets)));
+  };
+  for (int64_t i = 0; i < count; i += 16) {
+    __m512 sum = _mm512_setzero_ps();
+    for (int k = 0; k < N / 2; ++k) {
+      const __m256i* at = reinterpret_cast<const __m256i*>((All ? b.offsets[2 * k] : b.pairs[k]) + i);
+      const auto fetched = [&](int half) {
+        return _mm512_castsi512_ps(
+            _mm512_mask_i32gather_epi64(_mm512_setzero_si512(), 0xff, _mm256_loadu_si256(at + half), channel, sizeof(float)));
+      };
+      const __m512 first = fetched(0), second = fetched(1);
+      const __m512 low = _mm512_maskz_permutex2var_ps(there(b.offsets[2 * k + 1] + i), first, evens, second);
+      const __m512 high = _mm512_maskz_permutex2var_ps(there(b.offsets[2 * k] + i), first, odds, second);
+      sum = _mm512_fmadd_ps(_mm512_loadu_ps(b.weights[2 * k] + i), low, sum);
+      sum = _mm512_fmadd_ps(_mm512_loadu_ps(b.weights[2 * k + 1] + i), high, sum);
+    }
+    if (count - i >= 16)
+      _mm512_storeu_ps(sums + i, sum);
+    else
+      _mm512_mask_storeu_ps(sums + i, static_cast<__mmask16>((1 << (count - i)) - 1), sum);
+  }
+}
+
+template <typename T>
+bool takes_pairs(const Sampling<T>& s) {
+  return std::is_same_v<T, float> && s.mode == Mode::linear && s.strides[s.dims - 1] == 1 && s.sizes[s.dims - 1] > 1;
+}
+void sum_of_pairs(const Block<float>& b, int64_t taps, const float* channel, int64_t count, float* sums) {
+  const auto run = [&](auto inside, auto outside) {
+    b.inside ? inside(b, channel, count, sums) : outside(b, channel, count, sums);
+  };
+  taps == 4 ? run(sum_pairs<4, true>, sum_pairs<4, false>) : run(sum_pairs<8, true>, sum_pairs<8, false>);
+}
+#endif
 
 template <typename T>
 void sum_taps(const Block<T>& b, int64_t taps, const T* channel, int64_t count, compute_t<T>* sums) {
@@ -296,9 +378,20 @@ void sample(Call& call) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t n = item / s.blocks, first = item % s.blocks * block, count = std::min(block, s.places - first);
       b.find(s, s.strides, n, first, count, false);
+#ifdef __AVX512F__
+      const bool in_pairs = takes_pairs(s);
+      if (in_pairs) b.pair_up(s.taps, count);
+#endif
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* channel = data<T>(s.input) + n * s.input.strides[0] + c * s.input.strides[1];
         T* to = mutable_data<T>(out) + (n * s.channels + c) * s.places + first;
+#ifdef __AVX512F__
+        if constexpr (std::is_same_v<T, float>)
+          if (in_pairs) {
+            sum_of_pairs(b, s.taps, channel, count, to);
+            continue;
+          }
+#endif
         if constexpr (is_half_v<T>) {
           sum_taps<T>(b, s.taps, channel, count, sums);
           from_float(sums, to, count);

@@ -143,6 +143,70 @@ void triangle(Call& call) {
   dispatch_size(itemsize(out.dtype), [&]<typename U>() { triangle_of<U, Lower>(in, out, diagonal); });
 }
 
+// A tensor with some of its dimensions split in several, all of which may have steps of their own.
+struct Split {
+  int64_t sizes[max_dims], strides[max_dims];
+  cb_tensor tensor;
+
+  explicit Split(const cb_tensor& original) : tensor(original) {
+    tensor.ndim = 0;
+    tensor.sizes = sizes;
+    tensor.strides = strides;
+  }
+  Split(const Split&) = delete;
+  void add(int64_t size, int64_t stride) {
+    if (tensor.ndim == max_dims)
+      throw failure(CB_RUNTIME_ERROR, "a tensor of %d dimensions cannot be split further", static_cast<int>(max_dims));
+    sizes[tensor.ndim] = size;
+    strides[tensor.ndim++] = stride;
+  }
+};
+
+// Blocks of r by r pixels of `wide` beside the channels of `deep`.
+void match_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r, Split& deep_parts, Split& wide_parts) {
+  const int channels = deep.ndim - 3, rows = channels + 1, columns = rows + 1;
+  for (int d = 0; d < channels; ++d) deep_parts.add(deep.sizes[d], deep.strides[d]), wide_parts.add(deep.sizes[d], wide.strides[d]);
+  const auto add = [&](int64_t size, int64_t in_deep, int64_t in_wide) {
+    deep_parts.add(size, in_deep);
+    wide_parts.add(size, in_wide);
+  };
+  add(wide.sizes[channels], deep.strides[channels] * r * r, wide.strides[channels]);
+  add(r, deep.strides[channels] * r, wide.strides[rows]);
+  add(r, deep.strides[channels], wide.strides[columns]);
+  add(deep.sizes[rows], deep.strides[rows], wide.strides[rows] * r);
+  add(deep.sizes[columns], deep.strides[columns], wide.strides[columns] * r);
+}
+
+void pixel_shuffle(Call& call) {
+  Split from(call.tensor(0)), to(call.output());
+  match_pixels(call.tensor(0), call.output(), call.integer(1), from, to);
+  move_elements(to.tensor, from.tensor);
+}
+
+void pixel_unshuffle(Call& call) {
+  Split from(call.tensor(0)), to(call.output());
+  match_pixels(call.output(), call.tensor(0), call.integer(1), to, from);
+  move_elements(to.tensor, from.tensor);
+}
+
+void channel_shuffle(Call& call) {
+  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const int64_t groups = call.integer(1), each = in.sizes[1] / groups;
+  Split from(in), to(out);
+  for (int d = 0; d < in.ndim; ++d) {
+    if (d == 1) {
+      from.add(groups, in.strides[1] * each);
+      to.add(groups, out.strides[1]);
+      from.add(each, in.strides[1]);
+      to.add(each, out.strides[1] * groups);
+    } else {
+      from.add(in.sizes[d], in.strides[d]);
+      to.add(in.sizes[d], out.strides[d]);
+    }
+  }
+  move_elements(to.tensor, from.tensor);
+}
+
 }  // namespace
 
 void register_joining(KernelTable& table) {
@@ -151,6 +215,9 @@ void register_joining(KernelTable& table) {
   table.add<flip>("flip");
   table.add<triangle<true>>("tril");
   table.add<triangle<false>>("triu");
+  table.add<pixel_shuffle>("pixel_shuffle");
+  table.add<pixel_unshuffle>("pixel_unshuffle");
+  table.add<channel_shuffle>("channel_shuffle");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

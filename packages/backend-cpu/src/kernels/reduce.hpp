@@ -13,6 +13,8 @@
 //     static void block(Acc& acc, const Value* values, int64_t n, int64_t first);                  // n <= block_length
 //     static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t first);
 //     static void merge(Acc& acc, const Acc& later);
+//     // Not needed: block() for `count` results at once, `pitch` values apart.
+//     static void blocks(Acc* acc, int64_t count, const Value* values, int64_t pitch, int64_t n);
 //   };
 #pragma once
 
@@ -187,12 +189,23 @@ class Reducer {
           for (int64_t j = 0; j < count; ++j) results[j] = Operation::identity();
           if (results_alternate())
             take_side_by_side(results, count, at[0] + i * in_stride, in_stride);
-          else
+          else if (!take_together(results, count, at[0] + i * in_stride, in_stride))
             for (int64_t j = 0; j < count; ++j) take_inner(results[j], at[0] + (i + j) * in_stride, 0, plan_.length);
           store(results, count, at[1] + i * plan_.kept.strides[1][0], plan_.kept.strides[1][0]);
         }
       });
     });
+  }
+
+  // Several results of one block each, where the operation takes them up together.
+  bool take_together([[maybe_unused]] Acc* results, [[maybe_unused]] int64_t count, [[maybe_unused]] int64_t offset,
+                     [[maybe_unused]] int64_t step) const {
+    if constexpr (requires { &Operation::blocks; }) {
+      if (!direct_ || !plan_.reduced.flat() || plan_.length > block_length) return false;
+      Operation::blocks(results, count, reinterpret_cast<const Value*>(address(offset)), step, plan_.length);
+      return true;
+    }
+    return false;
   }
 
   // Whether the runs of several results lie between those of one: then they are taken up in the order of memory.

@@ -38,10 +38,11 @@ template <Of What, typename Acc, typename T>
 // float32 in float64: 32 sums at once, so that none waits for another, and reads in order, as the processor fetches ahead. Each
 // takes the sum of two elements in float32, which halves the conversions: they, not the additions, are what a loop waits for.
 // Halves are added to halves until one sum is left, in the same order for every width of vectors.
-template <Of What>
-[[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
-  int64_t i = 0;
 #ifdef __AVX512F__
+// Eight sums, of which sum_of_floats() is that of the first half and the second half and so on.
+template <Of What>
+[[gnu::always_inline]] inline __m512d parts_of_floats(const float* values, int64_t n) {
+  int64_t i = 0;
   const auto taken = [&](int64_t at) {
     const __m256 value = _mm256_loadu_ps(values + at);
     if constexpr (What == Of::numbers) return _mm256_maskz_mov_ps(_mm256_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
@@ -76,9 +77,35 @@ template <Of What>
   if (i + 8 < n) rest(b, i + 8);
   if (i + 16 < n) rest(c, i + 16);
   if (i + 24 < n) rest(d, i + 24);
-  const __m512d all = _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
+  return _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
+}
+
+// The sums of eight rows: halves are added to halves of all of them at once, in the order in which one row's are.
+template <Of What>
+[[gnu::always_inline]] inline void sums_of_rows(const float* values, int64_t pitch, int64_t n, double* sums) {
+  const auto halves = [](__m512d a, __m512d b) {
+    return _mm512_add_pd(_mm512_maskz_shuffle_f64x2(0xff, a, b, 0x44), _mm512_maskz_shuffle_f64x2(0xff, a, b, 0xee));
+  };
+  const auto quarters = [](__m512d a, __m512d b) {
+    return _mm512_add_pd(_mm512_maskz_shuffle_f64x2(0xff, a, b, 0x88), _mm512_maskz_shuffle_f64x2(0xff, a, b, 0xdd));
+  };
+  __m512d parts[4];
+  for (int k = 0; k < 4; ++k)
+    parts[k] = halves(parts_of_floats<What>(values + 2 * k * pitch, n), parts_of_floats<What>(values + (2 * k + 1) * pitch, n));
+  const __m512d a = quarters(parts[0], parts[1]), b = quarters(parts[2], parts[3]);
+  const __m512d pairs = _mm512_add_pd(_mm512_maskz_unpacklo_pd(0xff, a, b), _mm512_maskz_unpackhi_pd(0xff, a, b));
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);  // rows 0 to 3 are in the even places
+  _mm512_storeu_pd(sums, _mm512_maskz_permutexvar_pd(0xff, order, pairs));
+}
+#endif
+
+template <Of What>
+[[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
+#ifdef __AVX512F__
+  const __m512d all = parts_of_floats<What>(values, n);
   const __m256d sum = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, all, 0), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
 #else
+  int64_t i = 0;
   const auto taken = [&](int64_t at) {
     const __m128 value = _mm_loadu_ps(values + at);
     if constexpr (What == Of::numbers) return _mm_and_ps(value, _mm_cmpord_ps(value, value));
@@ -180,6 +207,24 @@ struct Sum {
       acc += value;
   }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) { add(acc, sum_of<Plain, What>(values, n)); }
+
+  // Blocks of several results, `pitch` elements apart. Of short ones most of the time would go to adding up the parts of a
+  // register.
+  static void blocks(Acc* acc, int64_t count, const T* values, int64_t pitch, int64_t n) {
+    int64_t k = 0;
+#ifdef __AVX512F__
+    if constexpr (std::is_same_v<T, float>) {
+      constexpr int64_t longest = 512;
+      if (n <= longest)
+        for (; k + 8 <= count; k += 8) {
+          double sums[8];
+          sums_of_rows<What>(values + k * pitch, pitch, n, sums);
+          for (int64_t j = 0; j < 8; ++j) add(acc[k + j], sums[j]);
+        }
+    }
+#endif
+    for (; k < count; ++k) block(acc[k], values + k * pitch, n, 0);
+  }
 
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
     int64_t r = 0;

@@ -40,6 +40,84 @@ void extremum(Call& call) {
   });
 }
 
+// ---- the smallest and the largest in one pass
+
+template <typename T>
+struct Extrema {
+  using Value = T;
+  using Least = Extremum<T, false>;
+  using Most = Extremum<T, true>;
+  struct Acc {
+    T low = Least::identity(), high = Most::identity();
+  };
+  static constexpr bool ordered = false;
+
+  static Acc identity() { return {}; }
+
+  static void block(Acc& acc, const T* values, int64_t n, int64_t) {
+    using L = Lanes<T>;
+    constexpr int64_t together = 4 * L::count;
+    int64_t i = 0;
+    if (n >= together) {
+      typename L::type low[4], high[4];
+      for (int k = 0; k < 4; ++k) low[k] = high[k] = L::load(values + k * L::count);
+      for (i = together; i + together <= n; i += together)
+        for (int k = 0; k < 4; ++k) {
+          const auto value = L::load(values + i + k * L::count);
+          low[k] = Least::pick(low[k], value);
+          high[k] = Most::pick(high[k], value);
+        }
+      alignas(L::bytes) T lanes[2][L::count];
+      L::store(lanes[0], Least::pick(Least::pick(low[0], low[1]), Least::pick(low[2], low[3])));
+      L::store(lanes[1], Most::pick(Most::pick(high[0], high[1]), Most::pick(high[2], high[3])));
+      for (int k = 0; k < L::count; ++k) merge(acc, {lanes[0][k], lanes[1][k]});
+    }
+    for (; i < n; ++i) merge(acc, {values[i], values[i]});
+  }
+
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t first) {
+    T low[tile_columns], high[tile_columns];
+    std::fill_n(low, columns, Least::identity());
+    std::fill_n(high, columns, Most::identity());
+    constexpr int64_t together = 16;  // rows that both go over while they are in the first cache
+    for (int64_t r = 0; r < rows; r += together) {
+      const int64_t count = std::min(together, rows - r);
+      Least::rows(low, values + r * stride, stride, count, columns, first + r);
+      Most::rows(high, values + r * stride, stride, count, columns, first + r);
+    }
+    for (int64_t j = 0; j < columns; ++j) merge(acc[j], {low[j], high[j]});
+  }
+
+  static void merge(Acc& acc, const Acc& later) {
+    acc.low = Least::pick(acc.low, later.low);
+    acc.high = Most::pick(acc.high, later.high);
+  }
+};
+
+// Where the largest go; both outputs have the same strides.
+template <typename T>
+void store_extrema(const typename Extrema<Compared<T>>::Acc* results, int64_t count, int64_t, char* to, int64_t stride,
+                   const void* context) {
+  const auto* places = static_cast<char* const*>(context);  // of the smallest, of the largest
+  T *low = reinterpret_cast<T*>(to), *high = reinterpret_cast<T*>(places[1] + (to - places[0]));
+  for (int64_t i = 0; i < count; ++i) {
+    low[i * stride] = static_cast<T>(results[i].low);
+    high[i * stride] = static_cast<T>(results[i].high);
+  }
+}
+
+void extrema(Call& call) {
+  const cb_tensor& in = call.tensor(0);
+  cb_tensor &low = call.output(0), &high = call.output(1);
+  for (int d = 0; d < low.ndim; ++d)
+    if (low.sizes[d] != 1 && low.strides[d] != high.strides[d])
+      throw failure(CB_RUNTIME_ERROR, "extrema(): both results must have the same strides");
+  dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
+    char* places[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};
+    run<Extrema<Compared<T>>>(in, low, compared_source<T>(in), {places[0], sizeof(T), store_extrema<T>, places});
+  });
+}
+
 // ---- with the position
 
 template <typename T>
@@ -164,6 +242,7 @@ void extremum_with_indices(Call& call) {
 void register_reduction_extremum(KernelTable& table) {
   table.add<extremum<true>>("amax");
   table.add<extremum<false>>("amin");
+  table.add<extrema>("extrema");
   table.add<arg_extremum<true>>("argmax");
   table.add<arg_extremum<false>>("argmin");
   table.add<extremum_with_indices<true>>("max_with_indices");

@@ -1,5 +1,7 @@
 #include "checks.hpp"
 
+#include "../layout_order.hpp"
+
 #include <cmath>
 #include <cstdint>
 
@@ -39,29 +41,7 @@ std::optional<Dims> common_layout(Call& call, std::span<const int> operands, con
     }
     return 0;
   };
-  Dims fastest_first;
-  fastest_first.resize(ndim);
-  for (int d = 0; d < ndim; ++d) fastest_first[d] = ndim - 1 - d;
-  // Insertion that skips pairs nothing is known about, as the order need not be total.
-  for (int i = 1; i < ndim; ++i) {
-    int moving = i;
-    for (int other = i - 1; other >= 0; --other) {
-      const int known = order(static_cast<int>(fastest_first[other]), static_cast<int>(fastest_first[moving]));
-      if (known > 0) {
-        std::swap(fastest_first[other], fastest_first[moving]);
-        moving = other;
-      } else if (known < 0) {
-        break;
-      }
-    }
-  }
-  Dims strides(ndim, 1);
-  int64_t step = 1;
-  for (int64_t dim : fastest_first) {
-    strides[static_cast<int>(dim)] = step;
-    step *= std::max<int64_t>(sizes[static_cast<int>(dim)], 1);
-  }
-  return strides;
+  return strides_in_order(sizes, order);
 }
 
 }  // namespace
@@ -100,7 +80,8 @@ void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
     const bool is_signed = info(dtype).is_signed;
     if (number.kind == CB_SCALAR_FLOAT) {
       const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
-      fits = number.re > (is_signed ? -limit - 1 : -limit) && number.re < limit;  // false for NaN
+      // False for NaN. A float64 next to 2^63 is 1024 less.
+      fits = number.re >= (is_signed ? -limit : 0) && (bits == 64 ? number.re < limit : number.re <= limit - 1);
     } else if (number.flags & CB_SCALAR_UNSIGNED) {
       fits = dtype == Dtype::UInt64;
     } else if (bits < 64) {

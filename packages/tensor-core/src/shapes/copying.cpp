@@ -60,8 +60,8 @@ void clone(Call& call) {
   call.result = Ref<>(candelabra::clone(&call.tensor(0), format_or(call, 1, MemoryFormat::Preserve)).release_object());
 }
 
-// to(self, target, second, dtype, device): the tensor itself where nothing is to convert. Forms with more in them, and other devices, are
-// for the decomposition.
+// to(self, target, second, dtype, device): the tensor itself where nothing is to convert. Forms with more in them, and other
+// devices, are for the decomposition.
 void to(Call& call) {
   TensorObject* self = &call.tensor(0);
   Dtype dtype = call.dtype_or(3, self->dtype);
@@ -80,7 +80,6 @@ void to(Call& call) {
     mismatch("to(): by another tensor, or a type of Python");
   }
   if (second != Py_None || device != self->device()) mismatch("to(): with more options");
-  warn_of_lost_part(self->dtype, dtype);
   call.result = Ref<>(convert_dtype(self, dtype).release_object());
 }
 

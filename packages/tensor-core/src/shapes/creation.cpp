@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "candelabra/triangle.hpp"
 #include "../arguments.hpp"
 #include "../tensor_type.hpp"
+#include "candelabra/triangle.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -75,8 +75,8 @@ bool fills_unset_memory = false;
 
 // A value that shows where memory was read before it was set.
 cb_scalar conspicuous(Dtype dtype) {
-  static constexpr int64_t largest[dtype_count] = {1, UINT8_MAX, INT8_MAX, INT16_MAX, INT32_MAX, INT64_MAX, 0, 0, 0, 0, 0, 0,
-                                                   UINT16_MAX, UINT32_MAX, INT64_MAX};
+  static constexpr int64_t largest[dtype_count] = {1, UINT8_MAX, INT8_MAX, INT16_MAX, INT32_MAX,  INT64_MAX,  0,        0,
+                                                   0, 0,         0,        0,         UINT16_MAX, UINT32_MAX, INT64_MAX};
   cb_scalar value{};
   value.kind = is_integral(dtype) ? CB_SCALAR_INT : CB_SCALAR_FLOAT;
   value.i = largest[static_cast<int>(dtype)];
@@ -97,8 +97,8 @@ cb_scalar whole_number(int64_t number) {
   return value;
 }
 
-// The keywords that the factories have in common end their schemas: layout, requires_grad, pin_memory. Another layout and pinned memory
-// are refused by the function behind the operator.
+// The keywords that the factories have in common end their schemas: layout, requires_grad, pin_memory. Another layout and pinned
+// memory are refused by the function behind the operator.
 void refuse_rare(const Call& call) {
   const int last = call.argument_count - 1;
   if (call.arguments[last - 2].object != Py_None || (call.arguments[last].given() && call.boolean(last))) {
@@ -151,6 +151,7 @@ void full(Call& call) {
   } else {
     mismatch("full(): another kind of number");
   }
+  check_number_fits(call[1].scalar, dtype, true);
   constant(call, dtype, call[1].scalar);
 }
 

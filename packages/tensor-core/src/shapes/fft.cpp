@@ -33,6 +33,21 @@ void fft_r2c(Call& call) {
   call.add_output(complex_of(self.dtype), std::move(sizes));
 }
 
+void fft_r2c_several(Call& call) {
+  const TensorObject& self = call.tensor(0);
+  if (self.dtype != Dtype::Float32 && self.dtype != Dtype::Float64) not_implemented(call, self.dtype);
+  Dims dims(call.ints(1));
+  check(!dims.empty(), PyExc_RuntimeError, base_name(call), "(): there has to be at least one dimension");
+  for (int64_t& dim : dims) dim = wrap_dim(dim, self.ndim());
+  dim_set(dims, self.ndim());
+  for (int64_t dim : dims) check_points(call, self.sizes[static_cast<int>(dim)]);
+  const int last = static_cast<int>(dims.back());
+  Dims sizes = self.sizes;
+  sizes[last] = sizes[last] / 2 + 1;
+  call.set_ints(1, dims);
+  call.add_output(complex_of(self.dtype), std::move(sizes));
+}
+
 void fft_c2r(Call& call) {
   const TensorObject& self = call.tensor(0);
   if (!is_complex(self.dtype)) not_implemented(call, self.dtype);

@@ -72,7 +72,7 @@ void scatter(Call& call) {
           "(): Expected self.dtype to be equal to src.dtype, but got ", info(self.dtype).type_name, " and ",
           info(src->dtype).type_name);
   } else {
-    check_number_fits(source.scalar, self.dtype, false);
+    check_number_fits(source.scalar, self.dtype, true);
     call.convert(3, self.dtype);
   }
   like_self(call);
@@ -163,6 +163,7 @@ void index_fill(Call& call) {
         shown(index.sizes));
   check(call[3].scalar.kind != CB_SCALAR_COMPLEX || is_complex(self.dtype), PyExc_RuntimeError,
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  check_number_fits(call[3].scalar, self.dtype, true);
   like_self(call);
   if (write_overlapping(call, "index_select", {1, 2}, 3)) return;
   see_dimension(call, 0);

@@ -66,7 +66,7 @@ Dtype accumulated(Call& call, int dtype_argument) {
 // The name that users know: max for max_with_indices.
 std::string_view public_name(const Call& call) {
   const std::string_view name = base_name(call);
-  return name.substr(0, name.find("_with_indices"));
+  return name == "extrema" ? "aminmax" : name.substr(0, name.find("_with_indices"));
 }
 
 void check_not_empty(const Call& call, uint64_t set) {
@@ -118,6 +118,14 @@ void extremum(Call& call) {
   check_not_empty(call, set);
   if (is_complex(self.dtype)) not_implemented(call, self.dtype);
   reduce(call, 1, set, call.boolean(2), self.dtype);
+}
+
+// extrema(self, dim, keepdim)
+void extrema(Call& call) {
+  extremum(call);
+  Output& largest = call.add_output(call.outputs[0].dtype, call.outputs[0].sizes);
+  largest.inserted = call.outputs[0].inserted;
+  largest.reduced = call.outputs[0].reduced;
 }
 
 void extremum_indices(Call& call) {

@@ -231,6 +231,7 @@ void pad_constant(Call& call) {
     check(size >= 0, PyExc_RuntimeError, "pad_constant(): padding ", shown(padding), " takes more away than shape ",
           shown(self.sizes), " has");
   }
+  check_number_fits(call[2].scalar, self.dtype, true);
   call.add_output(self.dtype, std::move(sizes));
 }
 

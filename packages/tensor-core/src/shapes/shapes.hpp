@@ -56,6 +56,7 @@ void sum(Call& call);
 void mean(Call& call);
 void prod(Call& call);
 void extremum(Call& call);
+void extrema(Call& call);
 void extremum_indices(Call& call);
 void arg_extremum(Call& call);
 void reduce_bool(Call& call);
@@ -170,6 +171,7 @@ void pseudoinverse(Call& call);
 // fft.cpp
 void fft_c2c(Call& call);
 void fft_r2c(Call& call);
+void fft_r2c_several(Call& call);
 void fft_c2r(Call& call);
 
 // special.cpp

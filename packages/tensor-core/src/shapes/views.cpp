@@ -115,8 +115,7 @@ void split(Call& call) {
         length);
   // Of nothing, and of a length within the size, there is one part.
   const int64_t count = size >= length ? 1 : (length - 1) / size + 1;
-  check(count < int64_t{1} << 31, PyExc_RuntimeError, "split: ", count,
-        " parts are too many; their views would not fit in memory");
+  check(count < int64_t{1} << 31, PyExc_RuntimeError, "split: ", count, " parts are too many; their views would not fit in memory");
   Ref<> parts = owned(PyTuple_New(static_cast<Py_ssize_t>(count)));
   for (int64_t i = 0; i < count; ++i) {
     Dims sizes = self.sizes;

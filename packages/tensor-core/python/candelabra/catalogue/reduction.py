@@ -50,6 +50,14 @@ for name, word, shown in (("amax", "largest", "tensor([3., 4.])"), ("amin", "sma
         f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", shape="extremum",
         doc=_reduced(f"{name}(x, 0)", f"Return the {word} elements; NaN where there is one. Equals share the gradient.", shown),
     )  # fmt: skip
+operator(
+    "extrema(Tensor self, int[] dim=(), bool keepdim=False) -> (Tensor min, Tensor max)", shape="extrema", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Return the smallest and the largest elements, in one pass; NaN where there is one.",
+        f"{_X}>>> candelabra.ops.extrema(x, 0).max\ntensor([3., 4.])",
+        input="Tensor: of any shape, not complex", dim=_DIMS, keepdim=_KEEPDIM, returns="(min, max): without the reduced dimensions", out="",
+    ),
+)  # fmt: skip
 for name, word, shown in (("max_with_indices", "largest", "tensor([1, 1])"), ("min_with_indices", "smallest", "tensor([0, 0])")):
     operator(
         f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape="extremum_indices", tags=HIDDEN,

@@ -148,6 +148,11 @@ max_ = _extremum("max", OPERATORS["maximum"], OPERATORS["amax"], OPERATORS["max_
 min_ = _extremum("min", OPERATORS["minimum"], OPERATORS["amin"], OPERATORS["min_with_indices"], return_types.min)
 
 
+@decomposes("extrema")
+def extrema(self: Tensor, dim: Any = (), keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return OPERATORS["amin"](self, dim, keepdim), OPERATORS["amax"](self, dim, keepdim)
+
+
 @function()
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Tensor | None = None) -> Any:
     """Return the smallest and the largest element, of all or along a dimension.
@@ -165,7 +170,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     _check_dims(dim, input.ndim)
     dims = () if dim is None else dim
-    low, high = OPERATORS["amin"](input, dims, keepdim), OPERATORS["amax"](input, dims, keepdim)
+    low, high = OPERATORS["extrema"](input, dims, keepdim)
     if out is not None:
         low, high = _C.give_to_outs("aminmax", out, (low, high), input)
     return return_types.aminmax(low, high)

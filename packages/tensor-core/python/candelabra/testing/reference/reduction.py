@@ -90,6 +90,12 @@ REFERENCES["prod"] = Reference(reduce(np.prod), _products, ("int32", "int64", "f
 _function: Callable[..., Any]
 for _name, _function in (("amax", np.max), ("amin", np.min)):
     REFERENCES[_name] = Reference(reduce(_function), over_dims(empty=False), (*BOOLEAN, *REAL))
+_smallest, _largest = reduce(np.min), reduce(np.max)
+REFERENCES["extrema"] = Reference(
+    lambda *arguments, **keywords: (_smallest(*arguments, **keywords), _largest(*arguments, **keywords)),
+    over_dims(empty=False),
+    (*BOOLEAN, *REAL),
+)
 for _name, _function in (("all", np.all), ("any", np.any)):
     REFERENCES[_name] = Reference(reduce(_function), over_dims(special=False), (*BOOLEAN, *NUMBERS))
 REFERENCES["nan_sum"] = Reference(reduce(np.nansum), over_dims(), FLOATS, 10)
