@@ -62,6 +62,11 @@ void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObj
   }
 }
 
+// Of sizes alone: nothing but the parser reads them, and one number is a list to it.
+bool is_factory(const Schema& schema) {
+  return schema.positional_count == 1;
+}
+
 // What documentation calls a parameter.
 const char* documented(const Parameter& parameter) {
   return parameter.name == "self" ? "input" : parameter.name.c_str();
@@ -237,6 +242,8 @@ void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value)
       argument.memory_format = memory_format_from_object(value);
       argument.kind = ArgumentKind::MemoryFormat;
       break;
+    case ParameterType::Object:
+      break;
     default:
       wrong_type(call.op, i, "of a known type", value);
   }
@@ -258,9 +265,11 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
       mismatch(schema.name, "() takes ", positional, positional == 1 ? " positional argument but " : " positional arguments but ",
                count, " were given; its schema: ", schema.text);
     }
-    given.spread = owned(PyTuple_New(count - list));
-    for (Py_ssize_t i = list; i < count; ++i) PyTuple_SET_ITEM(given.spread.get(), i - list, Py_NewRef(arguments[i]));
-    given.values[list] = given.spread.get();
+    if (count > positional || !is_factory(schema)) {
+      given.spread = owned(PyTuple_New(count - list));
+      for (Py_ssize_t i = list; i < count; ++i) PyTuple_SET_ITEM(given.spread.get(), i - list, Py_NewRef(arguments[i]));
+      given.values[list] = given.spread.get();
+    }
   }
   if (names) collect_keywords(op, given, arguments + count, names);
   for (int i = 0; i < parameters; ++i) {

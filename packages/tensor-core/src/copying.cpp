@@ -1,4 +1,5 @@
 // Copies for the core's own use: between tensors, dtypes and devices, without recording on the tape.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -263,9 +264,15 @@ TensorRef contiguous(TensorObject* self) {
 
 void fill(TensorObject* self, const cb_scalar& value) {
   if (self->numel == 0) return;
-  if (self->numel == 1 && device_type(self->device()).has(CB_CAP_HOST_MEMORY) && (value.im == 0 || is_complex(self->dtype))) {
+  // A few elements in host memory are written sooner than a kernel is called.
+  constexpr int64_t few_bytes = 256;
+  const int64_t size = itemsize(self->dtype), bytes = self->numel * size;
+  if (bytes <= few_bytes && self->contiguous && device_type(self->device()).has(CB_CAP_HOST_MEMORY) &&
+      (value.im == 0 || is_complex(self->dtype))) {
     wait_for(self->device());
-    store_scalar(value, self->dtype, self->data());
+    char* memory = self->data();
+    store_scalar(value, self->dtype, memory);
+    for (int64_t done = size; done < bytes; done *= 2) std::memcpy(memory + done, memory, std::min(done, bytes - done));
     return;
   }
   static Operator& op = required_operator("fill_");

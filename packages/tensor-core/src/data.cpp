@@ -7,6 +7,7 @@
 #include "host_block.hpp"
 #include "interop.hpp"
 #include "interposing.hpp"
+#include "shapes/shapes.hpp"
 
 namespace candelabra {
 
@@ -489,7 +490,15 @@ HostBlock block_of_tensor(TensorObject* tensor) {
   return block;
 }
 
+static PyObject* fill_unset_memory(PyObject*, PyObject* fills) {
+  const int truth = PyObject_IsTrue(fills);
+  if (truth < 0) return nullptr;
+  shapes::set_fills_unset_memory(truth != 0);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef data_functions[] = {
+    {"fill_unset_memory", fill_unset_memory, METH_O, "fill_unset_memory(fills)\n\nWhether empty() fills what it returns."},
     {"tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_from_data_function)), METH_FASTCALL,
      "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor of numbers, nested sequences, an array or a "
      "tensor."},

@@ -162,7 +162,7 @@ Ref<> call_interposer(PyObject* function, Operator& op, const Given& given, bool
   return owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
 }
 
-Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record) {
+Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record, bool counted = true) {
   Given given;
   collect(op, given, arguments, count, names);
   Call call(op);
@@ -185,7 +185,9 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   if (op.tags & tag_composite) {
     const Operator& base = op.functional ? *op.functional : op;
     resolve_device(call);
-    if (!base.kernels[call.device.type].there() || (recording && !op.recorder)) {
+    // What the core does itself, it does where nothing is recorded.
+    const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
+    if (!computed || (recording && !op.recorder)) {
       if (op.functional) {  // the in-place variant of a composite: computed apart, then copied
         Ref<> result = call_composite(*op.functional, given);
         copy_into(call[0].tensor, as_tensor(result.get()));
@@ -210,16 +212,17 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   if (op.returns_self) call.outputs[0].given = call[0].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
   run(call);
-  bump_versions(call, given);
+  if (counted) bump_versions(call, given);
   Ref<> result = results_object(call);
   if (recording && op.recorder) return call_recorder(op.recorder, result.get(), given, parameters);
   return result;
 }
 
-PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record) noexcept {
+PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record,
+                 bool counted = true) noexcept {
   Operator& op = *reinterpret_cast<Operator*>(self);
   try {
-    return call_operator(op, arguments, count, names, record).release();
+    return call_operator(op, arguments, count, names, record, counted).release();
   } catch (const SchemaMismatch&) {
     if (op.fallback) {
       PyObject* result = PyObject_Vectorcall(op.fallback, arguments, count, names);
@@ -243,6 +246,11 @@ PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t co
   PyObject* result = invoke(self, arguments, count, names, false);
   grad_mode.enabled = enabled;
   return result;
+}
+
+// A tape may keep no tensor that only its maker has seen: the version of a new one is 0 once its maker has filled it.
+PyObject* operator_uncounted(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return invoke(self, arguments, count, names, true, false);
 }
 
 // With the arguments as interposers get them: all of them in one tuple, out and generator apart.
@@ -389,6 +397,8 @@ PyObject* operator_reduce(PyObject* self, PyObject*) {
 PyMethodDef operator_methods[] = {
     {"raw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_raw)), METH_FASTCALL | METH_KEYWORDS,
      "Call without recording on the tape."},
+    {"uncounted", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_uncounted)), METH_FASTCALL | METH_KEYWORDS,
+     "Call without counting the change of a tensor that nobody else has seen yet."},
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
      "again(arguments, out, generator)\n\nCall with the arguments that an interposer was given."},
     {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},

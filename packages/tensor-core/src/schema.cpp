@@ -28,6 +28,7 @@ const std::map<std::string, TypeName, std::less<>> type_names = {
     {"device", {ParameterType::Device, ParameterType::Device, false}},
     {"memory_format", {ParameterType::MemoryFormat, ParameterType::MemoryFormat, false}},
     {"Generator", {ParameterType::Generator, ParameterType::Generator, false}},
+    {"object", {ParameterType::Object, ParameterType::Object, false}},
     // PyTorch's names, in schemas of custom operators.
     {"SymInt", {ParameterType::Int, ParameterType::Ints, true}},
     {"ScalarType", {ParameterType::Dtype, ParameterType::Dtype, false}},
@@ -214,7 +215,6 @@ class Parser {
       expect(')');
       schema.aliased_results = true;
     }
-    if (!custom) return;
     accept('?');
     if (accept('[')) expect(']');
     accept('?');

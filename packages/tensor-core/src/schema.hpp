@@ -41,7 +41,8 @@ enum class ParameterType : uint8_t {
   Dtype,
   Device,
   MemoryFormat,
-  Generator
+  Generator,
+  Object  // any; what it means is for the shape rule and the fallback to say
 };
 
 struct Parameter {

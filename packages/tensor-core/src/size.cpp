@@ -9,12 +9,64 @@ namespace {
 
 PyTypeObject size_type = {};  // filled in by init_size
 
+// Sizes that were given up are kept for the next tensor.shape, a few of each length. They hold nothing but ints, so no cycle goes
+// through them, and the garbage collector need not know of them.
+class Kept {
+ public:
+  PyObject* take(Py_ssize_t length) {
+    if (length == 0 || length > longest || counts_[length] == 0) return nullptr;
+    PyObject* size = slots_[length][--counts_[length]];
+    Py_SET_REFCNT(size, 1);
+    return size;
+  }
+  // Whether it is kept.
+  bool put(PyObject* size, Py_ssize_t length) {
+    if (length == 0 || length > longest || counts_[length] == most) return false;
+    slots_[length][counts_[length]++] = size;
+    return true;
+  }
+
+ private:
+  static constexpr Py_ssize_t longest = 6;
+  static constexpr int most = 16;
+  PyObject* slots_[longest + 1][most];
+  int counts_[longest + 1] = {};
+};
+Kept kept;
+
+// With room for so many entries, which are null. Null where there is no memory.
+PyObject* size_for(Py_ssize_t length) {
+  PyObject* made = kept.take(length);
+  if (!made) {
+    PyTupleObject* tuple = PyObject_GC_NewVar(PyTupleObject, &size_type, length);
+    if (!tuple) return nullptr;
+    for (Py_ssize_t i = 0; i < length; ++i) tuple->ob_item[i] = nullptr;
+    made = reinterpret_cast<PyObject*>(tuple);
+  }
+#if PY_VERSION_HEX >= 0x030E0000  // keeps its hash
+  reinterpret_cast<PyTupleObject*>(made)->ob_hash = -1;
+#endif
+  return made;
+}
+
+// Those of subclasses come here from their own deallocation.
+void size_dealloc(PyObject* self) {
+  const Py_ssize_t length = PyTuple_GET_SIZE(self);
+  if (!Py_IS_TYPE(self, &size_type)) return PyTuple_Type.tp_dealloc(self);
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  for (Py_ssize_t i = 0; i < length; ++i) {
+    Py_XDECREF(PyTuple_GET_ITEM(self, i));
+    PyTuple_SET_ITEM(self, i, nullptr);
+  }
+  if (!kept.put(self, length)) PyObject_GC_Del(self);
+}
+
 PyObject* adopt_tuple(PyObject* tuple) {
   // Turns the plain tuple that a method of tuple returned into a Size. Takes over the reference; null stays null.
   if (!tuple || !PyTuple_CheckExact(tuple)) return tuple;
   const Ref<> plain(tuple);
   const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
-  PyObject* result = size_type.tp_alloc(&size_type, count);
+  PyObject* result = size_for(count);
   if (!result) return nullptr;
   for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(result, i, Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
   return result;
@@ -89,7 +141,7 @@ PyMappingMethods size_mapping{};
 }  // namespace
 
 PyObject* size_object(std::span<const int64_t> sizes) {
-  PyObject* result = size_type.tp_alloc(&size_type, static_cast<Py_ssize_t>(sizes.size()));
+  PyObject* result = size_for(static_cast<Py_ssize_t>(sizes.size()));
   if (!result) throw PythonError();
   for (size_t i = 0; i < sizes.size(); ++i) {
     PyObject* entry = PyLong_FromLongLong(sizes[i]);
@@ -118,6 +170,7 @@ bool init_size(PyObject* module) {
   size_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   size_type.tp_base = &PyTuple_Type;
   size_type.tp_new = size_new;
+  size_type.tp_dealloc = size_dealloc;
   size_type.tp_repr = size_repr;
   size_type.tp_methods = size_methods;
   size_type.tp_as_number = &size_number;

@@ -393,6 +393,10 @@ PyMethodDef grad_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+void ask_for_gradients(TensorObject* tensor) {
+  set_requires_grad(tensor, true);
+}
+
 static PyObject* get_dict(PyObject* self, void*) {
   track(as_tensor(self));
   return PyObject_GenericGetDict(self, nullptr);

@@ -18,6 +18,8 @@ TensorRef make_subclass(PyTypeObject* type, TensorObject* data);
 
 // Called when requires_grad becomes true anywhere for the first time: loads the tape (candelabra.autograd), if it is installed.
 void load_autograd();
+// tensor.requires_grad = True
+void ask_for_gradients(TensorObject* tensor);
 extern PyMethodDef grad_functions[];
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int operation);

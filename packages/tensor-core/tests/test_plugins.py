@@ -273,7 +273,7 @@ def test_a_kernel_that_raises(installed):
     out = installed.check("""
         import candelabra as c
         try:
-            c.full((2,), 4.0, device="acme")
+            c.full((200,), 4.0, device="acme")
         except ValueError as error:
             print(error)
         print(c.empty(2, device="acme").shape)

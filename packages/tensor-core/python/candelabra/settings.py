@@ -63,6 +63,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         if not isinstance(value, bool):
             raise TypeError(f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}")
     settings.deterministic = mode
+    _C.fill_unset_memory(mode)
     settings.warn_only = warn_only
     _C.set_fill_unset(mode)
     from candelabra.backends.cuda import set_switch

@@ -1,6 +1,6 @@
 """Copies: between tensors, dtypes and devices."""
 
-from .declaration import CORE, HIDDEN, METHOD_ONLY, NO_OUT, document, operator
+from .declaration import COMPOSITE, CORE, HIDDEN, METHOD_ONLY, NO_OUT, document, operator
 
 _FORMAT = "memory_format, optional: the order of the elements in memory; that of the tensor by default"
 # The kernel "copy_" converts dtypes and walks strides on one device; the core takes care of broadcasting and of other devices.
@@ -22,7 +22,12 @@ operator(
         input="Tensor: what is copied", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out="",
     ),
 )  # fmt: skip
-# dtype and device of the result are given; the public `to` in all its spellings is a composite.
+# On the device, and where nothing is recorded; all spellings are in composite/copying.py.
+operator(
+    "to(Tensor(a) self, object target=None, object second=None, *, dtype? dtype=None, device? device=None) -> Tensor(a)",
+    shape="to", tags=HIDDEN | CORE | COMPOSITE | NO_OUT,
+)  # fmt: skip
+# dtype and device of the result are given.
 operator(
     "to_copy(Tensor self, *, dtype? dtype=None, device? device=None, bool non_blocking=False, memory_format? memory_format=None) -> Tensor",
     shape="to_copy", tags=HIDDEN | CORE | NO_OUT,

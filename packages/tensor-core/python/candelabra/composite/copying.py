@@ -21,7 +21,7 @@ _dtype = _C.dtype
 _device = _C.device
 
 
-@function(package=False)
+@function(package=False, operator=True)
 def to(
     self: Tensor,
     *arguments: Any,
@@ -97,6 +97,13 @@ def to(
         if same and (dtype is None or dtype is self.dtype) and _has_format(self, memory_format):
             return self
     return _to_copy(self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format)
+
+
+def _recorded(self: Tensor, target: Any, second: Any, **options: Any) -> Tensor:
+    return to(self, *(given for given in (target, second) if given is not None), **options)
+
+
+OPERATORS["to"].composite = _recorded
 
 
 # Devices by their texts: a device type that was loaded stays.
@@ -227,6 +234,16 @@ def _fill_of_tensor(self: Tensor, value: Any) -> Any:
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions; copy_() takes others"
         )
     return NotImplemented
+
+
+@fallback("copy_")
+def _copy_of_number(self: Tensor, src: Any = None, non_blocking: bool = False, *, other: Any = None) -> Any:
+    given = src if other is None else other
+    if isinstance(given, _C.Tensor) and other is not None and src is None:
+        return OPERATORS["copy_"](self, given, non_blocking)
+    if not isinstance(self, _C.Tensor) or not isinstance(given, (bool, int, float, complex)):
+        return NotImplemented
+    return OPERATORS["copy_"](self, _C.tensor(given), non_blocking)
 
 
 @function(package=False)

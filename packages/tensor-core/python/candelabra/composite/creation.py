@@ -7,7 +7,7 @@ import operator as python_operator
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
-from candelabra.settings import settings, unset_memory
+from candelabra.settings import unset_memory
 
 from .registration import function
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor, dtype, memory_format
     from candelabra.types import Device, Number
 
-_empty = OPERATORS["empty"]
+_empty = OPERATORS["allocate"]
 _fill_ = OPERATORS["fill_"]
+_fill_new = _fill_.uncounted
 _index = python_operator.index
 _arange = OPERATORS["arange"]
 
@@ -47,10 +48,6 @@ def check_layout(layout: Any, pin_memory: bool, name: str) -> None:
         raise NotImplementedError(f"{name}(): pin_memory=True is not supported; allocate without it")
 
 
-def _under_the_name(name: str, error: TypeError) -> TypeError:
-    return TypeError(str(error).replace("empty()", f"{name}()", 1))
-
-
 def memory_for(
     size: Any,
     name: str,
@@ -65,7 +62,10 @@ def memory_for(
     if layout is not None or pin_memory:
         check_layout(layout, pin_memory, name)
     if out is None:
-        return _empty(size, dtype=dtype, device=device, memory_format=memory_format)
+        try:
+            return _empty(size, dtype=dtype, device=device, memory_format=memory_format)
+        except TypeError as error:
+            raise TypeError(str(error).replace("allocate()", f"{name}()", 1)) from None
     if dtype is not None and out.dtype is not dtype:
         raise RuntimeError(f"{name}(): dtype {dtype} does not match dtype of out parameter ({out.dtype})")
     resized = tuple(_index(n) for n in size)
@@ -77,7 +77,7 @@ def memory_for(
 # ---- constants
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def empty(
     *size: Any,
     out: Tensor | None = None,
@@ -112,9 +112,6 @@ def empty(
     """
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "empty")
-    if out is None and not requires_grad and layout is None and not pin_memory:
-        made = _empty(size, dtype=dtype, device=device, memory_format=memory_format)
-        return unset_memory(made) if settings.deterministic else made
     return finish(unset_memory(memory_for(size, "empty", out, dtype, layout, device, pin_memory, memory_format)), requires_grad)
 
 
@@ -200,7 +197,7 @@ def empty_strided(
     return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad)
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def zeros(
     *size: Any,
     out: Tensor | None = None,
@@ -233,15 +230,12 @@ def zeros(
     """
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "zeros")
-    if out is None and layout is None and not pin_memory and not requires_grad:
-        try:
-            return _fill_(_empty(size, dtype=dtype, device=device), 0)
-        except TypeError as error:
-            raise _under_the_name("zeros", error) from None
-    return finish(_fill_(memory_for(size, "zeros", out, dtype, layout, device, pin_memory), 0), requires_grad)
+    return finish(
+        (_fill_new if out is None else _fill_)(memory_for(size, "zeros", out, dtype, layout, device, pin_memory), 0), requires_grad
+    )
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def ones(
     *size: Any,
     out: Tensor | None = None,
@@ -262,15 +256,12 @@ def ones(
     """
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "ones")
-    if out is None and layout is None and not pin_memory and not requires_grad:
-        try:
-            return _fill_(_empty(size, dtype=dtype, device=device), 1)
-        except TypeError as error:
-            raise _under_the_name("ones", error) from None
-    return finish(_fill_(memory_for(size, "ones", out, dtype, layout, device, pin_memory), 1), requires_grad)
+    return finish(
+        (_fill_new if out is None else _fill_)(memory_for(size, "ones", out, dtype, layout, device, pin_memory), 1), requires_grad
+    )
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def full(
     size: Any,
     fill_value: Any,
@@ -309,7 +300,10 @@ def full(
         dtype = dtype_of_number(fill_value)
     if hasattr(size, "__index__"):
         size = (size,)
-    return finish(_fill_(memory_for(size, "full", out, dtype, layout, device, pin_memory), fill_value), requires_grad)
+    return finish(
+        (_fill_new if out is None else _fill_)(memory_for(size, "full", out, dtype, layout, device, pin_memory), fill_value),
+        requires_grad,
+    )
 
 
 def dtype_of_number(number: Any) -> Any:
@@ -344,7 +338,7 @@ def scalar_tensor(
     tensor(2.)
     """
     check_layout(layout, pin_memory, "scalar_tensor")
-    return finish(_fill_(_empty((), dtype=dtype, device=device), s), requires_grad)
+    return finish(_fill_new(_empty((), dtype=dtype, device=device), s), requires_grad)
 
 
 @function(method=False)
@@ -380,7 +374,8 @@ def eye(
     m = n if m is None else m
     if n < 0 or m < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {min(n, m)}")
-    made = _fill_(memory_for((n, m), "eye", out, dtype, layout, device, pin_memory), 0)
+    fill = _fill_new if out is None else _fill_
+    made = fill(memory_for((n, m), "eye", out, dtype, layout, device, pin_memory), 0)
     if n and m:
-        _fill_(OPERATORS["diagonal"](made), 1)
+        fill(OPERATORS["diagonal"](made), 1)
     return finish(made, requires_grad)

@@ -7,7 +7,7 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from .creation import check_layout, finish
+from .creation import check_layout, finish, memory_for
 from .registration import function
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ def _plain(number: Any) -> Any:
     return number.item() if isinstance(number, _C.Tensor) else number
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def arange(
     *bounds: Any,
     out: Tensor | None = None,
@@ -68,9 +68,13 @@ def arange(
     """
     if layout is not None or pin_memory:
         check_layout(layout, pin_memory, "arange")
-    if len(bounds) == 1 and type(bounds[0]) is int and not names and out is None and not requires_grad:
-        return _arange(0, bounds[0], 1, dtype=_C.int64 if dtype is None else dtype, device=device)
     start, end, step = _range_bounds(bounds, names)
+    # What the operator did not take for such a reason would come back from there.
+    for position, (name, number) in enumerate({"start": start, "end": end, "step": step}.items(), start=1):
+        if not isinstance(number, (int, float, complex)) and not hasattr(number, "__index__") and not hasattr(number, "dtype"):
+            raise TypeError(f"arange(): argument '{name}' (position {position}) must be Number, not {type(number).__name__}")
+    if dtype is not None and type(dtype) is not _C.dtype:
+        dtype = memory_for((0,), "arange", None, dtype, None, device, False).dtype
     if dtype is None and out is None:
         whole = all(isinstance(x, int) or hasattr(x, "__index__") for x in (start, end, step))
         dtype = _C.int64 if whole else _C.get_default_dtype()

@@ -6,6 +6,7 @@ import functools
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
+from candelabra.catalogue.declaration import COMPOSITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,8 +51,12 @@ def fallback(*names: str) -> Callable[[Function], Function]:
     return register
 
 
+#: Names whose calls an operator of the same name takes where they fit its schema.
+BY_OPERATOR: set[str] = set()
+
+
 def function(
-    name: str | None = None, *, method: bool = True, package: bool = True, aliases: tuple[str, ...] = ()
+    name: str | None = None, *, method: bool = True, package: bool = True, aliases: tuple[str, ...] = (), operator: bool = False
 ) -> Callable[[Function], Function]:
     """Publish the decorated function as ``candelabra.name``, as a method of Tensor, or as both.
 
@@ -65,6 +70,9 @@ def function(
         Whether it is a function of the package.
     aliases
         Further names for the same.
+    operator
+        Whether what is published is the operator of this name, which the core runs without a step of Python. The function gets the calls
+        that do not fit its schema, and those to be recorded; it has to deal with any.
     """
 
     def register(implementation: Function) -> Function:
@@ -73,9 +81,20 @@ def function(
                 FUNCTIONS[public] = implementation
             if method:
                 METHODS[public] = implementation
+        if operator:
+            _stands_behind(OPERATORS[implementation.__name__], implementation)
         return implementation
 
     return register
+
+
+def _stands_behind(operator: Any, implementation: Callable[..., Any]) -> None:
+    operator.fallback = implementation
+    operator.__doc__ = implementation.__doc__
+    operator.__wrapped__ = implementation  # whose signature is shown
+    if operator.tags & COMPOSITE:
+        operator.composite = implementation
+    BY_OPERATOR.add(operator.name)
 
 
 #: Functions that are called so often that a wrapper would be felt; they look at what they are given, or call `refuse_others` where an

@@ -58,7 +58,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple([_select(input, dim, i) for i in range(input.shape[dim])])
 
 
-@function()
+@function(operator=True)
 def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **names: Any) -> tuple[Tensor, ...]:
     """Split into parts of a given size, or of given sizes.
 

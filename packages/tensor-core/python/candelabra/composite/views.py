@@ -47,7 +47,7 @@ def _narrow_spellings(input: Tensor, dim: Any = None, start: Any = None, length:
     return NotImplemented
 
 
-@function()
+@function(operator=True)
 def reshape(input: Tensor, *shape: Any, **names: Any) -> Tensor:
     """Give the elements another shape: a view where the strides allow it, else a copy.
 
@@ -296,6 +296,8 @@ def T(self: Tensor) -> Tensor:
 @tensor_property
 def mT(self: Tensor) -> Tensor:
     """The tensor with its last two dimensions exchanged."""
+    if self.ndim == 0:
+        return self
     if self.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
     return _transpose(self, -2, -1)
@@ -326,6 +328,8 @@ def adjoint(input: Tensor) -> Tensor:
     tensor([[0.-1.j],
             [2.-0.j]])
     """
+    if input.ndim == 0:
+        return input.conj()
     if input.ndim < 2:
         raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
     return _transpose(input, -2, -1).conj()
