@@ -41,7 +41,7 @@ void fft_r2c_several(Call& call) {
   for (int64_t& dim : dims) dim = wrap_dim(dim, self.ndim());
   dim_set(dims, self.ndim());
   for (int64_t dim : dims) check_points(call, self.sizes[static_cast<int>(dim)]);
-  const int last = static_cast<int>(dims.back());
+  const int last = static_cast<int>(dims[dims.size() - 1]);
   Dims sizes = self.sizes;
   sizes[last] = sizes[last] / 2 + 1;
   call.set_ints(1, dims);
