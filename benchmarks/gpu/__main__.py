@@ -37,6 +37,8 @@ def reached(measured: Measured, bandwidth: float) -> tuple[str, bool | None]:
     if workload is COPY:
         return f"{bandwidth / 1e9:.0f} GB/s", None
     if workload.kind == "memory":
+        if not bandwidth:
+            return "", None
         share = workload.bytes / seconds / bandwidth
         return f"{100 * share:.0f} % of the copy", share >= workload.limit if workload.limit else None
     text = f"{workload.operations / seconds / 1e12:.1f} TFLOPS" if workload.operations else ""
@@ -50,7 +52,7 @@ def reached(measured: Measured, bandwidth: float) -> tuple[str, bool | None]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Time the workloads, print a line for each and write the figures; return 1 where a limit is missed, else 0."""
+    """Time the workloads, print a line for each and write the figures; return 1 where one fails or a limit is missed, else 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks --device cuda", description=__doc__)
     parser.add_argument("--device", default="cuda", choices=["cuda"])
     parser.add_argument("--only", default="", help="a regular expression to be found in 'KIND: NAME'")
@@ -68,10 +70,19 @@ def main(arguments: list[str] | None = None) -> int:
     if COPY not in chosen:
         chosen.insert(0, COPY)
     bandwidth = 0.0
-    missed, rows = 0, []
+    missed, failed = 0, 0
+    rows: list[dict[str, Any]] = []
     print(f"{'':<44}{'Candelabra':>12}{'PyTorch':>12}{'ratio':>8}  reached")
     for workload in chosen:
-        measured = measure(workload, sides, given.device, given.tiny)
+        try:
+            measured = measure(workload, sides, given.device, given.tiny)
+        except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError) as error:
+            # Named, and the others go on: what does not fit into this GPU's memory, for one.
+            failed += 1
+            reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            print(f"{workload.name:<44}FAILED  {reason[:160]}", flush=True)
+            rows.append({"name": workload.name, "kind": workload.kind, "error": reason})
+            continue
         if workload is COPY:
             # The faster of the two: what the machine can do.
             bandwidth = workload.bytes / min(measured.seconds)
@@ -87,10 +98,10 @@ def main(arguments: list[str] | None = None) -> int:
                 "ratio": measured.ratio, "limit": workload.limit, "met": kept,
             }
         )  # fmt: skip
-    print(f"\n{len(chosen)} workloads, {missed} limits missed; {why}")
+    print(f"\n{len(chosen)} workloads, {failed} failed, {missed} limits missed; {why}")
     if given.json:
         given.json.write_text(json.dumps({"device": ours.cuda.get_device_name(), "rows": rows}, indent=1))
-    return 1 if missed else 0
+    return 1 if missed or failed else 0
 
 
 if __name__ == "__main__":

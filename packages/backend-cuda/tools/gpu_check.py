@@ -65,7 +65,7 @@ WITH_OUTPUT = ("digits", "train_digits_trainer", "text_model", "generate_digits"
 FOR_THE_BENCHMARK = 100.0
 #: What a log says of a failure: of pytest, of the conformance suite, of compilers, of CMake, of compute-sanitizer, of Python.
 FAILURE = re.compile(
-    r"^(FAILED |ERROR |  \S+ +failed |      (?!and \d+ more)\S+\(|.*\berror: |CMake Error|ninja: |========= (?:Invalid|Program hit|Error|ERROR SUMMARY)|=========     at "
+    r"^(FAILED |ERROR |.* MISSED$|.{44}FAILED |  \S+ +failed |      (?!and \d+ more)\S+\(|.*\berror: |CMake Error|ninja: |========= (?:Invalid|Program hit|Error|ERROR SUMMARY)|=========     at "
     r"|Fatal Python error|emulation: |(?:\w+: )?\w*(?:Error|Exception|Failure)\b)"
 )
 #: One operator for each library, which loads it; then what was loaded.
