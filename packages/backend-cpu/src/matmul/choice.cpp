@@ -11,6 +11,7 @@
 #include "allocator.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "split/split_gemm.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -20,6 +21,7 @@ struct Decision {
   std::atomic<int> chosen{0};  // 1 + GemmLibrary
   std::atomic<float> mkl_microseconds{0};
   std::atomic<float> onednn_microseconds{0};
+  std::atomic<float> tiles_microseconds{0};
 };
 Decision decisions[shape_class_count];
 
@@ -29,10 +31,8 @@ struct Representative {
   int rounds;
 };
 constexpr Representative representatives[shape_class_count] = {
-    {"small", 32, 128, 128, 20},
-    {"narrow", 4, 1024, 1024, 8},
-    {"slender", 256, 10, 1024, 8},
-    {"large", 384, 384, 384, 8},
+    {"small", 32, 128, 128, 20}, {"narrow", 4, 1024, 1024, 8}, {"slender", 256, 10, 1024, 8},
+    {"large", 384, 384, 384, 8}, {"heavy", 512, 512, 512, 8},
 };
 
 // MKL takes its narrower code paths on processors that are not Intel's. Asked once: in a virtual machine the instruction leaves
@@ -51,7 +51,7 @@ GemmLibrary expected() {
 }
 
 const char* name_of(GemmLibrary library) {
-  return library == GemmLibrary::mkl ? "MKL" : "oneDNN";
+  return library == GemmLibrary::mkl ? "MKL" : library == GemmLibrary::onednn ? "oneDNN" : "tile units";
 }
 
 // The library that the environment names: 1 + GemmLibrary, or 0.
@@ -62,8 +62,14 @@ int forced() {
     std::string_view value = text;
     if (value == "mkl") return 1 + static_cast<int>(GemmLibrary::mkl);
     if (value == "onednn") return 1 + static_cast<int>(GemmLibrary::onednn);
-    throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\" or \"onednn\", but is \"%s\"",
-                  text);
+    if (value == "tiles") {
+      if (has_split_gemm()) return 1 + static_cast<int>(GemmLibrary::tiles);
+      throw failure(CB_VALUE_ERROR,
+                    "the environment variable CANDELABRA_CPU_GEMM is \"tiles\", but this processor has no AMX units "
+                    "for bfloat16, or the system does not let us use them");
+    }
+    throw failure(CB_VALUE_ERROR,
+                  "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\" or \"tiles\", but is \"%s\"", text);
   }();
   return library;
 }
@@ -93,6 +99,13 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   }
   decision.mkl_microseconds = mkl;
   decision.onednn_microseconds = onednn;
+  if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_split_gemm()) {
+    // By itself: the units take some hundred microseconds to reach their clock after other work.
+    float tiles = std::numeric_limits<float>::infinity();
+    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds(gemm_by_tiles, problem));
+    decision.tiles_microseconds = tiles;
+    if (tiles < 0.85f * std::min(mkl, onednn)) return GemmLibrary::tiles;
+  }
   // The expected one is only left for a clear gain: results should not change from run to run by noise in a measurement.
   if (expected() == GemmLibrary::mkl) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
   return mkl < 0.85f * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
@@ -108,7 +121,8 @@ ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
   if (rows * columns * inner <= few_operations && rows * inner + inner * columns + rows * columns <= few_elements)
     return ShapeClass::small;
   if (std::min(m, n) <= short_side) return ShapeClass::narrow;
-  return n <= few_columns ? ShapeClass::slender : ShapeClass::large;
+  if (n <= few_columns) return ShapeClass::slender;
+  return suits_split_gemm(m, n, k) ? ShapeClass::heavy : ShapeClass::large;
 }
 
 GemmLibrary choose_gemm_library(ShapeClass shape) {
@@ -116,7 +130,9 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   int chosen = decision.chosen.load(std::memory_order_relaxed);
   if (chosen) [[likely]]
     return static_cast<GemmLibrary>(chosen - 1);
-  if ((chosen = forced()) == 0) {
+  chosen = forced();
+  if (chosen == 1 + static_cast<int>(GemmLibrary::tiles) && shape != ShapeClass::heavy) chosen = 0;
+  if (chosen == 0) {
     if (in_parallel()) return expected();
     // Two threads may measure at once; the later answer stands.
     chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
@@ -144,6 +160,10 @@ std::string describe_gemm_choices() {
                     static_cast<long long>(representatives[i].k), static_cast<double>(decision.mkl_microseconds),
                     static_cast<double>(decision.onednn_microseconds));
     lines += line;
+    if (const float tiles = decision.tiles_microseconds; tiles != 0) {
+      std::snprintf(line, sizeof line, ", tile units %.1f us)\n", static_cast<double>(tiles));
+      lines.replace(lines.size() - 2, 2, line);
+    }
   }
   return lines;
 }

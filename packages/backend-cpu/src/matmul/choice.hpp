@@ -1,4 +1,5 @@
-// Which library multiplies float32 matrices: MKL or oneDNN, decided once per shape class by timing both on this processor.
+// Which library multiplies float32 matrices, decided once per shape class by timing them on this processor: MKL, oneDNN, or, for
+// much work on a processor that has them, the tile units (split/split_gemm.hpp).
 #pragma once
 
 #include <string>
@@ -7,12 +8,12 @@
 
 namespace candelabra::cpu {
 
-enum class GemmLibrary { mkl, onednn };
+enum class GemmLibrary { mkl, onednn, tiles };
 
 // Problems that favour the same library: few operations (the call itself counts), a side too short for register blocks
-// (memory-bound), few columns that do not fill the blocks, everything else.
-enum class ShapeClass { small, narrow, slender, large };
-constexpr int shape_class_count = 4;
+// (memory-bound), few columns that do not fill the blocks, everything else; of that, what has work for the tile units.
+enum class ShapeClass { small, narrow, slender, large, heavy };
+constexpr int shape_class_count = 5;
 
 ShapeClass shape_class(int64_t m, int64_t n, int64_t k);
 
@@ -27,13 +28,14 @@ inline int32_t threads_for_batch(int64_t multiplications) {
   return multiplications <= (int64_t{1} << 17) ? 1 : INT32_MAX;
 }
 
-// The choice for this class. The first call for a class times both libraries (some milliseconds) unless the environment variable
-// CANDELABRA_CPU_GEMM (mkl or onednn) decides, or the caller is inside a parallel region, where nothing can be timed.
+// The choice for this class. The first call for a class times the libraries (some milliseconds) unless the environment variable
+// CANDELABRA_CPU_GEMM (mkl, onednn or tiles) decides, or the caller is inside a parallel region, where nothing can be timed.
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
-// What the choice is between; both do what gemm() promises.
+// What the choice is between; all do what gemm() promises.
 void gemm_by_mkl(const Gemm<float>& problem);
 void gemm_by_onednn(const Gemm<float>& problem);
+void gemm_by_tiles(const Gemm<float>& problem);
 
 std::string describe_gemm_choices();
 

@@ -11,6 +11,7 @@
 #include "kernels.hpp"
 #include "onednn_matmul.hpp"
 #include "parallel.hpp"
+#include "split/split_gemm.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -111,7 +112,7 @@ void gemm_by_mkl(const Gemm<float>& problem) {
 
 void gemm_by_onednn(const Gemm<float>& p) {
   // The primitive packs and splits better where there is much to do; the plain function needs no primitive.
-  if (shape_class(p.m, p.n, p.k) == ShapeClass::large && p.alpha == 1 && p.beta == 0 && !in_parallel()) {
+  if (shape_class(p.m, p.n, p.k) >= ShapeClass::large && p.alpha == 1 && p.beta == 0 && !in_parallel()) {
     MatmulProblem problem{.a_dtype = CB_FLOAT32,
                           .c_dtype = CB_FLOAT32,
                           .bias_dtype = CB_FLOAT32,
@@ -137,9 +138,14 @@ void gemm_by_onednn(const Gemm<float>& p) {
                   static_cast<long long>(p.n), static_cast<long long>(p.k), static_cast<int>(status));
 }
 
+void gemm_by_tiles(const Gemm<float>& problem) {
+  split_gemm({.product = problem});
+}
+
 void gemm(const Gemm<float>& problem) {
   ShapeClass shape = shape_class(problem.m, problem.n, problem.k);
   GemmLibrary library = choose_gemm_library(shape);
+  if (library == GemmLibrary::tiles) return gemm_by_tiles(problem);
   use_library_threads(threads_for(shape));
   library == GemmLibrary::mkl ? gemm_by_mkl(problem) : gemm_by_onednn(problem);
 }

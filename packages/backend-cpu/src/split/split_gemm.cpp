@@ -1,0 +1,254 @@
+#include "split_gemm.hpp"
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "../allocator.hpp"
+#include "../parallel.hpp"
+#include "../vec_math.hpp"
+#include "split_tiles.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+// A block of the result: with its part of both factors it stays in the second cache level while all of k is added to it.
+constexpr int64_t block_rows = 256, block_columns = 512;
+// So much of k that the parts of all of it, for a block's columns, stay there, too: then they are made once for all rows.
+constexpr int64_t kept_depth = 2 * split_depth;
+
+int64_t blocks_of(int64_t n, int64_t size) {
+  return (n + size - 1) / size;
+}
+
+// sums = left @ right for a block that the tile units cannot do, in float32 as it is.
+void multiply_plainly(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                      int64_t depth, int64_t depths, float* sums) {
+  alignas(64) float line[panel_side];
+  std::fill_n(sums, panel_side * panel_side, 0.0f);
+  for (int64_t k = depth; k < depth + depths; ++k) {
+    for (int64_t j = 0; j < panel_side; ++j)
+      line[j] = j < columns ? right.data[(column + j) * right.side_step + k * right.depth_step] : 0.0f;
+    const __m512 first = _mm512_load_ps(line), second = _mm512_load_ps(line + 16);
+    for (int64_t i = 0; i < rows; ++i) {
+      const __m512 one = _mm512_set1_ps(left.data[(row + i) * left.side_step + k * left.depth_step]);
+      float* to = sums + i * panel_side;
+      _mm512_store_ps(to, _mm512_fmadd_ps(one, first, _mm512_load_ps(to)));
+      _mm512_store_ps(to + 16, _mm512_fmadd_ps(one, second, _mm512_load_ps(to + 16)));
+    }
+  }
+}
+
+template <typename F>
+[[gnu::always_inline]] inline void change_rows(float* c, int64_t step, int64_t rows, int64_t columns, const float* sums,
+                                               F&& change) {
+  const __mmask16 masks[2] = {split_detail::first_lanes(columns), split_detail::first_lanes(columns - 16)};
+  for (int64_t i = 0; i < rows; ++i)
+    for (int half = 0; half < 2; ++half) {
+      if (!masks[half]) continue;
+      float* to = c + i * step + half * 16;
+      _mm512_mask_storeu_ps(to, masks[half], change(_mm512_load_ps(sums + i * panel_side + half * 16), to, masks[half], half));
+    }
+}
+
+__m512 activated(__m512 x, Activation activation) {
+  using V = math::Vec<float>;
+  alignas(64) float lanes[16];
+  const auto through = [&](auto&& formula) {
+    _mm512_store_ps(lanes, x);
+    formula(V::load(lanes)).store(lanes);
+    return _mm512_load_ps(lanes);
+  };
+  switch (activation) {
+    case Activation::relu: {
+      // The comparison lets NaN through.
+      const __m512 zero = _mm512_setzero_ps();
+      return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, zero, _CMP_LT_OQ), zero);
+    }
+    case Activation::gelu:
+      return through([](V v) { return math::gelu(v); });
+    case Activation::gelu_tanh:
+      return through([](V v) { return math::gelu_tanh(v); });
+    default:
+      return x;
+  }
+}
+
+// What belongs to one rectangle of the result, on one thread.
+class Region {
+ public:
+  Region(const SplitGemm& problem)
+      : p_(problem.product),
+        bias_(problem.bias),
+        activation_(problem.activation),
+        left_{p_.a, p_.transpose_a ? 1 : p_.lda, p_.transpose_a ? p_.lda : 1},
+        right_{p_.b, p_.transpose_b ? p_.ldb : 1, p_.transpose_b ? 1 : p_.ldb} {}
+
+  void compute(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) const {
+    if (row_begin >= row_end || column_begin >= column_end) return;
+    const int64_t parts = blocks_of(p_.k, split_depth);
+    const bool keep = p_.k <= kept_depth;
+    const int64_t row_panels = blocks_of(std::min(block_rows, row_end - row_begin), panel_side),
+                  column_panels = blocks_of(std::min(block_columns, column_end - column_begin), panel_side);
+    Scratch<uint16_t> left(row_panels * split_panel), right((keep ? parts : 1) * column_panels * split_panel);
+    std::array<SplitRange, block_rows / panel_side> left_ranges;
+    std::array<SplitRange, 2 * (block_columns / panel_side)> right_ranges;
+    const TileUnits units;
+    alignas(64) float sums[2][panel_side * panel_side];
+    Block before;
+    int turn = 0;
+    for (int64_t column = column_begin; column < column_end; column += block_columns)
+      for (int64_t row = row_begin; row < row_end; row += block_rows)
+        for (int64_t part = 0; part < parts; ++part) {
+          const int64_t columns = std::min(block_columns, column_end - column), rows = std::min(block_rows, row_end - row);
+          const auto take_right = [&](int64_t which, int64_t slot) {
+            for (int64_t j = 0; j * panel_side < columns; ++j)
+              right_ranges[slot * column_panels + j] =
+                  split_panel_of<false>(right_, column + j * panel_side, std::min(panel_side, columns - j * panel_side),
+                                        which * split_depth, depth(which), right.data() + (slot * column_panels + j) * split_panel,
+                                        (j + 1) * panel_side < columns ? panel_side * right_.side_step : 0);
+          };
+          if (!keep)
+            take_right(part, 0);
+          else if (row == row_begin && part == 0)
+            for (int64_t which = 0; which < parts; ++which) take_right(which, which);
+          for (int64_t i = 0; i * panel_side < rows; ++i)
+            left_ranges[i] = split_panel_of<true>(left_, row + i * panel_side, std::min(panel_side, rows - i * panel_side),
+                                                  part * split_depth, depth(part), left.data() + i * split_panel,
+                                                  (i + 1) * panel_side < rows ? panel_side * left_.side_step : 0);
+          // The right panel stays in the first cache level while the left ones pass by.
+          for (int64_t j = 0; j * panel_side < columns; ++j)
+            for (int64_t i = 0; i * panel_side < rows; ++i) {
+              const int64_t here = (keep ? part : 0) * column_panels + j;
+              const Block block{part, row + i * panel_side, std::min(panel_side, rows - i * panel_side), column + j * panel_side,
+                                std::min(panel_side, columns - j * panel_side)};
+              multiply(block, left.data() + i * split_panel, right.data() + here * split_panel,
+                       in_range(left_ranges[i], right_ranges[here]), sums[turn]);
+              // One block behind, so that the units need not wait for what is done with their sums.
+              if (before.rows) finish(before, sums[1 - turn]);
+              before = block;
+              turn = 1 - turn;
+            }
+        }
+    finish(before, sums[1 - turn]);
+  }
+
+ private:
+  int64_t depth(int64_t part) const { return std::min(split_depth, p_.k - part * split_depth); }
+
+  // A part of the sums along k, of so many rows and columns of the result.
+  struct Block {
+    int64_t part = 0, row = 0, rows = 0, column = 0, columns = 0;
+  };
+
+  void multiply(const Block& b, const uint16_t* left, const uint16_t* right, bool exact, float* sums) const {
+    if (exact) [[likely]]
+      multiply_split_panels(left, right, blocks_of(depth(b.part), tile_depth), b.rows, b.columns, sums,
+                            {p_.c + b.row * p_.ldc + b.column, p_.ldc, b.columns});
+    else
+      multiply_plainly(left_, right_, b.row, b.rows, b.column, b.columns, b.part * split_depth, depth(b.part), sums);
+  }
+
+  // The sums of a block are added to the result.
+  void finish(const Block& b, const float* sums) const {
+    const int64_t rows = b.rows, columns = b.columns, column = b.column;
+    float* c = p_.c + b.row * p_.ldc + column;
+    const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(p_.beta);
+    const bool first = b.part == 0, last = (b.part + 1) * split_depth >= p_.k;
+    if (!first) {
+      change_rows(c, p_.ldc, rows, columns, sums, [&](__m512 sum, const float* from, __mmask16 mask, int) {
+        return _mm512_fmadd_ps(alpha, sum, _mm512_maskz_loadu_ps(mask, from));
+      });
+    } else if (bias_) {
+      const __m512 bias[2] = {_mm512_maskz_loadu_ps(split_detail::first_lanes(columns), bias_ + column),
+                              _mm512_maskz_loadu_ps(split_detail::first_lanes(columns - 16), bias_ + column + 16)};
+      change_rows(c, p_.ldc, rows, columns, sums,
+                  [&](__m512 sum, const float*, __mmask16, int half) { return _mm512_fmadd_ps(alpha, sum, bias[half]); });
+    } else if (p_.beta != 0) {
+      change_rows(c, p_.ldc, rows, columns, sums, [&](__m512 sum, const float* from, __mmask16 mask, int) {
+        return _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, from), _mm512_mul_ps(alpha, sum));
+      });
+    } else {
+      change_rows(c, p_.ldc, rows, columns, sums,
+                  [&](__m512 sum, const float*, __mmask16, int) { return _mm512_mul_ps(alpha, sum); });
+    }
+    if (last && activation_ != Activation::none)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; j += 16) {
+          const __mmask16 mask = split_detail::first_lanes(columns - j);
+          float* to = c + i * p_.ldc + j;
+          _mm512_mask_storeu_ps(to, mask, activated(_mm512_maskz_loadu_ps(mask, to), activation_));
+        }
+  }
+
+  const Gemm<float>& p_;
+  const float* bias_;
+  Activation activation_;
+  SplitSource left_, right_;
+};
+
+// How many threads share rows, and how many columns: cycles for each of k are 12 a block of 32 by 32, and about 30 for taking 32
+// rows or columns apart, which threads with the same ones do each for themselves.
+std::pair<int64_t, int64_t> grid(int64_t row_panels, int64_t column_panels, int64_t threads) {
+  std::pair<int64_t, int64_t> best{1, 1};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t down = 1; down <= threads; ++down) {
+    const int64_t across = threads / down, rows = blocks_of(row_panels, down), columns = blocks_of(column_panels, across);
+    const int64_t cost = 12 * rows * columns + 30 * (rows + columns);
+    if (cost < least) {
+      least = cost;
+      best = {down, across};
+    }
+  }
+  return best;
+}
+
+bool ask_for_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  constexpr unsigned bfloat16_tiles = 1u << 22, tiles = 1u << 24;
+  if (!(d & bfloat16_tiles) || !(d & tiles)) return false;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27))) return false;  // the system saves extended states
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned tile_states = 3u << 17;
+  if ((low & tile_states) != tile_states) return false;
+  constexpr long request_permission = 0x1023, tile_data = 18;  // of arch_prctl
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+}  // namespace
+}  // namespace CANDELABRA_ISA_NAMESPACE
+
+bool has_split_gemm() {
+  static const bool has = [] {
+    const char* isa = std::getenv("CANDELABRA_CPU_ISA");
+    return !(isa && std::string_view(isa) == "avx2") && ask_for_tiles();
+  }();
+  return has;
+}
+
+void split_gemm(const SplitGemm& problem) {
+  const Gemm<float>& p = problem.product;
+  const Region region(problem);
+  const int64_t row_panels = blocks_of(p.m, panel_side), column_panels = blocks_of(p.n, panel_side);
+  const auto [down, across] = grid(row_panels, column_panels, in_parallel() ? 1 : thread_count());
+  parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i / across, column = i % across;
+      region.compute(row_panels * row / down * panel_side, std::min(p.m, row_panels * (row + 1) / down * panel_side),
+                     column_panels * column / across * panel_side,
+                     std::min(p.n, column_panels * (column + 1) / across * panel_side));
+    }
+  });
+}
+
+}  // namespace candelabra::cpu
