@@ -1,9 +1,11 @@
 // The functions of cuBLASLt that the backend calls, by three loops. Matrices are column-major.
 #include <cublasLt.h>
 
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "emulation.hpp"
@@ -55,6 +57,35 @@ bool is_complex(std::complex<T>) {
   return true;
 }
 
+bool has_bias(const Desc& desc) {
+  return desc.epilogue == CUBLASLT_EPILOGUE_BIAS || desc.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
+         desc.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
+}
+// What is done to the result, of real matrices up to single precision only. The library's GELU is the one with tanh.
+bool can_end(const Desc& desc, cudaDataType_t type) {
+  switch (desc.epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+      return true;
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_GELU:
+      return type == CUDA_R_16F || type == CUDA_R_16BF || type == CUDA_R_32F;
+    default:
+      return has_bias(desc) && (type == CUDA_R_16F || type == CUDA_R_16BF || type == CUDA_R_32F);
+  }
+}
+double ended(const Desc& desc, double x) {
+  switch (desc.epilogue) {
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+      return x < 0 ? 0 : x;
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    default:
+      return x;
+  }
+}
+
 // Sums of products in C, elements in memory as T.
 template <typename T, typename C, typename Sum = C>
 void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, const T* b, const Layout& b_layout, Sum beta,
@@ -83,6 +114,7 @@ void multiply(const Desc& desc, Sum alpha, const T* a, const Layout& a_layout, c
         Sum value = alpha * sum;
         if (beta != Sum{}) value += beta * Sum(C(c[batch * c_layout.step + i + j * c_layout.leading]));
         if (desc.bias) value += Sum(C(static_cast<const T*>(desc.bias)[i]));
+        if constexpr (std::is_same_v<Sum, double>) value = ended(desc, value);
         d[batch * d_layout.step + i + j * d_layout.leading] = T(C(value));
       }
     }
@@ -197,7 +229,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
       (a_turned ? left.rows : left.columns) != (b_turned ? right.columns : right.rows) || from.rows != to.rows ||
       from.columns != to.columns)
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (to.rows == 0 || to.columns == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (to.rows == 0 || to.columns == 0 || !can_end(desc, to.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   results[0].workspaceSize = 1024;
   results[0].state = CUBLAS_STATUS_SUCCESS;
@@ -210,8 +242,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               const void* c, cublasLtMatrixLayout_t c_opaque, void* d, cublasLtMatrixLayout_t d_opaque,
                               const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   Desc desc = of<Desc>(operation);
-  if (desc.epilogue != CUBLASLT_EPILOGUE_BIAS) desc.bias = nullptr;
+  if (!has_bias(desc)) desc.bias = nullptr;
   const Layout left = of<Layout>(a_opaque), right = of<Layout>(b_opaque), from = of<Layout>(c_opaque), to = of<Layout>(d_opaque);
+  if (has_bias(desc) && desc.bias == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   if (left.type != to.type || right.type != to.type || from.type != to.type || workspace_bytes < 1024)
     return CUBLAS_STATUS_INVALID_VALUE;
   const auto go = [=]<typename T, typename C, typename Sum, typename Factor>(T, C, Sum, Factor) {
