@@ -1,4 +1,4 @@
-"""cat, stack, flip, tril and triu against NumPy."""
+"""cat, stack, flip, tril, triu, positions of triangles and shuffles against NumPy."""
 
 from __future__ import annotations
 
@@ -108,3 +108,73 @@ def test_copies_of_short_rows(dtype: str) -> None:
     assert_values(flat[::2].contiguous(), wide(flat)[::2], units=0)
     assert_values(flat[:900, None].expand(900, 1300).contiguous(), np.repeat(wide(flat)[:900, None], 1300, 1), units=0)
     assert_values(flat.expand(300, 5000).contiguous(), np.tile(wide(flat), (300, 1)), units=0)
+
+
+def _pixel_shuffle(a: np.ndarray, r: int) -> np.ndarray:
+    *batch, channels, height, width = a.shape
+    split = a.reshape((*batch, channels // (r * r), r, r, height, width))
+    return np.moveaxis(split, (-4, -3), (-3, -1)).reshape((*batch, channels // (r * r), height * r, width * r))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex128"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_shuffles(dtype: str, layout: str) -> None:
+    for shape, r in (((2, 36, 5, 7), 3), ((3, 16, 20, 1), 2), ((8, 9, 11), 1), ((1, 2, 48, 8, 33), 4)):
+        x = random_tensor(shape, dtype, layout)
+        shuffled = ops.pixel_shuffle(x, r)
+        assert_values(shuffled, _pixel_shuffle(wide(x), r), units=0)
+        assert_values(ops.pixel_unshuffle(shuffled, r), wide(x), units=0)
+    for shape, groups in (((2, 12, 5), 4), ((3, 12, 40, 9), 3), ((1, 6, 2, 3, 4), 6), ((2, 5, 3), 1)):
+        x = random_tensor(shape, dtype, layout)
+        each = shape[1] // groups
+        expected = np.concatenate([wide(x)[:, k::each] for k in range(each)], 1)
+        assert_values(ops.channel_shuffle(x, groups), expected, units=0)
+
+
+def test_shuffles_keep_channels_last() -> None:
+    x = random_tensor((2, 36, 10, 14), "float32").contiguous(memory_format=candelabra.channels_last)
+    last = candelabra.channels_last
+    for name, count in (("pixel_shuffle", 3), ("pixel_unshuffle", 2), ("channel_shuffle", 4)):
+        made = getattr(ops, name)(x, count)
+        assert made.is_contiguous(memory_format=last)
+        np.testing.assert_array_equal(made.numpy(), getattr(ops, name)(x.contiguous(), count).numpy())
+    expected = _pixel_shuffle(x.numpy(), 3)
+    np.testing.assert_array_equal(ops.pixel_shuffle(x, 3).numpy(), expected)
+
+
+def test_refused_shuffles() -> None:
+    x = candelabra.ones(1, 6, 4, 5)
+    for wrong, words in (
+        (lambda: ops.pixel_shuffle(x, 2), "divisible by the square of upscale_factor"),
+        (lambda: ops.pixel_shuffle(x, 0), "positive upscale_factor"),
+        (lambda: ops.pixel_shuffle(x, 2**33), "overflows"),
+        (lambda: ops.pixel_shuffle(x[0, 0], 1), "at least 3 dimensions"),
+        (lambda: ops.pixel_unshuffle(x, 2), "width to be divisible by downscale_factor"),
+        (lambda: ops.channel_shuffle(x, 4), "divisible by groups"),
+        (lambda: ops.channel_shuffle(x, -1), "must be positive"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            wrong()
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_triangle_indices(upper: bool) -> None:
+    for rows, columns in ((0, 0), (1, 9), (9, 1), (300, 500), (500, 300), (1, 100_000), (100_000, 1)):
+        for offset in (-(10**12), -301, -2, 0, 3, 499, 10**12):
+            near = min(max(offset, -rows - 1), columns + 1)
+            expected = (np.triu_indices if upper else np.tril_indices)(rows, near, columns)
+            for dtype in (candelabra.int32, candelabra.int64):
+                made = ops.triangle_indices(rows, columns, offset, upper, dtype=dtype)
+                assert made.dtype is dtype
+                np.testing.assert_array_equal(made.numpy(), np.stack(expected))
+    with pytest.raises(RuntimeError, match="overflow"):
+        ops.triangle_indices(2**40, 2**40, 0, upper, dtype=candelabra.int64)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
+def test_large_outer_product(dtype: str) -> None:
+    """An outer product is written past the caches, in whole lines; rows that are none go the other way."""
+    for rows, columns in ((1100, 1024), (1531, 1040), (1100, 1001)):
+        a, b = np.arange(rows) % 7 + 1, np.arange(columns) % 11 + 1
+        made = candelabra.outer(tensor(a, dtype), tensor(b, dtype))
+        np.testing.assert_array_equal(wide(made), np.outer(a, b))

@@ -332,3 +332,32 @@ def test_results_whose_elements_alternate() -> None:
         row = candelabra.randn(3, size)
         np.testing.assert_array_equal(row.amax(1).numpy(), row.numpy().max(1))
         np.testing.assert_allclose(row.sum(1).numpy(), row.numpy().astype(np.float64).sum(1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bool", *REALS])
+def test_both_extrema(dtype: str) -> None:
+    for x, array, dims in cases(dtype):
+        low, high = ops.extrema(x, dims)
+        assert_values(low, array.min(tuple(dims)), units=0)
+        assert_values(high, array.max(tuple(dims)), units=0)
+    if dtype in FLOATS:
+        for at in (0, 5, 63, 64, 300, 999):
+            line = np.arange(1000.0) % 128
+            line[at] = np.nan
+            for made in ops.extrema(tensor(line, dtype)):
+                assert bool(made.isnan())
+
+
+@pytest.mark.parametrize("columns", [1, 7, 17, 31, 32, 33, 49, 64, 100, 511, 512, 513])
+def test_sums_of_short_rows_do_not_depend_on_their_neighbours(columns: int) -> None:
+    array = np.random.default_rng(columns).standard_normal((83, columns)).astype(np.float32)
+    array[5, columns // 2] = np.nan
+    array[40, 0] = np.inf
+    x = tensor(array)
+    for name in ("sum", "mean", "nan_sum"):
+        together = wide(getattr(ops, name)(x, [1]))
+        alone = [float(getattr(ops, name)(x[i : i + 1], [1])) for i in range(83)]
+        np.testing.assert_array_equal(together, alone)
+    exact = array.astype(np.float64)
+    assert_values(ops.sum(x, [1]), exact.sum(1), scale=np.abs(exact).sum(1), units=2)
+    assert_values(ops.nan_sum(x, [1]), np.nansum(exact, 1), scale=np.nansum(np.abs(exact), 1), units=2)

@@ -232,3 +232,48 @@ def test_reduced_halves_are_rounded_once() -> None:
     index = candelabra.zeros(1000, dtype=candelabra.int64)
     total = candelabra.zeros(1, dtype=candelabra.bfloat16).scatter_reduce(0, index, small, "sum")
     assert total.item() == pytest.approx(1.0, rel=1e-2)
+
+
+def _confined(place: np.ndarray, size: int, padding: str) -> np.ndarray:
+    if padding == "reflection":
+        place = np.abs(place + 0.5) % (2 * size)
+        place = np.where(place > size, 2 * size - place, place) - 0.5
+    return place if padding == "zeros" else np.clip(place, 0, size - 1)
+
+
+def _bilinear(x: np.ndarray, grid: np.ndarray, padding: str) -> np.ndarray:
+    """Sum the four neighbours of each place that are inside, with the products of their distances as weights."""
+    batch, channels, height, width = x.shape
+    exact = grid.astype(np.float64)
+    column = _confined(((exact[..., 0] + 1) * width - 1) / 2, width, padding)
+    row = _confined(((exact[..., 1] + 1) * height - 1) / 2, height, padding)
+    left, top = np.floor(column), np.floor(row)
+    total = np.zeros((batch, channels, *grid.shape[1:3]))
+    for up, along in itertools.product((0, 1), (0, 1)):
+        r, c = (top + up).astype(int), (left + along).astype(int)
+        weight = np.abs(1 - up - (row - top)) * np.abs(1 - along - (column - left))
+        inside = (r >= 0) & (r < height) & (c >= 0) & (c < width)
+        for n in range(batch):
+            taken = x[n][:, np.clip(r[n], 0, height - 1), np.clip(c[n], 0, width - 1)].astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                total[n] += np.where(inside[n], taken * weight[n], 0)
+    return total
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 37])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_what_is_not_taken_does_not_count(width: int, padding: str) -> None:
+    """A NaN in a pixel reaches those places alone whose neighbours it is one of; at an edge there is one neighbour instead of two."""
+    generator = np.random.default_rng(width)
+    x = generator.standard_normal((2, 3, 4, width)).astype(np.float32)
+    x[:, :, 1, 0] = np.nan
+    x[:, :, 2, -1] = np.inf
+    grid = generator.uniform(-1.3, 1.3, (2, 5, 61, 2)).astype(np.float32)
+    for layout in (tensor(x), tensor(np.ascontiguousarray(x.transpose(0, 1, 3, 2))).transpose(2, 3)):
+        made = ops.grid_sampler(layout, tensor(grid), "bilinear", padding, False)
+        exact = _bilinear(x, grid, padding)
+        near = np.isfinite(exact)
+        np.testing.assert_allclose(made.numpy()[near], exact[near], rtol=2e-4, atol=2e-5)
+        assert (
+            np.isfinite(made.numpy()) == near
+        ).mean() > 0.99  # a place may lie on a pixel in one precision and beside it in another

@@ -136,3 +136,47 @@ def test_empty() -> None:
 def test_complex_has_no_order() -> None:
     with pytest.raises((RuntimeError, NotImplementedError)):
         ops.sort(candelabra.zeros(3, dtype=candelabra.complex64))
+
+
+def _mode_position(line: np.ndarray) -> int:
+    numbers = line[line == line]
+    if numbers.size == 0:
+        return 0
+    values, counts = np.unique(numbers, return_counts=True)
+    return int(np.flatnonzero(line == values[np.argmax(counts)])[-1])
+
+
+def check_mode(x: Any, dim: int) -> None:
+    lines = np.moveaxis(wide(x), dim, -1)
+    found = np.moveaxis(wide(ops.mode_position(x, dim)), dim, -1)
+    expected = [_mode_position(line) for line in lines.reshape(-1, lines.shape[-1])]
+    np.testing.assert_array_equal(found.reshape(-1), expected)
+
+
+@pytest.mark.parametrize("dtype", SORTABLE)
+def test_mode_position(dtype: str) -> None:
+    for x in cases([shape for shape in SHAPES if shape], dtype):
+        for dim in range(x.ndim):
+            check_mode(x, dim)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "bfloat16"])
+def test_mode_of_long_lines(dtype: str) -> None:
+    generator = np.random.default_rng(5)
+    for distinct in (1, 9, 200, 150_000):
+        check_mode(tensor(generator.integers(0, distinct, 100_001), dtype), 0)
+        check_mode(tensor(generator.integers(0, distinct, (2, 40_000)), dtype), 1)
+
+
+def test_mode_of_keys_that_collide() -> None:
+    # Where keys differ in their first bits alone, simple hashes are all the same; more distinct ones than a table holds are sorted.
+    steps = np.arange(9000) % 4096 * (1 << 51)
+    check_mode(tensor(steps, "int64"), 0)
+    check_mode(tensor(np.concatenate([np.arange(60_000), [17]]) * 65536, "int64"), 0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_mode_of_special_values(dtype: str) -> None:
+    nan, inf = np.nan, np.inf
+    rows = [[nan, nan, 1.0, nan], [nan] * 4, [0.0, -0.0, inf, inf], [-inf, 3.0, -inf, 3.0]]
+    assert ops.mode_position(tensor(np.array(rows), dtype), 1).flatten().tolist() == [2, 0, 1, 2]
