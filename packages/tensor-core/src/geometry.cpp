@@ -1,7 +1,9 @@
 // What sizes and strides say about the memory of a tensor.
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
+#include "layout_order.hpp"
 #include "tensor.hpp"
 
 namespace candelabra {
@@ -132,19 +134,47 @@ bool is_dense_and_non_overlapping(const TensorObject& tensor) {
   return true;
 }
 
+namespace {
+
+// Marks the place of each element among those that the tensor spans; strides are positive.
+bool two_indices_meet(const TensorObject& tensor, int64_t span) {
+  std::vector<bool> taken(static_cast<size_t>(span));
+  const int last = tensor.ndim() - 1;
+  int64_t index[max_dims] = {};
+  int64_t place = 0;
+  while (true) {
+    for (int64_t i = 0; i < tensor.sizes[last]; ++i) {
+      std::vector<bool>::reference here = taken[static_cast<size_t>(place + i * tensor.strides[last])];
+      if (here) return true;
+      here = true;
+    }
+    int d = last - 1;
+    for (; d >= 0 && ++index[d] == tensor.sizes[d]; --d) {
+      place -= (tensor.sizes[d] - 1) * tensor.strides[d];
+      index[d] = 0;
+    }
+    if (d < 0) return false;
+    place += tensor.strides[d];
+  }
+}
+
+}  // namespace
+
 bool may_overlap_itself(const TensorObject& tensor) {
   if (tensor.contiguous || tensor.numel <= 1) return false;
   int order[max_dims];
   const int count = by_stride(tensor, order);
   // Each dimension has to step over everything that the smaller ones reach. Where it does not, the elements may still be apart
-  // (interleaved), so this says "may".
+  // (interleaved).
   int64_t reach = 0;
+  bool nested = true;
   for (int i = 0; i < count; ++i) {
     const int64_t stride = tensor.strides[order[i]];
-    if (stride <= reach) return true;
+    if (stride == 0) return true;
+    nested = nested && stride > reach;
     reach += stride * (tensor.sizes[order[i]] - 1);
   }
-  return false;
+  return !nested && (tensor.numel > reach + 1 || two_indices_meet(tensor, reach + 1));
 }
 
 bool share_memory_partly(const TensorObject& a, const TensorObject& b) {
@@ -155,7 +185,13 @@ bool share_memory_partly(const TensorObject& a, const TensorObject& b) {
 
 Dims preserved_strides(const TensorObject& like) {
   if (like.contiguous) return contiguous_strides(like.sizes);
-  return is_dense_and_non_overlapping(like) ? like.strides : contiguous_strides(like.sizes);
+  if (is_dense_and_non_overlapping(like)) return like.strides;
+  return strides_in_order(like.sizes, [&](int a, int b) {
+    const int64_t outer = like.strides[a], inner = like.strides[b];
+    if (outer == 0 || inner == 0) return 0;
+    if (outer != inner) return outer > inner ? 1 : -1;
+    return like.sizes[a] > like.sizes[b] ? 1 : 0;
+  });
 }
 
 }  // namespace candelabra

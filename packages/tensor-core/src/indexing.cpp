@@ -8,6 +8,7 @@
 #include "interop.hpp"
 #include "interposing.hpp"
 #include "operator.hpp"
+#include "shapes/checks.hpp"
 
 namespace candelabra {
 
@@ -412,7 +413,9 @@ void write_basic(TensorRef place, TensorRef value, PyObject* number, bool record
     check(!may_overlap_itself(*place.get()), PyExc_RuntimeError,
           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
           "Please clone() the tensor before performing the operation.");
-    fill(place.get(), scalar_from_object(number));
+    const cb_scalar scalar = scalar_from_object(number);
+    shapes::check_number_fits(scalar, place->dtype, true);
+    fill(place.get(), scalar);
     ++place->storage->version;
     return;
   }
@@ -455,7 +458,9 @@ void write_advanced(TensorRef place, const Advanced& advanced, TensorRef value, 
       call_operator(op, {as_object(place.get()), as_object(mask.get()), number});
       return;
     }
-    value = number_tensor(scalar_from_object(number), place->dtype, place->device());
+    const cb_scalar scalar = scalar_from_object(number);
+    shapes::check_number_fits(scalar, place->dtype, true);
+    value = number_tensor(scalar, place->dtype, place->device());
   } else if (value->ndim() == 0 && value->device() != place->device()) {
     value = to_device(value.get(), place->device());
   }
@@ -475,7 +480,12 @@ void set(TensorObject* self, PyObject* key, PyObject* given) {
   BasicView view(self, recording_view);
   Advanced advanced;
   Items items(key, self);
-  apply(view, advanced, items.all(), self);
+  if (key == Py_False) return;  // nothing is there
+  if (key == Py_True) {         // as None: what is assigned may be of another dtype
+    view.unsqueeze(0);
+  } else {
+    apply(view, advanced, items.all(), self);
+  }
   TensorRef place = view.view_or_self();
   if (advanced.given) {
     write_advanced(std::move(place), advanced, std::move(value), given);

@@ -2,8 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "complex_math.hpp"
 #include "elementwise.hpp"
+#include "elementwise_complex.hpp"
+#include "iterate.hpp"
 #include "vec_power.hpp"
 
 // After the functions of vectors, which its formulas are to find.
@@ -132,13 +133,39 @@ struct IntegerDivision {
       return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(quotient) * static_cast<uint64_t>(b));
   }
 };
+template <typename T>
+bool has_zero(const cb_tensor& tensor) {
+  int64_t moving[max_dims], index[max_dims] = {};
+  int count = 0;
+  for (int d = 0; d < tensor.ndim; ++d) {
+    if (tensor.sizes[d] == 0) return false;
+    if (tensor.sizes[d] != 1 && tensor.strides[d] != 0) moving[count++] = d;
+  }
+  const T* at = data<T>(tensor);
+  if (count == 0) return *at == 0;
+  const int64_t size = tensor.sizes[moving[count - 1]], stride = tensor.strides[moving[count - 1]];
+  while (true) {
+    for (int64_t i = 0; i < size; ++i) {
+      if (at[i * stride] == 0) return true;
+    }
+    int k = count - 2;
+    for (; k >= 0 && ++index[k] == tensor.sizes[moving[k]]; --k) {
+      at -= (tensor.sizes[moving[k]] - 1) * tensor.strides[moving[k]];
+      index[k] = 0;
+    }
+    if (k < 0) return false;
+    at += tensor.strides[moving[k]];
+  }
+}
+// Where the result takes the place of an operand, a zero is looked for before anything is written.
 // Every thread writes the same value, and it is read after all are done.
 template <Whole Kind, typename FloatOp>
 void whole_division(Call& call) {
   if (!is_integer_dtype(call.output().dtype)) return binary<FloatOp, FloatTypes, moderate>(call);
   dispatch<IntegerTypes>(call.output().dtype, [&]<typename T>() {
-    bool by_zero = false;
-    map2<T>(call, IntegerDivision<T, Kind>{&by_zero}, moderate);
+    const void* written = call.output().data;
+    bool by_zero = (written == call.tensor(0).data || written == call.tensor(1).data) && has_zero<T>(call.tensor(1));
+    if (!by_zero) map2<T>(call, IntegerDivision<T, Kind>{&by_zero}, moderate);
     if (by_zero) throw failure(CB_RUNTIME_ERROR, "ZeroDivisionError");
   });
 }
@@ -158,9 +185,7 @@ struct Power {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T a, T b) const {
-    if constexpr (is_complex_v<T>) {
-      return complex_math::pow(a, b);
-    } else if constexpr (std::is_same_v<T, bool>) {
+    if constexpr (std::is_same_v<T, bool>) {
       return a || !b;
     } else if constexpr (is_integer_v<T>) {
       return power_whole(a, b);
@@ -189,17 +214,13 @@ bool common_power(Call& call, double exponent) {
   return false;
 }
 
-struct ComplexRoot {
-  template <typename T>
-  T operator()(T z) const {
-    return std::sqrt(z);
-  }
-};
 template <typename T>
 bool common_complex_power(Call& call, double exponent) {
   if (exponent == 2) return map1<T>(call, SquareOf{}, light), true;
   if (exponent == 3) return map1<T>(call, Cube{}, light), true;
-  if (exponent == 0.5) return map1<T>(call, ComplexRoot{}, moderate), true;
+  if (exponent == 0.5) return map_complex1<complex_formulas::Sqrt, T>(call), true;
+  if (exponent == -0.5) return map_complex1<complex_formulas::Rsqrt, T>(call), true;
+  if (exponent == -1) return map_complex1<complex_formulas::Reciprocal, T>(call), true;
   if (exponent == 1) return map1<T>(call, SameAs{}, light), true;
   return false;
 }
@@ -216,7 +237,10 @@ void pow(Call& call) {
     } else if constexpr (is_integer_v<T> && std::is_signed_v<T>) {
       if (number && *data<T>(exponent) < 0) throw failure(CB_RUNTIME_ERROR, "Integers to negative integer powers are not allowed.");
     }
-    map2<T>(call, Power{}, is_floating_v<T> ? moderate : heavy);
+    if constexpr (is_complex_v<T>)
+      map_complex2<complex_formulas::Power, T>(call);
+    else
+      map2<T>(call, Power{}, is_floating_v<T> ? moderate : heavy);
   });
 }
 

@@ -7,6 +7,7 @@ import math
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
+from .copying import TYPE_NAMES
 from .registration import decomposes, function
 
 TYPE_CHECKING = False
@@ -256,16 +257,23 @@ def clamp_max(input: Tensor, max: Tensor | Number, *, out: Tensor | None = None)
     return clamp(input, None, max) if out is None else clamp(input, None, max, out=out)
 
 
+def _bool_clamped(self: Tensor, made: Tensor) -> Tensor:
+    """Give a result to the bool tensor that it was made of, where it is bool, too."""
+    if not _C.can_cast(made.dtype, self.dtype):
+        raise RuntimeError(f"result type {TYPE_NAMES[made.dtype]} can't be cast to the desired output type Bool")
+    return self.copy_(made)
+
+
 @function(package=False)
 def clamp_min_(self: Tensor, min: Tensor | Number) -> Tensor:
     """Raise in place every element below `min` to `min`."""
-    return self.copy_(clamp_min(self, min)) if self.dtype is _C.bool else clamp.inplace(self, min)
+    return _bool_clamped(self, clamp_min(self, min)) if self.dtype is _C.bool else clamp.inplace(self, min)
 
 
 @function(package=False)
 def clamp_max_(self: Tensor, max: Tensor | Number) -> Tensor:
     """Lower in place every element above `max` to `max`."""
-    return self.copy_(clamp_max(self, max)) if self.dtype is _C.bool else clamp.inplace(self, None, max)
+    return _bool_clamped(self, clamp_max(self, max)) if self.dtype is _C.bool else clamp.inplace(self, None, max)
 
 
 @function()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from candelabra.types import Device
 
 _empty = OPERATORS["empty"]
-_fill_ = OPERATORS["fill_"]
+_fill_new = OPERATORS["fill_"].uncounted
 
 
 def memory_like(
@@ -119,7 +119,7 @@ def zeros_like(
     >>> candelabra.zeros_like(candelabra.tensor([1, 2]))
     tensor([0, 0])
     """
-    return finish(_fill_(memory_like(input, dtype, layout, device, pin_memory, memory_format, "zeros_like"), 0), requires_grad)
+    return finish(_fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "zeros_like"), 0), requires_grad)
 
 
 @function(method=False)
@@ -141,7 +141,7 @@ def ones_like(
     >>> candelabra.ones_like(candelabra.tensor([1, 2]))
     tensor([1, 1])
     """
-    return finish(_fill_(memory_like(input, dtype, layout, device, pin_memory, memory_format, "ones_like"), 1), requires_grad)
+    return finish(_fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "ones_like"), 1), requires_grad)
 
 
 @function(method=False)
@@ -167,7 +167,7 @@ def full_like(
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()
     return finish(
-        _fill_(memory_like(input, dtype, layout, device, pin_memory, memory_format, "full_like"), fill_value), requires_grad
+        _fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "full_like"), fill_value), requires_grad
     )
 
 
@@ -204,7 +204,7 @@ def new_zeros(
 ) -> Tensor:
     """Make zeros of the dtype and device of this tensor."""
     check_layout(layout, pin_memory, "new_zeros")
-    return finish(_fill_(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad)
+    return finish(_fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad)
 
 
 @function(package=False)
@@ -220,7 +220,7 @@ def new_ones(
 ) -> Tensor:
     """Make ones of the dtype and device of this tensor."""
     check_layout(layout, pin_memory, "new_ones")
-    return finish(_fill_(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad)
+    return finish(_fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad)
 
 
 @function(package=False)
@@ -239,7 +239,7 @@ def new_full(
     check_layout(layout, pin_memory, "new_full")
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()
-    return finish(_fill_(_new(self, size, dtype, device), fill_value), requires_grad)
+    return finish(_fill_new(_new(self, size, dtype, device), fill_value), requires_grad)
 
 
 @function(package=False)

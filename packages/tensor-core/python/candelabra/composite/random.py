@@ -40,6 +40,20 @@ def _normal_(self: Tensor, mean: Any = 0, std: Any = 1, **names: Any) -> Tensor:
     return _real_normal_(self, mean, std, **names)
 
 
+def _new_uniform(made: Tensor, generator: Generator | None) -> Tensor:
+    """Draw for a tensor that nobody has seen yet: its version stays what it is."""
+    _real_uniform_.uncounted(OPERATORS["view_as_real"](made) if made.dtype.is_complex else made, generator=generator)
+    return made
+
+
+def _new_normal(made: Tensor, generator: Generator | None, mean: Any = 0, std: Any = 1) -> Tensor:
+    """As :func:`_new_uniform`."""
+    if made.dtype.is_complex:
+        _real_normal_.uncounted(OPERATORS["view_as_real"](made), mean, std * 0.5**0.5, generator=generator)
+        return made
+    return _real_normal_.uncounted(made, mean, std, generator=generator)
+
+
 @function(name="uniform_", package=False)
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Tensor:
     """Fill with numbers drawn evenly from ``from`` to ``to``, of a complex tensor both parts.
@@ -158,11 +172,13 @@ def rand(
     """
     size = size_argument(size, names, "rand") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
-        return _uniform_(_empty(size, dtype=dtype, device=device), generator=generator)
+        return _new_uniform(_empty(size, dtype=dtype, device=device), generator)
     if out is not None:
         _check_drawn("uniform_", out)
-    made = memory_for(size, "rand", out, dtype, layout, device, pin_memory)
-    return finish(_uniform_(made, generator=generator), requires_grad)
+        return finish(
+            _uniform_(memory_for(size, "rand", out, dtype, layout, device, pin_memory), generator=generator), requires_grad
+        )
+    return finish(_new_uniform(memory_for(size, "rand", None, dtype, layout, device, pin_memory), generator), requires_grad)
 
 
 @function(method=False)
@@ -187,11 +203,13 @@ def randn(
     """
     size = size_argument(size, names, "randn") if names else sizes_of(size)
     if out is None and layout is None and not pin_memory and not requires_grad:
-        return _normal_(_empty(size, dtype=dtype, device=device), generator=generator)
+        return _new_normal(_empty(size, dtype=dtype, device=device), generator)
     if out is not None:
         _check_drawn("normal_", out)
-    made = memory_for(size, "randn", out, dtype, layout, device, pin_memory)
-    return finish(_normal_(made, generator=generator), requires_grad)
+        return finish(
+            _normal_(memory_for(size, "randn", out, dtype, layout, device, pin_memory), generator=generator), requires_grad
+        )
+    return finish(_new_normal(memory_for(size, "randn", None, dtype, layout, device, pin_memory), generator), requires_grad)
 
 
 @function(method=False)
@@ -234,7 +252,8 @@ def randint(
     if out is None and dtype is None:
         dtype = _C.int64
     made = memory_for(size, "randint", out, dtype, layout, device, pin_memory)
-    return finish(_random_range_(made, low, high, generator=generator), requires_grad)
+    draw = _random_range_.uncounted if out is None else _random_range_
+    return finish(draw(made, low, high, generator=generator), requires_grad)
 
 
 def _bounds_and_size(given: tuple[Any, ...], names: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -303,7 +322,7 @@ def rand_like(
     candelabra.Size([2])
     """
     made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "rand_like")
-    return finish(_uniform_(made, generator=generator), requires_grad)
+    return finish(_new_uniform(made, generator), requires_grad)
 
 
 @function(method=False)
@@ -327,7 +346,7 @@ def randn_like(
     candelabra.Size([2])
     """
     made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "randn_like")
-    return finish(_normal_(made, generator=generator), requires_grad)
+    return finish(_new_normal(made, generator), requires_grad)
 
 
 @function(method=False)
@@ -357,7 +376,7 @@ def randint_like(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "randint_like")
-    return finish(_random_range_(made, low, high, generator=generator), requires_grad)
+    return finish(_random_range_.uncounted(made, low, high, generator=generator), requires_grad)
 
 
 @function(method=False)
@@ -397,7 +416,8 @@ def normal(
         if size is None:
             raise TypeError("normal() missing the argument 'size', which two numbers need")
         made = memory_for(size, "normal", out, dtype, layout, device, False)
-        return finish(_normal_(made, mean, std, generator=generator), requires_grad)
+        made = _new_normal(made, generator, mean, std) if out is None else _normal_(made, mean, std, generator=generator)
+        return finish(made, requires_grad)
     if size is not None:
         raise TypeError("normal() takes 'size' only where mean and std are numbers")
     if isinstance(std, _C.Tensor) and std.numel() and bool(all_values(std < 0).any()):
