@@ -165,6 +165,15 @@ def _warn_of_corners() -> None:
     )
 
 
+def _sum_of_axes(theta: Tensor, axes: list[Tensor]) -> Tensor:
+    """The grid as a sum of what each axis brings, of which only the last addition is of all places."""
+    dims = len(axes)
+    *columns, places = theta.reshape((*theta.shape, *[1] * dims)).unbind(2)
+    for column, axis in reversed(list(zip(columns, axes, strict=True))):
+        places = places + column * axis
+    return places.movedim(1, -1).contiguous()
+
+
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """The places, for :func:`grid_sample`, that affine maps take each pixel from.
 
@@ -211,7 +220,11 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             line = line - 0.0
         shape = [1] * dims
         shape[dims - 1 - i] = length
-        axes.append(line.reshape(shape).expand(tuple(size[2:])))
+        axes.append(line.reshape(shape))
+    if theta.dtype in (candelabra.float32, candelabra.float64):
+        return _sum_of_axes(theta, axes)
+    # In half precision the products are added before they are rounded.
+    axes = [axis.expand(tuple(size[2:])) for axis in axes]
     base = candelabra.stack([*axes, candelabra.ones_like(axes[0])], -1).reshape(1, -1, dims + 1)
     return (base @ theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
 
