@@ -135,6 +135,8 @@ WRITE: dict[str, Callable[[Tensor, Any], Any]] = {
         (candelabra.uint8, [255, -255, 254.9, 0.0, True], [256, -256, 255.5, -0.5, -3.0, float("nan"), float("inf")]),
         (candelabra.int8, [127, -128, 127.0, -128.0], [128, -129, 127.5, -128.5, float("nan")]),
         (candelabra.int64, [2**63 - 1, -(2.0**63)], [2.0**63, float("-inf")]),
+        (candelabra.float16, [65504.0, -65504, float("inf")], [1e30, -65505, 10**6]),
+        (candelabra.float32, [3.4e38, float("nan")], [3.5e38, -1e300]),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(name: str, dtype: candelabra.dtype, fits: list[Any], others: list[Any]) -> None:
@@ -142,10 +144,27 @@ def test_numbers_that_do_not_fit_are_refused(name: str, dtype: candelabra.dtype,
         WRITE[name](candelabra.ones(2, dtype=dtype), number)
     for number in others:
         x = candelabra.ones(2, dtype=dtype)
-        with pytest.raises(RuntimeError, match="value cannot be converted to type u?int(8|64)_t without overflow"):
+        with pytest.raises(
+            RuntimeError, match=r"value cannot be converted to type (u?int(8|64)_t|float|c10::Half) without overflow"
+        ):
             WRITE[name](x, number)
         assert x.tolist() == [1, 1]
         assert x._version == 0
+
+
+def test_what_is_wrong_with_the_result_is_said_before_what_is_not_implemented() -> None:
+    x = candelabra.ones(3, dtype=candelabra.int64)
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        x.bitwise_and_(candelabra.ones(3))
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match the size of tensor b \(2\)"):
+        candelabra.bitwise_and(x, candelabra.ones(2))
+    with pytest.raises(NotImplementedError, match="bitwise_and"):
+        candelabra.bitwise_and(x, candelabra.ones(3))
+    for join in (candelabra.cat, candelabra.stack):
+        with pytest.raises(TypeError, match="input types can't be cast to the desired output type Long"):
+            join([candelabra.ones(1), candelabra.ones(1)], out=x)
+    with pytest.raises(NotImplementedError, match="\"median\" not implemented for 'ComplexFloat'"):
+        candelabra.ones(2, dtype=candelabra.complex64).median(0)
 
 
 def test_a_bool_tensor_takes_no_bounds_of_another_dtype() -> None:

@@ -70,7 +70,30 @@ const char* c_name(Dtype dtype) {
 }
 
 void not_implemented(const Call& call, Dtype dtype) {
+  if (call.op.elementwise) {  // what is wrong with the shapes or the result is said first
+    const TensorObject* given = call.outputs[0].given;
+    Dims sizes;
+    for (int i = 0; i < call.argument_count; ++i) {
+      if (call.arguments[i].is_tensor()) sizes = broadcast_sizes(call.name(), sizes, call.arguments[i].tensor->sizes);
+    }
+    check(!given || can_cast(dtype, given->dtype), PyExc_RuntimeError, "result type ", info(dtype).type_name,
+          " can't be cast to the desired output type ", given ? info(given->dtype).type_name : "");
+  }
   raise(PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name, "'");
+}
+
+static double largest(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::Float16:
+      return 65504.0;
+    case Dtype::BFloat16:
+      return 0x1.fep127;
+    case Dtype::Float32:
+    case Dtype::Complex64:
+      return 0x1.fffffep127;
+    default:
+      return 0x1.fffffffffffffp1023;
+  }
 }
 
 void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
@@ -87,6 +110,15 @@ void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
     } else if (bits < 64) {
       const int64_t limit = is_signed ? int64_t{1} << (bits - 1) : int64_t{1} << bits;
       fits = number.i >= -limit + (is_signed ? 0 : 1) && number.i < limit;  // -1 is 255 as a uint8
+    }
+  }
+  if (fits && exactly && (is_floating(dtype) || is_complex(dtype))) {
+    const double limit = largest(dtype);
+    const auto beyond = [&](double part) { return std::isfinite(part) && std::abs(part) > limit; };
+    if (number.kind == CB_SCALAR_FLOAT || number.kind == CB_SCALAR_COMPLEX) {
+      fits = !beyond(number.re) && !(number.kind == CB_SCALAR_COMPLEX && beyond(number.im));
+    } else if (number.kind == CB_SCALAR_INT) {
+      fits = !beyond(number.flags & CB_SCALAR_UNSIGNED ? 0x1p64 : static_cast<double>(number.i));
     }
   }
   const char* type = dtype == Dtype::UInt8   ? "uint8_t"

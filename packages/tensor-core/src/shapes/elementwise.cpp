@@ -276,6 +276,11 @@ void where(Call& call) {
 void clamp(Call& call) {
   check(call[1].given() || call[2].given(), PyExc_RuntimeError, "clamp(): At least one of 'min' or 'max' must not be None");
   const Dtype dtype = promoted(call, {0, 1, 2});
+  for (int i : {1, 2}) {
+    const bool complex_bound = call[i].kind == ArgumentKind::Number && call[i].scalar.kind == CB_SCALAR_COMPLEX;
+    check(!complex_bound || is_complex(call.tensor(0).dtype), PyExc_RuntimeError,
+          "value cannot be converted to type double without overflow");
+  }
   check(!is_complex(dtype), PyExc_NotImplementedError, "clamp is not supported for complex types");
   if (dtype == Dtype::Bool) not_implemented(call, dtype);
   for (int i : {0, 1, 2}) {
@@ -293,7 +298,7 @@ void ternary(Call& call) {
           "(input + value * trunc(tensor1 / tensor2)).to(input.dtype), for floating-point results "
           "(input + value * tensor1 / tensor2).");
   }
-  check_number_fits(call[3].scalar, dtype, true);
+  check_number_fits(call[3].scalar, dtype, is_integral(dtype));
   for (int i : {0, 1, 2}) call.convert(i, dtype);
   combine(call, {0, 1, 2}, dtype);
 }

@@ -12,6 +12,9 @@ Dtype unify(Call& call) {
   Promotion promotion;
   for (int i = 0; i < list.count; ++i) promotion.add_tensor(list.tensors[i]->dtype, list.tensors[i]->ndim() == 0);
   const Dtype dtype = promotion.result();
+  const TensorObject* given = call.outputs[0].given;
+  check(!given || can_cast(dtype, given->dtype), PyExc_TypeError, call.name(),
+        "(): input types can't be cast to the desired output type ", given ? info(given->dtype).type_name : "");
   for (int i = 0; i < list.count; ++i) {
     TensorObject*& tensor = list.tensors[i];
     if (tensor->dtype != dtype) tensor = call.keep(convert_dtype(tensor, dtype));
