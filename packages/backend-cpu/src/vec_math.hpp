@@ -78,13 +78,32 @@ CANDELABRA_FORMULA Vec<float> log_near_one(Vec<float> m) {
   const Vec<float> f = m - 1.0f, square = f * f;
   return fma(Vec<float>(-0.5f), square, f * square * series(f, c)) + f;
 }
-// f - (f^2/2 - s (f^2/2 + R)), s = f / (2 + f) (the arrangement of FreeBSD's msun, after Ng).
+// m = n / 16 (1 + r): n is nearest, so that |r| <= 1/24 (and m itself is 1 + r around 1).
+struct Sixteenths {
+  Vec<double> shifted, inverse;
+};
+CANDELABRA_FORMULA Sixteenths sixteenths_of(Vec<double> m) {
+  const Vec<double> shifted = fma(m, Vec<double>(16.0), Vec<double>(detail::Format<double>::round_magic));
+  return {shifted, looked_up(inverse_table, shifted)};
+}
 CANDELABRA_FORMULA Vec<double> log_near_one(Vec<double> m) {
-  static constexpr double c[] = {6.66666666666665964e-01, 4.00000000000569511e-01, 2.85714285557675307e-01,
-                                 2.22222243029532279e-01, 1.81816655037891017e-01, 1.53911236905063947e-01,
-                                 1.31734071277616216e-01, 1.38443121728005408e-01};
-  const Vec<double> f = m - 1.0, s = quotient(f, m + 1.0), z = s * s, half_square = 0.5 * f * f;
-  return f - (half_square - s * fma(z, series(z, c), half_square));
+  if constexpr (Vec<double>::size == 8) {
+    // A look-up is one instruction: log(n / 16) + log1p r, the first in two parts.
+    static constexpr double c[] = {3.33333333333326876e-01,  -2.49999999999994060e-01, 2.00000000119271493e-01,
+                                   -1.66666666776002975e-01, 1.42856799440387955e-01,  -1.24999685190488916e-01,
+                                   1.11427406406664389e-01,  -1.00289944968337680e-01};
+    const auto [shifted, inverse] = sixteenths_of(m);
+    const Vec<double> r = fma(m, inverse, Vec<double>(-1.0)), square = r * r;
+    const Vec<double> low = fma(Vec<double>(-0.5), square, looked_up(log_low_table, shifted));
+    return looked_up(log_high_table, shifted) + (r + fma(r * square, series(r, c), low));
+  } else {
+    // f - (f^2/2 - s (f^2/2 + R)), s = f / (2 + f) (the arrangement of FreeBSD's msun, after Ng).
+    static constexpr double c[] = {6.66666666666665964e-01, 4.00000000000569511e-01, 2.85714285557675307e-01,
+                                   2.22222243029532279e-01, 1.81816655037891017e-01, 1.53911236905063947e-01,
+                                   1.31734071277616216e-01, 1.38443121728005408e-01};
+    const Vec<double> f = m - 1.0, s = quotient(f, m + 1.0), z = s * s, half_square = 0.5 * f * f;
+    return f - (half_square - s * fma(z, series(z, c), half_square));
+  }
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> natural(Vec<T> exponent, Vec<T> mantissa) {
@@ -499,7 +518,10 @@ CANDELABRA_FORMULA Vec<T> logistic(Vec<T> x, Vec<T> e) {
 }  // namespace parts
 template <typename T>
 CANDELABRA_FORMULA Vec<T> sigmoid(Vec<T> x) {
-  return parts::logistic(x, exp_negative(-abs(x)));
+  // Beside 1 an e^-x that is no normal number is nothing, and slow.
+  constexpr T lost = sizeof(T) == 4 ? T(-80) : T(-700);
+  const Vec<T> least_power = select(x < Vec<T>(T(0)), Vec<T>(detail::Format<T>::exp_low), Vec<T>(lost));
+  return parts::logistic(x, parts::exp_unclipped(greatest(least_power, -abs(x))));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> softplus(Vec<T> x) {
@@ -549,7 +571,13 @@ CANDELABRA_FORMULA Vec<T> erfc(Vec<T> x) {
       parts::quotient(fnma(e, rest, e) * parts::series(t, parts::erfcx_series<T>), fma(Vec<T>(T(2)), a, Vec<T>(T(1))));
   Vec<T> result = select(x < Vec<T>(T(0)), T(2) - far, far);
   const Mask<T> near = a < Vec<T>(T(0.47));  // where many roundings would show
-  if (any(near)) result = select(near, T(1) - with_sign_of(parts::piecewise(parts::erf_table<T>, a), x), result);
+  if constexpr (sizeof(T) == 4) {
+    if (any(near)) result = select(near, T(1) - with_sign_of(parts::piecewise(parts::erf_table<T>, a), x), result);
+  } else {
+    static constexpr T c[] = {1.12837916709551211e+00, -3.76126389031635200e-01, 1.12837916691092874e-01, -2.68661700030694527e-02,
+                              5.22396664479210168e-03, -8.54730525345968818e-04, 1.20024632201307026e-04, -1.34879589840647283e-05};
+    result = select(near, fnma(x, parts::series(square, c), Vec<T>(T(1))), result);
+  }
   return result;
 }
 template <typename T>

@@ -8,15 +8,6 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 namespace parts {
 
-// m = n / 16 (1 + r): n is nearest, so that |r| <= 1/24 (and m itself is 1 + r around 1).
-struct Sixteenths {
-  Vec<double> shifted, inverse;
-};
-CANDELABRA_FORMULA Sixteenths sixteenths_of(Vec<double> m) {
-  const Vec<double> shifted = fma(m, Vec<double>(16.0), Vec<double>(detail::Format<double>::round_magic));
-  return {shifted, looked_up(inverse_table, shifted)};
-}
-
 // C99's special cases of x^y; `p` is |x|^y for positive finite |x|, also where that over- or underflows.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> power_cases(Vec<T> x, Vec<T> y, Vec<T> p) {

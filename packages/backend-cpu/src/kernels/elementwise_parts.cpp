@@ -4,6 +4,7 @@
 
 #include "candelabra/math.hpp"
 #include "elementwise.hpp"
+#include "elementwise_complex.hpp"
 #include "half_conversions.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -17,9 +18,7 @@ constexpr bool whole = is_integer_v<T>;
 struct Abs {
   template <typename T>
   auto operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::abs(x);
-    else if constexpr (whole<T>)
+    if constexpr (whole<T>)
       return static_cast<T>(x < T(0) ? -x : x);
     else
       return math::abs(x);
@@ -32,13 +31,10 @@ struct ClearSignBit {
 struct Angle {  // of a real number: 0 or pi; NaN stays
   template <typename T>
   auto operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::arg(x);
-    else
-      return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
+    return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
   }
 };
-template <typename Op>
+template <typename Op, typename OfComplex>
 void to_real(Call& call) {
   const cb_tensor& self = call.tensor(0);
   if (!is_complex_dtype(self.dtype)) {
@@ -50,10 +46,7 @@ void to_real(Call& call) {
       return unary<Op, FloatTypes, light>(call);
     }
   }
-  dispatch<ComplexTypes>(self.dtype, [&]<typename T>() {
-    static constexpr Op op{};
-    run<1>({loop1<Op, real_t<T>, T>, &op, moderate}, call.output(), {&self});
-  });
+  dispatch<ComplexTypes>(self.dtype, [&]<typename T>() { map_complex1<OfComplex, T, real_t<T>>(call); });
 }
 
 struct IsNan {
@@ -135,41 +128,64 @@ void from_parts(Call& call) {
 }
 
 #ifdef __AVX512F__
-// Sixteen at a time. (With a mask of all lanes, since the forms without one start from a variable that GCC 12 warns is not
-// initialized.)
+// Sixteen or thirty-two at a time, the last ones under a mask. (With masks of all lanes elsewhere, too, since the forms without one
+// start from a variable that GCC 12 warns is not initialized.)
 constexpr __mmask16 all = 0xffff;
 
+__mmask16 first(int64_t n) {
+  return static_cast<__mmask16>(n >= 16 ? all : (1u << n) - 1);
+}
+
 void widen_half(const uint16_t* in, float* out, int64_t n) {
-  for (int64_t i = 0; i < n; i += 16) {
-    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
-    _mm512_mask_storeu_ps(out + i, lanes, _mm512_maskz_cvtph_ps(all, _mm256_maskz_loadu_epi16(lanes, in + i)));
-  }
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    _mm512_storeu_ps(out + i, _mm512_maskz_cvtph_ps(all, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
+  if (i == n) return;
+  const __mmask16 lanes = first(n - i);
+  _mm512_mask_storeu_ps(out + i, lanes, _mm512_maskz_cvtph_ps(all, _mm256_maskz_loadu_epi16(lanes, in + i)));
 }
 void widen_bfloat16(const uint16_t* in, float* out, int64_t n) {
-  for (int64_t i = 0; i < n; i += 16) {
-    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
-    const __m512i words = _mm512_maskz_cvtepu16_epi32(all, _mm256_maskz_loadu_epi16(lanes, in + i));
-    _mm512_mask_storeu_epi32(out + i, lanes, _mm512_maskz_slli_epi32(all, words, 16));
-  }
+  const auto widened = [](__m256i words) { return _mm512_maskz_slli_epi32(all, _mm512_maskz_cvtepu16_epi32(all, words), 16); };
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) _mm512_storeu_si512(out + i, widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
+  if (i == n) return;
+  const __mmask16 lanes = first(n - i);
+  _mm512_mask_storeu_epi32(out + i, lanes, widened(_mm256_maskz_loadu_epi16(lanes, in + i)));
 }
 void narrow_half(const float* in, uint16_t* out, int64_t n) {
-  for (int64_t i = 0; i < n; i += 16) {
-    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
-    const __m512 values = _mm512_maskz_loadu_ps(lanes, in + i);
-    _mm256_mask_storeu_epi16(out + i, lanes, _mm512_maskz_cvtps_ph(all, values, _MM_FROUND_TO_NEAREST_INT));
-  }
+  const auto narrowed = [](__m512 values) { return _mm512_maskz_cvtps_ph(all, values, _MM_FROUND_TO_NEAREST_INT); };
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), narrowed(_mm512_loadu_ps(in + i)));
+  if (i == n) return;
+  const __mmask16 lanes = first(n - i);
+  _mm256_mask_storeu_epi16(out + i, lanes, narrowed(_mm512_maskz_loadu_ps(lanes, in + i)));
 }
-// To nearest, halves to even; NaN becomes the one that it becomes everywhere.
+// To nearest, halves to even, in the upper half of each word; NaN becomes the one that it becomes everywhere.
+[[gnu::always_inline]] inline __m512i rounded_numbers(__m512 values) {
+  const __m512i words = _mm512_castps_si512(values);
+  const __m512i even = _mm512_and_si512(_mm512_maskz_srli_epi32(all, words, 16), _mm512_set1_epi32(1));
+  return _mm512_add_epi32(_mm512_add_epi32(words, _mm512_set1_epi32(0x7fff)), even);
+}
+[[gnu::always_inline]] inline __m512i rounded(__m512 values) {
+  return _mm512_mask_mov_epi32(rounded_numbers(values), _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q),
+                               _mm512_set1_epi32(0x7fc00000));
+}
 void narrow_bfloat16(const float* in, uint16_t* out, int64_t n) {
-  for (int64_t i = 0; i < n; i += 16) {
-    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? all : (1u << (n - i)) - 1);
-    const __m512i words = _mm512_maskz_loadu_epi32(lanes, in + i);
-    const __m512i even = _mm512_and_si512(_mm512_maskz_srli_epi32(all, words, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(words, even), _mm512_set1_epi32(0x7fff));
-    rounded = _mm512_maskz_srli_epi32(all, rounded, 16);
-    const __m512 values = _mm512_castsi512_ps(words);
-    rounded = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc0));
-    _mm512_mask_cvtepi32_storeu_epi16(out + i, lanes, rounded);
+  alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                            33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  const __m512i places = _mm512_load_si512(upper_halves);
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m512 low = _mm512_loadu_ps(in + i), high = _mm512_loadu_ps(in + i + 16);
+    __m512i a = rounded_numbers(low), b = rounded_numbers(high);
+    if (_mm512_cmp_ps_mask(low, high, _CMP_UNORD_Q)) [[unlikely]]
+      a = rounded(low), b = rounded(high);
+    _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(a, places, b));
+  }
+  for (; i < n; i += 16) {
+    const __mmask16 lanes = first(n - i);
+    _mm512_mask_cvtepi32_storeu_epi16(out + i, lanes,
+                                      _mm512_maskz_srli_epi32(all, rounded(_mm512_maskz_loadu_ps(lanes, in + i)), 16));
   }
 }
 #endif
@@ -180,8 +196,8 @@ void register_elementwise_parts(KernelTable& table) {
 #ifdef __AVX512F__
   use_half_conversions({widen_half, widen_bfloat16, narrow_half, narrow_bfloat16});
 #endif
-  table.add<to_real<Abs>>("abs");
-  table.add<to_real<Angle>>("angle");
+  table.add<to_real<Abs, complex_formulas::Abs>>("abs");
+  table.add<to_real<Angle, complex_formulas::Angle>>("angle");
   table.add<unary_bool<IsNan, AllTypes, light>>("isnan");
   table.add<unary_bool<IsInf, AllTypes, light>>("isinf");
   table.add<unary_bool<IsFinite, AllTypes, light>>("isfinite");

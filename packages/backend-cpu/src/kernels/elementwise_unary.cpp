@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "candelabra/special_functions.hpp"
-#include "complex_math.hpp"
 #include "elementwise.hpp"
+#include "elementwise_complex.hpp"
 #include "vec_gamma.hpp"
 #include "vec_power.hpp"
 
@@ -30,15 +30,6 @@ struct Sign {  // NaN has sign 0, as in PyTorch
   template <typename T>
   T operator()(T x) const {
     return static_cast<T>(static_cast<int>(T(0) < x) - static_cast<int>(x < T(0)));
-  }
-};
-struct Sgn {
-  template <typename T>
-  T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::sgn(x);
-    else
-      return Sign{}(x);
   }
 };
 struct Identity {
@@ -135,8 +126,12 @@ struct NanToNum {
     T value = x == math::detail::infinity<T> ? above : x == -math::detail::infinity<T> ? below : x;
     return x != x ? nan : value;
   }
-  std::complex<T> operator()(std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
 };
+// A complex number is two real ones, which the loop sees in a row.
+template <typename T>
+void nan_to_num_of_parts(void* out, const void* const* in, int64_t n, const void* context) {
+  loop1<NanToNum<T>, T, T>(out, in, 2 * n, context);
+}
 
 // Of half precisions the bit of the sign alone is changed.
 struct FlipSignBit {
@@ -154,6 +149,11 @@ void neg(Call& call) {
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
         "`logical_not()` operator instead.");
   unary<Neg, NumberTypes, light>(call);
+}
+
+void sgn(Call& call) {
+  if (!is_complex_dtype(call.output().dtype)) return unary<Sign, BoolAndReals, light>(call);
+  dispatch<ComplexTypes>(call.output().dtype, [&]<typename T>() { map_complex1<complex_formulas::Sgn, T>(call); });
 }
 
 void relu(Call& call) {
@@ -188,7 +188,11 @@ void nan_to_num(Call& call) {
     R nan = call.given(1) ? static_cast<R>(call.real(1)) : R(0);
     R above = static_cast<R>(call.given(2) ? call.real(2) : largest<real_t<T>>);
     R below = static_cast<R>(call.given(3) ? call.real(3) : -largest<real_t<T>>);
-    map1<T>(call, NanToNum<R>{nan, above, below}, light);
+    const NanToNum<R> op{nan, above, below};
+    if constexpr (is_complex_v<T>)
+      run<1>({nan_to_num_of_parts<R>, &op, light}, call.output(), {&call.tensor(0)});
+    else
+      map1<T>(call, op, light);
   });
 }
 
@@ -198,90 +202,63 @@ struct Exp {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::exp(x);
-    else
-      return math::exp(x);
+    return math::exp(x);
   }
 };
 struct Exp2 {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::exp2(x);
-    else
-      return math::exp2(x);
+    return math::exp2(x);
   }
 };
 struct Expm1 {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::expm1(x);
-    else
-      return math::expm1(x);
+    return math::expm1(x);
   }
 };
 struct Log {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::log(x);
-    else
-      return math::log(x);
+    return math::log(x);
   }
 };
 struct Log2 {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::log2(x);
-    else
-      return math::log2(x);
+    return math::log2(x);
   }
 };
 struct Log10 {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::log10(x);
-    else
-      return math::log10(x);
+    return math::log10(x);
   }
 };
 struct Log1p {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return complex_math::log1p(x);
-    else
-      return math::log1p(x);
+    return math::log1p(x);
   }
 };
 struct Sqrt {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::sqrt(x);
-    else
-      return math::sqrt(x);
+    return math::sqrt(x);
   }
 };
 struct Rsqrt {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return T(1) / std::sqrt(x);
-    else
-      return math::rsqrt(x);
+    return math::rsqrt(x);
   }
 };
 struct Reciprocal {
@@ -304,10 +281,7 @@ struct Sin {
   }
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::sin(x);
-    else
-      return math::sin(x);
+    return math::sin(x);
   }
 };
 struct Cos {
@@ -322,10 +296,7 @@ struct Cos {
   }
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::cos(x);
-    else
-      return math::cos(x);
+    return math::cos(x);
   }
 };
 struct Tan {
@@ -340,110 +311,77 @@ struct Tan {
   }
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::tan(x);
-    else
-      return math::tan(x);
+    return math::tan(x);
   }
 };
 struct Asin {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::asin(x);
-    else
-      return math::asin(x);
+    return math::asin(x);
   }
 };
 struct Acos {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::acos(x);
-    else
-      return math::acos(x);
+    return math::acos(x);
   }
 };
 struct Atan {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::atan(x);
-    else
-      return math::atan(x);
+    return math::atan(x);
   }
 };
 struct Sinh {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::sinh(x);
-    else
-      return math::sinh(x);
+    return math::sinh(x);
   }
 };
 struct Cosh {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::cosh(x);
-    else
-      return math::cosh(x);
+    return math::cosh(x);
   }
 };
 struct Tanh {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::tanh(x);
-    else
-      return math::tanh(x);
+    return math::tanh(x);
   }
 };
 struct Asinh {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::asinh(x);
-    else
-      return math::asinh(x);
+    return math::asinh(x);
   }
 };
 struct Acosh {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::acosh(x);
-    else
-      return math::acosh(x);
+    return math::acosh(x);
   }
 };
 struct Atanh {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return std::atanh(x);
-    else
-      return math::atanh(x);
+    return math::atanh(x);
   }
 };
 struct Sigmoid {
   static constexpr bool on_vectors = true;
   template <typename T>
   T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return T(1) / (T(1) + std::exp(-x));
-    else
-      return math::sigmoid(x);
+    return math::sigmoid(x);
   }
 };
 struct Erf {
@@ -502,7 +440,7 @@ struct Digamma {
 void register_elementwise_unary(KernelTable& table) {
   table.add<neg>("neg");
   table.add<unary<Sign, BoolAndReals, light>>("sign");
-  table.add<unary<Sgn, AllTypes, light>>("sgn");
+  table.add<sgn>("sgn");
   table.add<unary<Floor, IntegersAndFloats, light>>("floor");
   table.add<unary<Ceil, IntegersAndFloats, light>>("ceil");
   table.add<unary<Trunc, IntegersAndFloats, light>>("trunc");
@@ -514,29 +452,29 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{}), light>>("bitwise_not");
   table.add<nan_to_num>("nan_to_num");
 
-  table.add<unary<Exp, FloatsAndComplex, moderate>>("exp");
-  table.add<unary<Exp2, FloatsAndComplex, moderate>>("exp2");
-  table.add<unary<Expm1, FloatsAndComplex, moderate>>("expm1");
-  table.add<unary<Log, FloatsAndComplex, moderate>>("log");
-  table.add<unary<Log2, FloatsAndComplex, moderate>>("log2");
-  table.add<unary<Log10, FloatsAndComplex, moderate>>("log10");
-  table.add<unary<Log1p, FloatsAndComplex, moderate>>("log1p");
-  table.add<unary<Sqrt, FloatsAndComplex, light>>("sqrt");
-  table.add<unary<Rsqrt, FloatsAndComplex, light>>("rsqrt");
+  table.add<unary_floating<Exp, complex_formulas::Exp, moderate>>("exp");
+  table.add<unary_floating<Exp2, complex_formulas::Exp2, moderate>>("exp2");
+  table.add<unary_floating<Expm1, complex_formulas::Expm1, moderate>>("expm1");
+  table.add<unary_floating<Log, complex_formulas::Log, moderate>>("log");
+  table.add<unary_floating<Log2, complex_formulas::Log2, moderate>>("log2");
+  table.add<unary_floating<Log10, complex_formulas::Log10, moderate>>("log10");
+  table.add<unary_floating<Log1p, complex_formulas::Log1p, moderate>>("log1p");
+  table.add<unary_floating<Sqrt, complex_formulas::Sqrt, light>>("sqrt");
+  table.add<unary_floating<Rsqrt, complex_formulas::Rsqrt, light>>("rsqrt");
   table.add<unary<Reciprocal, FloatsAndComplex, light>>("reciprocal");
-  table.add<unary<Sin, FloatsAndComplex, moderate>>("sin");
-  table.add<unary<Cos, FloatsAndComplex, moderate>>("cos");
-  table.add<unary<Tan, FloatsAndComplex, moderate>>("tan");
-  table.add<unary<Asin, FloatsAndComplex, moderate>>("asin");
-  table.add<unary<Acos, FloatsAndComplex, moderate>>("acos");
-  table.add<unary<Atan, FloatsAndComplex, moderate>>("atan");
-  table.add<unary<Sinh, FloatsAndComplex, moderate>>("sinh");
-  table.add<unary<Cosh, FloatsAndComplex, moderate>>("cosh");
-  table.add<unary<Tanh, FloatsAndComplex, moderate>>("tanh");
-  table.add<unary<Asinh, FloatsAndComplex, moderate>>("asinh");
-  table.add<unary<Acosh, FloatsAndComplex, moderate>>("acosh");
-  table.add<unary<Atanh, FloatsAndComplex, moderate>>("atanh");
-  table.add<unary<Sigmoid, FloatsAndComplex, moderate>>("sigmoid");
+  table.add<unary_floating<Sin, complex_formulas::Sin, moderate>>("sin");
+  table.add<unary_floating<Cos, complex_formulas::Cos, moderate>>("cos");
+  table.add<unary_floating<Tan, complex_formulas::Tan, moderate>>("tan");
+  table.add<unary_floating<Asin, complex_formulas::Asin, moderate>>("asin");
+  table.add<unary_floating<Acos, complex_formulas::Acos, moderate>>("acos");
+  table.add<unary_floating<Atan, complex_formulas::Atan, moderate>>("atan");
+  table.add<unary_floating<Sinh, complex_formulas::Sinh, moderate>>("sinh");
+  table.add<unary_floating<Cosh, complex_formulas::Cosh, moderate>>("cosh");
+  table.add<unary_floating<Tanh, complex_formulas::Tanh, moderate>>("tanh");
+  table.add<unary_floating<Asinh, complex_formulas::Asinh, moderate>>("asinh");
+  table.add<unary_floating<Acosh, complex_formulas::Acosh, moderate>>("acosh");
+  table.add<unary_floating<Atanh, complex_formulas::Atanh, moderate>>("atanh");
+  table.add<unary_floating<Sigmoid, complex_formulas::Sigmoid, moderate>>("sigmoid");
   table.add<unary<Erf, FloatTypes, moderate>>("erf");
   table.add<unary<Erfc, FloatTypes, moderate>>("erfc");
   table.add<unary<Erfinv, FloatTypes, moderate>>("erfinv");
