@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -73,6 +74,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
+        self.said = TemporaryFile("w+", errors="replace")  # noqa: SIM115 - it lives as long as the worker
         self.entry: tuple[int, str, str] | None = None
         self.since = 0.0
 
@@ -83,7 +85,7 @@ class Worker:
             for dtype in OPTIONS.dtype or []:
                 command += ["--dtype", dtype]
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True, bufsize=1
             )
         self.entry, self.since = entry, time.monotonic()
         assert self.process.stdin is not None
@@ -110,9 +112,13 @@ class Worker:
             timer.cancel()
         code = process.wait()
         self.process = None
+        self.said.seek(0)
+        last = " ".join(self.said.read()[-400:].split())
+        self.said.seek(0)
+        self.said.truncate()
         reason = f"no answer within {OPTIONS.timeout:g} s" if expired else f"the process ended with {code}"
         return {"name": name, "variant": variant, "samples": 0, "errors": 0, "checks": {}, "kinds": {"crash": 1},
-                "differences": [f"crash: {reason}"]}  # fmt: skip
+                "differences": [f"crash: {reason}: {last}"]}  # fmt: skip
 
 
 def entries(pattern: str) -> tuple[list[tuple[int, str, str]], dict[str, str]]:

@@ -96,7 +96,7 @@ def translate_structure(value: Any, tensor: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(tensor(item) for item in value)
     if isinstance(value, dict):
-        return {key: tensor(item) for key, item in value.items()}
+        return {key: DEVICE if key == "device" and item == "cpu" else tensor(item) for key, item in value.items()}
     if isinstance(value, slice):
         return slice(tensor(value.start), tensor(value.stop), tensor(value.step))
     if isinstance(value, functools.partial):

@@ -90,6 +90,21 @@ def test_the_host_cannot_read_device_memory():
 
 
 @needs_build
+def test_kernels_reach_the_memory_of_peers_only():
+    host = {"CANDELABRA_EMULATION_GUARD": "host"}
+    assert "cudaErrorIllegalAddress: emulation: an access to address" in faults("other device", **host)
+    assert " of device 0, thread (0, 0, 0)" in faults("other device", **host)
+    assert faults("peer", **host) == "peer: cudaSuccess: no error\n"
+
+
+@needs_build
+def test_conformance_on_a_device_that_is_not_the_current_one():
+    done = run(sys.executable, "-m", "candelabra.backends", "--verify", "cuda:1", **WAYS["by the host"])
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert " 0 wrong" in done.stdout and "emulation:" not in done.stderr
+
+
+@needs_build
 @pytest.mark.parametrize("way", WAYS)
 def test_conformance(way):
     done = run(sys.executable, "-m", "candelabra.backends", "--verify", "cuda", **WAYS[way])
@@ -100,7 +115,8 @@ def test_conformance(way):
 @needs_build
 @pytest.mark.parametrize("way", ["forward", "deferred", "by the host"])
 def test_streams_memory_and_graphs(way):
-    done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "test_runtime.py"), **WAYS[way])
+    files = [str(HERE / "test_runtime.py"), str(HERE / "test_devices.py")]
+    done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, **WAYS[way])
     assert done.returncode == 0 and " passed" in done.stdout and " skipped" not in done.stdout, (
         done.stdout[-4000:] + done.stderr[-2000:]
     )

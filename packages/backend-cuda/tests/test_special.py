@@ -99,3 +99,37 @@ def test_strides_and_empty(cuda):
     moved = x.to(cuda)
     for view in (lambda t: t.t(), lambda t: t[::3, 1::2], lambda t: t[:, :1].expand(20, 30), lambda t: t[:0]):
         compare(candelabra.special.i0(view(moved)), candelabra.special.i0(view(x)))
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh"])
+def test_inverses_of_complex_functions(cuda, name, dtype):
+    """Near the axes, the branch points and far away, where logarithms of sums cancel."""
+    parts = [0.0, 1e-30, 1e-6, 0.3, 0.6417, 0.999999, 1.0, 1.000001, 2.5, 300.0, 7e6, 2e30]
+    if dtype == "complex128":
+        parts += [1e-200, 1e-12, 1e17, 1e160, 1e300]
+    parts = np.array(parts + [-part for part in parts])
+    z = (parts[:, None] + 1j * parts).astype(dtype)
+    z.imag = parts  # the sign of zero counts
+    z.real = parts[:, None]
+    if name == "atanh":
+        z = z[~((np.abs(z.real) == 1) & (z.imag == 0))]
+    if name == "atan":
+        z = z[~((np.abs(z.imag) == 1) & (z.real == 0))]
+    function = {
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "atan": np.arctan,
+        "asinh": np.arcsinh,
+        "acosh": np.arccosh,
+        "atanh": np.arctanh,
+    }
+    got, want = getattr(candelabra.tensor(z).to(cuda), name)().cpu().numpy(), function[name](z.astype("complex128"))
+    eps = float(np.finfo(dtype).eps)
+    for mine, other in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_allclose(mine, other, rtol=8 * eps, atol=np.finfo(mine.dtype).tiny)
+        np.testing.assert_array_equal(np.signbit(mine), np.signbit(other))
+    odd = np.array([complex(x, y) for x in ENDS for y in ENDS])
+    got, want = getattr(candelabra.tensor(odd.astype(dtype)).to(cuda), name)().cpu().numpy(), function[name](odd)
+    finite = np.isfinite(odd)
+    np.testing.assert_allclose(np.abs(got[~finite & np.isfinite(want)]), np.abs(want[~finite & np.isfinite(want)]), rtol=8 * eps)

@@ -4,6 +4,7 @@
 
 #include "candelabra/arithmetic.hpp"
 #include "candelabra/special_functions.hpp"
+#include "complex_inverse.cuh"
 #include "complex_math.cuh"
 #include "elementwise.cuh"
 
@@ -320,7 +321,7 @@ struct Asin {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::asin(x);
+      return complex_math::asin(x);
     else
       return math::asin(x);
   }
@@ -329,7 +330,7 @@ struct Acos {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::acos(x);
+      return complex_math::acos(x);
     else
       return math::acos(x);
   }
@@ -338,7 +339,7 @@ struct Atan {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::atan(x);
+      return complex_math::atan(x);
     else
       return math::atan(x);
   }
@@ -374,7 +375,7 @@ struct Asinh {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::asinh(x);
+      return complex_math::asinh(x);
     else
       return math::asinh(x);
   }
@@ -383,7 +384,7 @@ struct Acosh {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::acosh(x);
+      return complex_math::acosh(x);
     else
       return math::acosh(x);
   }
@@ -392,7 +393,7 @@ struct Atanh {
   template <typename T>
   __device__ T operator()(T x) const {
     if constexpr (is_complex_v<T>)
-      return ::cuda::std::atanh(x);
+      return complex_math::atanh(x);
     else
       return math::atanh(x);
   }

@@ -144,6 +144,10 @@ int main(int, char** arguments) {
     writes<<<dim3(1), dim3(1), 48 * 1024 + 1, nullptr>>>(out, 0);
   } else if (is("long copy")) {
     cudaMemcpy(values.data(), out, (count + 200) * sizeof(int), cudaMemcpyDeviceToHost);
+  } else if (is("other device") || is("peer")) {
+    cudaSetDevice(1);
+    if (is("peer")) cudaDeviceEnablePeerAccess(0, 0);
+    writes<<<dim3(1), dim3(1), 0, nullptr>>>(out, 0);
   } else if (is("host")) {
     std::printf("%d\n", out[0]);
   } else {

@@ -27,6 +27,8 @@ thread_local cudaError_t last_error = cudaSuccess;
 thread_local cudaError_t explained = cudaSuccess;
 thread_local std::string explanation;
 thread_local int device_of_thread = 0;
+thread_local int device_of_work = 0;
+bool peers[device_count][device_count] = {};
 
 struct Name {
   cudaError_t error;
@@ -78,6 +80,12 @@ int capability() {
 
 int& current_device() {
   return device_of_thread;
+}
+int& running_device() {
+  return device_of_work;
+}
+bool is_peer(int device, int peer) {
+  return peers[device][peer];
 }
 
 cudaError_t failed(cudaError_t error) {
@@ -210,10 +218,9 @@ cudaError_t cudaDeviceCanAccessPeer(int* result, int device, int peer) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  static bool enabled[device_count][device_count] = {};
   const Lock lock(machine_mutex());
   if (flags || peer < 0 || peer >= device_count || peer == current_device()) return failed(cudaErrorInvalidDevice);
-  if (std::exchange(enabled[current_device()][peer], true)) return failed(cudaErrorPeerAccessAlreadyEnabled);
+  if (std::exchange(peers[current_device()][peer], true)) return failed(cudaErrorPeerAccessAlreadyEnabled);
   return cudaSuccess;
 }
 

@@ -436,6 +436,7 @@ void run_grid(const Launch& launch) {
   const uint64_t blocks = static_cast<uint64_t>(launch.blocks.x) * launch.blocks.y * launch.blocks.z;
   const uint64_t start = r.order == Order::Shuffled ? r.random() % blocks : 0;
   const DeviceAccess access;
+  const KernelAccess reach(running_device());
   if (sigsetjmp(escape, 1) == 0) {
     in_kernel = true;
     try {

@@ -34,6 +34,7 @@ struct DeviceFailure {
 };
 
 int& current_device();
+int& running_device();              // of the stream whose work runs now
 bool is_set(const char* variable);  // an environment variable, to anything but 0
 
 // ---- memory (memory.cpp)
@@ -55,6 +56,18 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
   ~DeviceAccess();
 };
+// While it lives, of the memory that DeviceAccess opens only what a kernel of this device can reach may be touched.
+class KernelAccess {
+ public:
+  explicit KernelAccess(int device);
+  KernelAccess(const KernelAccess&) = delete;
+  KernelAccess& operator=(const KernelAccess&) = delete;
+  ~KernelAccess();
+
+ private:
+  int device_;
+};
+bool is_peer(int device, int peer);  // whether the one may touch the other's memory (device.cpp)
 
 // ---- kernels (grid.cpp)
 

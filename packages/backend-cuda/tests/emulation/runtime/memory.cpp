@@ -2,7 +2,7 @@
 //
 // CANDELABRA_EMULATION_GUARD=1 gives every allocation pages of its own, ending at one that nobody may touch (or beginning behind
 // one: =before), never hands freed memory out again, and fills new memory with numbers that are not; =host leaves device memory
-// open to what runs on the device only.
+// open to what runs on the device only, that of another device to kernels of those that have access to it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -201,6 +201,8 @@ std::string describe_address(const void* address) {
     if (after != all.begin()) tell(*std::prev(after));
   };
   look(memory().live, [](const Allocation& each) { return each.bytes; }, "an allocation");
+  const Allocation* found = allocation_of(address);
+  if (found && found->device != running_device()) text += " of device " + std::to_string(found->device);
   look(memory().graves, [](size_t each) { return each; }, "a freed allocation");
   if (!text.empty()) return text;
   char words[100];
@@ -217,6 +219,18 @@ DeviceAccess::~DeviceAccess() {
   if (guard() != Guard::Host || --memory().access) return;
   for (const Region& region : memory().regions)
     if (region.base) mprotect(region.base, total_memory(), PROT_NONE);
+}
+
+KernelAccess::KernelAccess(int device) : device_(device) {
+  if (guard() != Guard::Host) return;
+  for (int other = 0; other < device_count; ++other)
+    if (char* base = memory().regions[other].base; base && other != device_ && !is_peer(device_, other))
+      mprotect(base, total_memory(), PROT_NONE);
+}
+KernelAccess::~KernelAccess() {
+  if (guard() != Guard::Host) return;
+  for (int other = 0; other < device_count; ++other)
+    if (char* base = memory().regions[other].base; base && other != device_) mprotect(base, total_memory(), PROT_READ | PROT_WRITE);
 }
 
 }  // namespace emulation

@@ -107,13 +107,20 @@ bool drain_to(CUevent_st& event, uint64_t number, bool waits = true) {
   return true;
 }
 
-void run(Operation& operation) {
+void run(CUstream_st& stream, Operation& operation) {
   if (operation.records) {
     operation.event->done = std::max(operation.event->done, operation.number);
     operation.event->time = std::chrono::steady_clock::now();
   } else if (operation.work) {
     const DeviceAccess access;
-    operation.work();
+    const int before = std::exchange(running_device(), stream.device);
+    try {
+      operation.work();
+    } catch (...) {
+      running_device() = before;
+      throw;
+    }
+    running_device() = before;
   }
 }
 
@@ -135,7 +142,7 @@ bool drain(CUstream_st& stream, bool waits) {
     if (stream.queue.empty()) break;
     Operation next = std::move(stream.queue.front());
     stream.queue.pop_front();
-    run(next);
+    run(stream, next);
   }
   return true;
 }

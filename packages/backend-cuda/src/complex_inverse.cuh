@@ -1,0 +1,101 @@
+// The inverse trigonometric and hyperbolic functions of complex numbers, which libcu++ has as logarithms that cancel (asinh left of
+// the imaginary axis) in some of its versions. complex64 is computed in double precision; complex128 by formulas that neither
+// overflow nor underflow. What is infinite or no number is left to libcu++, which has the special cases of C99.
+#pragma once
+
+#include "dtypes.hpp"
+
+namespace candelabra::cuda::complex_math {
+
+// What asin and acos are made of (Hull, Fairgrieve and Tang 1997): b is the sine of the real part of asin z, `beside` its cosine
+// times a, half the sum of the distances from -1 and 1; `height` is the size of the imaginary part.
+struct Arcs {
+  double x, b, beside, height;
+};
+
+__device__ inline Arcs arcs_of(double re, double im) {
+  const double x = ::cuda::std::fabs(re), y = ::cuda::std::fabs(im), up = x + 1, down = x - 1;
+  const double r = ::cuda::std::hypot(up, y), s = ::cuda::std::hypot(down, y), a = 0.5 * r + 0.5 * s;
+  const bool inside = x <= 1;
+  // Differences of what is nearly the same, as quotients: y^2 / (r + up) is r - up.
+  const double by_up = y * (y / (r + up)), apart = s + ::cuda::std::fabs(down), close = apart == 0 ? 0 : y * (y / apart);
+  const double above = 0.5 * (by_up + (inside ? close : s + down));  // a - 1
+  const double rising = ::cuda::std::sqrt(0.5 * (a + x));
+  const double beside =
+      inside ? rising * ::cuda::std::sqrt(by_up + (s - down)) : rising * ::cuda::std::sqrt(1 / (r + up) + 1 / apart) * y;
+  double height;
+  if (a > 1e100) {
+    height = ::cuda::std::log(a) + 0.693147180559945309417;
+  } else if (inside && y < 1e-100 && down != 0) {
+    height = y / ::cuda::std::sqrt(-down * up);
+  } else {
+    height = ::cuda::std::log1p(above + ::cuda::std::sqrt(above * (a + 1)));
+  }
+  return {x, x / a, beside, height};
+}
+
+constexpr double crossover = 0.6417;  // beyond which the arc tangent is the more accurate
+
+__device__ inline bool is_finite(double x, double y) {
+  return ::cuda::std::isfinite(x) && ::cuda::std::isfinite(y);
+}
+
+template <typename T>
+__device__::cuda::std::complex<T> asin(::cuda::std::complex<T> z) {
+  const double re = z.real(), im = z.imag();
+  if (!is_finite(re, im)) return ::cuda::std::asin(z);
+  const Arcs arcs = arcs_of(re, im);
+  const double real = arcs.b <= crossover ? ::cuda::std::asin(arcs.b) : ::cuda::std::atan2(arcs.x, arcs.beside);
+  return {static_cast<T>(::cuda::std::copysign(real, re)), static_cast<T>(::cuda::std::copysign(arcs.height, im))};
+}
+
+template <typename T>
+__device__::cuda::std::complex<T> acos(::cuda::std::complex<T> z) {
+  const double re = z.real(), im = z.imag();
+  if (!is_finite(re, im)) return ::cuda::std::acos(z);
+  const Arcs arcs = arcs_of(re, im);
+  const double real =
+      arcs.b <= crossover ? ::cuda::std::acos(::cuda::std::copysign(arcs.b, re)) : ::cuda::std::atan2(arcs.beside, re);
+  return {static_cast<T>(real), static_cast<T>(::cuda::std::copysign(arcs.height, -im))};
+}
+
+template <typename T>
+__device__::cuda::std::complex<T> asinh(::cuda::std::complex<T> z) {
+  if (!is_finite(z.real(), z.imag())) return ::cuda::std::asinh(z);
+  const ::cuda::std::complex<T> turned = complex_math::asin(::cuda::std::complex<T>(-z.imag(), z.real()));
+  return {turned.imag(), -turned.real()};
+}
+
+template <typename T>
+__device__::cuda::std::complex<T> acosh(::cuda::std::complex<T> z) {
+  if (!is_finite(z.real(), z.imag())) return ::cuda::std::acosh(z);
+  const ::cuda::std::complex<T> turned = complex_math::acos(z);
+  return {::cuda::std::fabs(turned.imag()), ::cuda::std::copysign(turned.real(), z.imag())};
+}
+
+// log((1 + z) / (1 - z)) / 2 (Kahan 1987), right of the imaginary axis and mirrored.
+template <typename T>
+__device__::cuda::std::complex<T> atanh(::cuda::std::complex<T> z) {
+  const double re = z.real(), y = z.imag(), x = ::cuda::std::fabs(re), away = 1 - x;
+  if (!is_finite(re, y)) return ::cuda::std::atanh(z);
+  const double size = ::cuda::std::hypot(x, y), gap = ::cuda::std::hypot(away, y);
+  double real, imag;
+  if (size > 1e150) {
+    real = x / size / size;
+    imag = ::cuda::std::copysign(1.57079632679489661923, y);
+  } else {
+    real = gap < 1e-140 ? 0.5 * (0.693147180559945309417 - ::cuda::std::log(gap))
+                        : 0.25 * ::cuda::std::log1p(4 * x / (away * away + y * y));
+    imag = 0.5 * ::cuda::std::atan2(y + y, away * (1 + x) - y * y);
+  }
+  return {static_cast<T>(::cuda::std::copysign(real, re)), static_cast<T>(imag)};
+}
+
+template <typename T>
+__device__::cuda::std::complex<T> atan(::cuda::std::complex<T> z) {
+  if (!is_finite(z.real(), z.imag())) return ::cuda::std::atan(z);
+  const ::cuda::std::complex<T> turned = complex_math::atanh(::cuda::std::complex<T>(-z.imag(), z.real()));
+  return {turned.imag(), -turned.real()};
+}
+
+}  // namespace candelabra::cuda::complex_math
