@@ -55,3 +55,13 @@ def test_sums_into_whole_numbers_do_not_record():
     out = candelabra.empty((), dtype=candelabra.int64)
     assert candelabra.sum(x.detach(), 0, out=out) is out
     assert out.item() == int(np.trunc(x.tolist()).sum())
+
+
+def test_values_with_dimensions_of_size_1_in_front() -> None:
+    x = candelabra.zeros(5, 5, 4, requires_grad=True)
+    values = candelabra.ones(1, 1, 1, 1, requires_grad=True)
+    weights = candelabra.arange(100.0).reshape(5, 5, 4)
+    (x.index_put((candelabra.tensor([2]), candelabra.tensor([4])), values) * weights).sum().backward()
+    assert values.grad is not None and x.grad is not None
+    assert values.grad.tolist() == [[[[float(sum(range(56, 60)))]]]]
+    assert x.grad.sum().item() == sum(range(100)) - sum(range(56, 60))

@@ -69,7 +69,10 @@ def _index_put_self(grad: Tensor, indices: Any, accumulate: bool) -> Tensor:
 
 def _index_put_values(grad: Tensor, indices: Any, values_shape: tuple[int, ...]) -> Tensor:
     part = ops.index(grad, indices)
-    return part if part.shape == values_shape else sum_to(part, values_shape)
+    if part.shape == values_shape:
+        return part
+    ones_in_front = max(0, len(values_shape) - part.ndim)  # more dimensions than were written to, all of size 1
+    return sum_to(part, values_shape[ones_in_front:]).reshape(values_shape)
 
 
 derivative("index_put", self=_index_put_self, values=_index_put_values)
