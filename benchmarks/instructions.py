@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .inputs import fill, normal, uniform
+from .inputs import fill, integers, normal, uniform
 from .workload import Work
 
 ROOT = Path(__file__).parent.parent
-CALLS = 200
+CALLS = 100
 #: Calls before counting begins: types are specialized, caches filled.
-WARM = 40
+WARM = 30
 
 
 def _add(xp: Any) -> Work:
@@ -41,16 +41,6 @@ def _of(function: Callable[[Any, Any], Any]) -> Callable[[Any], Work]:
     return make
 
 
-def _linear(xp: Any) -> Work:
-    layer, x = fill(xp, xp.nn.Linear(8, 8)), normal(1, 8).make(xp)
-
-    def run() -> Any:
-        with xp.no_grad():
-            return layer(x)
-
-    return run
-
-
 def _backward(xp: Any) -> Work:
     x = normal(4, grad=True).make(xp)
 
@@ -69,6 +59,38 @@ def _optimizer(xp: Any) -> Work:
     return lambda: made.step()
 
 
+def _layer(build: Callable[[Any], Any], *shape: int) -> Callable[[Any], Work]:
+    def make(xp: Any) -> Work:
+        module, x = fill(xp, build(xp)), normal(*shape).make(xp)
+
+        def run() -> Any:
+            with xp.no_grad():
+                return module(x)
+
+        return run
+
+    return make
+
+
+def _cross_entropy(xp: Any) -> Work:
+    x, classes = normal(8, 10).make(xp), integers(10, 8).make(xp)
+    return lambda: xp.nn.functional.cross_entropy(x, classes)
+
+
+def _gradient(xp: Any) -> Work:
+    x = normal(4, grad=True).make(xp)
+    x.sum().backward()
+    return lambda: x.grad
+
+
+def _no_grad(xp: Any) -> Work:
+    def run() -> None:
+        with xp.no_grad():
+            pass
+
+    return run
+
+
 #: The first is what the loop itself takes, which is taken off the others.
 ROWS: dict[str, Callable[[Any], Work]] = {
     "nothing": lambda xp: lambda: None,
@@ -80,8 +102,26 @@ ROWS: dict[str, Callable[[Any], Work]] = {
     "x.sum(1)": _of(lambda xp, x: x.sum(1)),
     "x @ x, 8 x 8": _of(lambda xp, x: x @ x),
     "x.view(64)": _of(lambda xp, x: x.view(64)),
+    "x.reshape(4, 16)": _of(lambda xp, x: x.reshape(4, 16)),
+    "x.split(4)": _of(lambda xp, x: x.split(4)),
+    "x.to(float64)": _of(lambda xp, x: x.to(xp.float64)),
+    "x.shape": _of(lambda xp, x: x.shape),
+    "x.detach()": _of(lambda xp, x: x.detach()),
+    "x.tolist()": _of(lambda xp, x: x.tolist()),
+    "x.grad": _gradient,
+    "no_grad()": _no_grad,
+    "empty(4)": _of(lambda xp, x: xp.empty(4)),
+    "zeros(4)": _of(lambda xp, x: xp.zeros(4)),
+    "arange(8)": _of(lambda xp, x: xp.arange(8)),
     "exp(x)": _of(lambda xp, x: xp.exp(x)),
-    "nn.Linear(8, 8), no_grad": _linear,
+    "softmax of 8 x 8": _of(lambda xp, x: xp.softmax(x, 1)),
+    "layer_norm of 8 x 8": _of(lambda xp, x: xp.nn.functional.layer_norm(x, (8,))),
+    "cross_entropy of 8 x 10": _cross_entropy,
+    "nn.Linear(8, 8), no_grad": _layer(lambda xp: xp.nn.Linear(8, 8), 1, 8),
+    "nn.Conv2d(3, 8, 3) of 1 x 3 x 8 x 8, no_grad": _layer(lambda xp: xp.nn.Conv2d(3, 8, 3), 1, 3, 8, 8),
+    "Sequential of Linear, ReLU, Linear, no_grad": _layer(
+        lambda xp: xp.nn.Sequential(xp.nn.Linear(8, 8), xp.nn.ReLU(), xp.nn.Linear(8, 8)), 1, 8
+    ),
     "(x * 1.01 + 0.1).sum().backward()": _backward,
     "SGD over 10 of 4": _optimizer,
 }

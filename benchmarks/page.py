@@ -117,6 +117,7 @@ def missed(rows: list[Row]) -> str:
     sections = []
     above = sorted((row for row in rows if row.ratio > 1), key=lambda row: -row.ratio)
     between = sorted((row for row in rows if row.limit < row.ratio <= 1), key=lambda row: -row.ratio / row.limit)
+    without = sum(not reason(row) for row in above + between)
     for title, chosen in (("Lines above 1.0", above), ("Other lines above their limit", between)):
         sections.append(f"## {title}\n")
         if not chosen:
@@ -125,13 +126,15 @@ def missed(rows: list[Row]) -> str:
         cells = (
             [
                 row.family, name(row), duration(row.ours), duration(row.theirs), f"{row.ratio:.2f}", f"{row.limit:.2f}",
-                percent(row.fraction), reason(row),
+                percent(row.fraction), reason(row) or "**no profile yet**",
             ]
             for row in chosen
         )  # fmt: skip
         sections.append(
             table(["Family", "Line", "Candelabra", "PyTorch", "ratio", "at most", "of floor", "Reason"], cells, (0, 1, 7)) + "\n"
         )
+    if without:
+        sections.append(f"Of {without} of these {len(above + between)} lines the reason is not known yet.\n")
     return "\n".join(sections)
 
 

@@ -63,6 +63,35 @@ def _cross_entropy(xp: Any) -> Work:
     return lambda: xp.nn.functional.cross_entropy(x, classes)
 
 
+def _mse(xp: Any) -> Work:
+    x, y = normal(8, 8).make(xp), normal(8, 8, number=1).make(xp)
+    return lambda: xp.nn.functional.mse_loss(x, y)
+
+
+def _sequential(xp: Any) -> Any:
+    return xp.nn.Sequential(xp.nn.Linear(8, 8), xp.nn.ReLU(), xp.nn.Linear(8, 8))
+
+
+def _gradient(xp: Any) -> Work:
+    x = normal(4, grad=True).make(xp)
+    x.sum().backward()
+    return lambda: x.grad
+
+
+def _no_grad(xp: Any) -> Work:
+    def run() -> None:
+        with xp.no_grad():
+            pass
+
+    return run
+
+
+def _zero_grad(xp: Any) -> Work:
+    module, x = fill(xp, _sequential(xp)), normal(1, 8).make(xp)
+    module(x).sum().backward()
+    return lambda: module.zero_grad()
+
+
 def _advanced(xp: Any) -> Work:
     x, index = normal(16, 4).make(xp), integers(16, 8).make(xp)
     return lambda: x[index]
@@ -106,6 +135,7 @@ WORKLOADS = [
     _call("x.sum(1)", _matrix(lambda xp, x: lambda: x.sum(1))),
     _call("x.mean(1, keepdim=True)", _matrix(lambda xp, x: lambda: x.mean(1, keepdim=True))),
     _call("x.max(1)", _matrix(lambda xp, x: lambda: x.max(1))),
+    _call("x.tolist()", _matrix(lambda xp, x: lambda: x.tolist(), 4)),
     _call("x.item()", _matrix(lambda xp, x: lambda: x.item(), 1)),
     _call("x.view(64)", _matrix(lambda xp, x: lambda: x.view(64))),
     _call("x.reshape(4, 16)", _matrix(lambda xp, x: lambda: x.reshape(4, 16))),
@@ -118,17 +148,30 @@ WORKLOADS = [
     _call("x.clone()", _matrix(lambda xp, x: lambda: x.clone())),
     _call("x.detach()", _matrix(lambda xp, x: lambda: x.detach())),
     _call("x.to(float64)", _matrix(lambda xp, x: lambda: x.to(xp.float64))),
+    _call("x.float()", _matrix(lambda xp, x: lambda: x.double().float())),
+    _call("x.to(device)", _matrix(lambda xp, x: lambda: x.to("cpu"))),
     _call("x.shape", _matrix(lambda xp, x: lambda: x.shape)),
     _call("x @ x, 8 x 8", _matrix(lambda xp, x: lambda: x @ x)),
     _call("cat of two", _of(lambda xp, a, b: lambda: xp.cat((a, b)))),
     _call("stack of two", _of(lambda xp, a, b: lambda: xp.stack((a, b)))),
     _call("zeros(4)", _of(lambda xp, a, b: lambda: xp.zeros(4))),
     _call("empty(4)", _of(lambda xp, a, b: lambda: xp.empty(4)), comparable=False),
+    _call("full((2, 3), 1.5)", _of(lambda xp, a, b: lambda: xp.full((2, 3), 1.5))),
+    _call(
+        "zeros(2, 3, dtype=, requires_grad=)", _of(lambda xp, a, b: lambda: xp.zeros(2, 3, dtype=xp.float64, requires_grad=True))
+    ),
+    _call("ones_like(x)", _matrix(lambda xp, x: lambda: xp.ones_like(x))),
     _call("tensor([1., 2., 3.])", _of(lambda xp, a, b: lambda: xp.tensor([1.0, 2.0, 3.0]))),
     _call("arange(8)", _of(lambda xp, a, b: lambda: xp.arange(8))),
     _call("softmax of 8 x 8", _matrix(lambda xp, x: lambda: xp.softmax(x, 1))),
     _call("layer_norm of 8 x 8", _matrix(lambda xp, x: lambda: xp.nn.functional.layer_norm(x, (8,)))),
     _call("cross_entropy of 8 x 10", _cross_entropy),
+    _call("mse_loss of 8 x 8", _mse),
+    _call("no_grad()", _no_grad, comparable=False),
+    _call("x.grad", _gradient),
+    _call("Sequential of Linear, ReLU, Linear, no grad", _layer(_sequential, 1, 8), recording=False),
+    _call("Sequential of Linear, ReLU, Linear, recorded", _layer(_sequential, 1, 8)),
+    _call("zero_grad() of two layers", _zero_grad, comparable=False),
     _call("nn.Linear(8, 8), no grad", _layer(lambda xp: xp.nn.Linear(8, 8), 1, 8), recording=False),
     _call("nn.Linear(8, 8), recorded", _layer(lambda xp: xp.nn.Linear(8, 8), 1, 8)),
     _call("nn.ReLU()", _layer(lambda xp: xp.nn.ReLU(), 1, 8)),

@@ -132,20 +132,22 @@ void exponentials_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns,
   }
 }
 
-// A line that fits into one register: its exponentials and their sum, in the same order as above, and its largest value.
+// A line that fits into one register: its exponentials and their sum, in the same order as above, and its largest value. Nothing
+// goes by way of memory in other pieces than it is read in: such a line would wait until the one before it has left the processor.
 template <typename V>
 struct ShortLine {
   using R = math::Vec<V>;
-  alignas(64) V x[R::size];
+  R x;
   V largest;
   R powers;
   double sum;
 
   ShortLine(const V* values, int64_t n) {
-    R(-std::numeric_limits<V>::infinity()).store(x);
-    for (int64_t i = 0; i < n; ++i) x[i] = values[i];
-    largest = folded(R::load(x), [](V a, V b) { return a != a || a > b ? a : b; });
-    powers = math::exp_negative(R::load(x) - R(largest));
+    alignas(64) static constexpr V lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const R none = -std::numeric_limits<V>::infinity();
+    x = select(R::load(lanes) < R(static_cast<V>(n)), R::load(values, n), none);
+    largest = folded(x, [](V a, V b) { return a != a || a > b ? a : b; });
+    powers = math::exp_negative(x - R(largest));
     sum = static_cast<double>(folded(powers, [](V a, V b) { return a + b; }));
   }
 
@@ -201,8 +203,8 @@ struct LogSoftmax {
     const V* x = in[0];
     if (n <= math::Vec<V>::size) {
       const ShortLine<V> all(x, n);
-      const V rest = static_cast<V>(std::log(all.sum));
-      ((math::Vec<V>::load(all.x) - math::Vec<V>(all.largest)) - math::Vec<V>(rest)).store(out, n);
+      const V rest = math::log(static_cast<V>(all.sum));
+      ((all.x - math::Vec<V>(all.largest)) - math::Vec<V>(rest)).store(out, n);
       return;
     }
     V largest = largest_of(x, n);

@@ -119,12 +119,14 @@ def cross_entropy(
     mode = number(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if input.ndim < 1:
-        raise ValueError(f"cross_entropy: Expected 1 or more dimensions (got {input.ndim})")
-    axis = 0 if input.ndim == 1 else 1
-    if target.ndim == input.ndim and target.shape == input.shape:
-        return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, axis)
-    _check_classes("cross_entropy", input, target)
+    dims = input.ndim
+    axis = 0 if dims == 1 else 1
+    if dims != 2 or target.ndim != 1 or len(input) != len(target):
+        if dims < 1:
+            raise ValueError(f"cross_entropy: Expected 1 or more dimensions (got {dims})")
+        if target.ndim == dims and target.shape == input.shape:
+            return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, axis)
+        _check_classes("cross_entropy", input, target)
     log_p = _log_softmax(input, axis)
     loss = _nll_loss(log_p, target, weight, mode, ignore_index)[0]
     if label_smoothing == 0.0:
