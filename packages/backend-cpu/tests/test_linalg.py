@@ -323,7 +323,7 @@ def test_both_libraries_give_the_product(library: str) -> None:
 def test_an_unknown_library_is_an_error() -> None:
     result = run({"CANDELABRA_CPU_GEMM": "cublas"})
     assert result.returncode != 0
-    assert 'must be "mkl" or "onednn", but is "cublas"' in result.stderr
+    assert 'must be "mkl", "onednn" or "tiles", but is "cublas"' in result.stderr
 
 
 @pytest.mark.parametrize("library", ["mkl", "onednn"])

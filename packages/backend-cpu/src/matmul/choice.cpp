@@ -46,7 +46,8 @@ bool is_intel() {
   return intel;
 }
 
-GemmLibrary expected() {
+GemmLibrary expected(ShapeClass shape) {
+  if (shape == ShapeClass::heavy && has_split_gemm()) return GemmLibrary::tiles;
   return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
 
@@ -104,10 +105,10 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
     float tiles = std::numeric_limits<float>::infinity();
     for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds(gemm_by_tiles, problem));
     decision.tiles_microseconds = tiles;
-    if (tiles < 0.85f * std::min(mkl, onednn)) return GemmLibrary::tiles;
+    if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
   }
   // The expected one is only left for a clear gain: results should not change from run to run by noise in a measurement.
-  if (expected() == GemmLibrary::mkl) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
+  if (is_intel()) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
   return mkl < 0.85f * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
 
@@ -133,7 +134,7 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   chosen = forced();
   if (chosen == 1 + static_cast<int>(GemmLibrary::tiles) && shape != ShapeClass::heavy) chosen = 0;
   if (chosen == 0) {
-    if (in_parallel()) return expected();
+    if (in_parallel()) return expected(shape);
     // Two threads may measure at once; the later answer stands.
     chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
   }
@@ -149,7 +150,7 @@ std::string describe_gemm_choices() {
     char line[200];
     if (!chosen)
       std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n",
-                    representatives[i].name, name_of(expected()));
+                    representatives[i].name, name_of(expected(static_cast<ShapeClass>(i))));
     else if (decision.mkl_microseconds == 0)
       std::snprintf(line, sizeof line, "float32 matmul, %s: %s (CANDELABRA_CPU_GEMM)\n", representatives[i].name,
                     name_of(static_cast<GemmLibrary>(chosen - 1)));

@@ -22,8 +22,9 @@ namespace {
 
 // A block of the result: with its part of both factors it stays in the second cache level while all of k is added to it.
 constexpr int64_t block_rows = 256, block_columns = 512;
-// So much of k that the parts of all of it, for a block's columns, stay there, too: then they are made once for all rows.
-constexpr int64_t kept_depth = 2 * split_depth;
+// Results of so many elements are not read again before they are out of the caches.
+constexpr int64_t streamed_size = int64_t{1} << 20;
+constexpr int64_t panel_area = panel_side * panel_side;
 
 int64_t blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;
@@ -45,18 +46,6 @@ void multiply_plainly(const SplitSource& left, const SplitSource& right, int64_t
       _mm512_store_ps(to + 16, _mm512_fmadd_ps(one, second, _mm512_load_ps(to + 16)));
     }
   }
-}
-
-template <typename F>
-[[gnu::always_inline]] inline void change_rows(float* c, int64_t step, int64_t rows, int64_t columns, const float* sums,
-                                               F&& change) {
-  const __mmask16 masks[2] = {split_detail::first_lanes(columns), split_detail::first_lanes(columns - 16)};
-  for (int64_t i = 0; i < rows; ++i)
-    for (int half = 0; half < 2; ++half) {
-      if (!masks[half]) continue;
-      float* to = c + i * step + half * 16;
-      _mm512_mask_storeu_ps(to, masks[half], change(_mm512_load_ps(sums + i * panel_side + half * 16), to, masks[half], half));
-    }
 }
 
 __m512 activated(__m512 x, Activation activation) {
@@ -90,55 +79,77 @@ class Region {
         bias_(problem.bias),
         activation_(problem.activation),
         left_{p_.a, p_.transpose_a ? 1 : p_.lda, p_.transpose_a ? p_.lda : 1},
-        right_{p_.b, p_.transpose_b ? p_.ldb : 1, p_.transpose_b ? 1 : p_.ldb} {}
+        right_{p_.b, p_.transpose_b ? p_.ldb : 1, p_.transpose_b ? 1 : p_.ldb},
+        streams_(p_.beta == 0 && p_.m * p_.n >= streamed_size && p_.ldc % 16 == 0 && reinterpret_cast<uintptr_t>(p_.c) % 64 == 0) {}
 
   void compute(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) const {
     if (row_begin >= row_end || column_begin >= column_end) return;
-    const int64_t parts = blocks_of(p_.k, split_depth);
-    const bool keep = p_.k <= kept_depth;
-    const int64_t row_panels = blocks_of(std::min(block_rows, row_end - row_begin), panel_side),
-                  column_panels = blocks_of(std::min(block_columns, column_end - column_begin), panel_side);
-    Scratch<uint16_t> left(row_panels * split_panel), right((keep ? parts : 1) * column_panels * split_panel);
-    std::array<SplitRange, block_rows / panel_side> left_ranges;
-    std::array<SplitRange, 2 * (block_columns / panel_side)> right_ranges;
+    // All of k for one block of the result, block after block.
+    struct Step {
+      int64_t column, row, part;
+    };
+    const auto next = [&](Step step) {
+      if (++step.part * split_depth < p_.k) return step;
+      step.part = 0;
+      if ((step.row += block_rows) < row_end) return step;
+      step.row = row_begin;
+      step.column += block_columns;
+      return step;
+    };
+    constexpr int64_t most_rows = block_rows / panel_side, most_columns = block_columns / panel_side;
+    const int64_t row_panels = std::min(most_rows, blocks_of(row_end - row_begin, panel_side)),
+                  column_panels = std::min(most_columns, blocks_of(column_end - column_begin, panel_side));
+    Scratch<uint16_t> left(2 * row_panels * split_panel), right(2 * column_panels * split_panel);
+    std::array<SplitRange, 2 * most_rows> left_ranges;
+    std::array<SplitRange, 2 * most_columns> right_ranges;
+    Splitter splitter;
+    const auto split = [&](const Step& step, int64_t side) {
+      splitter.add(left_, true, step.row, std::min(block_rows, row_end - step.row), step.part * split_depth, depth(step.part),
+                   left.data() + side * row_panels * split_panel, &left_ranges[side * most_rows]);
+      splitter.add(right_, false, step.column, std::min(block_columns, column_end - step.column), step.part * split_depth,
+                   depth(step.part), right.data() + side * column_panels * split_panel, &right_ranges[side * most_columns]);
+    };
     const TileUnits units;
-    alignas(64) float sums[2][panel_side * panel_side];
+    alignas(64) float sums[2][panel_area];
+    // Sums over the parts so far, blocks one after another: in the result itself rows often lie a multiple of 4096 bytes apart,
+    // which only a few places of the caches hold.
+    Scratch<float> totals(row_panels * column_panels * panel_area);
     Block before;
     int turn = 0;
-    for (int64_t column = column_begin; column < column_end; column += block_columns)
-      for (int64_t row = row_begin; row < row_end; row += block_rows)
-        for (int64_t part = 0; part < parts; ++part) {
-          const int64_t columns = std::min(block_columns, column_end - column), rows = std::min(block_rows, row_end - row);
-          const auto take_right = [&](int64_t which, int64_t slot) {
-            for (int64_t j = 0; j * panel_side < columns; ++j)
-              right_ranges[slot * column_panels + j] =
-                  split_panel_of<false>(right_, column + j * panel_side, std::min(panel_side, columns - j * panel_side),
-                                        which * split_depth, depth(which), right.data() + (slot * column_panels + j) * split_panel,
-                                        (j + 1) * panel_side < columns ? panel_side * right_.side_step : 0);
-          };
-          if (!keep)
-            take_right(part, 0);
-          else if (row == row_begin && part == 0)
-            for (int64_t which = 0; which < parts; ++which) take_right(which, which);
-          for (int64_t i = 0; i * panel_side < rows; ++i)
-            left_ranges[i] = split_panel_of<true>(left_, row + i * panel_side, std::min(panel_side, rows - i * panel_side),
-                                                  part * split_depth, depth(part), left.data() + i * split_panel,
-                                                  (i + 1) * panel_side < rows ? panel_side * left_.side_step : 0);
-          // The right panel stays in the first cache level while the left ones pass by.
-          for (int64_t j = 0; j * panel_side < columns; ++j)
-            for (int64_t i = 0; i * panel_side < rows; ++i) {
-              const int64_t here = (keep ? part : 0) * column_panels + j;
-              const Block block{part, row + i * panel_side, std::min(panel_side, rows - i * panel_side), column + j * panel_side,
-                                std::min(panel_side, columns - j * panel_side)};
-              multiply(block, left.data() + i * split_panel, right.data() + here * split_panel,
-                       in_range(left_ranges[i], right_ranges[here]), sums[turn]);
-              // One block behind, so that the units need not wait for what is done with their sums.
-              if (before.rows) finish(before, sums[1 - turn]);
-              before = block;
-              turn = 1 - turn;
-            }
+    int64_t side = 0;
+    Step step{column_begin, row_begin, 0};
+    split(step, side);
+    splitter.finish();
+    for (; step.column < column_end; side = 1 - side) {
+      // While this part is multiplied, the next one is taken apart.
+      const Step after = next(step);
+      if (after.column < column_end) split(after, 1 - side);
+      const int64_t columns = std::min(block_columns, column_end - step.column), rows = std::min(block_rows, row_end - step.row);
+      const int64_t blocks = blocks_of(rows, panel_side) * blocks_of(columns, panel_side);
+      const int64_t splitting = blocks_of(splitter.steps(), blocks * steps_of_block(blocks_of(depth(step.part), tile_depth)));
+      // The right panel stays in the first cache level while the left ones pass by.
+      for (int64_t j = 0; j * panel_side < columns; ++j)
+        for (int64_t i = 0; i * panel_side < rows; ++i) {
+          const int64_t up = side * row_panels + i, down = side * column_panels + j;
+          const Block block{step.part,
+                            step.row + i * panel_side,
+                            std::min(panel_side, rows - i * panel_side),
+                            step.column + j * panel_side,
+                            std::min(panel_side, columns - j * panel_side),
+                            totals.data() + (j * row_panels + i) * panel_area};
+          multiply(block, left.data() + up * split_panel, right.data() + down * split_panel,
+                   in_range(left_ranges[side * most_rows + i], right_ranges[side * most_columns + j]), sums[turn], splitter,
+                   splitting);
+          // One block behind, so that the units need not wait for what is done with their sums.
+          if (before.rows) finish(before, sums[1 - turn]);
+          before = block;
+          turn = 1 - turn;
         }
+      splitter.finish();
+      step = after;
+    }
     finish(before, sums[1 - turn]);
+    if (streams_) _mm_sfence();
   }
 
  private:
@@ -147,52 +158,54 @@ class Region {
   // A part of the sums along k, of so many rows and columns of the result.
   struct Block {
     int64_t part = 0, row = 0, rows = 0, column = 0, columns = 0;
+    float* totals = nullptr;
   };
 
-  void multiply(const Block& b, const uint16_t* left, const uint16_t* right, bool exact, float* sums) const {
+  void multiply(const Block& b, const uint16_t* left, const uint16_t* right, bool exact, float* sums, Splitter& splitter,
+                int64_t splitting) const {
     if (exact) [[likely]]
-      multiply_split_panels(left, right, blocks_of(depth(b.part), tile_depth), b.rows, b.columns, sums,
-                            {p_.c + b.row * p_.ldc + b.column, p_.ldc, b.columns});
+      multiply_split_panels(left, right, blocks_of(depth(b.part), tile_depth), b.rows, b.columns, sums, b.totals, splitter,
+                            splitting);
     else
       multiply_plainly(left_, right_, b.row, b.rows, b.column, b.columns, b.part * split_depth, depth(b.part), sums);
   }
 
-  // The sums of a block are added to the result.
+  // The sums of a block are added to those of the parts before, or, with the last part, become the result.
   void finish(const Block& b, const float* sums) const {
-    const int64_t rows = b.rows, columns = b.columns, column = b.column;
-    float* c = p_.c + b.row * p_.ldc + column;
-    const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(p_.beta);
     const bool first = b.part == 0, last = (b.part + 1) * split_depth >= p_.k;
-    if (!first) {
-      change_rows(c, p_.ldc, rows, columns, sums, [&](__m512 sum, const float* from, __mmask16 mask, int) {
-        return _mm512_fmadd_ps(alpha, sum, _mm512_maskz_loadu_ps(mask, from));
-      });
-    } else if (bias_) {
-      const __m512 bias[2] = {_mm512_maskz_loadu_ps(split_detail::first_lanes(columns), bias_ + column),
-                              _mm512_maskz_loadu_ps(split_detail::first_lanes(columns - 16), bias_ + column + 16)};
-      change_rows(c, p_.ldc, rows, columns, sums,
-                  [&](__m512 sum, const float*, __mmask16, int half) { return _mm512_fmadd_ps(alpha, sum, bias[half]); });
-    } else if (p_.beta != 0) {
-      change_rows(c, p_.ldc, rows, columns, sums, [&](__m512 sum, const float* from, __mmask16 mask, int) {
-        return _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, from), _mm512_mul_ps(alpha, sum));
-      });
-    } else {
-      change_rows(c, p_.ldc, rows, columns, sums,
-                  [&](__m512 sum, const float*, __mmask16, int) { return _mm512_mul_ps(alpha, sum); });
+    if (!last) {
+      for (int64_t i = 0; i < panel_area; i += 16) {
+        const __m512 sum = _mm512_load_ps(sums + i);
+        _mm512_store_ps(b.totals + i, first ? sum : _mm512_add_ps(_mm512_load_ps(b.totals + i), sum));
+      }
+      return;
     }
-    if (last && activation_ != Activation::none)
-      for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < columns; j += 16) {
-          const __mmask16 mask = split_detail::first_lanes(columns - j);
-          float* to = c + i * p_.ldc + j;
-          _mm512_mask_storeu_ps(to, mask, activated(_mm512_maskz_loadu_ps(mask, to), activation_));
-        }
+    const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(p_.beta);
+    for (int64_t j = 0; j < b.columns; j += 16) {
+      const __mmask16 mask = split_detail::first_lanes(b.columns - j);
+      const __m512 bias = bias_ ? _mm512_maskz_loadu_ps(mask, bias_ + b.column + j) : _mm512_setzero_ps();
+      const bool stream = streams_ && mask == 0xffff;
+      for (int64_t i = 0; i < b.rows; ++i) {
+        float* c = p_.c + (b.row + i) * p_.ldc + b.column + j;
+        __m512 sum = _mm512_load_ps(sums + i * panel_side + j);
+        if (!first) sum = _mm512_add_ps(sum, _mm512_load_ps(b.totals + i * panel_side + j));
+        sum = _mm512_mul_ps(alpha, sum);
+        if (bias_) sum = _mm512_add_ps(sum, bias);
+        if (p_.beta != 0) sum = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, c), sum);
+        if (activation_ != Activation::none) sum = activated(sum, activation_);
+        if (stream)
+          _mm512_stream_ps(c, sum);
+        else
+          _mm512_mask_storeu_ps(c, mask, sum);
+      }
+    }
   }
 
   const Gemm<float>& p_;
   const float* bias_;
   Activation activation_;
   SplitSource left_, right_;
+  bool streams_;  // past the caches
 };
 
 // How many threads share rows, and how many columns: cycles for each of k are 12 a block of 32 by 32, and about 30 for taking 32

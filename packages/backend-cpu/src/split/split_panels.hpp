@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace candelabra::cpu {
@@ -87,70 +88,139 @@ inline __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>((uint32_t{1} << std::clamp<int64_t>(count, 0, 16)) - 1);
 }
 
-// Three tiles, one a part, that lie `next` elements apart: sixteen of the side, 32 of the depth, of which `sides` and `depths` are
-// there. Element j of a row is the pair of depths j and j + 16: which pairs they are is free, as long as both factors have the
-// same.
-template <bool along_depth>
-[[gnu::always_inline]] inline void split_tiles(const float* from, int64_t step, int64_t sides, int64_t depths, uint16_t* to,
-                                               int64_t next, int64_t ahead, __m512i& least, __m512i& most) {
-  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
-  const __mmask16 near = along_depth ? first_lanes(depths) : first_lanes(sides),
-                  far = along_depth ? first_lanes(depths - 16) : near;
-  const auto look = [&](__m512 value) {
-    const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
-    most = _mm512_max_epu32(most, bits);
-    least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, one));  // zero is the largest of all
-  };
-  for (int64_t i = 0; i < tile_side; ++i) {
-    __m512 low = _mm512_setzero_ps(), high = low;
-    _mm_prefetch(from + ahead + i * step, _MM_HINT_T0);
-    _mm_prefetch(from + ahead + (along_depth ? i * step + 16 : (i + 16) * step), _MM_HINT_T0);
-    if constexpr (along_depth) {
-      if (i < sides) {
-        low = _mm512_maskz_loadu_ps(near, from + i * step);
-        high = _mm512_maskz_loadu_ps(far, from + i * step + 16);
-      }
-    } else {
-      if (i < depths) low = _mm512_maskz_loadu_ps(near, from + i * step);
-      if (i + 16 < depths) high = _mm512_maskz_loadu_ps(far, from + (i + 16) * step);
-    }
-    look(low);
-    look(high);
-    __m512i parts[3];
-    split_pair(low, high, parts);
-#pragma GCC unroll 3
-    for (int part = 0; part < 3; ++part) _mm512_store_si512(to + part * next + i * 32, parts[part]);
-  }
-}
-
 }  // namespace split_detail
 
-// The panel of `sides` rows (or columns) from `side` on and `depths` of k from `depth` on. In memory: for each 32 of k the three
-// parts, of each the two tiles; the second ones are left as they are where the panel has but sixteen rows.
-// `left`: a tile's rows are rows of the left factor, else pairs of k.
-template <bool left>
-SplitRange split_panel_of(const SplitSource& source, int64_t side, int64_t sides, int64_t depth, int64_t depths, uint16_t* to,
-                          int64_t ahead) {
-  __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();
-  const bool along_depth = source.depth_step == 1;
-  for (int64_t k = 0; k < depths; k += tile_depth, to += 6 * tile_elements)
-    for (int64_t half = 0; half * tile_side < sides; ++half) {
-      const float* from = source.data + (side + half * tile_side) * source.side_step + (depth + k) * source.depth_step;
-      uint16_t* tiles = to + half * tile_elements;
-      const int64_t here = std::min(tile_side, sides - half * tile_side), deep = std::min(tile_depth, depths - k);
-      if (along_depth)
-        split_detail::split_tiles<true>(from, source.side_step, here, deep, tiles, 2 * tile_elements, ahead, least, most);
-      else
-        split_detail::split_tiles<false>(from, source.depth_step, here, deep, tiles, 2 * tile_elements, ahead, least, most);
-      if (along_depth != left)
-        for (int part = 0; part < 3; ++part) split_detail::turn_tile(tiles + part * 2 * tile_elements);
+// Takes factors apart, a few rows of a tile at a time: between steps of the tile units it costs next to nothing.
+//
+// In memory a panel is, for each 32 of k, the three parts, and of each its two tiles; the second ones are left as they are where
+// the panel has but sixteen rows (or columns). A row of a left tile is one of the factor, of a right one a pair of k. Such pairs
+// are of k and k + 16: which they are is free, as long as both factors have the same.
+class Splitter {
+ public:
+  // Rows of the left factor (or columns of the right one) from `side` on in panels, with `depths` of k from `depth` on. What was
+  // added before is taken apart before; at most two at a time.
+  void add(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths, uint16_t* panels,
+           SplitRange* ranges) {
+    if (at_ == count_) at_ = count_ = 0;
+    areas_[count_++] = {source, left, side, sides, depth, depths, panels, ranges};
+    if (count_ == at_ + 1) begin_panel();
+  }
+  // How many of these steps there are.
+  int64_t steps() const {
+    int64_t sum = 0;
+    for (int i = at_; i < count_; ++i) {
+      const Area& area = areas_[i];
+      const int64_t tiles = (area.sides + tile_side - 1) / tile_side * ((area.depths + tile_depth - 1) / tile_depth);
+      sum += tiles * (tile_side + (area.turned() ? 3 : 0));
     }
-  SplitRange range;
-  const uint32_t low = _mm512_reduce_min_epu32(least), high = _mm512_reduce_max_epu32(most);
-  if (low != UINT32_MAX) range.lowest = static_cast<int32_t>((low + 1) >> 23);
-  range.highest = static_cast<int32_t>(high >> 23);
-  return range;
-}
+    return sum;
+  }
+  void finish() { advance(steps()); }
+
+  [[gnu::noinline]] void advance(int64_t steps) {
+    while (steps > 0 && at_ < count_) {
+      if (row_ == tile_side) {
+        split_detail::turn_tile(to_ + turned_ * 2 * tile_elements);
+        --steps;
+        if (++turned_ == 3) next_tile();
+        continue;
+      }
+      const int64_t rows = std::min(steps, tile_side - row_);
+      split_rows(rows);
+      steps -= rows;
+      if ((row_ += rows) == tile_side && !areas_[at_].turned()) next_tile();
+    }
+  }
+
+ private:
+  struct Area {
+    SplitSource source;
+    bool left;
+    int64_t side, sides, depth, depths;
+    uint16_t* panels;
+    SplitRange* ranges;
+    bool along_depth() const { return source.depth_step == 1; }
+    bool turned() const { return along_depth() != left; }
+  };
+
+  // In variables of its own: what is written might be members, as far as the compiler knows.
+  void split_rows(int64_t rows) {
+    const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
+    const int64_t step = step_, to_high = to_high_, ahead = ahead_, low_rows = low_rows_ - row_, high_rows = high_rows_ - row_;
+    const float* from = from_ + row_ * step;
+    uint16_t* to = to_ + row_ * 32;
+    const __mmask16 near = near_, far = far_;
+    __m512i least = least_, most = most_;
+    for (int64_t row = 0; row < rows; ++row, from += step, to += 32) {
+      _mm_prefetch(from + ahead, _MM_HINT_T1);
+      _mm_prefetch(from + ahead + to_high, _MM_HINT_T1);
+      const __m512 low = _mm512_maskz_loadu_ps(row < low_rows ? near : 0, from),
+                   high = _mm512_maskz_loadu_ps(row < high_rows ? far : 0, from + to_high);
+      for (const __m512 value : {low, high}) {
+        const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
+        most = _mm512_max_epu32(most, bits);
+        least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, one));  // zero is the largest of all
+      }
+      __m512i parts[3];
+      split_detail::split_pair(low, high, parts);
+#pragma GCC unroll 3
+      for (int part = 0; part < 3; ++part) _mm512_store_si512(to + part * 2 * tile_elements, parts[part]);
+    }
+    least_ = least;
+    most_ = most;
+  }
+
+  void begin_panel() {
+    first_side_ = first_depth_ = 0;
+    least_ = _mm512_set1_epi32(-1);
+    most_ = _mm512_setzero_si512();
+    begin_tile();
+  }
+  void begin_tile() {
+    const Area& area = areas_[at_];
+    const SplitSource& source = area.source;
+    const int64_t side = panel_ * panel_side + first_side_, sides = area.sides - side, depths = area.depths - first_depth_;
+    from_ = source.data + (area.side + side) * source.side_step + (area.depth + first_depth_) * source.depth_step;
+    const bool along = area.along_depth();
+    step_ = along ? source.side_step : source.depth_step;
+    to_high_ = along ? 16 : 16 * step_;
+    near_ = split_detail::first_lanes(along ? depths : sides);
+    far_ = along ? split_detail::first_lanes(depths - 16) : near_;
+    low_rows_ = along ? sides : depths;
+    high_rows_ = along ? sides : depths - 16;
+    ahead_ = sides > 2 * panel_side ? panel_side * source.side_step : 0;
+    to_ = area.panels + panel_ * split_panel + first_depth_ / tile_depth * 6 * tile_elements +
+          first_side_ / tile_side * tile_elements;
+    row_ = turned_ = 0;
+  }
+  void next_tile() {
+    const Area& area = areas_[at_];
+    first_side_ = tile_side - first_side_;
+    if (first_side_ != 0 && panel_ * panel_side + first_side_ < area.sides) return begin_tile();
+    first_side_ = 0;
+    first_depth_ += tile_depth;
+    if (first_depth_ < area.depths) return begin_tile();
+    SplitRange& range = area.ranges[panel_];
+    const uint32_t low = _mm512_reduce_min_epu32(least_), high = _mm512_reduce_max_epu32(most_);
+    range.lowest = low == UINT32_MAX ? 255 : static_cast<int32_t>((low + 1) >> 23);
+    range.highest = static_cast<int32_t>(high >> 23);
+    if (++panel_ * panel_side >= area.sides) {
+      panel_ = 0;
+      if (++at_ == count_) return;
+    }
+    begin_panel();
+  }
+
+  std::array<Area, 2> areas_;
+  int at_ = 0, count_ = 0;
+  // The tile at hand, and where it is in its area.
+  int64_t panel_ = 0, first_side_ = 0, first_depth_ = 0, row_ = 0, turned_ = 0;
+  const float* from_ = nullptr;
+  uint16_t* to_ = nullptr;
+  int64_t step_ = 0, to_high_ = 0, ahead_ = 0, low_rows_ = 0, high_rows_ = 0;
+  __mmask16 near_ = 0, far_ = 0;
+  __m512i least_, most_;  // bits of numbers without their sign, less one; bits
+};
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::cpu

@@ -32,24 +32,13 @@ class TileUnits {
   TileUnits& operator=(const TileUnits&) = delete;
 };
 
-// Where the sums go next: asked for while they are made, a few lines after each step.
-struct ResultPlace {
-  const float* c;
-  int64_t step;     // elements between rows
-  int64_t columns;  // of 32
-};
-
 namespace split_detail {
 
 template <bool second_row, bool second_column>
-[[gnu::always_inline]] inline void multiply_loaded(const ResultPlace& place, int64_t step) {
-  if (step < 16)
-    for (int64_t row = step; row < (second_row ? 32 : 16); row += 16) {
-      const float* line = place.c + row * place.step;
-      __builtin_prefetch(line, 1);
-      __builtin_prefetch(line + place.columns - 1, 1);
-      if constexpr (second_column) __builtin_prefetch(line + 15, 1);
-    }
+[[gnu::always_inline]] inline void multiply_loaded(const float* totals, Splitter& splitter, int64_t splitting, int64_t step) {
+  if (step < 22)
+    for (int64_t line = 3 * step; line < 3 * step + 3; ++line) __builtin_prefetch(totals + line * 16, 1);
+  if (step % 2 == 0) splitter.advance(2 * splitting);
   _tile_dpbf16ps(0, 4, 6);
   if constexpr (second_column) _tile_dpbf16ps(1, 4, 7);
   if constexpr (second_row) _tile_dpbf16ps(2, 5, 6);
@@ -67,7 +56,8 @@ template <bool second>
 }
 
 template <bool rows, bool columns>
-void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums, const ResultPlace& place) {
+void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums, const float* totals,
+                    Splitter& splitter, int64_t splitting) {
   int64_t step = 0;
   constexpr int64_t part = 2 * tile_elements, block = 3 * part;
   // The intrinsics do not say that they read and write memory.
@@ -80,22 +70,22 @@ void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks,
   for (int64_t k = 0; k < blocks; ++k, a += block, b += block) {
     load_left<rows>(a);
     load_right<columns>(b + 2 * part);
-    multiply_loaded<rows, columns>(place, step++);  // a1 b3
+    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a1 b3
     load_right<columns>(b + part);
-    multiply_loaded<rows, columns>(place, step++);  // a1 b2
+    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a1 b2
     load_left<rows>(a + part);
-    multiply_loaded<rows, columns>(place, step++);  // a2 b2
+    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a2 b2
     load_right<columns>(b);
-    multiply_loaded<rows, columns>(place, step++);  // a2 b1
+    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a2 b1
     load_left<rows>(a + 2 * part);
-    multiply_loaded<rows, columns>(place, step++);  // a3 b1
+    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a3 b1
   }
   a = left;
   b = right;
   for (int64_t k = 0; k < blocks; ++k, a += block, b += block) {
     load_left<rows>(a);
     load_right<columns>(b);
-    multiply_loaded<rows, columns>(place, step++);  // a1 b1
+    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a1 b1
   }
   constexpr int64_t pitch = panel_side * sizeof(float), below = tile_side * panel_side;
   _tile_stored(0, sums, pitch);
@@ -107,15 +97,21 @@ void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks,
 
 }  // namespace split_detail
 
+// How many steps a block has.
+inline int64_t steps_of_block(int64_t blocks) {
+  return 6 * blocks;
+}
+
 // sums (rows of 32 elements) = left @ right, for panels that are `blocks` tiles deep; `rows` and `columns` of them are wanted.
+// `splitting` steps of `splitter` are done after each of the units' steps.
 inline void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns,
-                                  float* sums, const ResultPlace& place) {
+                                  float* sums, const float* totals, Splitter& splitter, int64_t splitting) {
   if (rows > tile_side)
-    columns > tile_side ? split_detail::multiply_split<true, true>(left, right, blocks, sums, place)
-                        : split_detail::multiply_split<true, false>(left, right, blocks, sums, place);
+    columns > tile_side ? split_detail::multiply_split<true, true>(left, right, blocks, sums, totals, splitter, splitting)
+                        : split_detail::multiply_split<true, false>(left, right, blocks, sums, totals, splitter, splitting);
   else
-    columns > tile_side ? split_detail::multiply_split<false, true>(left, right, blocks, sums, place)
-                        : split_detail::multiply_split<false, false>(left, right, blocks, sums, place);
+    columns > tile_side ? split_detail::multiply_split<false, true>(left, right, blocks, sums, totals, splitter, splitting)
+                        : split_detail::multiply_split<false, false>(left, right, blocks, sums, totals, splitter, splitting);
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
