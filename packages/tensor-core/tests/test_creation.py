@@ -127,7 +127,7 @@ ERRORS = [
     (None, RuntimeError, "Could not infer dtype of NoneType"),
     ([None], RuntimeError, "Could not infer dtype of NoneType"),
     ({1: 2}, RuntimeError, "Could not infer dtype of dict"),
-    (object(), RuntimeError, "Could not infer dtype of object"),
+    pytest.param(object(), RuntimeError, "Could not infer dtype of object", id="object"),
     (2**63, ValueError, "Overflow"),
     ([2**70], ValueError, "Overflow"),
     (np.array(["a"]), TypeError, "can't convert np.ndarray of type numpy.str_"),
