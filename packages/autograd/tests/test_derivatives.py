@@ -17,7 +17,7 @@ _ELSEWHERE = {"copy_", "fill_", "uniform_", "normal_", "bernoulli", "bernoulli_"
 #: In test_special_gradients.py.
 _ELSEWHERE |= {name for name in OPERATORS if name.startswith("special_")} | {"igamma", "igammac", "frexp"}
 #: In test_fft_gradients.py, by the functions that are called.
-_ELSEWHERE |= {"fft_c2c", "fft_r2c", "fft_c2r"}
+_ELSEWHERE |= {"fft_c2c", "fft_r2c", "fft_r2c_several", "fft_c2r"}
 #: In test_linalg_gradients.py, as parts of functions whose value is determined.
 _ELSEWHERE |= {
     "linalg_cholesky_ex", "linalg_lu_factor_ex", "linalg_qr", "linalg_householder_product", "linalg_eigh_ex", "linalg_eig_ex",

@@ -310,7 +310,7 @@ class Walk:
             for hook in tuple(hooks.before.values()):
                 arrived = list(tape_hooks.call_node_hook(hook, tuple(arrived)))
             if hooks.prepare is not None:
-                hooks.prepare()
+                hooks.prepare(node)
         gradient = arrived if several else arrived[0]
         if isinstance(node, PartNode) and hooks is None and not self.anomaly:
             self.add_part(node, arrived[0])

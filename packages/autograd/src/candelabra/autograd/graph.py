@@ -121,7 +121,8 @@ def _pack_node(node: Node) -> None:
     histories = [history_of(entry) if isinstance(entry, Tensor) else None for entry in saved]
     node._saved = tuple(entries)
 
-    def prepare() -> None:
+    # Takes the node, and does not hold it: the two would be a cycle.
+    def prepare(node: Node) -> None:
         packed = node._saved
         if packed is None:
             return

@@ -68,7 +68,7 @@ class NodeHooks:
     __slots__ = ("after", "before", "prepare", "retaining", "tensors")
 
     def __init__(self) -> None:
-        #: Called without arguments before anything else: unpacks saved tensors.
+        #: Called with the node before anything else: unpacks saved tensors.
         self.prepare: Hook | None = None
         #: By number of the result: hooks of the tensor.
         self.tensors: dict[int, Hooks] = {}

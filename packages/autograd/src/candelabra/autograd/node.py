@@ -61,7 +61,7 @@ class Node:
         """Give a tensor that the node keeps, checked for changes since."""
         hooks = self._hooks
         if hooks is not None and hooks.prepare is not None:
-            hooks.prepare()
+            hooks.prepare(self)
         if self._saved is None:
             raise_freed(self)
         position = 2 * self._saved_names.index(name)

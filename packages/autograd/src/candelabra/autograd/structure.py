@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class Structure(NamedTuple):
@@ -57,36 +57,37 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     [1, 2, 3]
     """
     leaves: list[Any] = []
+    return leaves, _visit(value, leaves)
 
-    def visit(part: Any) -> Structure:
-        found = _children(part)
-        if found is None:
-            leaves.append(part)
-            return LEAF
-        context, children = found
-        return Structure(type(part), context, tuple(map(visit, children)))
 
-    return leaves, visit(value)
+# Functions of the module, not within flatten() and unflatten(): one that calls itself by a variable around it is a cycle, and with it
+# all that it sees stays until the collector comes by, tensors among them.
+def _visit(part: Any, leaves: list[Any]) -> Structure:
+    found = _children(part)
+    if found is None:
+        leaves.append(part)
+        return LEAF
+    context, children = found
+    return Structure(type(part), context, tuple([_visit(child, leaves) for child in children]))
 
 
 def unflatten(leaves: Any, structure: Structure) -> Any:
     """Put leaves together as `structure` says: the inverse of :func:`flatten`."""
-    rest = iter(leaves)
+    return _build(structure, iter(leaves))
 
-    def build(part: Structure) -> Any:
-        if part.kind is None:
-            return next(rest)
-        children = [build(child) for child in part.parts]
-        kind = part.kind
-        if kind is tuple or kind is list:
-            return kind(children)
-        if kind is dict or kind is OrderedDict:
-            return kind(zip(part.context, children, strict=True))
-        if kind is defaultdict:
-            return defaultdict(part.context[0], zip(part.context[1], children, strict=True))
-        return kind(*children) if hasattr(kind, "_fields") else kind(children)
 
-    return build(structure)
+def _build(part: Structure, rest: Iterator[Any]) -> Any:
+    if part.kind is None:
+        return next(rest)
+    children = [_build(child, rest) for child in part.parts]
+    kind = part.kind
+    if kind is tuple or kind is list:
+        return kind(children)
+    if kind is dict or kind is OrderedDict:
+        return kind(zip(part.context, children, strict=True))
+    if kind is defaultdict:
+        return defaultdict(part.context[0], zip(part.context[1], children, strict=True))
+    return kind(*children) if hasattr(kind, "_fields") else kind(children)
 
 
 def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
