@@ -12,7 +12,7 @@ import pytest
 import candelabra
 from candelabra import communication
 
-DTYPES = "float64 float32 float16 bfloat16 complex64 int64 int32 int8 uint8 bool".split()
+DTYPES = ["float64", "float32", "float16", "bfloat16", "complex64", "int64", "int32", "int8", "uint8", "bool"]
 
 
 @pytest.fixture
@@ -82,7 +82,9 @@ def test_the_current_device(two):
         assert candelabra.empty(1, device="cuda").device == second
     for made in (candelabra.zeros_like(x), x.new_ones(2), x.new_tensor([1]), x.clone(), candelabra.rand_like(x), x[0], x.long()):
         assert made.device == second
-    assert candelabra.zeros(2, device=second).device == second and x.get_device() == 1
+    assert (
+        candelabra.zeros(2, device=1).device == second and x.to(0).device == candelabra.device(0) == first and x.get_device() == 1
+    )
     with pytest.raises(RuntimeError, match="cuda:2|device"):
         candelabra.zeros(1, device="cuda:2")
 
@@ -242,11 +244,15 @@ def test_memory_is_counted_by_device(two):
 def test_failures_belong_to_their_device(two):
     first, second = two
     bad = candelabra.tensor([0, 9]).to(second)
-    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+
+    def work() -> None:
         candelabra.ones(3, device=second).index_select(0, bad)
         assert (candelabra.ones(3, device=first) + 1).tolist() == [2, 2, 2]
         candelabra.cuda.synchronize(first)
         candelabra.cuda.synchronize(second)
+
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        work()
     assert (candelabra.ones(3, device=second) + 1).tolist() == [2, 2, 2]
 
 

@@ -45,6 +45,33 @@ def test_conv3d(stride, padding, dilation):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_conv3d_keeps_the_order_of_its_input(dtype):
+    x, w, grad = (
+        RANDOM.standard_normal((2, 3, 5, 4, 6)),
+        RANDOM.standard_normal((4, 3, 2, 3, 2)),
+        RANDOM.standard_normal((2, 4, 4, 2, 5)),
+    )
+    wide, last = getattr(candelabra, dtype), candelabra.channels_last_3d
+    image, weight, back = (candelabra.tensor(values).to(wide) for values in (x, w, grad))
+    expected = convolved(image.double().numpy(), weight.double().numpy(), (1, 1, 1), (0, 0, 0), (1, 1, 1))
+    bound = {"float64": 1e-9, "float32": 1e-4, "bfloat16": 0.1}[dtype]
+    for first, second in ((last, None), (None, last), (last, last)):
+        a = image.to(memory_format=first) if first else image.clone()
+        b = weight.to(memory_format=second) if second else weight.clone()
+        made = F.conv3d(a.requires_grad_(), b.requires_grad_())
+        assert made.is_contiguous(memory_format=last)
+        close(made.detach().double(), expected, bound)
+        made.backward(back)
+        assert a.grad.is_contiguous(memory_format=last) == (first is last)  # that of the leaf
+        turned = numpy.pad(back.double().numpy(), [(0, 0), (0, 0), (1, 1), (2, 2), (1, 1)])
+        flipped = weight.double().numpy()[:, :, ::-1, ::-1, ::-1].transpose(1, 0, 2, 3, 4)
+        close(a.grad.double(), convolved(turned, flipped, (1, 1, 1), (0, 0, 0), (1, 1, 1)), bound)
+        pixels = image.double().numpy().transpose(1, 0, 2, 3, 4)
+        by_weight = convolved(pixels, back.double().numpy().transpose(1, 0, 2, 3, 4), (1, 1, 1), (0, 0, 0), (1, 1, 1))
+        close(b.grad.double(), by_weight.transpose(1, 0, 2, 3, 4), 2 * bound)
+
+
 def test_conv3d_groups_and_same():
     x, w = RANDOM.standard_normal((1, 4, 4, 4, 4)), RANDOM.standard_normal((2, 2, 2, 3, 2))
     made = F.conv3d(candelabra.tensor(x), candelabra.tensor(w), padding="same", groups=2)

@@ -107,8 +107,9 @@ PyType_Slot device_slots[] = {
     {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
     {Py_tp_getset, device_getset},
     {Py_tp_methods, device_methods},
-    {Py_tp_doc,
-     const_cast<char*>("device(type, index=None)\n\nWhere a tensor lives: ``device(\"cpu\")``, ``device(\"cuda:1\")``.")},
+    {Py_tp_doc, const_cast<char*>("device(type, index=None)\n\nWhere a tensor lives: ``device(\"cpu\")``, ``device(\"cuda:1\")``; "
+                                  "a number alone is that of the "
+                                  "accelerator.")},
     {0, nullptr},
 };
 PyType_Spec device_spec = {"candelabra.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
@@ -479,7 +480,19 @@ Device device_from_object(PyObject* object) {
     if (!characters) throw PythonError();
     return device_from_text({characters, static_cast<size_t>(length)});
   }
-  raise(PyExc_TypeError, "expected a device: candelabra.device or str such as 'cpu' or 'cuda:0', not ", Py_TYPE(object)->tp_name);
+  if (PyLong_Check(object) && !PyBool_Check(object)) {  // a number of the accelerator's
+    int overflow = 0;
+    check(PyLong_AsLongAndOverflow(object, &overflow) >= 0 && overflow == 0, PyExc_RuntimeError,
+          "Device index must not be negative");
+    const Ref<> module(PyImport_ImportModule("candelabra.accelerator"));
+    if (!module) throw PythonError();
+    const Ref<> found(PyObject_CallMethod(module.get(), "resolve", "O", object));
+    if (!found) throw PythonError();
+    return value_of(found.get());
+  }
+  raise(PyExc_TypeError,
+        "expected a device: candelabra.device, str such as 'cpu' or 'cuda:0', or a number of the accelerator's, not ",
+        Py_TYPE(object)->tp_name);
 }
 
 void raise_backend_failure(const DeviceType& type, const char* what, int32_t status) {

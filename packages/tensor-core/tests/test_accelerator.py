@@ -378,3 +378,18 @@ def test_a_host_device_can_stand_for_it():
         assert _C.memory_info("cpu")[1] > 0
     finally:
         accelerator.use(None)
+
+
+def test_a_number_is_a_device_of_the_accelerator():
+    candelabra.accelerator.use("cpu")
+    try:
+        cpu = candelabra.device("cpu")
+        assert candelabra.device(0) == candelabra.zeros(2, device=0).device == candelabra.zeros(2).to(0).device == cpu
+        with pytest.raises(RuntimeError, match="Device index must not be negative"):
+            candelabra.device(-1)
+        with pytest.raises(RuntimeError, match="device index 3 is out of range"):
+            candelabra.zeros(2, device=3)
+        with pytest.raises(TypeError, match="a number of the accelerator's, not bool"):
+            candelabra.device(True)
+    finally:
+        candelabra.accelerator.use(None)
