@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../../tensor-core/tests/fake_accelerator/made_up_device.h"
 #include "candelabra/accelerator.h"
 
 enum { MOST = 4096, LEAD = 256 };
@@ -20,15 +21,10 @@ typedef struct {
 } shelf;
 static shelf shelves[MOST];
 static struct {
-  long allocated, opened, events, waits, synchronizations;
+  long allocated, opened, synchronizations;
 } now;
 static int forked, visible[8], devices;
-static char message[256];
 
-static int32_t fail(int32_t status, const char* text) {
-  snprintf(message, sizeof message, "%s", text);
-  return status;
-}
 static const char* last_error(void) {
   return message;
 }
@@ -166,49 +162,19 @@ static int32_t close_memory(int32_t device, void* base) {
   return CB_OK;
 }
 
-/* An event is its flags; another process gets one of its own. */
-static int32_t event_create(int32_t device, int32_t flags, void** result) {
+/* Another process gets an event of its own. */
+static int32_t make_event(int32_t device, int32_t flags, void** result) {
+  return usable() ? CB_RUNTIME_ERROR : event_create(device, flags, result);
+}
+static int32_t export_event(int32_t device, void* e, cb_ipc_handle* result) {
   (void)device;
-  if (usable()) return CB_RUNTIME_ERROR;
-  int* made = malloc(sizeof *made);
-  if (!made) return CB_OUT_OF_MEMORY;
-  *made = flags;
-  ++now.events;
-  *result = made;
-  return CB_OK;
-}
-static void event_destroy(int32_t device, void* event) {
-  (void)device;
-  --now.events;
-  free(event);
-}
-static int32_t event_record(int32_t device, void* event, void* stream) {
-  (void)device, (void)event, (void)stream;
-  return CB_OK;
-}
-static int32_t event_wait(int32_t device, void* event, void* stream) {
-  (void)device, (void)event, (void)stream;
-  ++now.waits;
-  return CB_OK;
-}
-static int32_t event_query(int32_t device, void* event, int32_t* done) {
-  (void)device, (void)event;
-  *done = 1;
-  return CB_OK;
-}
-static int32_t event_synchronize(int32_t device, void* event) {
-  (void)device, (void)event;
-  return CB_OK;
-}
-static int32_t export_event(int32_t device, void* event, cb_ipc_handle* result) {
-  (void)device;
-  if (!(*(int*)event & CB_EVENT_INTERPROCESS)) return fail(CB_RUNTIME_ERROR, "an event of this process alone");
+  if (!(((event*)e)->flags & CB_EVENT_INTERPROCESS)) return fail(CB_RUNTIME_ERROR, "an event of this process alone");
   memset(result->bytes, 1, sizeof result->bytes);
   return CB_OK;
 }
-static int32_t open_event(int32_t device, const cb_ipc_handle* handle, void** event) {
+static int32_t open_event(int32_t device, const cb_ipc_handle* handle, void** result) {
   if (handle->bytes[0] != 1) return fail(CB_RUNTIME_ERROR, "no event");
-  return event_create(device, CB_EVENT_INTERPROCESS, event);
+  return make_event(device, CB_EVENT_INTERPROCESS, result);
 }
 
 /* Kernels of float32 with any strides. */
@@ -247,7 +213,7 @@ static int32_t copy_elements(cb_call* call) {
 static const char* describe(void) {
   static char text[256];
   snprintf(text, sizeof text, "allocated=%ld opened=%ld events=%ld waits=%ld synchronizations=%ld", now.allocated, now.opened,
-           now.events, now.waits, now.synchronizations);
+           events.alive, events.waits, now.synchronizations);
   return text;
 }
 
@@ -288,7 +254,7 @@ const cb_backend* candelabra_backend(void) {
       .memory_statistics = statistics,
       .after_fork_in_child = after_fork,
       .stream_synchronize = stream_synchronize,
-      .event_create = event_create,
+      .event_create = make_event,
       .event_destroy = event_destroy,
       .event_record = event_record,
       .event_wait = event_wait,

@@ -6,24 +6,20 @@
 
 #include "candelabra/accelerator.h"
 #include "collectives.h"
+#include "made_up_device.h"
 
 enum { DEVICES = 2 };
 
-static char message[256];
 static struct {
   int64_t allocated[DEVICES], peak[DEVICES], count[DEVICES], limit[DEVICES];
   void *allocation_stream, *kernel_stream, *copy_stream;
-  int kernel_device, kernels, asynchronous_copies, peer_copies, recorded_memory, pinned, pinned_records, waits, synchronizations;
+  int kernel_device, kernels, asynchronous_copies, peer_copies, recorded_memory, pinned, pinned_records, synchronizations;
   int capturing, launches, pools;
   uint64_t seed, offset;
-  long clock, next_stream, destroyed_streams, events;
+  long next_stream, destroyed_streams;
   char range[64];
 } now;
 
-static int32_t fail(int32_t status, const char* text) {
-  snprintf(message, sizeof message, "%s", text);
-  return status;
-}
 static const char* last_error(void) {
   if (*collective_message) {
     snprintf(message, sizeof message, "%s", collective_message);
@@ -131,44 +127,6 @@ static int32_t is_capturing(int32_t device, void* stream, int32_t* result) {
   return CB_OK;
 }
 
-/* An event is the time at which it was recorded. */
-typedef struct {
-  long time;
-  int flags;
-} event;
-static int32_t event_create(int32_t device, int32_t flags, void** result) {
-  (void)device;
-  event* made = calloc(1, sizeof *made);
-  if (!made) return CB_OUT_OF_MEMORY;
-  made->flags = flags;
-  ++now.events;
-  *result = made;
-  return CB_OK;
-}
-static void event_destroy(int32_t device, void* e) {
-  (void)device;
-  --now.events;
-  free(e);
-}
-static int32_t event_record(int32_t device, void* e, void* stream) {
-  (void)device, (void)stream;
-  ((event*)e)->time = ++now.clock;
-  return CB_OK;
-}
-static int32_t event_wait(int32_t device, void* e, void* stream) {
-  (void)device, (void)e, (void)stream;
-  ++now.waits;
-  return CB_OK;
-}
-static int32_t event_synchronize(int32_t device, void* e) {
-  (void)device, (void)e;
-  return CB_OK;
-}
-static int32_t event_query(int32_t device, void* e, int32_t* done) {
-  (void)device, (void)e;
-  *done = 1;
-  return CB_OK;
-}
 static int32_t event_elapsed(int32_t device, void* start, void* end, double* milliseconds) {
   (void)device;
   if (!(((event*)start)->flags & CB_EVENT_TIMING)) return fail(CB_RUNTIME_ERROR, "an event without timing");
@@ -293,12 +251,12 @@ static const char* describe(void) {
   snprintf(text, sizeof text,
            "allocation_stream=%ld kernel_stream=%ld copy_stream=%ld kernel_device=%d kernels=%d asynchronous=%d peer=%d "
            "recorded=%d pinned=%d "
-           "waits=%d synchronizations=%d launches=%d pools=%d seed=%lu offset=%lu destroyed_streams=%ld events=%ld range=%s "
+           "waits=%ld synchronizations=%d launches=%d pools=%d seed=%lu offset=%lu destroyed_streams=%ld events=%ld range=%s "
            "communicators=%d group=%d collective=%s",
            (long)(uintptr_t)now.allocation_stream, (long)(uintptr_t)now.kernel_stream, (long)(uintptr_t)now.copy_stream,
-           now.kernel_device, now.kernels, now.asynchronous_copies, now.peer_copies, now.recorded_memory, now.pinned, now.waits,
+           now.kernel_device, now.kernels, now.asynchronous_copies, now.peer_copies, now.recorded_memory, now.pinned, events.waits,
            now.synchronizations, now.launches, now.pools, (unsigned long)now.seed, (unsigned long)now.offset, now.destroyed_streams,
-           now.events, now.range, collected.alive, collected.group, collected.what);
+           events.alive, now.range, collected.alive, collected.group, collected.what);
   return text;
 }
 
