@@ -282,7 +282,8 @@ def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**31, used + 2**31))
     warnings.simplefilter("ignore")
-    candelabra.set_num_threads(1)
+    with contextlib.suppress(NotImplementedError):  # of a host that has no threads of its own
+        candelabra.set_num_threads(1)
     candelabra.set_default_device(device)
     with contextlib.suppress(NotImplementedError):  # of a backend that does not count
         candelabra.backends.set_memory_limit(device, 2**31)
