@@ -183,7 +183,7 @@ def main() -> int:
     operators = merge(records)
     share = print_table(operators, OPTIONS.show)
     if OPTIONS.write:
-        write_markdown(OPTIONS.write, operators, excluded)
+        write_markdown(OPTIONS.write, operators, excluded, OPTIONS.device, OPTIONS.samples)
     return 1 if OPTIONS.require is not None and share < OPTIONS.require else 0
 
 

@@ -61,8 +61,10 @@ def print_table(rows: dict[str, dict[str, Any]], show: int) -> float:
     return totals(rows)[2]
 
 
-def write_markdown(path: Path, rows: dict[str, dict[str, Any]], excluded: dict[str, str]) -> None:
-    """Write the page of the documentation."""
+def write_markdown(
+    path: Path, rows: dict[str, dict[str, Any]], excluded: dict[str, str], device: str = "cpu", most: int = 0
+) -> None:
+    """Write the page of the documentation; `device` is Candelabra's, `most` how many samples of a dtype were taken (0: all)."""
     import torch
 
     lines = [
@@ -74,6 +76,8 @@ def write_markdown(path: Path, rows: dict[str, dict[str, Any]], excluded: dict[s
         "",
         "Written by `python3 -m nox -s parity`. Each number counts comparisons.",
         "",
+        *([] if device == "cpu" else [f"Candelabra computed on `{device}`, PyTorch on the CPU.", ""]),
+        *([f"At most {most} samples of each dtype were taken, evenly spread.", ""] if most else []),
         f"**{summary(rows)}.**",
         "",
         "Values agree when they are within the tolerance that PyTorch's tests use for the dtype, or no farther from PyTorch's result",
