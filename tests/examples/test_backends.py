@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -144,3 +147,23 @@ def test_composites_fall_back():
     x = candelabra.tensor([[1.0, 2.0, 3.0]], device="numpy")
     assert not candelabra.ops.softmax.has_kernel("numpy")
     np.testing.assert_allclose(np.array(candelabra.softmax(x, 1).tolist()).sum(), 1.0, rtol=1e-6)
+
+
+ALONE = """
+import importlib.metadata
+
+found = importlib.metadata.entry_points
+importlib.metadata.entry_points = lambda **asked: [entry for entry in found(**asked) if entry.name != "cpu"]
+
+import candelabra
+from candelabra.testing import conformance
+
+assert "cpu" not in candelabra.backends.installed()
+outcomes = conformance.run("numpy", ["add", "sum", "uniform_"])
+assert [outcome.state for outcome in outcomes] == ["passed"] * 3, outcomes
+"""
+
+
+def test_a_backend_is_verified_where_it_is_the_only_one():
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

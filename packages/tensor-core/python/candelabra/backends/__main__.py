@@ -74,7 +74,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--verbose", action="store_true", help="list the registered kernels too")
     given, rest = parser.parse_known_args(arguments)
     if given.verify is not None:
-        from candelabra.testing import conformance
+        try:
+            from candelabra.testing import conformance
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] not in ("numpy", "scipy"):
+                raise
+            print("what kernels are compared with is NumPy and SciPy: pip install numpy scipy", file=sys.stderr)
+            return 1
 
         names = rest or conformance.applicable()
         if given.part:
