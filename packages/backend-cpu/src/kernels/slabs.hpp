@@ -1,0 +1,218 @@
+// Slabs of elements that an index names whole: where each begins, and going through pairs of them. Indices become offsets first,
+// which checks every index before anything is written.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "../allocator.hpp"
+#include "move.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// ---- offsets
+
+// f(j, index) for the elements of the index tensor in row-major order.
+template <typename F>
+void for_each_index(const cb_tensor& index, F&& f) {
+  auto g = geometry<1>({&index}, Order::RowMajor);
+  parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
+    int64_t j = begin;
+    for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
+      const int64_t* numbers = data<int64_t>(index) + at[0];
+      for (int64_t i = 0; i < n; ++i, ++j) f(j, numbers[i * g.strides[0][0]]);
+    });
+  });
+}
+
+enum class Negative { Refused, CountsFromTheEnd };
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void slab_out_of_bounds(int64_t index, int64_t dim, int64_t size) {
+  throw failure(CB_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(index),
+                static_cast<long long>(dim), static_cast<long long>(size));
+}
+
+inline int64_t checked(int64_t index, int64_t dim, int64_t size, Negative negative) {
+  int64_t counted = index < 0 && negative == Negative::CountsFromTheEnd ? index + size : index;
+  if (static_cast<uint64_t>(counted) >= static_cast<uint64_t>(size)) slab_out_of_bounds(index, dim, size);
+  return counted;
+}
+
+// Where each of some slabs begins: by number, or a step apart.
+class Offsets {
+ public:
+  // Room for one offset each.
+  int64_t* for_each_of(int64_t count) {
+    values_ = std::make_unique<Scratch<int64_t>>(count);
+    return values_->data();
+  }
+  void set_even(int64_t step) {
+    values_.reset();
+    step_ = step;
+  }
+  // Those of the elements of dimensions [first, first + count) of a tensor, in row-major order.
+  void set_dense(const cb_tensor& tensor, int first, int count) {
+    cb_tensor part = tensor;
+    part.ndim = count;
+    part.sizes = tensor.sizes + first;
+    part.strides = tensor.strides + first;
+    part.numel = 1;
+    for (int d = 0; d < count; ++d) part.numel *= part.sizes[d];
+    auto g = geometry<1>({&part}, Order::RowMajor);
+    if (g.flat()) return set_even(g.strides[0][0]);
+    int64_t* to = for_each_of(g.numel);
+    for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) *to++ = at[0] + i * g.strides[0][0];
+    });
+  }
+  int64_t operator[](int64_t j) const { return values_ ? (*values_)[j] : j * step_; }
+  // Null where they are a step apart.
+  const int64_t* values() const { return values_ ? values_->data() : nullptr; }
+  // Offsets [first, first + n), in the buffer unless they are in memory already.
+  const int64_t* some(int64_t first, int64_t n, int64_t* buffer) const {
+    if (values_) return values_->data() + first;
+    for (int64_t i = 0; i < n; ++i) buffer[i] = (first + i) * step_;
+    return buffer;
+  }
+
+ private:
+  std::unique_ptr<Scratch<int64_t>> values_;
+  int64_t step_ = 0;
+};
+
+// ---- slabs
+
+// Pairs of slabs: where each begins in the tensor written to and in the one read from, and their common shape.
+struct Slabs {
+  int64_t count;
+  Offsets to, from;
+  Geometry<2> shape;
+  bool slab_after_slab =
+      true;  // else element by element, each through all slabs: where neighbours in memory are in different slabs
+
+  explicit Slabs(int64_t count) : count(count) {}
+
+  // The dimensions of a tensor but [first, first + indexed) make up a slab.
+  void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read, int read_first,
+                 int read_indexed) {
+    Rest a(written, written_first, written_indexed), b(read, read_first, read_indexed);
+    shape = geometry<2>({&a.tensor, &b.tensor});
+  }
+  void prefer(int64_t slab_step) { slab_after_slab = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]); }
+
+  // run(to, from, n, to_stride, from_stride). Exclusive: slabs may be written by different threads; else each thread takes a part
+  // of every slab, so that what meets in one element meets in order.
+  template <bool Exclusive, typename F>
+  void for_each(F&& run) {
+    int64_t elements = shape.numel;
+    if (count == 0 || elements == 0) return;
+    int64_t to_stride = shape.strides[0][0], from_stride = shape.strides[1][0];
+    auto block = [&](int64_t first, int64_t last, int64_t begin, int64_t end) {
+      constexpr int64_t together = 256;
+      int64_t to_buffer[together], from_buffer[together];
+      for (; first < last; first += together) {
+        int64_t n_slabs = std::min(together, last - first);
+        const int64_t *to_at = to.some(first, n_slabs, to_buffer), *from_at = from.some(first, n_slabs, from_buffer);
+        if (elements == 1) {
+          for (int64_t j = 0; j < n_slabs; ++j) run(to_at[j], from_at[j], int64_t{1}, int64_t{1}, int64_t{1});
+        } else if (shape.flat()) {
+          for (int64_t j = 0; j < n_slabs; ++j)
+            run(to_at[j] + begin * to_stride, from_at[j] + begin * from_stride, end - begin, to_stride, from_stride);
+        } else {
+          for (int64_t j = 0; j < n_slabs; ++j)
+            for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
+              run(to_at[j] + at[0], from_at[j] + at[1], n, to_stride, from_stride);
+            });
+        }
+      }
+    };
+    if (!slab_after_slab && elements > 1)
+      for_each_element(run);
+    else if (Exclusive && (count >= 64 || elements < 1024))
+      parallel_for(count, grain_for(elements), [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
+    else
+      parallel_for(elements, std::max<int64_t>(16, grain_for(count)),
+                   [&](int64_t begin, int64_t end) { block(0, count, begin, end); });
+  }
+
+ private:
+  // Each element of a slab through all slabs, whose offsets stay in the second cache.
+  template <typename F>
+  void for_each_element(F&& run) const {
+    constexpr int64_t together = 8192;
+    const int64_t most = std::min(count, together);
+    Scratch<int64_t> even_to(to.values() ? 0 : most), even_from(from.values() ? 0 : most);
+    for (int64_t first = 0; first < count; first += together) {
+      const int64_t n_slabs = std::min(together, count - first);
+      const int64_t* to_at = to.some(first, n_slabs, even_to.data());
+      const int64_t* from_at = from.some(first, n_slabs, even_from.data());
+      parallel_for(shape.numel, std::max<int64_t>(1, grain_for(n_slabs)), [&](int64_t begin, int64_t end) {
+        for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t to_base = at[0] + i * shape.strides[0][0], from_base = at[1] + i * shape.strides[1][0];
+            for (int64_t j = 0; j < n_slabs; ++j)
+              run(to_at[j] + to_base, from_at[j] + from_base, int64_t{1}, int64_t{1}, int64_t{1});
+          }
+        });
+      });
+    }
+  }
+
+  struct Rest {
+    int64_t sizes[max_dims];
+    int64_t strides[max_dims];
+    cb_tensor tensor;
+    Rest(const cb_tensor& original, int first, int indexed) : tensor(original) {
+      int kept = 0;
+      tensor.numel = 1;
+      for (int d = 0; d < original.ndim; ++d) {
+        if (d >= first && d < first + indexed) continue;
+        sizes[kept] = original.sizes[d];
+        strides[kept++] = original.strides[d];
+        tensor.numel *= original.sizes[d];
+      }
+      tensor.ndim = kept;
+      tensor.sizes = sizes;
+      tensor.strides = strides;
+    }
+  };
+};
+
+// Rows without gaps, of no more than a few lines of memory each, that lie anywhere: those that come later are asked for early.
+inline void move_numbered_rows(const Slabs& slabs, std::byte* out, const std::byte* in, int64_t itemsize) {
+  constexpr int64_t ahead = 8;
+  const int64_t *numbers = slabs.from.values(), bytes = slabs.shape.numel * itemsize, last = slabs.count - 1;
+  parallel_for(slabs.count, grain_for(slabs.shape.numel), [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      const std::byte* next = in + numbers[std::min(j + ahead, last)] * itemsize;
+      for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
+      const std::byte* row = in + numbers[j] * itemsize;
+      std::byte* to = out + slabs.to[j] * itemsize;
+      int64_t i = 0;
+      for (; i + 64 <= bytes; i += 64) std::memcpy(to + i, row + i, 64);
+      if (i < bytes) std::memcpy(to + i, row + i, static_cast<size_t>(bytes - i));
+    }
+  });
+}
+
+template <bool Exclusive>
+void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
+  constexpr int64_t shortest = 64, longest = 1024;
+  const int64_t bytes = slabs.shape.numel * itemsize(out.dtype);
+  if (Exclusive && slabs.slab_after_slab && slabs.from.values() && slabs.shape.contiguous() && bytes >= shortest &&
+      bytes <= longest)
+    return move_numbered_rows(slabs, static_cast<std::byte*>(out.data), static_cast<const std::byte*>(in.data),
+                              itemsize(out.dtype));
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    U* to = mutable_data<U>(out);
+    const U* from = data<U>(in);
+    slabs.for_each<Exclusive>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
+      move_run(to + o, out_stride, from + i, in_stride, n);
+    });
+  });
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
