@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from translate import back, dtype_name
+from translate import DEVICE, back, dtype_name
 
 import candelabra
 
@@ -109,6 +109,8 @@ def compare_tensors(
         raise Difference(f"{where}: dtype {name}, PyTorch {dtype_name(theirs.dtype)}")
     if tuple(theirs.shape) != tuple(ours.shape):
         raise Difference(f"{where}: shape {tuple(ours.shape)}, PyTorch {tuple(theirs.shape)}")
+    if ours.device.type != candelabra.device(DEVICE).type:
+        raise Difference(f"{where}: on {ours.device}, not on {DEVICE}")
     if not values or theirs.numel() == 0:
         return
     expected = theirs.detach().resolve_conj().resolve_neg()

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import candelabra
+from candelabra.testing.on_device import *  # noqa: F403
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ import candelabra
 from candelabra.utils import cpp_extension
 from candelabra.utils.cpp_extension import building, shape_rules
 
+pytestmark = pytest.mark.host_only("the extensions are compiled for the CPU")
+
 KERNELS = r"""
 void scale(Tensor out, const Tensor& x, double factor) {
   check(factor >= 0, "factor must not be negative, but got ", factor);

@@ -35,6 +35,8 @@ from candelabra.utils.data import (
     default_collate,
 )
 
+pytestmark = pytest.mark.host_only("worker processes are forked, which the runtime of a device does not survive")
+
 WORKERS = [0, 1, 2]
 
 

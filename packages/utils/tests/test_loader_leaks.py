@@ -23,6 +23,8 @@ import candelabra.multiprocessing as mp
 from candelabra.multiprocessing import named_files
 from candelabra.utils.data import DataLoader
 
+pytestmark = pytest.mark.host_only("worker processes are forked, which the runtime of a device does not survive")
+
 ROUNDS = 25
 
 
