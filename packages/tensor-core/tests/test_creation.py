@@ -311,3 +311,100 @@ def test_the_old_constructor():
 def test_sizes_given_as_tensors():
     x = candelabra.arange(6)
     assert x.view(candelabra.tensor(2), 3).shape == (2, 3) and x.view(2, candelabra.tensor(3)).shape == (2, 3)
+
+
+# ---- what the core takes without a step of Python, and what goes on to the functions behind the operators
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c: c.arange("a"), lambda c: c.arange(None), lambda c: c.arange(5, None), lambda c: c.arange(object()),
+        lambda c: c.arange(3, dtype="float32"), lambda c: c.arange(2.5, dtype=3), lambda c: c.zeros("a"), lambda c: c.ones(2, dtype="x"),
+        lambda c: c.empty([1.5]), lambda c: c.full((2,), "a"), lambda c: c.zeros(2, size=(2,)),
+    ],
+)  # fmt: skip
+def test_arguments_of_no_form_are_refused_once(call):
+    with pytest.raises(TypeError):
+        call(candelabra)
+
+
+def test_forms_that_fit_no_schema():
+    assert candelabra.arange(end=3).tolist() == [0, 1, 2]
+    assert candelabra.arange(1, end=3).tolist() == [1, 2]
+    assert candelabra.arange(5.5, dtype=int).tolist() == [0, 1, 2, 3, 4]
+    assert candelabra.arange(1, 2.5, dtype=candelabra.int32).tolist() == [1, 2]
+    assert candelabra.arange(2.0, requires_grad=True).requires_grad
+    assert candelabra.zeros(candelabra.tensor(2)).tolist() == [0, 0]
+    assert candelabra.zeros(2, layout=candelabra.strided, pin_memory=False).tolist() == [0, 0]
+    assert candelabra.full((1,), np.float32(2)).dtype is candelabra.float32
+    assert candelabra.full((1,), candelabra.tensor(2)).dtype is candelabra.int64
+    out = candelabra.empty(0, dtype=candelabra.float64)
+    assert candelabra.arange(3, out=out) is out and out.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "full"])
+def test_gradients_are_asked_for_where_they_can_be(name):
+    value = (1,) if name == "full" else ()
+    make = getattr(candelabra, name)
+    made = make((2, 3), *value, dtype=candelabra.float64, requires_grad=True)
+    assert made.requires_grad and made.is_leaf and made.shape == (2, 3) and made._version == 0
+    with pytest.raises(RuntimeError, match="floating point"):
+        make((2,), *value, dtype=candelabra.int64, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="pin_memory"):
+        make((2,), *value, pin_memory=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bool", "uint8", "int16", "uint64", "bfloat16"])
+def test_unset_memory_is_conspicuous_where_asked_for(dtype):
+    dtype = getattr(candelabra, dtype)
+    candelabra.use_deterministic_algorithms(True)
+    try:
+        made = candelabra.empty(3, dtype=dtype)
+    finally:
+        candelabra.use_deterministic_algorithms(False)
+    if dtype.is_floating_point or dtype.is_complex:
+        assert candelabra.isnan(made).all()
+    else:
+        assert made.tolist() == [True if dtype is candelabra.bool else candelabra.iinfo(dtype).max] * 3
+
+
+def test_few_elements_and_many_are_filled_alike():
+    for count in (0, 1, 3, 64, 65, 1000):
+        for dtype in (candelabra.float32, candelabra.float16, candelabra.complex128, candelabra.int8, candelabra.bool):
+            assert candelabra.full((count,), 1, dtype=dtype).tolist() == [1] * count
+
+
+def test_split_and_reshape_are_views():
+    x = candelabra.arange(12).view(3, 4)
+    parts = x.split(2)
+    assert [part.tolist() for part in parts] == [[[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 10, 11]]]
+    parts[1][0, 0] = -1
+    assert x[2, 0].item() == -1 and parts[0]._base is x._base
+    assert [tuple(part.shape) for part in x.split(3, -1)] == [(3, 3), (3, 1)]
+    flat = x.reshape(12)
+    flat[0] = 7
+    assert x[0, 0].item() == 7
+    copied = x.t().reshape(12)
+    copied[0] = 9
+    assert x[0, 0].item() == 7
+    with pytest.raises(RuntimeError, match="non-negative"):
+        x.split(-1)
+    with pytest.raises(IndexError):
+        x.split(1, 2)
+
+
+def test_sizes_that_are_used_again_are_new():
+    sizes = [candelabra.empty(i, 2).shape for i in range(100)]
+    assert [tuple(size) for size in sizes] == [(i, 2) for i in range(100)]
+    del sizes
+    again = [candelabra.empty(i + 1, 3).shape for i in range(100)]
+    assert [tuple(size) for size in again] == [(i + 1, 3) for i in range(100)]
+    assert all(hash(size) == hash(tuple(size)) for size in again)
+
+
+def test_to_returns_the_tensor_where_nothing_is_to_convert():
+    x = candelabra.ones(2)
+    assert x.to(candelabra.float32) is x and x.to("cpu") is x and x.to("cpu", candelabra.float32) is x and x.to(x) is x
+    assert x.to("cpu", candelabra.int32).dtype is candelabra.int32 and x.to(dtype=candelabra.int8).dtype is candelabra.int8
+    assert x.to(candelabra.float32, copy=True) is not x

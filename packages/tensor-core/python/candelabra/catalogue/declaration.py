@@ -39,7 +39,7 @@ def operator(schema: str, *, shape: str, tags: int = 0, doc: str = "") -> _C.Ope
     schema
         For instance ``"add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"``. Types: ``Tensor``, ``Tensor?``,
         ``Tensor[]``, ``Tensor?[]``, ``Scalar``, ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``memory_format``,
-        ``Generator`` (each also with ``?``), ``int[]``, ``int[N]``, ``int[]?``, ``bool[]``, ``float[]``. ``Tensor(a!)`` marks an
+        ``Generator`` (each also with ``?``), ``int[]``, ``int[N]``, ``int[]?``, ``bool[]``, ``float[]``, ``object``. ``Tensor(a!)`` marks an
         argument that is changed.
     shape
         Name of the shape rule, a C++ function in ``src/shapes/``.

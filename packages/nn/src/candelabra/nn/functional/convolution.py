@@ -39,9 +39,9 @@ def _convolve(
     dims: int, name: str, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Tensor:
     # What modules pass.
-    if type(stride) is type(padding) is type(dilation) is tuple and len(stride) == len(padding) == len(dilation) == dims:
-        if input.ndim == weight.ndim == dims + 2:
-            return _convolution(input, weight, bias, stride, padding, dilation, groups)
+    plain = type(stride) is type(padding) is type(dilation) is tuple and len(stride) == len(padding) == len(dilation) == dims
+    if plain and input.ndim == weight.ndim == dims + 2:
+        return _convolution(input, weight, bias, stride, padding, dilation, groups)
     input, batched = _batched(input, dims, name)
     if weight.ndim != dims + 2:
         raise RuntimeError(
