@@ -183,13 +183,13 @@ def demo(session: nox.Session) -> None:
     session.run("python", str(ROOT / "examples" / "digits.py"), "--output", str(OUTPUT), *session.posargs)
 
 
-def shared_out() -> tuple[list[str], dict[str, str]]:
-    """What has pytest share a suite's files among processes, and the variables that they need.
+def shared_out(by: str = "loadfile") -> tuple[list[str], dict[str, str]]:
+    """What has pytest share a suite among processes, by file or by test (``"worksteal"``), and the variables that they need.
 
     Each has its threads, too: those that wait leave the processor to the other processes.
     """
     processes = min(4, len(os.sched_getaffinity(0)))
-    return ["-n", str(processes), "--dist", "loadfile"], {"OMP_WAIT_POLICY": "passive"}
+    return ["-n", str(processes), "--dist", by], {"OMP_WAIT_POLICY": "passive"}
 
 
 def run_tests(session: nox.Session, folder: Path, *arguments: str, by_several: bool = False) -> None:
@@ -405,7 +405,8 @@ def emulated(session: nox.Session) -> None:
     session.run(
         str(python), str(PACKAGES / "backend-cuda" / "tests" / "emulation" / "build.py"), str(target), *roots, external=True
     )
-    sharing, variables = shared_out()
+    # Most of the time is that of a few tests in one file, each of which has processes of its own.
+    sharing, variables = shared_out("worksteal")
     environment = {"PYTHONPATH": str(target / "site"), "CANDELABRA_EMULATED": str(target), **variables}
     session.chdir(session.create_tmp())
     pytest = ["python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider"]
