@@ -28,6 +28,20 @@ def test_blocks_of_the_batch(dtype: str, batch: int, reverse: bool) -> None:
         assert_values(got, wanted, scale=20)
 
 
+@pytest.mark.parametrize(("steps", "batch", "hidden"), [(3, 16, 512), (2, 70, 544)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_weight_that_threads_divide(steps: int, batch: int, hidden: int, reverse: bool) -> None:
+    gates, h, c, weight = arguments("float32", steps, batch, hidden)
+    weight = weight / hidden**0.5
+    made = ops.lstm_sequence(gates, h, c, weight, reverse)
+    for got, wanted in zip(made, forward(*map(wide, (gates, h, c, weight)), reverse), strict=True):
+        assert_values(got, wanted, scale=50)
+    grads = [random_tensor(tuple(one.shape), "float32", "contiguous", i) for i, one in enumerate(made)]
+    expected = backward(*map(wide, grads), wide(h), wide(c), wide(weight), *map(wide, made), reverse)
+    for got, wanted in zip(ops.lstm_sequence_backward(*grads, h, c, weight, *made, reverse), expected, strict=True):
+        assert_values(got, wanted, scale=500)
+
+
 @pytest.mark.parametrize("layout", ["transposed", "flipped", "expanded"])
 def test_layouts(layout: str) -> None:
     gates, h, c, weight = arguments("float64", 3, 5, 4)

@@ -11,6 +11,8 @@
 #include "../matmul/gemm.hpp"
 #include "../matmul/panels.hpp"
 #include "../parallel.hpp"
+#include "../split/split_factor.hpp"
+#include "../split/split_gemm.hpp"
 #include "../vec_math.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -97,6 +99,15 @@ constexpr int64_t rows_worth_packing = 48;
 // steps; with a smaller one the threads go their own way with rows of their own, and never wait.
 constexpr int64_t divided_weight = int64_t{1} << 20;
 
+// The same on tile units, where there are any and they are filled.
+template <typename T>
+bool by_tiles(const Sizes& size) {
+  constexpr int64_t least_rows = 16;
+  return std::is_same_v<T, float> && size.gates() * size.hidden * static_cast<int64_t>(sizeof(float)) > divided_weight &&
+         size.batch >= least_rows && size.steps * size.batch >= rows_worth_packing && size.hidden % split_columns == 0 &&
+         has_split_gemm();
+}
+
 template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
@@ -111,7 +122,7 @@ void forward(Call& call) {
   const bool packed = size.steps * batch >= rows_worth_packing;
   // A panel has the four gates of as many hidden units as a register holds.
   const int64_t panels_of = (hidden + lanes - 1) / lanes;
-  Panels<C> panels(weight.data(), hidden, true, hidden, packed ? panels_of : 0,
+  Panels<C> panels(weight.data(), hidden, true, hidden, packed && !by_tiles<T>(size) ? panels_of : 0,
                    [&](int64_t p, int gate) { return std::pair{gate * hidden + p * lanes, std::min(lanes, hidden - p * lanes)}; });
   // Steps of the rows from `first` on, in numbers to compute with: the tensors' own memory but for half precisions.
   struct Step {
@@ -172,7 +183,26 @@ void forward(Call& call) {
       }
     }
   };
-  if (!packed) {
+  if (by_tiles<T>(size)) {
+    if constexpr (std::is_same_v<T, float>) {
+      SplitFactor factor(weight.data(), hidden, 1, width, hidden);
+      const int64_t panels_of_gate = hidden / split_columns;
+      all_steps(0, batch, [&](const Step& step, int64_t rows) {
+        parallel_for(panels_of_gate, grain_for(rows * split_columns * hidden / 4), [&](int64_t begin, int64_t end) {
+          SplitRows states(rows, hidden);
+          states.take(step.h, hidden, rows);
+          Scratch<float> sums(rows * 4 * split_columns);
+          for (int64_t p = begin; p < end; ++p) {
+            for (int64_t gate = 0; gate < 4; ++gate)
+              states.multiply(factor, gate * panels_of_gate + p, sums.data() + gate * split_columns, 4 * split_columns);
+            for (int64_t j = 0; j < split_columns; j += lanes)
+              step_forward<C>(sums.data() + j, 4 * split_columns, split_columns, step.gates, rows, hidden, p * split_columns + j,
+                              lanes, step.c, step.activations, step.cells, step.states);
+          }
+        });
+      });
+    }
+  } else if (!packed) {
     Scratch<C> sums(batch * width);
     all_steps(0, batch, [&](const Step& step, int64_t rows) { multiply_as_it_lies(step, rows, sums.data()); });
   } else if (width * hidden * static_cast<int64_t>(sizeof(C)) > divided_weight) {
@@ -256,7 +286,7 @@ void backward(Call& call) {
   const Numbers<T> weight(data<T>(call.tensor(5)), width * hidden);
   const bool packed = size.steps * batch >= rows_worth_packing;
   const int64_t panels_of = (hidden + wide - 1) / wide;
-  Panels<C> panels(weight.data(), hidden, false, width, packed ? panels_of : 0, [&](int64_t p, int vector) {
+  Panels<C> panels(weight.data(), hidden, false, width, packed && !by_tiles<T>(size) ? panels_of : 0, [&](int64_t p, int vector) {
     const int64_t column = p * wide + vector * lanes;
     return std::pair{std::min(column, hidden), std::clamp<int64_t>(hidden - column, 0, lanes)};
   });
@@ -304,15 +334,26 @@ void backward(Call& call) {
     store(dc.data(), grad_c0 + first * hidden, rows * hidden);
   };
   const auto here = [](int64_t rows, auto&& work) { work(int64_t{0}, rows); };
-  if (!packed) {
+  const auto divided = [&](int64_t rows, auto&& work) {
+    parallel_for(is_half_v<T> ? 1 : rows, grain_for(width * 4),
+                 [&](int64_t begin, int64_t end) { is_half_v<T> ? work(int64_t{0}, rows) : work(begin, end); });
+  };
+  if (by_tiles<T>(size)) {
+    if constexpr (std::is_same_v<T, float>) {
+      SplitFactor factor(weight.data(), 1, hidden, hidden, width);
+      all_steps(0, batch, divided, [&](const C* d, C* dh, int64_t rows) {
+        parallel_for(hidden / split_columns, grain_for(rows * split_columns * width / 16), [&](int64_t begin, int64_t end) {
+          SplitRows gates(rows, width);
+          gates.take(d, width, rows);
+          for (int64_t p = begin; p < end; ++p) gates.multiply(factor, p, dh + p * split_columns, hidden);
+        });
+      });
+    }
+  } else if (!packed) {
     all_steps(0, batch, here, [&](const C* d, C* dh, int64_t rows) {
       gemm(Gemm<C>{false, false, rows, hidden, width, 1, d, width, weight.data(), hidden, 0, dh, hidden});
     });
   } else if (width * hidden * static_cast<int64_t>(sizeof(C)) > divided_weight) {
-    const auto divided = [&](int64_t rows, auto&& work) {
-      parallel_for(is_half_v<T> ? 1 : rows, grain_for(width * 4),
-                   [&](int64_t begin, int64_t end) { is_half_v<T> ? work(int64_t{0}, rows) : work(begin, end); });
-    };
     all_steps(0, batch, divided, [&](const C* d, C* dh, int64_t rows) {
       parallel_for(panels_of, grain_for(rows * wide * width / 8), [&](int64_t begin, int64_t end) {
         Scratch<C> sums(rows * wide);

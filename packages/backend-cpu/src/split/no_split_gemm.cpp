@@ -1,5 +1,6 @@
 // Without the loops for AVX-512 nothing is multiplied on tile units.
 #include "../kernels.hpp"
+#include "split_factor.hpp"
 #include "split_gemm.hpp"
 
 namespace candelabra::cpu {
@@ -8,8 +9,30 @@ bool has_split_gemm() {
   return false;
 }
 
-void split_gemm(const SplitGemm&) {
+namespace {
+
+[[noreturn]] void refuse() {
   throw failure(CB_RUNTIME_ERROR, "this build has no products on tile units");
+}
+
+}  // namespace
+
+void split_gemm(const SplitGemm&) {
+  refuse();
+}
+
+SplitFactor::SplitFactor(const float* data, int64_t side_step, int64_t depth_step, int64_t n, int64_t k)
+    : data_(data), side_step_(side_step), depth_step_(depth_step), n_(n), k_(k), panels_(0), ranges_(0) {
+  refuse();
+}
+SplitRows::SplitRows(int64_t, int64_t k) : k_(k), panels_(0), ranges_(0) {
+  refuse();
+}
+void SplitRows::take(const float*, int64_t, int64_t) {
+  refuse();
+}
+void SplitRows::multiply(SplitFactor&, int64_t, float*, int64_t) {
+  refuse();
 }
 
 }  // namespace candelabra::cpu

@@ -30,24 +30,6 @@ int64_t blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;
 }
 
-// sums = left @ right for a block that the tile units cannot do, in float32 as it is.
-void multiply_plainly(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                      int64_t depth, int64_t depths, float* sums) {
-  alignas(64) float line[panel_side];
-  std::fill_n(sums, panel_side * panel_side, 0.0f);
-  for (int64_t k = depth; k < depth + depths; ++k) {
-    for (int64_t j = 0; j < panel_side; ++j)
-      line[j] = j < columns ? right.data[(column + j) * right.side_step + k * right.depth_step] : 0.0f;
-    const __m512 first = _mm512_load_ps(line), second = _mm512_load_ps(line + 16);
-    for (int64_t i = 0; i < rows; ++i) {
-      const __m512 one = _mm512_set1_ps(left.data[(row + i) * left.side_step + k * left.depth_step]);
-      float* to = sums + i * panel_side;
-      _mm512_store_ps(to, _mm512_fmadd_ps(one, first, _mm512_load_ps(to)));
-      _mm512_store_ps(to + 16, _mm512_fmadd_ps(one, second, _mm512_load_ps(to + 16)));
-    }
-  }
-}
-
 __m512 activated(__m512 x, Activation activation) {
   using V = math::Vec<float>;
   alignas(64) float lanes[16];

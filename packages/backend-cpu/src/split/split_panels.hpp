@@ -188,7 +188,9 @@ class Splitter {
     far_ = along ? split_detail::first_lanes(depths - 16) : near_;
     low_rows_ = along ? sides : depths;
     high_rows_ = along ? sides : depths - 16;
-    ahead_ = sides > 2 * panel_side ? panel_side * source.side_step : 0;
+    // The next panel is asked for, and with the last one the first of the next part: nothing is read by asking.
+    ahead_ = area.sides > (panel_ + 1) * panel_side ? panel_side * source.side_step
+                                                    : split_depth * source.depth_step - panel_ * panel_side * source.side_step;
     to_ = area.panels + panel_ * split_panel + first_depth_ / tile_depth * 6 * tile_elements +
           first_side_ / tile_side * tile_elements;
     row_ = turned_ = 0;

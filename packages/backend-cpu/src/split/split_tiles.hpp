@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "split_panels.hpp"
@@ -112,6 +113,24 @@ inline void multiply_split_panels(const uint16_t* left, const uint16_t* right, i
   else
     columns > tile_side ? split_detail::multiply_split<false, true>(left, right, blocks, sums, totals, splitter, splitting)
                         : split_detail::multiply_split<false, false>(left, right, blocks, sums, totals, splitter, splitting);
+}
+
+// sums = left @ right for a block that the tile units cannot do, in float32 as it is.
+inline void multiply_plainly(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows, int64_t column,
+                             int64_t columns, int64_t depth, int64_t depths, float* sums) {
+  alignas(64) float line[panel_side];
+  std::fill_n(sums, panel_side * panel_side, 0.0f);
+  for (int64_t k = depth; k < depth + depths; ++k) {
+    for (int64_t j = 0; j < panel_side; ++j)
+      line[j] = j < columns ? right.data[(column + j) * right.side_step + k * right.depth_step] : 0.0f;
+    const __m512 first = _mm512_load_ps(line), second = _mm512_load_ps(line + 16);
+    for (int64_t i = 0; i < rows; ++i) {
+      const __m512 one = _mm512_set1_ps(left.data[(row + i) * left.side_step + k * left.depth_step]);
+      float* to = sums + i * panel_side;
+      _mm512_store_ps(to, _mm512_fmadd_ps(one, first, _mm512_load_ps(to)));
+      _mm512_store_ps(to + 16, _mm512_fmadd_ps(one, second, _mm512_load_ps(to + 16)));
+    }
+  }
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
