@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["extensions.md"])
+@pytest.mark.parametrize("page", ["index.md", "extensions.md"])
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANDELABRA_EXTENSIONS_DIR", str(tmp_path))
     text = (DOCS / page).read_text()
