@@ -42,7 +42,8 @@ def accuracy(net: nn.Module, images: candelabra.Tensor, digits: candelabra.Tenso
 def train(index: int, net: nn.Module, images: candelabra.Tensor, digits: candelabra.Tensor, steps: Any, options: Any) -> None:
     """What each process does: its own batches and gradients, everybody's parameters."""
     candelabra.manual_seed(options.seed + index)
-    candelabra.set_num_threads(1)
+    if images.device.type == "cpu":
+        candelabra.set_num_threads(1)  # the processes share the cores
     # The gradients are this process's own, the parameters it changes are shared.
     optimizer = optim.SGD(net.parameters(), lr=options.rate)
     for _ in range(options.epochs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import candelabra
+from candelabra import _C
 
 
 def reason_without_gpu() -> str | None:
@@ -16,6 +17,22 @@ def reason_without_gpu() -> str | None:
     except RuntimeError as error:
         return str(error)
     return None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "same_as_cpu: compares with what candelabra-backend-cpu computes; skipped over another backend of the host"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without candelabra-backend-cpu's own kernels, at the edges of functions there is nothing to compare with."""
+    candelabra.backends.load("cpu")
+    if _C.backend_info("cpu")["compiled"]:
+        return
+    for item in items:
+        if item.get_closest_marker("same_as_cpu") is not None:
+            item.add_marker(pytest.mark.skip(reason="compares with candelabra-backend-cpu, in whose place another backend stands"))
 
 
 def pytest_report_header() -> str:

@@ -62,6 +62,7 @@ def test_sums(cuda, sizes, dtype):
         assert (moved.any() if dim is None else moved.any(dim)).cpu().tolist() == (x.any() if dim is None else x.any(dim)).tolist()
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize(
     "name",
     "exp log sqrt sin cos tan tanh sigmoid erf erfc lgamma digamma asin acos atan sinh cosh expm1 log1p rsqrt floor round abs".split(),  # noqa: SIM905

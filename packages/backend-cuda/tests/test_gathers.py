@@ -31,6 +31,7 @@ def compare(got: candelabra.Tensor, want: candelabra.Tensor, units: float = 16) 
     np.testing.assert_allclose(got.cpu().to(wide).numpy(), want.to(wide).numpy(), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -111,6 +112,7 @@ def test_embedding_bag_refuses(cuda):
             bag(indices[:2], table, candelabra.tensor(offsets).to(cuda)).cpu()
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("p", [0.0, 1.0, 2.0, np.inf, 0.5, 3.0])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_distances(cuda, dtype, p):
@@ -136,6 +138,7 @@ def test_distances(cuda, dtype, p):
     compare(candelabra.ops.pair_distances(x.to(cuda), p), candelabra.ops.pair_distances(x, p), 64)
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("zero_infinity", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_ctc_loss(cuda, dtype, zero_infinity):

@@ -33,6 +33,7 @@ def both(
     return found[0], found[1]
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_uniform(cuda, dtype, length):
@@ -40,6 +41,7 @@ def test_uniform(cuda, dtype, length):
     assert np.array_equal(got, want)
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_normal_and_exponential(cuda, dtype, length):
@@ -96,6 +98,7 @@ def test_strided_memory_gets_the_numbers_in_row_major_order(cuda, dtype):
     into(lambda t: t.reshape(-1)[3:-2])
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("dtype", [*FLOATS, "complex64", "complex128"])
 @pytest.mark.parametrize("p", [0.0, 0.25, 1.0])
 def test_dropout(cuda, dtype, p):

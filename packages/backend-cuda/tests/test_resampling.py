@@ -77,6 +77,7 @@ def test_large_factors_go_by_dimension(cuda, mode):
     )
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("last", [False, True])
@@ -89,6 +90,7 @@ def test_bytes(cuda, mode, antialias, last):
         compare(ops.resample(same(x, cuda), target, (), mode, False, antialias and mode != "nearest"), want)
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("channels", [1, 3, 8])
 def test_channels_last(cuda, mode, channels):
@@ -157,6 +159,7 @@ def test_many_places_at_one_pixel_are_added_in_the_same_order(cuda):
 # ---- edges of padding, folding
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("dtype", [*FLOATS, "complex64", "complex128"])
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 @pytest.mark.parametrize(
@@ -176,6 +179,7 @@ def compare_exactly(got: candelabra.Tensor, want: candelabra.Tensor) -> None:
     assert got.cpu().tolist() == want.tolist()
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64"])
 @pytest.mark.parametrize("channels", [1, 4, 6])
 def test_edges_of_channels_last(cuda, dtype, channels):
@@ -184,6 +188,7 @@ def test_edges_of_channels_last(cuda, dtype, channels):
         compare_exactly(ops.pad_edges(same(x, cuda), (2, 1, 3, 0), mode), ops.pad_edges(x, (2, 1, 3, 0), mode))
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("dtype", [*FLOATS, "bool", "uint8", "int32", "int64", "complex64"])
 @pytest.mark.parametrize(
     "geometry",

@@ -303,9 +303,8 @@ class Check:
         failed = [row for row in self.rows if row.result.startswith("FAILED")]
         for row in failed:
             print(f"\n{row.name}, {self.folder / row.log}:")
-            print("\n".join(f"  {line[:220]}" for line in row.failures[:20]))
-            if len(row.failures) > 20:
-                print(f"  and {len(row.failures) - 20} more")
+            for line in shortened(row.failures):
+                print(f"  {line[:220]}")
         left_out = sum(row.result == "left out" for row in self.rows)
         seconds = time.monotonic() - self.start
         print(f"\n{len(self.rows)} steps in {seconds:.0f} s, {len(failed)} failed, {left_out} left out; logs in {self.folder}")
@@ -323,6 +322,15 @@ class Check:
 def failures_in(lines: Iterable[str]) -> list[str]:
     """What a log names as failed, each line once."""
     return list(dict.fromkeys(line.strip() for line in lines if FAILURE.match(line)))
+
+
+def shortened(failures: list[str], most: int = 20) -> list[str]:
+    """One line for all cases of a test, and no more lines than fit on a screen; ``result.json`` has all."""
+    cases: dict[str, list[str]] = {}
+    for line in failures:
+        cases.setdefault(line.partition("[")[0] if line.startswith(("FAILED ", "ERROR ")) else line, []).append(line)
+    lines = [each[0] + (f" and {len(each) - 1} other cases" if len(each) > 1 else "") for each in cases.values()]
+    return lines[:most] + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
 
 
 def answer(*command: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from candelabra_numpy.kernels import KERNELS, array, kernel
+from candelabra_numpy.kernels import KERNELS, array, kernel, store
 
 Array = Any
 
@@ -185,11 +185,11 @@ def addcdiv(a: Array, b: Array, c: Array, value: Any) -> Array:
 
 
 def _copy(out: Any, _: Any, source: Any, non_blocking: bool) -> None:
-    target, values = array(out), array(source)
-    if np.iscomplexobj(values) and not np.iscomplexobj(target):
+    values = array(source)
+    if np.iscomplexobj(values) and not out.is_complex():
         values = values.real
     with np.errstate(all="ignore"):
-        target[...] = values.copy() if np.shares_memory(target, values) else values
+        store(out, values.copy() if np.may_share_memory(array(out), values) else values)
 
 
 KERNELS["copy_"] = _copy  # the imaginary part is dropped without NumPy's warning

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_numpy.kernels import KERNELS, array, kernel
+from candelabra_numpy.kernels import KERNELS, array, kernel, store
 
 Array = Any
 
@@ -125,12 +125,12 @@ def masked_scatter(a: Array, mask: Array, source: Array) -> Array:
 
 def _masked_select(allocate: Any, a: Any, mask: Any) -> None:
     selected = array(a)[array(mask)]
-    array(allocate(selected.size))[...] = selected
+    store(allocate(selected.size), selected)
 
 
 def _nonzero(allocate: Any, a: Any) -> None:
     positions = np.argwhere(array(a))
-    array(allocate(*positions.shape))[...] = positions
+    store(allocate(*positions.shape), positions)
 
 
 KERNELS["masked_select"] = _masked_select

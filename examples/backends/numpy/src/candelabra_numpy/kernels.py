@@ -14,14 +14,41 @@ KERNELS: dict[str, Callable[..., None]] = {}
 
 
 def array(value: Any) -> Any:
-    """The NumPy array on a tensor's memory; tensors in lists too; anything else as it is."""
+    """The NumPy array on a tensor's memory; tensors in lists too; anything else as it is.
+
+    NumPy has no bfloat16: what is returned of such a tensor is a copy in float32, which `store` rounds back.
+    """
     if isinstance(value, candelabra.Tensor):
         if value.dtype is candelabra.bfloat16:
-            raise NotImplementedError("the numpy backend has no bfloat16, since NumPy has none; use float32")
+            return (bits(value).astype(np.uint32) << 16).view(np.float32)
         return value.detach().numpy()
     if isinstance(value, tuple):
         return tuple(array(element) for element in value)
     return value
+
+
+def bits(tensor: candelabra.Tensor) -> Any:
+    """The upper halves of the float32 numbers that a bfloat16 tensor stands for, in its memory."""
+    return tensor.detach().view(candelabra.int16).numpy().view(np.uint16)
+
+
+def store(tensor: candelabra.Tensor, values: Any) -> None:
+    """Write values into a tensor; bfloat16 is rounded to nearest, ties to even."""
+    if tensor.dtype is not candelabra.bfloat16:
+        array(tensor)[...] = values
+        return
+    wide = np.asarray(values, np.float32)
+    words = wide.view(np.uint32).astype(np.uint64)
+    rounded = (words + 0x7FFF + (words >> 16 & 1)) >> 16
+    bits(tensor)[...] = np.where(np.isnan(wide), 0x7FC0, rounded).astype(np.uint16)
+
+
+def memory(value: Any) -> Any:
+    """The arrays of tensors that are changed in place."""
+    tensors = value if isinstance(value, tuple) else (value,)
+    if any(tensor.dtype is candelabra.bfloat16 for tensor in tensors):
+        raise NotImplementedError("the numpy backend does not change bfloat16 in place, since NumPy has none; use float32")
+    return array(value)
 
 
 def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -33,9 +60,9 @@ def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                 results = function(*map(array, arguments), **keywords)
                 if isinstance(out, tuple):
                     for target, result in zip(out, results, strict=True):
-                        array(target)[...] = result
+                        store(target, result)
                 else:
-                    array(out)[...] = results
+                    store(out, results)
 
         for name in names:
             KERNELS[name] = call
@@ -53,7 +80,7 @@ def matrix_kernel(name: str, inner: tuple[int, ...] = (2,)) -> Callable[[Callabl
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(out: Any, *arguments: Any) -> None:
-            outputs = array(out) if isinstance(out, tuple) else (array(out),)
+            outputs = memory(out) if isinstance(out, tuple) else (memory(out),)
             tensors, options = [array(a) for a in arguments[: len(inner)]], arguments[len(inner) :]
             with np.errstate(all="ignore"):
                 for place in np.ndindex(tensors[0].shape[: tensors[0].ndim - inner[0]]):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_numpy.kernels import KERNELS, array
+from candelabra_numpy.kernels import KERNELS, array, memory
 
 Array = Any
 
@@ -46,7 +46,7 @@ def _ways(scores: Array, skips: Array) -> Array:
 
 
 def _forward(outputs: Any, log_probs: Any, targets: Any, times: Any, lengths: Any, blank: int, zero_infinity: bool) -> None:
-    losses, alphas = map(array, outputs)
+    losses, alphas = map(memory, outputs)
     alphas[...] = -np.inf
     with np.errstate(all="ignore"):
         for i, scores, states, skips in _sequences(array(log_probs), array(targets), times, lengths, blank):
@@ -62,7 +62,7 @@ def _backward(
     out: Any, grad: Any, log_probs: Any, targets: Any, times: Any, lengths: Any, losses: Any, alphas: Any, blank: int,
     zero_infinity: bool,
 ) -> None:  # fmt: skip
-    result, all_scores, grads, known, ways_to = array(out), array(log_probs), array(grad), array(losses), array(alphas)
+    result, all_scores, grads, known, ways_to = memory(out), array(log_probs), array(grad), array(losses), array(alphas)
     result[...] = 0
     with np.errstate(all="ignore"):
         for i, scores, states, skips in _sequences(all_scores, array(targets), times, lengths, blank):

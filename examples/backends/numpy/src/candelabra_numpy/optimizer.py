@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_numpy.kernels import KERNELS, array
+from candelabra_numpy.kernels import KERNELS, array, memory
 
 Lists = Any
 
 
 def _gradients(params: Lists, grads: Lists, decay: float, maximize: bool) -> Any:
     """Each parameter with its gradient and its number in the lists."""
-    for i, (p, g) in enumerate(zip(array(params), array(grads), strict=True)):
+    for i, (p, g) in enumerate(zip(memory(params), array(grads), strict=True)):
         g = -g if maximize else g
         yield i, p, g + decay * p if decay else g
 
@@ -24,7 +24,7 @@ def _sgd(
 ) -> None:  # fmt: skip
     for i, p, g in _gradients(params, grads, decay, maximize):
         if momentum:
-            buffer = array(buffers)[i]
+            buffer = memory(buffers)[i]
             buffer[...] = g if first else momentum * buffer + (1 - dampening) * g
             g = g + momentum * buffer if nesterov else buffer
         p -= lr * g
@@ -35,13 +35,13 @@ def _adam(
     decay: float, decoupled: bool, amsgrad: bool, maximize: bool, step: int,
 ) -> None:  # fmt: skip
     for i, p, g in _gradients(params, grads, 0 if decoupled else decay, maximize):
-        mean, bound = array(means)[i], array(squares)[i]
+        mean, bound = memory(means)[i], memory(squares)[i]
         if decoupled:
             p *= 1 - lr * decay
         mean[...] = beta1 * mean + (1 - beta1) * g
         bound[...] = beta2 * bound + (1 - beta2) * g * g
         if amsgrad:
-            bound = np.maximum(array(largest)[i], bound, out=array(largest)[i])
+            bound = np.maximum(memory(largest)[i], bound, out=memory(largest)[i])
         p -= lr / (1 - beta1**step) * mean / (np.sqrt(bound) / np.sqrt(1 - beta2**step) + eps)
 
 
@@ -50,16 +50,16 @@ def _rmsprop(
     momentum: float, centered: bool, maximize: bool,
 ) -> None:  # fmt: skip
     for i, p, g in _gradients(params, grads, decay, maximize):
-        square = array(squares)[i]
+        square = memory(squares)[i]
         square[...] = alpha * square + (1 - alpha) * g * g
         spread = square
         if centered:
-            mean = array(means)[i]
+            mean = memory(means)[i]
             mean[...] = alpha * mean + (1 - alpha) * g
             spread = square - mean * mean
         step = g / (np.sqrt(spread) + eps)
         if momentum > 0:
-            buffer = array(buffers)[i]
+            buffer = memory(buffers)[i]
             buffer[...] = momentum * buffer + step
             step = buffer
         p -= lr * step
@@ -78,7 +78,7 @@ def _adagrad(
     step: int,
 ) -> None:
     for i, p, g in _gradients(params, grads, decay, maximize):
-        total = array(sums)[i]
+        total = memory(sums)[i]
         total += g * g
         p -= lr / (1 + (step - 1) * lr_decay) * g / (np.sqrt(total) + eps)
 

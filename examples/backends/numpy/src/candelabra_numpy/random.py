@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_numpy.kernels import KERNELS, array, kernel
+from candelabra_numpy.kernels import KERNELS, kernel, store
 
 Array = Any
 
@@ -91,7 +91,7 @@ def _randperm(out: Any, n: int, dtype: Any, device: Any, *, seed: int, offset: i
     for i in range(n - 1, 0, -1):
         j = int(draws[i] % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
-    array(out)[...] = order
+    store(out, order)
 
 
 KERNELS["randperm"] = _randperm
