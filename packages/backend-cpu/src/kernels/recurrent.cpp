@@ -193,8 +193,19 @@ void forward(Call& call) {
           states.take(step.h, hidden, rows);
           Scratch<float> sums(rows * 4 * split_columns);
           for (int64_t p = begin; p < end; ++p) {
-            for (int64_t gate = 0; gate < 4; ++gate)
+            for (int64_t gate = 0; gate < 4; ++gate) {
+              // What comes after the product lies far apart, two lines here and there: it is asked for before.
+              for (int64_t row = 0; row < rows; ++row) {
+                const int64_t at = row * width + gate * hidden + p * split_columns, unit = row * hidden + p * split_columns;
+                for (int64_t j = 0; j < split_columns; j += lanes) {
+                  __builtin_prefetch(step.gates + at + j);
+                  __builtin_prefetch(step.activations + at + j, 1);
+                  if (gate == 0) __builtin_prefetch(step.cells + unit + j, 1);
+                  if (gate == 1) __builtin_prefetch(step.states + unit + j, 1);
+                }
+              }
               states.multiply(factor, gate * panels_of_gate + p, sums.data() + gate * split_columns, 4 * split_columns);
+            }
             for (int64_t j = 0; j < split_columns; j += lanes)
               step_forward<C>(sums.data() + j, 4 * split_columns, split_columns, step.gates, rows, hidden, p * split_columns + j,
                               lanes, step.c, step.activations, step.cells, step.states);

@@ -66,8 +66,9 @@ void SplitRows::multiply(SplitFactor& factor, int64_t panel, float* sums, int64_
   const auto range = [](Scratch<int32_t>& ranges, int64_t at) { return SplitRange{ranges[2 * at], ranges[2 * at + 1]}; };
   const TileUnits units;
   Splitter nothing;
-  for (int64_t up = 0; up * panel_side < rows_; ++up)
-    for (int64_t part = 0; part < parts; ++part) {
+  // The right panel stays in the first cache level for all rows.
+  for (int64_t part = 0; part < parts; ++part)
+    for (int64_t up = 0; up * panel_side < rows_; ++up) {
       const int64_t rows = std::min(panel_side, rows_ - up * panel_side), depth = std::min(split_depth, k_ - part * split_depth);
       const int64_t left = up * parts + part, right = panel * parts + part;
       alignas(64) float block[panel_side * panel_side];
