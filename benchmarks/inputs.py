@@ -12,7 +12,7 @@ import numpy as np
 #: What NumPy draws before the framework converts it, where NumPy lacks the dtype.
 DRAWN_AS = {"bfloat16": "float32", "float16": "float32"}
 ITEM_BYTES = {
-    "float32": 4, "float64": 8, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "complex64": 8,
+    "float32": 4, "float64": 8, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 
 

@@ -27,6 +27,12 @@ WORKLOADS = [
     forward("rfft of columns, 1024 x 1024", lambda xp, x: xp.fft.rfft(x, dim=0), normal(1024, 1024), operations=2.5 * M * 10),
     forward("fft2, 512 x 512", lambda xp, x: xp.fft.fft2(x), normal(512, 512), operations=5 * 512 * 512 * 18),
     forward("rfft2, 8 x 16 x 64 x 64", lambda xp, x: xp.fft.rfft2(x), normal(8, 16, 64, 64), operations=2.5 * 128 * 4096 * 12),
+    forward(
+        "fft2, 8 x 16 x 64 x 64, complex",
+        lambda xp, x: xp.fft.fft2(x),
+        normal(8, 16, 64, 64, dtype="complex64"),
+        operations=5 * 128 * 4096 * 12,
+    ),
     forward("fftshift, 2048 x 2048", lambda xp, x: xp.fft.fftshift(x), normal(2048, 2048)),
     forward("stft, 160,000 samples", _stft, normal(160_000)),
     both_ways(

@@ -6,8 +6,10 @@
 // threads. A single line is left to MKL's own threads.
 #include <algorithm>
 #include <compare>
+#include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
+#include "../iterate.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
 #include "../transpose.hpp"
@@ -140,10 +143,11 @@ void turn(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, 
     }
 }
 
-// Transforms the lines along `dim`: `in_length` elements of In each become a line of `n` points, times `scale`.
+// Transforms the lines along `dim`: `in_length` elements of In each become a line of `n` points, times `scale`. The lines of a
+// slab, of which other threads have others, are not divided further.
 template <typename In, typename Out>
 void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind, bool forward,
-                     double scale) {
+                     double scale, bool slab) {
   const Lines lines(input, output, dim);
   if (lines.count == 0 || n == 0) return;
   const auto* source = static_cast<const In*>(input.data);
@@ -158,7 +162,7 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
   const bool turned = side_by_side && kind == Kind::RealToComplex && n >= 32;
   const bool brought = side_by_side && kind == Kind::Complex && !in_place;
   // No fewer blocks than threads may take.
-  const int64_t most = turned ? 16 : std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
+  const int64_t most = turned ? 16 : slab ? lines_at_once(n) : std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
   const int64_t out_length = n / 2 + 1;
   const int64_t blocks_of_row = (lines.row + most - 1) / most, blocks = lines.count / lines.row * blocks_of_row;
   auto work = [&](int64_t begin, int64_t end) {
@@ -234,21 +238,77 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
     });
 }
 
+// Calls transform(in, out) for slabs of the dimensions from `first` on, which lie in the second cache while one of these dimensions
+// after the other is transformed; or once, where there is nothing to divide: one slab, a large one, or leading dimensions that are
+// not one. Where slabs begin does not depend on the number of threads.
+template <typename F>
+void over_slabs(const cb_tensor& input, cb_tensor& output, int64_t first, F&& transform) {
+  constexpr int64_t largest = int64_t{512} << 10, least = int64_t{64} << 10;
+  int64_t count = 1, in_step = 0, out_step = 0;
+  bool one = true;
+  for (int64_t d = first; d-- > 0;) {
+    if (output.sizes[d] == 1) continue;
+    if (count == 1)
+      in_step = input.strides[d], out_step = output.strides[d];
+    else
+      one &= input.strides[d] == in_step * count && output.strides[d] == out_step * count;
+    count *= output.sizes[d];
+  }
+  int64_t bytes = 2 * itemsize(output.dtype);  // of a slab of both tensors
+  for (int64_t d = first; d < output.ndim; ++d) bytes *= std::max(input.sizes[d], output.sizes[d]);
+  if (!one || count < 2 || bytes == 0 || bytes > largest) return transform(input, output);
+  const int64_t group = std::clamp<int64_t>(least / bytes, 1, std::max<int64_t>(1, count / 16)),
+                blocks = (count + group - 1) / group;
+  parallel_for(blocks, grain_for(group * bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      int64_t sizes[2][max_dims], strides[2][max_dims];
+      const auto slab = [&](const cb_tensor& whole, int side, int64_t step) {
+        cb_tensor part = whole;
+        part.data = static_cast<std::byte*>(whole.data) + block * group * step * itemsize(whole.dtype);
+        sizes[side][0] = std::min(group, count - block * group), strides[side][0] = step;
+        part.numel = sizes[side][0];
+        part.ndim = 1;
+        for (int64_t d = first; d < whole.ndim; ++d) {
+          sizes[side][part.ndim] = whole.sizes[d], strides[side][part.ndim++] = whole.strides[d];
+          part.numel *= whole.sizes[d];
+        }
+        part.sizes = sizes[side];
+        part.strides = strides[side];
+        return part;
+      };
+      const cb_tensor in = slab(input, 0, in_step);
+      cb_tensor out = slab(output, 1, out_step);
+      transform(in, out);
+    }
+  });
+}
+
+// Of two or more dimensions the first one, behind which the slabs of over_slabs lie; else 0, for nothing is done twice.
+int64_t first_of_several(std::span<const int64_t> dims) {
+  return dims.size() < 2 ? 0 : *std::min_element(dims.begin(), dims.end());
+}
+
 // (self, dim, forward, scale)
 void complex_to_complex(Call& call) {
   const cb_tensor& input = call.tensor(0);
   cb_tensor& output = call.output();
   const auto dims = call.ints(1);
   const bool forward = call.boolean(2);
+  const int64_t first = first_of_several(dims);
+  const double scale = call.real(3);
   dispatch<ComplexTypes>(output.dtype, [&]<typename T>() {
-    const cb_tensor* from = &input;
-    // The last dimension, whose lines lie together, first; the scale once.
-    for (size_t k = dims.size(); k-- > 0;) {
-      const int dim = static_cast<int>(dims[k]);
-      const int64_t n = output.sizes[dim];
-      transform_lines<T, T>(*from, output, dim, n, n, Kind::Complex, forward, k == 0 ? call.real(3) : 1.0);
-      from = &output;
-    }
+    over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
+      const bool slab = &out != &output;
+      const int64_t shift = output.ndim - out.ndim;
+      const cb_tensor* from = &in;
+      // The last dimension, whose lines lie together, first; the scale once.
+      for (size_t k = dims.size(); k-- > 0;) {
+        const int dim = static_cast<int>(dims[k] - shift);
+        const int64_t n = out.sizes[dim];
+        transform_lines<T, T>(*from, out, dim, n, n, Kind::Complex, forward, k == 0 ? scale : 1.0, slab);
+        from = &out;
+      }
+    });
   });
 }
 
@@ -259,7 +319,29 @@ void real_to_complex(Call& call) {
   const int dim = static_cast<int>(call.integer(1));
   dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
     const int64_t n = input.sizes[dim];
-    transform_lines<T, std::complex<T>>(input, output, dim, n, n, Kind::RealToComplex, true, call.real(2));
+    transform_lines<T, std::complex<T>>(input, output, dim, n, n, Kind::RealToComplex, true, call.real(2), false);
+  });
+}
+
+// (self, dim, scale): of the last of the dimensions the first n / 2 + 1 results
+void several_real_to_complex(Call& call) {
+  const cb_tensor& input = call.tensor(0);
+  cb_tensor& output = call.output();
+  const auto dims = call.ints(1);
+  const int64_t first = first_of_several(dims);
+  const double scale = call.real(2);
+  dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
+    using C = std::complex<T>;
+    over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
+      const bool slab = &out != &output;
+      const int64_t shift = output.ndim - out.ndim;
+      const int last = static_cast<int>(dims.back() - shift);
+      transform_lines<T, C>(in, out, last, in.sizes[last], in.sizes[last], Kind::RealToComplex, true, scale, slab);
+      for (size_t k = dims.size() - 1; k-- > 0;) {
+        const int dim = static_cast<int>(dims[k] - shift);
+        transform_lines<C, C>(out, out, dim, out.sizes[dim], out.sizes[dim], Kind::Complex, true, 1.0, slab);
+      }
+    });
   });
 }
 
@@ -270,7 +352,7 @@ void complex_to_real(Call& call) {
   const int dim = static_cast<int>(call.integer(1));
   const int64_t n = call.integer(2);
   dispatch<FullFloatTypes>(output.dtype, [&]<typename T>() {
-    transform_lines<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, call.real(3));
+    transform_lines<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, call.real(3), false);
   });
 }
 
@@ -279,6 +361,7 @@ void complex_to_real(Call& call) {
 void register_fft(KernelTable& table) {
   table.add<complex_to_complex>("fft_c2c");
   table.add<real_to_complex>("fft_r2c");
+  table.add<several_real_to_complex>("fft_r2c_several");
   table.add<complex_to_real>("fft_c2r");
 }
 

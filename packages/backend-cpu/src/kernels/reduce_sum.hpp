@@ -166,21 +166,57 @@ template <typename Acc, Of What = Of::elements, typename T>
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))), 16));
 }
 
+template <Of What>
+[[gnu::always_inline]] inline __m256 plus_half(__m256 sum, __m256 value) {
+  if constexpr (What == Of::squares) return _mm256_fmadd_ps(value, value, sum);
+  if constexpr (What == Of::numbers) value = _mm256_and_ps(value, _mm256_cmp_ps(value, value, _CMP_ORD_Q));
+  return _mm256_add_ps(sum, value);
+}
+[[gnu::always_inline]] inline void add_to(double* sums, __m256 values) {
+  _mm256_storeu_pd(sums, _mm256_add_pd(_mm256_loadu_pd(sums), _mm256_cvtps_pd(_mm256_castps256_ps128(values))));
+  _mm256_storeu_pd(sums + 4, _mm256_add_pd(_mm256_loadu_pd(sums + 4), _mm256_cvtps_pd(_mm256_extractf128_ps(values, 1))));
+}
+#ifdef __AVX512F__
+// Sixteen.
+[[gnu::always_inline]] inline __m512 widened_wide(const Half* in) {
+  return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+}
+[[gnu::always_inline]] inline __m512 widened_wide(const BFloat16* in) {
+  const __m512i words = _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, words, 16));
+}
+template <Of What>
+[[gnu::always_inline]] inline __m512 plus_half(__m512 sum, __m512 value) {
+  if constexpr (What == Of::squares) return _mm512_fmadd_ps(value, value, sum);
+  if constexpr (What == Of::numbers) value = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
+  return _mm512_add_ps(sum, value);
+}
+[[gnu::always_inline]] inline void add_to(double* sums, __m512 values) {
+  const __m512d low = _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, values, 0));
+  const __m512d high = _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, values, 1));
+  _mm512_storeu_pd(sums, _mm512_add_pd(_mm512_loadu_pd(sums), low));
+  _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8), high));
+}
+#endif
+
 // Half precisions of one block: a sum in float32 of so few has more digits than they do.
 template <Of What, typename T>
 [[gnu::always_inline]] inline double sum_of_halves(const T* values, int64_t n) {
   constexpr int64_t lanes = 64;
-  const auto plus = [](__m256 sum, __m256 value) {
-    if constexpr (What == Of::squares) return _mm256_fmadd_ps(value, value, sum);
-    if constexpr (What == Of::numbers) value = _mm256_and_ps(value, _mm256_cmp_ps(value, value, _CMP_ORD_Q));
-    return _mm256_add_ps(sum, value);
-  };
-  __m256 parts[lanes / 8];
-  for (auto& part : parts) part = _mm256_setzero_ps();
+  alignas(64) __m256 parts[lanes / 8];
   int64_t i = 0;
+#ifdef __AVX512F__
+  __m512 wide[lanes / 16];
+  for (auto& part : wide) part = _mm512_setzero_ps();
   for (; i + lanes <= n; i += lanes)
-    for (int64_t k = 0; k < lanes / 8; ++k) parts[k] = plus(parts[k], widened(values + i + 8 * k));
-  for (; i + 8 <= n; i += 8) parts[0] = plus(parts[0], widened(values + i));
+    for (int64_t k = 0; k < lanes / 16; ++k) wide[k] = plus_half<What>(wide[k], widened_wide(values + i + 16 * k));
+  for (int64_t k = 0; k < lanes / 16; ++k) _mm512_store_ps(reinterpret_cast<float*>(parts + 2 * k), wide[k]);
+#else
+  for (auto& part : parts) part = _mm256_setzero_ps();
+  for (; i + lanes <= n; i += lanes)
+    for (int64_t k = 0; k < lanes / 8; ++k) parts[k] = plus_half<What>(parts[k], widened(values + i + 8 * k));
+#endif
+  for (; i + 8 <= n; i += 8) parts[0] = plus_half<What>(parts[0], widened(values + i));
   __m256d sum = _mm256_setzero_pd();
   for (const __m256 part : parts)
     sum = _mm256_add_pd(
@@ -301,13 +337,31 @@ struct SumOfHalves {
 
   static Acc identity() { return 0; }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) { acc += sum_of_halves<What>(values, n); }
-  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t first) {
-    constexpr int64_t together = 8;
-    alignas(64) float wide[together * tile_columns];
+  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    // Sixteen rows are added in float32, which has digits enough for them.
+    constexpr int64_t together = 16;
     for (int64_t r = 0; r < rows; r += together) {
       const int64_t count = std::min(together, rows - r);
-      for (int64_t i = 0; i < count; ++i) to_float(values + (r + i) * stride, wide + i * columns, columns);
-      Sum<float, What>::rows(acc, wide, columns, count, columns, first + r);
+      const T* from = values + r * stride;
+      int64_t j = 0;
+#ifdef __AVX512F__
+      for (; j + 16 <= columns; j += 16) {
+        __m512 sum = _mm512_setzero_ps();
+        for (int64_t i = 0; i < count; ++i) sum = plus_half<What>(sum, widened_wide(from + i * stride + j));
+        add_to(acc + j, sum);
+      }
+#else
+      for (; j + 8 <= columns; j += 8) {
+        __m256 sum = _mm256_setzero_ps();
+        for (int64_t i = 0; i < count; ++i) sum = plus_half<What>(sum, widened(from + i * stride + j));
+        add_to(acc + j, sum);
+      }
+#endif
+      for (; j < columns; ++j) {
+        float sum = 0;
+        for (int64_t i = 0; i < count; ++i) sum += counted<What, float>(static_cast<float>(from[i * stride + j]));
+        acc[j] += static_cast<double>(sum);
+      }
     }
   }
   static void merge(Acc& acc, const Acc& later) { acc += later; }

@@ -135,7 +135,29 @@ struct Product<std::complex<T>> {
     acc = {acc.real() * later.real() - acc.imag() * later.imag(), acc.real() * later.imag() + acc.imag() * later.real()};
   }
   static void block(Acc& acc, const Value* values, int64_t n, int64_t) {
-    for (int64_t i = 0; i < n; ++i) merge(acc, Acc(values[i]));
+    // Several products side by side, so that none waits for another.
+    constexpr int64_t lanes = 16;
+    const T* numbers = reinterpret_cast<const T*>(values);
+    alignas(64) double real[lanes], imag[lanes] = {};
+    std::fill_n(real, lanes, 1.0);
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+#pragma omp simd
+      for (int64_t k = 0; k < lanes; ++k) {
+        const auto x = static_cast<double>(numbers[2 * (i + k)]), y = static_cast<double>(numbers[2 * (i + k) + 1]);
+        const double was = real[k];
+        real[k] = was * x - imag[k] * y;
+        imag[k] = was * y + imag[k] * x;
+      }
+    for (; i < n; ++i) merge(acc, Acc(values[i]));
+    if (n < lanes) return;
+    for (int64_t half = lanes / 2; half > 0; half /= 2)
+      for (int64_t k = 0; k < half; ++k) {
+        Acc both(real[k], imag[k]);
+        merge(both, Acc(real[k + half], imag[k + half]));
+        real[k] = both.real(), imag[k] = both.imag();
+      }
+    merge(acc, Acc(real[0], imag[0]));
   }
   static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
     for (int64_t r = 0; r < rows; ++r)

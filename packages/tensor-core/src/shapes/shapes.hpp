@@ -11,6 +11,10 @@ void empty_factory(Call& call);
 void zeros(Call& call);
 void ones(Call& call);
 void full(Call& call);
+void empty_like(Call& call);
+void zeros_like(Call& call);
+void ones_like(Call& call);
+void full_like(Call& call);
 // Whether candelabra.empty fills what it returns, so that memory that was not set is noticed.
 void set_fills_unset_memory(bool fills);
 void empty_strided(Call& call);

@@ -1,6 +1,6 @@
 """Discrete Fourier transforms; candelabra.fft has the functions that are called."""
 
-from .declaration import HIDDEN, document, operator
+from .declaration import COMPOSITE, HIDDEN, document, operator
 
 _SCALE = "float: multiplies the results"
 operator(
@@ -18,6 +18,15 @@ operator(
         "Transform real numbers along a dimension; the first n // 2 + 1 results, of which the others are conjugates.",
         ">>> candelabra.ops.fft_r2c(candelabra.tensor([1.0, 2.0]), 0)\ntensor([ 3.+0.j, -1.+0.j])",
         input="Tensor: of dtype float32 or float64", dim="int: the dimension", scale=_SCALE, returns="Tensor: complex",
+    ),
+)  # fmt: skip
+operator(
+    "fft_r2c_several(Tensor self, int[] dim, float scale=1.0) -> Tensor", shape="fft_r2c_several", tags=HIDDEN | COMPOSITE,
+    doc=document(
+        "Transform real numbers along several dimensions: of the last one named the first n // 2 + 1 results.",
+        ">>> candelabra.ops.fft_r2c_several(candelabra.tensor([[1.0, 2.0], [0.0, 0.0]]), [0, 1])\n"
+        "tensor([[ 3.+0.j, -1.+0.j],\n        [ 3.+0.j, -1.+0.j]])",
+        input="Tensor: of dtype float32 or float64", dim="sequence of int: the dimensions", scale=_SCALE, returns="Tensor: complex",
     ),
 )  # fmt: skip
 operator(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from .registration import FUNCTIONS, function
+from .registration import FUNCTIONS, decomposes, function
 from .transformed import all_values
 from .views import reshape
 
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from candelabra._C import Tensor
+
+# ---- transforms along several dimensions
+
+
+@decomposes("fft_r2c_several")
+def _real_transform(self: Tensor, dim: list[int], scale: float = 1.0) -> Tensor:
+    *others, last = dim
+    result = OPERATORS["fft_r2c"](self, last, scale)
+    return OPERATORS["fft_c2c"](result, others, True, 1.0) if others else result
+
 
 # ---- windows
 

@@ -1,4 +1,4 @@
-"""The transforms, made of three operators: complex to complex, real to complex, complex to real."""
+"""The transforms, made of a few operators: complex to complex, real to complex (along one or several dimensions), complex to real."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _c2c = OPERATORS["fft_c2c"]
 _r2c = OPERATORS["fft_r2c"]
+_r2c_several = OPERATORS["fft_r2c_several"]
 _c2r = OPERATORS["fft_c2r"]
 
 
@@ -315,9 +316,7 @@ def _real_several(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, 
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     x = _fill(x, sizes, dims)
-    result = _r2c(x, dims[-1], _scale(norm, _points(x, dims), forward))
-    if len(dims) > 1:
-        result = _c2c(result, dims[:-1], True, 1.0)
+    result = _r2c_several(x, dims, _scale(norm, _points(x, dims), forward))
     return result if forward else OPERATORS["conj_physical"](result)
 
 
