@@ -86,6 +86,7 @@ def on_device(view: candelabra.Tensor, cuda: candelabra.device) -> candelabra.Te
     return storage.to(cuda).as_strided(view.shape, view.stride(), view.storage_offset())
 
 
+@pytest.mark.same_as_cpu
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_strided_memory_gets_the_numbers_in_row_major_order(cuda, dtype):
     def into(view: Callable[[candelabra.Tensor], candelabra.Tensor]) -> None:
