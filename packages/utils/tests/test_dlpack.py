@@ -23,6 +23,7 @@ def test_a_capsule_is_taken_once():
         dlpack.from_dlpack(capsule)
 
 
+@pytest.mark.host_only("the type of the CPU")
 def test_device_types():
     assert candelabra.ones(1).__dlpack_device__() == (dlpack.DLDeviceType.kDLCPU, 0)
     assert candelabra.utils.dlpack is dlpack

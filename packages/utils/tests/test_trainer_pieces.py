@@ -36,6 +36,7 @@ from candelabra.utils.trainer import (
 MODULES = ["callbacks", "checkpoints", "gradients", "metrics", "place", "placement", "precision", "randomness", "trainer"]
 
 
+@pytest.mark.host_only("the examples show devices and dtypes of the CPU")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     result = doctest.testmod(importlib.import_module(f"candelabra.utils.trainer.{name}"))
