@@ -114,7 +114,6 @@ class Driver {
     if (across_) block_ = block_bytes / widest;
     streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place && g_.numel * size_[0] >= streaming_from() &&
                  reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
-    if (across_ == 0 && g_.ndim > 1 && !in_place) streaming_ = is_made_of_little();
   }
 
   void run() {
@@ -138,25 +137,6 @@ class Driver {
       if (half_[k]) widen(dtype_[k], element, &wide, 1), element = &wide;
       repeat_element(buffers.operand[k], element, half_[k] ? 4 : size_[k], n);
     }
-  }
-
-  // Whether the result is large, in whole cache lines, and what it is made of small, as of an outer product: then writing is all
-  // that takes time, as in a fill, and goes past the caches from the same size on.
-  bool is_made_of_little() const {
-    if (g_.numel * size_[0] < streaming_threshold || half_[0] || g_.sizes[0] < row_elements) return false;
-    if (reinterpret_cast<uintptr_t>(data_[0]) % 64 != 0 || g_.strides[0][0] != 1) return false;
-    int64_t read = 0;
-    for (int k = 1; k < N; ++k) {
-      int64_t elements = 1;
-      for (int d = 0; d < g_.ndim; ++d)
-        if (g_.strides[k][d] != 0) elements *= g_.sizes[d];
-      read += elements * size_[k];
-    }
-    constexpr int64_t little = 8;
-    if (read > g_.numel * size_[0] / little || g_.sizes[0] * size_[0] % 64 != 0) return false;
-    for (int d = 1; d < g_.ndim; ++d)
-      if (g_.strides[0][d] * size_[0] % 64 != 0) return false;
-    return true;
   }
 
   // The dimension along which an input is contiguous that is not so along the innermost one; 0 where there is none. Walking such an

@@ -177,13 +177,46 @@ void match_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r, Split
   add(deep.sizes[columns], deep.strides[columns], wide.strides[columns] * r);
 }
 
+// Both with neighbouring channels: rows of pixels side by side in the wide tensor, whose elements lie r * r apart in the deep one.
+bool has_neighbouring_channels(const cb_tensor& tensor) {
+  return tensor.ndim == 4 && tensor.strides[1] == 1 && tensor.sizes[1] > 1;
+}
+
+template <bool Spread, typename U>
+void move_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r) {
+  const int64_t channels = wide.sizes[1], height = deep.sizes[2], width = deep.sizes[3];
+  parallel_for(deep.sizes[0] * height * r, grain_for(2 * width * r * channels), [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t sample = line / (height * r), row = line % (height * r);
+      U* deep_row = mutable_data<U>(deep) + sample * deep.strides[0] + row / r * deep.strides[2] + row % r * r;
+      U* wide_row = mutable_data<U>(wide) + sample * wide.strides[0] + row * wide.strides[2];
+      for (int64_t x = 0; x < width; ++x)
+        for (int64_t j = 0; j < r; ++j) {
+          U *in_deep = deep_row + x * deep.strides[3] + j, *in_wide = wide_row + (x * r + j) * wide.strides[3];
+          for (int64_t c = 0; c < channels; ++c) {
+            if constexpr (Spread)
+              in_wide[c] = in_deep[c * r * r];
+            else
+              in_deep[c * r * r] = in_wide[c];
+          }
+        }
+    }
+  });
+}
+
 void pixel_shuffle(Call& call) {
+  if (has_neighbouring_channels(call.tensor(0)) && has_neighbouring_channels(call.output()))
+    return dispatch_size(itemsize(call.output().dtype),
+                         [&]<typename U>() { move_pixels<true, U>(call.tensor(0), call.output(), call.integer(1)); });
   Split from(call.tensor(0)), to(call.output());
   match_pixels(call.tensor(0), call.output(), call.integer(1), from, to);
   move_elements(to.tensor, from.tensor);
 }
 
 void pixel_unshuffle(Call& call) {
+  if (has_neighbouring_channels(call.tensor(0)) && has_neighbouring_channels(call.output()))
+    return dispatch_size(itemsize(call.output().dtype),
+                         [&]<typename U>() { move_pixels<false, U>(call.output(), call.tensor(0), call.integer(1)); });
   Split from(call.tensor(0)), to(call.output());
   match_pixels(call.output(), call.tensor(0), call.integer(1), to, from);
   move_elements(to.tensor, from.tensor);

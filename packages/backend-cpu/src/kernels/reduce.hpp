@@ -40,6 +40,7 @@ constexpr int64_t loaded_columns = 256;    // the same where they go through a b
 constexpr int64_t loaded_rows = 32;        // of so many rows
 constexpr int64_t few_values = 16;         // of one result: less than what a call of block() costs
 constexpr int64_t chunk_elements = 65536;  // elements of one task where one result has many
+constexpr int64_t half_page = 2048;        // bytes
 
 enum class Parts { Whole, Keep, Reduce };  // complex elements as they are; as pairs with two results; as pairs into one result
 
@@ -122,6 +123,13 @@ void gather_values(const char* from, int64_t stride, int64_t n, Value* to, const
   const Value* in = reinterpret_cast<const Value*>(from);
   if (stride == 2)  // every other one: whole vectors are loaded
     for (int64_t i = 0; i < n; ++i) to[i] = in[i * 2];
+  else if (std::abs(stride) * static_cast<int64_t>(sizeof(Value)) >= half_page)
+    // The processor does not ask ahead for what lies on other pages.
+    for (int64_t i = 0; i < n; ++i) {
+      constexpr int64_t ahead = 32;
+      __builtin_prefetch(in + std::min(i + ahead, n - 1) * stride);
+      to[i] = in[i * stride];
+    }
   else
     for (int64_t i = 0; i < n; ++i) to[i] = in[i * stride];
 }
