@@ -429,7 +429,8 @@ def suites(python: list[str], tiny: bool) -> list[Step]:
     steps = []
     pytest = [*python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     device = {"CANDELABRA_TEST_DEVICE": "cuda", "CANDELABRA_LAUNCH_BLOCKING": "1"}
-    for package, parts in {"autograd": 1 if tiny else 6, "nn": 1 if tiny else 3, "optim": 1 if tiny else 2}.items():
+    shares = {"autograd": 1 if tiny else 6, "nn": 1 if tiny else 3, "optim": 1 if tiny else 2, "distributions": 1}
+    for package, parts in shares.items():
         files = sorted(map(str, (PACKAGES / package / "tests").glob("test_*.py")))
         for part in range(parts):
             name = f"tests {package} on cuda" + (f" {part + 1}/{parts}" if parts > 1 else "")
