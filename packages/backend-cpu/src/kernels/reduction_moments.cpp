@@ -77,29 +77,7 @@ void variance(Call& call) {
 
 // Squares of float32 are taken in float64, where they cannot overflow.
 template <typename T>
-struct SumOfSquares : Sum<T> {
-  using typename Sum<T>::Acc;
-  static void block(Acc& acc, const T* values, int64_t n, int64_t) { Sum<T>::add(acc, sum_of<double, Of::squares>(values, n)); }
-  static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
-    int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
-      const T* row = values + r * stride;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) {
-        auto square = [&](int64_t i) {
-          double x = static_cast<double>(row[i * stride + j]);
-          return x * x;
-        };
-        Sum<T>::add(acc[j], (square(0) + square(1)) + (square(2) + square(3)));
-      }
-    }
-    for (; r < rows; ++r) {
-      const T* row = values + r * stride;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) Sum<T>::add(acc[j], static_cast<double>(row[j]) * static_cast<double>(row[j]));
-    }
-  }
-};
+using SumOfSquares = Sum<T, Of::squares>;
 
 struct Magnitude {
   explicit Magnitude(const void*) {}
