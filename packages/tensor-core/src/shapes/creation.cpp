@@ -155,6 +155,44 @@ void full(Call& call) {
   constant(call, dtype, call[1].scalar);
 }
 
+namespace {
+
+// (self, [value,] *, dtype, device, memory_format, …), with the keywords from `first` on. Another order in memory than that without
+// gaps is for the function behind the operator.
+TensorRef memory_like(Call& call, int first) {
+  refuse_rare(call);
+  TensorObject& self = call.tensor(0);
+  const Argument& format = call[first + 2];
+  if (!self.contiguous || (format.given() && format.memory_format != MemoryFormat::Preserve)) {
+    mismatch(call.name(), "(): in another order");
+  }
+  const Device device = call[first + 1].kind == ArgumentKind::Device ? call[first + 1].device : self.device();
+  return candelabra::empty(self.sizes, call.dtype_or(first, self.dtype), device);
+}
+
+void constant_like(Call& call, int first, const cb_scalar& value) {
+  TensorRef made = memory_like(call, first);
+  fill(made.get(), value);
+  give(call, std::move(made));
+}
+
+}  // namespace
+
+void empty_like(Call& call) {
+  TensorRef made = memory_like(call, 1);
+  if (fills_unset_memory) fill(made.get(), conspicuous(made->dtype));
+  give(call, std::move(made));
+}
+void zeros_like(Call& call) {
+  constant_like(call, 1, whole_number(0));
+}
+void ones_like(Call& call) {
+  constant_like(call, 1, whole_number(1));
+}
+void full_like(Call& call) {
+  constant_like(call, 2, call[1].scalar);
+}
+
 void set_fills_unset_memory(bool fills) {
   fills_unset_memory = fills;
 }

@@ -28,6 +28,10 @@ operator(
     f"full(int[] size, Scalar fill_value, *, dtype? dtype=None, device? device=None, {_FACTORY}) -> Tensor",
     shape="full", tags=_FACTORY_TAGS,
 )  # fmt: skip
+_LIKE = f"dtype? dtype=None, device? device=None, memory_format? memory_format=None, {_FACTORY}"
+for _name in ("empty", "zeros", "ones"):
+    operator(f"{_name}_like(Tensor self, *, {_LIKE}) -> Tensor", shape=f"{_name}_like", tags=_FACTORY_TAGS | COMPOSITE)
+operator(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", shape="full_like", tags=_FACTORY_TAGS | COMPOSITE)
 operator(
     "empty_strided(int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor",
     shape="empty_strided", tags=HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor, dtype, memory_format
     from candelabra.types import Device
 
+_to = OPERATORS["to"]
 _to_copy = OPERATORS["to_copy"]
 _Tensor = _C.Tensor
 _dtype = _C.dtype
@@ -129,7 +130,7 @@ def _conversion(name: str, dtype: dtype) -> None:
     def convert(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
         if self.dtype is dtype and memory_format is None:
             return self
-        return to(self, dtype, memory_format=memory_format)
+        return _to(self, dtype) if memory_format is None else to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"""Convert to {dtype.name}; the tensor itself where it is of that dtype.

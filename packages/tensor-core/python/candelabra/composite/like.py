@@ -67,7 +67,7 @@ def _dense_strides(input: Tensor) -> list[int]:
     return dense
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def empty_like(
     input: Tensor,
     *,
@@ -100,7 +100,7 @@ def empty_like(
     return finish(unset_memory(made) if settings.deterministic else made, requires_grad)
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def zeros_like(
     input: Tensor,
     *,
@@ -122,7 +122,7 @@ def zeros_like(
     return finish(_fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "zeros_like"), 0), requires_grad)
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def ones_like(
     input: Tensor,
     *,
@@ -144,7 +144,7 @@ def ones_like(
     return finish(_fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "ones_like"), 1), requires_grad)
 
 
-@function(method=False)
+@function(method=False, operator=True)
 def full_like(
     input: Tensor,
     fill_value: Any,

@@ -398,9 +398,9 @@ class Module(Tree, StateDict, Conversion):
                 "differentiable manner) from the original module.",
                 stacklevel=2,
             )
-        for parameter in self.parameters():
-            grad = parameter.grad
-            if grad is None:
+        for parameter in self._parameters_below():
+            grad = parameter.grad if parameter is not None else None
+            if parameter is None or grad is None:
                 continue
             if set_to_none:
                 parameter.grad = None
