@@ -403,6 +403,15 @@ TensorRef value_tensor(TensorObject* self, PyObject* value) {
   return tensor_from_data(value, self->dtype, self->device());
 }
 
+bool is_half(Dtype dtype) {
+  return is_floating(dtype) && itemsize(dtype) == 2;
+}
+
+// Half precisions take infinity for what is beyond them: masks are often made with -1e9.
+void check_assigned(const cb_scalar& number, Dtype dtype) {
+  shapes::check_number_fits(number, dtype, !is_half(dtype));
+}
+
 void write_basic(TensorRef place, TensorRef value, PyObject* number, bool recording) {
   if (!value) {
     if (recording) {
@@ -414,7 +423,7 @@ void write_basic(TensorRef place, TensorRef value, PyObject* number, bool record
           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
           "Please clone() the tensor before performing the operation.");
     const cb_scalar scalar = scalar_from_object(number);
-    shapes::check_number_fits(scalar, place->dtype, true);
+    check_assigned(scalar, place->dtype);
     fill(place.get(), scalar);
     ++place->storage->version;
     return;
@@ -455,11 +464,12 @@ void write_advanced(TensorRef place, const Advanced& advanced, TensorRef value, 
     if (advanced.given == 1 && last->dtype == Dtype::Bool) {
       static Operator& op = named_operator("masked_fill_");
       const TensorRef mask = mask_for(*place.get(), last, advanced.last_position);
-      call_operator(op, {as_object(place.get()), as_object(mask.get()), number});
+      if (is_half(place->dtype)) value = number_tensor(scalar_from_object(number), place->dtype, place->device());
+      call_operator(op, {as_object(place.get()), as_object(mask.get()), value ? as_object(value.get()) : number});
       return;
     }
     const cb_scalar scalar = scalar_from_object(number);
-    shapes::check_number_fits(scalar, place->dtype, true);
+    check_assigned(scalar, place->dtype);
     value = number_tensor(scalar, place->dtype, place->device());
   } else if (value->ndim() == 0 && value->device() != place->device()) {
     value = to_device(value.get(), place->device());

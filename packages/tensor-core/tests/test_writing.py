@@ -121,6 +121,8 @@ WRITE: dict[str, Callable[[Tensor, Any], Any]] = {
     "index_fill_": lambda x, v: x.index_fill_(0, candelabra.tensor([0]), v),
     "scatter_": lambda x, v: x.scatter_(0, candelabra.tensor([0]), v),
     "full": lambda x, v: candelabra.full((2,), v, dtype=x.dtype),
+    "full_like": lambda x, v: candelabra.full_like(x, v),
+    "new_full": lambda x, v: x.new_full((2,), v),
     "x[0]": lambda x, v: x.__setitem__(0, v),
     "x[list]": lambda x, v: x.__setitem__([0], v),
     "x[mask]": lambda x, v: x.__setitem__(x > 0, v),
@@ -144,12 +146,24 @@ def test_numbers_that_do_not_fit_are_refused(name: str, dtype: candelabra.dtype,
         WRITE[name](candelabra.ones(2, dtype=dtype), number)
     for number in others:
         x = candelabra.ones(2, dtype=dtype)
+        if dtype is candelabra.float16 and name.startswith("x["):  # infinity, as for masks that are made with -1e9
+            WRITE[name](x, float(number))
+            assert abs(x[0].item()) >= 65504
+            continue
         with pytest.raises(
             RuntimeError, match=r"value cannot be converted to type (u?int(8|64)_t|float|c10::Half) without overflow"
         ):
             WRITE[name](x, number)
         assert x.tolist() == [1, 1]
         assert x._version == 0
+
+
+def test_numbers_to_choose_fit_the_tensor() -> None:
+    x = candelabra.ones(2, dtype=candelabra.int8)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
+        candelabra.where(x > 0, 300, x)
+    assert candelabra.where(x > 0, -2.5, x).dtype is candelabra.float32
+    assert candelabra.where(x > 0, 1e30, x.half()).tolist() == [float("inf")] * 2
 
 
 def test_what_is_wrong_with_the_result_is_said_before_what_is_not_implemented() -> None:
@@ -160,6 +174,9 @@ def test_what_is_wrong_with_the_result_is_said_before_what_is_not_implemented() 
         candelabra.bitwise_and(x, candelabra.ones(2))
     with pytest.raises(NotImplementedError, match="bitwise_and"):
         candelabra.bitwise_and(x, candelabra.ones(3))
+    z = candelabra.ones(3, dtype=candelabra.complex64)
+    with pytest.raises(NotImplementedError, match="\"lt\" not implemented for 'ComplexFloat'"):
+        candelabra.lt(z, z, out=candelabra.empty(3, dtype=candelabra.bool))
     for join in (candelabra.cat, candelabra.stack):
         with pytest.raises(TypeError, match="input types can't be cast to the desired output type Long"):
             join([candelabra.ones(1), candelabra.ones(1)], out=x)

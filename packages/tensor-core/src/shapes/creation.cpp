@@ -172,6 +172,7 @@ TensorRef memory_like(Call& call, int first) {
 
 void constant_like(Call& call, int first, const cb_scalar& value) {
   TensorRef made = memory_like(call, first);
+  check_number_fits(value, made->dtype, true);
   fill(made.get(), value);
   give(call, std::move(made));
 }

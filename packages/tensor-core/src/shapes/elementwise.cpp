@@ -111,7 +111,7 @@ void check_alpha(Call& call, Dtype dtype) {
 void check_comparison(Call& call, Dtype dtype) {
   const std::string_view name = base_name(call);
   for (std::string_view ordering : {"lt", "le", "gt", "ge"}) {
-    if (name == ordering) not_implemented(call, dtype);
+    check(name != ordering, PyExc_NotImplementedError, '"', name, "\" not implemented for '", info(dtype).type_name, "'");
   }
 }
 
@@ -267,6 +267,11 @@ void compare(Call& call) {
 void where(Call& call) {
   check_condition(call);
   const Dtype dtype = promoted(call, {1, 2});
+  for (int i : {1, 2}) {
+    // Half precisions take infinity for what is beyond them.
+    const bool exactly = is_integral(dtype) || itemsize(dtype) > 2;
+    if (call[i].kind == ArgumentKind::Number) check_number_fits(call[i].scalar, dtype, exactly);
+  }
   call.convert(0, Dtype::Bool);
   call.convert(1, dtype);
   call.convert(2, dtype);
@@ -276,11 +281,6 @@ void where(Call& call) {
 void clamp(Call& call) {
   check(call[1].given() || call[2].given(), PyExc_RuntimeError, "clamp(): At least one of 'min' or 'max' must not be None");
   const Dtype dtype = promoted(call, {0, 1, 2});
-  for (int i : {1, 2}) {
-    const bool complex_bound = call[i].kind == ArgumentKind::Number && call[i].scalar.kind == CB_SCALAR_COMPLEX;
-    check(!complex_bound || is_complex(call.tensor(0).dtype), PyExc_RuntimeError,
-          "value cannot be converted to type double without overflow");
-  }
   check(!is_complex(dtype), PyExc_NotImplementedError, "clamp is not supported for complex types");
   if (dtype == Dtype::Bool) not_implemented(call, dtype);
   for (int i : {0, 1, 2}) {
