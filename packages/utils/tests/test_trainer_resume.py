@@ -24,6 +24,8 @@ from candelabra.utils.data import DataLoader
 from candelabra.utils.trainer import Checkpoints, EarlyStopping, Place, random_states, set_random_states
 
 PROGRAM = Path(training_runs.__file__)
+FORKED = pytest.mark.host_only("worker processes are forked, which the runtime of a device does not survive")
+ELSEWHERE = pytest.mark.host_only("a process of its own, which computes on the CPU, is stopped and compared with this one")
 
 
 def whole_run(kind, **options):
@@ -32,7 +34,9 @@ def whole_run(kind, **options):
     return trainer
 
 
-@pytest.mark.parametrize("kind", LOADERS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=FORKED if kind in ("workers", "persistent") else ()) for kind in LOADERS]
+)
 def test_resume_at_any_step(tmp_path, kind):
     expected = whole_run(kind)
     # 4 steps an epoch: within one, with its last full step, with the step of the batch that is left, and in later ones.
@@ -72,6 +76,7 @@ def test_going_on_in_the_same_process():
     assert weights(trainer) == before
 
 
+@FORKED
 def test_resume_with_another_number_of_workers(tmp_path):
     expected = whole_run("workers")
     trainer, loader = make(tmp_path, "workers")
@@ -133,6 +138,7 @@ def finish(process):
     assert process.returncode == 0, errors.decode()
 
 
+@ELSEWHERE
 @pytest.mark.parametrize("kind", ["noisy", "workers"])
 def test_killed_again_and_again(tmp_path, kind):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -179,6 +185,7 @@ while True:
 """
 
 
+@ELSEWHERE
 def test_killed_while_it_saves(tmp_path):
     chance = random.Random(4)
     for _ in range(12):
@@ -208,6 +215,7 @@ class Interrupt:
             os.kill(os.getpid(), number)
 
 
+@ELSEWHERE
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(tmp_path, number):
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
@@ -223,6 +231,7 @@ def test_interrupted(tmp_path, number):
     assert weights(trainer) == weights(expected)
 
 
+@ELSEWHERE
 def test_interrupted_twice(tmp_path):
     class Twice:
         def on_batch_start(self, trainer, batch):
@@ -234,6 +243,7 @@ def test_interrupted_twice(tmp_path):
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
+@ELSEWHERE
 def test_ctrl_c_leaves_no_process(tmp_path):
     process = start(tmp_path, "workers")
     while newest(tmp_path) is None and process.poll() is None:
