@@ -142,7 +142,9 @@ def _frequencies(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             for dim in (0, -1):
                 yield Sample((a, dim))
     for length, distinct in ((300, 7), (300, 250), (5000, 120), (70_000, 100), (70_000, 90_000)):
-        values = rng.integers(0, min(distinct, 120), (length,)) if dtype not in FLOATS else rng.integers(0, distinct, (length,)) / 8 - 3
+        values = (
+            rng.integers(0, min(distinct, 120), (length,)) if dtype not in FLOATS else rng.integers(0, distinct, (length,)) / 8 - 3
+        )
         yield Sample((Input(values, dtype), 0))
     if dtype in FLOATS:
         yield Sample((Input(np.array([[np.nan, np.nan, 1.0], [np.nan, np.nan, np.nan], [0.0, -0.0, np.inf]]), dtype), 1))
