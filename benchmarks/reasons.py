@@ -12,24 +12,32 @@ from .record import Row
 
 REASONS: list[tuple[str, str]] = [
     (
-        r"^calls: x\.shape$",
-        "both give back a tuple; what is left is Python's attribute lookup",
+        r"^calls: x\.(shape|grad)$",
+        "one attribute: 341 instructions for `grad`, PyTorch 716; calling the lambda that is timed is most of both figures",
     ),
     (
-        r"^calls: (empty|zeros)\(4\)$",
-        "the operators take 0.13 µs each; the rest is a Python function with PyTorch's keywords, which PyTorch parses in C",
+        r"^calls: x\.tolist\(\)$",
+        "a list and four Python floats, which both sides make; the call around them is 0.05 µs",
     ),
     (
-        r"^calls: arange\(8\)$",
-        "the operator takes 0.26 µs, half of it; the rest is the Python function that tells start, end and step apart",
+        r"^calls: x\.float\(\)$",
+        "two conversions of 0.4 µs each, of which the first is `double()`; both methods are Python functions around the operator",
     ),
     (
-        r"^calls: x\.split\(4\)$",
-        "two views of 0.14 µs each and the tuple; the rest is the Python function that looks at the sizes",
+        r"^calls: no_grad\(\)$",
+        "7,978 instructions where PyTorch has 17,993: a Python object is made, entered and left on both sides",
     ),
     (
-        r"^calls: x\.to\(float64\)$",
-        "the conversion takes 0.36 µs, half of it; the rest is the Python function that tells dtypes, devices and tensors apart",
+        r"^calls: zero_grad\(\)",
+        "three modules and four parameters whose gradients are gone: nothing but Python's steps from one to the next, on both sides",
+    ),
+    (
+        r"^calls: cross_entropy of 8 x 10$",
+        "19,061 instructions where PyTorch has 23,811: the Python function that checks shapes, and two operators of which the second has two results",
+    ),
+    (
+        r"^calls: nn\.Conv2d\(3, 8, 3\)",
+        "three Python functions around the operator (13 % of the profile is the interpreter), and the patches and product of 36 positions",
     ),
     (
         r"^indexing: embedding_bag sum",
