@@ -13,11 +13,11 @@ from .record import Row
 REASONS: list[tuple[str, str]] = [
     (
         r"^calls: x\.(shape|grad)$",
-        "one attribute: 341 instructions for `grad`, PyTorch 716; calling the lambda that is timed is most of both figures",
+        "one attribute: 341 instructions for `grad` where PyTorch has 716, 974 for `shape` where it has 1,577; calling the lambda that is timed comes on top of both",
     ),
     (
         r"^calls: x\.tolist\(\)$",
-        "a list and four Python floats, which both sides make; the call around them is 0.05 µs",
+        "lists and Python floats, which both sides make: of 8 x 8 elements 11,248 instructions where PyTorch has 13,280",
     ),
     (
         r"^calls: x\.float\(\)$",
