@@ -139,7 +139,7 @@ void gemm_by_onednn(const Gemm<float>& p) {
 }
 
 void gemm_by_tiles(const Gemm<float>& problem) {
-  split_gemm({.product = problem});
+  split_gemm(problem);
 }
 
 void gemm(const Gemm<float>& problem) {

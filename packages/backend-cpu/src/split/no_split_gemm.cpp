@@ -17,7 +17,7 @@ namespace {
 
 }  // namespace
 
-void split_gemm(const SplitGemm&) {
+void split_gemm(const Gemm<float>&) {
   refuse();
 }
 

@@ -13,7 +13,6 @@
 
 #include "../allocator.hpp"
 #include "../parallel.hpp"
-#include "../vec_math.hpp"
 #include "split_tiles.hpp"
 
 namespace candelabra::cpu {
@@ -30,36 +29,11 @@ int64_t blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;
 }
 
-__m512 activated(__m512 x, Activation activation) {
-  using V = math::Vec<float>;
-  alignas(64) float lanes[16];
-  const auto through = [&](auto&& formula) {
-    _mm512_store_ps(lanes, x);
-    formula(V::load(lanes)).store(lanes);
-    return _mm512_load_ps(lanes);
-  };
-  switch (activation) {
-    case Activation::relu: {
-      // The comparison lets NaN through.
-      const __m512 zero = _mm512_setzero_ps();
-      return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, zero, _CMP_LT_OQ), zero);
-    }
-    case Activation::gelu:
-      return through([](V v) { return math::gelu(v); });
-    case Activation::gelu_tanh:
-      return through([](V v) { return math::gelu_tanh(v); });
-    default:
-      return x;
-  }
-}
-
 // What belongs to one rectangle of the result, on one thread.
 class Region {
  public:
-  Region(const SplitGemm& problem)
-      : p_(problem.product),
-        bias_(problem.bias),
-        activation_(problem.activation),
+  explicit Region(const Gemm<float>& problem)
+      : p_(problem),
         left_{p_.a, p_.transpose_a ? 1 : p_.lda, p_.transpose_a ? p_.lda : 1},
         right_{p_.b, p_.transpose_b ? p_.ldb : 1, p_.transpose_b ? 1 : p_.ldb},
         streams_(p_.beta == 0 && p_.m * p_.n >= streamed_size && p_.ldc % 16 == 0 && reinterpret_cast<uintptr_t>(p_.c) % 64 == 0) {}
@@ -165,16 +139,13 @@ class Region {
     const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(p_.beta);
     for (int64_t j = 0; j < b.columns; j += 16) {
       const __mmask16 mask = split_detail::first_lanes(b.columns - j);
-      const __m512 bias = bias_ ? _mm512_maskz_loadu_ps(mask, bias_ + b.column + j) : _mm512_setzero_ps();
       const bool stream = streams_ && mask == 0xffff;
       for (int64_t i = 0; i < b.rows; ++i) {
         float* c = p_.c + (b.row + i) * p_.ldc + b.column + j;
         __m512 sum = _mm512_load_ps(sums + i * panel_side + j);
         if (!first) sum = _mm512_add_ps(sum, _mm512_load_ps(b.totals + i * panel_side + j));
         sum = _mm512_mul_ps(alpha, sum);
-        if (bias_) sum = _mm512_add_ps(sum, bias);
         if (p_.beta != 0) sum = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, c), sum);
-        if (activation_ != Activation::none) sum = activated(sum, activation_);
         if (stream)
           _mm512_stream_ps(c, sum);
         else
@@ -184,8 +155,6 @@ class Region {
   }
 
   const Gemm<float>& p_;
-  const float* bias_;
-  Activation activation_;
   SplitSource left_, right_;
   bool streams_;  // past the caches
 };
@@ -231,9 +200,8 @@ bool has_split_gemm() {
   return has;
 }
 
-void split_gemm(const SplitGemm& problem) {
-  const Gemm<float>& p = problem.product;
-  const Region region(problem);
+void split_gemm(const Gemm<float>& p) {
+  const Region region(p);
   const int64_t row_panels = blocks_of(p.m, panel_side), column_panels = blocks_of(p.n, panel_side);
   const auto [down, across] = grid(row_panels, column_panels, in_parallel() ? 1 : thread_count());
   parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {

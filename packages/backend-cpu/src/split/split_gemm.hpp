@@ -12,15 +12,6 @@
 
 namespace candelabra::cpu {
 
-// What is done with a result on its way to memory.
-enum class Activation { none, relu, gelu, gelu_tanh };
-
-struct SplitGemm {
-  Gemm<float> product;
-  const float* bias = nullptr;  // n elements, added to each row
-  Activation activation = Activation::none;
-};
-
 // Whether this processor has the units, the operating system lets us use them, and the loops for AVX-512 are in use.
 bool has_split_gemm();
 // Whether there may be work for the units: short sides leave tiles empty, and few multiplications do not pay for taking the factors
@@ -32,6 +23,6 @@ inline bool suits_split_gemm(int64_t m, int64_t n, int64_t k) {
          static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= least;
 }
 // Results do not depend on the number of threads.
-void split_gemm(const SplitGemm& problem);
+void split_gemm(const Gemm<float>& problem);
 
 }  // namespace candelabra::cpu
