@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+import candelabra
 from candelabra_numpy.kernels import KERNELS, array, kernel, store
 
 Array = Any
@@ -28,6 +29,15 @@ for _name, _function in {
     "where": np.where,
 }.items():  # fmt: skip
     kernel(_name)(_function)
+
+
+def _nextafter(out: Any, a: Any, b: Any) -> None:
+    if out.dtype is candelabra.bfloat16:
+        raise NotImplementedError("the numpy backend has no nextafter of bfloat16, since NumPy has none; use float32")
+    _of_floats(out, a, b)
+
+
+_of_floats, KERNELS["nextafter"] = KERNELS["nextafter"], _nextafter
 
 
 @kernel("sgn")
