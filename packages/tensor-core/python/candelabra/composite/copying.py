@@ -244,7 +244,7 @@ def _copy_of_number(self: Tensor, src: Any = None, non_blocking: bool = False, *
         return OPERATORS["copy_"](self, given, non_blocking)
     if not isinstance(self, _C.Tensor) or not isinstance(given, (bool, int, float, complex)):
         return NotImplemented
-    return OPERATORS["copy_"](self, _C.tensor_from_data(given), non_blocking)
+    return OPERATORS["copy_"](self, _C.tensor_from_data(given, None, None), non_blocking)
 
 
 @function(package=False)
