@@ -243,7 +243,7 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
 // not one. Where slabs begin does not depend on the number of threads.
 template <typename F>
 void over_slabs(const cb_tensor& input, cb_tensor& output, int64_t first, F&& transform) {
-  constexpr int64_t largest = int64_t{512} << 10, least = int64_t{64} << 10;
+  constexpr int64_t largest = int64_t{512} << 10, least = int64_t{256} << 10;
   int64_t count = 1, in_step = 0, out_step = 0;
   bool one = true;
   for (int64_t d = first; d-- > 0;) {
