@@ -80,6 +80,8 @@ def translate_structure(value: Any, tensor: Any) -> Any:
     """Everything that is not a tensor itself; `tensor` translates what a structure holds."""
     if isinstance(value, torch.dtype):
         return dtype_of(value)
+    if isinstance(value, str) and value == "cpu":
+        return DEVICE
     if isinstance(value, torch.device):
         return candelabra.device(DEVICE if value.type == "cpu" else str(value))
     if isinstance(value, (torch.layout, torch.memory_format)):
@@ -96,7 +98,7 @@ def translate_structure(value: Any, tensor: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(tensor(item) for item in value)
     if isinstance(value, dict):
-        return {key: DEVICE if key == "device" and item == "cpu" else tensor(item) for key, item in value.items()}
+        return {key: tensor(item) for key, item in value.items()}
     if isinstance(value, slice):
         return slice(tensor(value.start), tensor(value.stop), tensor(value.step))
     if isinstance(value, functools.partial):
