@@ -50,7 +50,9 @@ def _copied(view: Tensor, shape: Any, like: Tensor) -> Tensor:
 def pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
     if self.ndim < 3:
-        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)")
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+        )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     *batch, channels, height, width = self.shape
