@@ -107,6 +107,7 @@ _MATRIX: dict[str, Callable[[Any], Any]] = {
 _TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "fft_c2c": lambda x: candelabra.fft.fft(candelabra.complex(x, x.sin()) if not x.is_complex() else x),
     "fft_r2c": lambda x: candelabra.fft.rfft(x.real if x.is_complex() else x, 5),
+    "fft_r2c_several": lambda x: candelabra.fft.rfft2(x.real if x.is_complex() else x, (3, 4)),
     "fft_c2r": lambda x: candelabra.fft.irfft(candelabra.complex(x, x.cos()) if not x.is_complex() else x, 5),
 }
 _OTHER: dict[str, Callable[[Numbers], list[Expression]]] = {
