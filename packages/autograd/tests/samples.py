@@ -420,6 +420,8 @@ def _as_strided(d: Draw) -> list[Call]:
 def _views(d: Draw) -> dict[str, list[Call]]:
     return {
         "view": [call(d(2, 3), [6]), call(d(2, 3), [-1, 1, 2])],
+        "reshape": [call(d(2, 3), [6]), call(d(3, 2).detach().t().requires_grad_(), [3, -1]), call(d(), [1, 1])],
+        "split": [call(d(5, 2), 2), call(d(2, 4), 3, -1)],
         "expand": [call(d(3), [2, 3]), call(d(2, 1), [2, 4]), call(d(), [2, 2]), call(d(1, 3), [2, -1, 3])],
         "permute": [call(d(2, 3, 4), [2, 0, 1]), call(d(2, 3), [-1, 0])],
         "transpose": [call(d(2, 3), 0, 1), call(d(2, 3, 4), -1, 0)],
@@ -478,16 +480,18 @@ _SAMPLERS: dict[str, Any] = {
     "tanh_backward": lambda d: [call(d(4), d(4))],
     # reductions
     "sum": lambda d: _reduction()(d), "nan_sum": _reduction(), "mean": _reduction(), "prod": _prod, "amax": _reduction("distinct"), "amin": _reduction("distinct"),
+    "extrema": _reduction("distinct"),
     "max_with_indices": _single_dim("distinct"), "min_with_indices": _single_dim("distinct"), "var": _var, "std": _var,
     "linalg_vector_norm": _vector_norm, "logsumexp": lambda d: [call(d(2, 3), [1]), call(d(2, 3), [0, 1], True), call(d(4), 0)],
     # scans, sorting
     "cumsum": _single_dim(), "logcumsumexp": _single_dim(), "cumprod": _cumprod, "sort": _sort, "topk": _topk,
     # views
     **{name: (lambda d, name=name: _views(d)[name]) for name in (
-        "view", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "narrow", "diagonal", "unfold", "movedim",
-        "unflatten", "alias", "as_strided",
+        "view", "reshape", "split", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "narrow", "diagonal",
+        "unfold", "movedim", "unflatten", "alias", "as_strided",
     )},
     "view_as_real": lambda d: [call(Draw("view_as_real", candelabra.complex128)(3))], "view_as_complex": lambda d: [call(d.real(3, 2))],
+    "to": lambda d: [call(d(2, 3), candelabra.complex128), call(d(2, 3), "cpu", candelabra.complex128), call(d(3), dtype=candelabra.complex128)],
     # joining
     "cat": lambda d: [call([d(2, 3), d(1, 3)]), call([d(2, 3), d(2, 1), d(2, 2)], -1), call((d(2), d(3)))],
     "stack": lambda d: [call([d(2), d(2)]), call([d(2, 3), d(2, 3)], -1)],
