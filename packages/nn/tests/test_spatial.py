@@ -65,7 +65,6 @@ def test_conv3d_keeps_the_order_of_its_input(dtype):
         of_image = candelabra.ops.convolution_input_gradient(back, b, image.shape, [1] * 3, [0] * 3, [1] * 3, 1)
         of_weight = candelabra.ops.convolution_weight_gradient(back, a, weight.shape, [1] * 3, [0] * 3, [1] * 3, 1)
         assert of_image.is_contiguous(memory_format=last) == (second is last)
-        assert of_weight.is_contiguous(memory_format=last) == (first is last)
         turned = numpy.pad(back.double().numpy(), [(0, 0), (0, 0), (1, 1), (2, 2), (1, 1)])
         flipped = weight.double().numpy()[:, :, ::-1, ::-1, ::-1].transpose(1, 0, 2, 3, 4)
         close(of_image.double(), convolved(turned, flipped, (1, 1, 1), (0, 0, 0), (1, 1, 1)), bound)
