@@ -68,9 +68,12 @@ def test_timeout_and_grace_period():
     assert not any(process.is_alive() for process in context.processes)
 
 
+# Interrupts are ignored by what a shell runs in the background, and by its children.
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 import candelabra.multiprocessing as mp
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait(index, pipe):
     pipe.send(os.getpid())

@@ -62,7 +62,9 @@ def _end_with_parent() -> None:
     import ctypes
 
     set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGINT)
+    # A process that a shell runs in the background ignores interrupts, and so do its children.
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM if ignored else signal.SIGINT)
 
 
 class ProcessContext:
