@@ -20,7 +20,8 @@ def array(value: Any) -> Any:
     """
     if isinstance(value, candelabra.Tensor):
         if value.dtype is candelabra.bfloat16:
-            return (bits(value).astype(np.uint32) << 16).view(np.float32)
+            # A shifted array of no dimension is a scalar.
+            return np.asarray(bits(value).astype(np.uint32) << 16).view(np.float32)
         return value.detach().numpy()
     if isinstance(value, tuple):
         return tuple(array(element) for element in value)
