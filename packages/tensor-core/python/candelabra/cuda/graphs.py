@@ -7,7 +7,7 @@ import sys
 from candelabra import _C
 from candelabra.accelerator import StreamContext
 
-from .devices import is_initialized, resolve, synchronize
+from .devices import current_device, is_initialized, resolve, synchronize
 from .memory import empty_cache
 from .streams import Stream, current_stream, stream
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any
+    from typing import Any, ClassVar
 
     from candelabra._C import Tensor
     from candelabra._C import device as _Device
@@ -180,12 +180,12 @@ class graph:
     pool : tuple, optional
         Where memory comes from: of `graph_pool_handle` or another graph's ``pool()``.
     stream : Stream, optional
-        Which is recorded; one for all graphs by default.
+        Which is recorded; one for all graphs of the current device by default.
     capture_error_mode : str
         See `CUDAGraph.capture_begin`.
     """
 
-    default_capture_stream: Stream | None = None
+    _streams: ClassVar[dict[int, Stream]] = {}
 
     def __init__(
         self,
@@ -195,9 +195,10 @@ class graph:
         capture_error_mode: str = "global",
     ) -> None:
         if stream is None:
-            if graph.default_capture_stream is None:
-                graph.default_capture_stream = Stream()
-            stream = graph.default_capture_stream
+            device = current_device()
+            stream = self._streams.get(device)
+            if stream is None:
+                stream = self._streams[device] = Stream()
         self.cuda_graph = cuda_graph
         self.pool = pool
         self.capture_stream = stream
