@@ -103,3 +103,16 @@ def test_products_on_tile_units() -> None:
         assert result.stdout.strip() == "done"
     else:
         assert "no AMX units" in result.stderr
+
+
+def test_shapes_that_leave_tiles_empty_have_another_choice() -> None:
+    program = (
+        "import candelabra\n"
+        "a = candelabra.ones(1000, 3)\n"
+        "assert (a @ a.T == 3).all()\n"
+        "print(candelabra._C.backend_info('cpu')['description'])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "CANDELABRA_CPU_GEMM"}
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment).stdout
+    line = next(line for line in told.splitlines() if line.startswith("float32 matmul, large:"))
+    assert "measured on" in line and "tile units" not in line
