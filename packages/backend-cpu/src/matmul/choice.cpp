@@ -104,7 +104,7 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_split_gemm()) {
     // By itself: the units take some hundred microseconds to reach their clock after other work.
     float tiles = std::numeric_limits<float>::infinity();
-    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds(gemm_by_tiles, problem));
+    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds(split_gemm, problem));
     decision.tiles_microseconds = tiles;
     if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
   }

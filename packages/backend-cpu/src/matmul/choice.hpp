@@ -32,10 +32,9 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 // CANDELABRA_CPU_GEMM (mkl, onednn or tiles) decides, or the caller is inside a parallel region, where nothing can be timed.
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
-// What the choice is between; all do what gemm() promises.
+// What the choice is between, with split_gemm(); all do what gemm() promises.
 void gemm_by_mkl(const Gemm<float>& problem);
 void gemm_by_onednn(const Gemm<float>& problem);
-void gemm_by_tiles(const Gemm<float>& problem);
 
 std::string describe_gemm_choices();
 

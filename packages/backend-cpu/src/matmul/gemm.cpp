@@ -138,14 +138,10 @@ void gemm_by_onednn(const Gemm<float>& p) {
                   static_cast<long long>(p.n), static_cast<long long>(p.k), static_cast<int>(status));
 }
 
-void gemm_by_tiles(const Gemm<float>& problem) {
-  split_gemm(problem);
-}
-
 void gemm(const Gemm<float>& problem) {
   ShapeClass shape = shape_class(problem.m, problem.n, problem.k);
   GemmLibrary library = choose_gemm_library(shape);
-  if (library == GemmLibrary::tiles) return gemm_by_tiles(problem);
+  if (library == GemmLibrary::tiles) return split_gemm(problem);
   use_library_threads(threads_for(shape));
   library == GemmLibrary::mkl ? gemm_by_mkl(problem) : gemm_by_onednn(problem);
 }
