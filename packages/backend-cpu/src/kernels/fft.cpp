@@ -1,10 +1,12 @@
-// Fourier transforms along dimensions, on MKL's one-dimensional ones.
+// Fourier transforms along dimensions, on MKL's.
 //
 // The lines along a dimension are handed to MKL where they lie, a few neighbouring ones at a time, and it writes the results where
 // they belong; what it cannot take (a line that runs backwards or is expanded, coefficients that are to be looked at first) is
 // gathered before. Lines are divided among threads, each line is transformed by one: results do not depend on the number of
-// threads. A single line is left to MKL's own threads.
+// threads. A single line is left to MKL's own threads. Small planes and blocks (the last two or three dimensions, all of them
+// transformed) are handed to MKL whole: it turns them while they are in the first cache.
 #include <algorithm>
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <map>
@@ -35,22 +37,32 @@ struct FreeDescriptor {
 };
 using Descriptor = std::unique_ptr<DFTI_DESCRIPTOR, FreeDescriptor>;
 
-// How the lines that one call of MKL transforms lie in memory: `stride` from element to element, `distance` from line to line.
+constexpr size_t most_dims = 3;  // that one call of MKL transforms
+
+// How what one call of MKL transforms lies in memory: the strides within a line (a plane, a block), and `distance` from line to
+// line.
 struct Layout {
-  int64_t stride, distance;
+  std::array<int64_t, most_dims> strides;
+  int64_t distance;
   auto operator<=>(const Layout&) const = default;
 };
 
 enum class Kind { Complex, RealToComplex, ComplexToReal };
 
 struct Plan {
-  int64_t n, lines;
+  size_t rank;
+  std::array<int64_t, most_dims> sizes;
+  int64_t lines;
   Layout in, out;
   Kind kind;
   bool forward, single, in_place, threaded;
   double scale;
   auto operator<=>(const Plan&) const = default;
 };
+// Of lines: `stride` from element to element.
+Layout line_layout(int64_t stride, int64_t distance) {
+  return {{stride, 0, 0}, distance};
+}
 
 // The committed descriptor of a plan; kept by the thread that made it, since committing costs as much as many short transforms.
 // The scale is that of both directions. MKL names the two sides by the domain: what goes into a forward transform comes out of a
@@ -62,16 +74,22 @@ DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
   if (kept.size() >= most) kept.clear();
   DFTI_DESCRIPTOR* raw = nullptr;
   const auto integer = [](int64_t value) { return static_cast<MKL_LONG>(value); };
-  check((DftiCreateDescriptor)(&raw, plan.single ? DFTI_SINGLE : DFTI_DOUBLE, plan.kind == Kind::Complex ? DFTI_COMPLEX : DFTI_REAL,
-                               integer(1), integer(plan.n)));
+  const auto precision = plan.single ? DFTI_SINGLE : DFTI_DOUBLE;
+  const auto domain = plan.kind == Kind::Complex ? DFTI_COMPLEX : DFTI_REAL;
+  std::array<MKL_LONG, most_dims> sizes;
+  std::transform(plan.sizes.begin(), plan.sizes.end(), sizes.begin(), integer);
+  check(plan.rank == 1 ? (DftiCreateDescriptor)(&raw, precision, domain, integer(1), sizes[0])
+                       : (DftiCreateDescriptor)(&raw, precision, domain, integer(plan.rank), sizes.data()));
   Descriptor made(raw);
   check(DftiSetValue(raw, DFTI_PLACEMENT, plan.in_place ? DFTI_INPLACE : DFTI_NOT_INPLACE));
   if (plan.kind != Kind::Complex) check(DftiSetValue(raw, DFTI_CONJUGATE_EVEN_STORAGE, DFTI_COMPLEX_COMPLEX));
   const Layout& forward_side = plan.forward ? plan.in : plan.out;
   const Layout& backward_side = plan.forward ? plan.out : plan.in;
-  MKL_LONG forward_strides[] = {0, integer(forward_side.stride)}, backward_strides[] = {0, integer(backward_side.stride)};
-  check(DftiSetValue(raw, DFTI_FWD_STRIDES, forward_strides));
-  check(DftiSetValue(raw, DFTI_BWD_STRIDES, backward_strides));
+  std::array<MKL_LONG, most_dims + 1> forward_strides{}, backward_strides{};  // the first is an offset
+  std::transform(forward_side.strides.begin(), forward_side.strides.end(), forward_strides.begin() + 1, integer);
+  std::transform(backward_side.strides.begin(), backward_side.strides.end(), backward_strides.begin() + 1, integer);
+  check(DftiSetValue(raw, DFTI_FWD_STRIDES, forward_strides.data()));
+  check(DftiSetValue(raw, DFTI_BWD_STRIDES, backward_strides.data()));
   if (plan.lines > 1) {
     check(DftiSetValue(raw, DFTI_NUMBER_OF_TRANSFORMS, integer(plan.lines)));
     check(DftiSetValue(raw, DFTI_FWD_DISTANCE, integer(forward_side.distance)));
@@ -165,21 +183,31 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
   const int64_t most = turned ? 16 : slab ? lines_at_once(n) : std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
   const int64_t out_length = n / 2 + 1;
   const int64_t blocks_of_row = (lines.row + most - 1) / most, blocks = lines.count / lines.row * blocks_of_row;
+  // Blocks of a row are as large as one another, but for one line.
+  const auto start_of = [&](int64_t block) { return lines.row * block / blocks_of_row; };
   auto work = [&](int64_t begin, int64_t end) {
     Scratch<In> memory(gathered ? std::min(most, lines.row) * in_length : 0);
     In* buffer = memory.data();
     Scratch<In> turned_in(turned ? most * n : 0);
     Scratch<Out> turned_out(turned ? most * out_length : 0);
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t at = block % blocks_of_row * most, here = std::min(most, lines.row - at);
+      const int64_t at = start_of(block % blocks_of_row), here = start_of(block % blocks_of_row + 1) - at;
       const auto [from, to] = lines.offsets(block / blocks_of_row * lines.row + at);
       const In* in = source + from;
       if constexpr (!std::is_same_v<In, Out> && !is_complex_v<In>) {
         if (turned) {
           turn(turned_in.data(), n, in, lines.in_stride, n, here);
-          const Plan plan{n,     here,    {1, here == 1 ? 0 : n}, {1, here == 1 ? 0 : out_length},
-                          kind,  forward, sizeof(In) == 4,        false,
-                          false, scale};
+          const Plan plan{1,
+                          {n},
+                          here,
+                          line_layout(1, here == 1 ? 0 : n),
+                          line_layout(1, here == 1 ? 0 : out_length),
+                          kind,
+                          forward,
+                          sizeof(In) == 4,
+                          false,
+                          false,
+                          scale};
           check(DftiComputeForward(descriptor_for(plan), turned_in.data(), turned_out.data()));
           turn(target + to, lines.out_stride, turned_out.data(), out_length, here, out_length);
           continue;
@@ -188,14 +216,14 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
       if constexpr (std::is_same_v<In, Out>) {
         if (brought) {
           for (int64_t k = 0; k < n; ++k) std::copy_n(in + k * lines.in_stride, here, target + to + k * lines.out_stride);
-          const Layout layout{lines.out_stride, here == 1 ? 0 : lines.out_row};
-          const Plan plan{n, here, layout, layout, kind, forward, sizeof(real_t<Out>) == 4, true, false, scale};
+          const Layout layout = line_layout(lines.out_stride, here == 1 ? 0 : lines.out_row);
+          const Plan plan{1, {n}, here, layout, layout, kind, forward, sizeof(real_t<Out>) == 4, true, false, scale};
           check(forward ? DftiComputeForward(descriptor_for(plan), target + to)
                         : DftiComputeBackward(descriptor_for(plan), target + to));
           continue;
         }
       }
-      Layout in_layout{lines.in_stride, lines.in_row};
+      Layout in_layout = line_layout(lines.in_stride, lines.in_row);
       if (gathered) {
         const bool along = std::abs(lines.in_stride) <= std::abs(lines.in_row);
         for (int64_t i = 0; i < (along ? here : in_length); ++i)
@@ -212,12 +240,12 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
           }
         }
         in = buffer;
-        in_layout = {1, in_length};
+        in_layout = line_layout(1, in_length);
       }
-      Layout out_layout{lines.out_stride, lines.out_row};
-      if (n == 1) in_layout.stride = out_layout.stride = 1;
+      Layout out_layout = line_layout(lines.out_stride, lines.out_row);
+      if (n == 1) in_layout.strides[0] = out_layout.strides[0] = 1;
       if (here == 1) in_layout.distance = out_layout.distance = 0;
-      const Plan plan{n,        here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
+      const Plan plan{1,        {n},  here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
                       threaded, scale};
       DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
       auto* unchanged = const_cast<In*>(in);  // MKL takes it so, and does not write to it
@@ -236,6 +264,41 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
       use_library_threads(1);
       work(begin, end);
     });
+}
+
+// Transforms the slab's first dimension of planes or blocks, where MKL can take them whole: `dims` are all the others, and go
+// forwards in memory on both sides. The real ones are halved along the last of `dims`. False where it cannot.
+template <typename In, typename Out>
+bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64_t> dims, int64_t shift, bool forward,
+                      double scale) {
+  if (dims.size() < 2 || dims.size() > most_dims || out.ndim != static_cast<int64_t>(dims.size()) + 1) return false;
+  const bool several = out.sizes[0] > 1;
+  Plan plan{};
+  plan.rank = dims.size();
+  plan.lines = out.sizes[0];
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const int64_t d = dims[k] - shift;
+    plan.sizes[k] = in.sizes[d];
+    plan.in.strides[k] = in.sizes[d] == 1 ? 1 : in.strides[d];
+    plan.out.strides[k] = out.sizes[d] == 1 ? 1 : out.strides[d];
+    if (in.sizes[d] == 0 || plan.in.strides[k] <= 0 || plan.out.strides[k] <= 0) return false;
+  }
+  plan.in.distance = several ? in.strides[0] : 0;
+  plan.out.distance = several ? out.strides[0] : 0;
+  if (several && (plan.in.distance <= 0 || plan.out.distance <= 0)) return false;
+  plan.in_place = in.data == out.data;
+  if (plan.in_place && (!std::is_same_v<In, Out> || plan.in != plan.out)) return false;
+  plan.kind = std::is_same_v<In, Out> ? Kind::Complex : Kind::RealToComplex;
+  plan.forward = forward;
+  plan.single = sizeof(real_t<Out>) == 4;
+  plan.scale = scale;
+  use_library_threads(1);
+  DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
+  if (plan.in_place)
+    check(forward ? DftiComputeForward(descriptor, out.data) : DftiComputeBackward(descriptor, out.data));
+  else
+    check(forward ? DftiComputeForward(descriptor, in.data, out.data) : DftiComputeBackward(descriptor, in.data, out.data));
+  return true;
 }
 
 // Calls transform(in, out) for slabs of the dimensions from `first` on, which lie in the second cache while one of these dimensions
@@ -300,6 +363,7 @@ void complex_to_complex(Call& call) {
     over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
       const bool slab = &out != &output;
       const int64_t shift = output.ndim - out.ndim;
+      if (slab && transform_planes<T, T>(in, out, dims, shift, forward, scale)) return;
       const cb_tensor* from = &in;
       // The last dimension, whose lines lie together, first; the scale once.
       for (size_t k = dims.size(); k-- > 0;) {
@@ -335,6 +399,7 @@ void several_real_to_complex(Call& call) {
     over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
       const bool slab = &out != &output;
       const int64_t shift = output.ndim - out.ndim;
+      if (slab && transform_planes<T, C>(in, out, dims, shift, true, scale)) return;
       const int last = static_cast<int>(dims.back() - shift);
       transform_lines<T, C>(in, out, last, in.sizes[last], in.sizes[last], Kind::RealToComplex, true, scale, slab);
       for (size_t k = dims.size() - 1; k-- > 0;) {
