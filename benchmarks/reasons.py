@@ -73,16 +73,8 @@ REASONS: list[tuple[str, str]] = [
         "gates and writing as much of activations, which are kept for a gradient that inference does not ask for",
     ),
     (
-        r"^special: erf(inv|c), 1 M, float64",
-        "some 70 and 85 instructions for eight numbers, half of them the polynomials of degree 25 and 22; the processor does two at a time",
-    ),
-    (
         r"^elementwise: a / b, 4 M, float16",
         "made float32 and back in passes of their own, in the first cache",
-    ),
-    (
-        r"^fft: r?fft2, 8 x 16 x 64 x 64",
-        "rows, then columns in place, whose elements lie 512 bytes apart; PyTorch hands MKL both dimensions at once",
     ),
     (
         r"^linalg: outer",

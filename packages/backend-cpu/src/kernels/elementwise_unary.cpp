@@ -5,6 +5,7 @@
 #include "candelabra/special_functions.hpp"
 #include "elementwise.hpp"
 #include "elementwise_complex.hpp"
+#include "vec_error_function.hpp"
 #include "vec_gamma.hpp"
 #include "vec_power.hpp"
 
