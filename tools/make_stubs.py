@@ -147,6 +147,7 @@ class Operator:
 
 class BackendError(RuntimeError): ...
 class BackendVersionError(BackendError): ...
+class AcceleratorError(RuntimeError): ...
 class OutOfMemoryError(RuntimeError): ...
 
 Number: TypeAlias = int | float | complex
@@ -432,7 +433,7 @@ def package_stub() -> str:
     for name in NN_FUNCTIONS | NATIVE_FUNCTIONS | TAPE_FUNCTIONS:
         functions.setdefault(name, f"{name}: Callable[..., Any]")
     alias_lines(functions)
-    types = ["BackendError", "BackendVersionError", "Generator", "OutOfMemoryError", "Size", "Storage", "Tensor", "device", "dtype"]
+    types = ["AcceleratorError", "BackendError", "BackendVersionError", "Generator", "OutOfMemoryError", "Size", "Storage", "Tensor", "device", "dtype"]
     types += [
         "memory_format",
         "contiguous_format",

@@ -102,7 +102,23 @@ cb_accelerator make_table() {
   table.range_push = range_push;
   table.range_pop = range_pop;
   table.mark = mark;
+  table.range_start = range_start;
+  table.range_end = range_end;
   table.collectives = collectives();
+  table.pool_begin = [](int32_t device, void* pool) { return guarded([&] { allocator(device).begin_pool_of_thread(pool); }); };
+  table.pool_end = [](int32_t device, void* pool) { return guarded([&] { allocator(device).end_pool_of_thread(pool); }); };
+  table.set_caching = [](int32_t is_enabled) { return guarded([&] { set_caching(is_enabled != 0); }); };
+  table.pinned_details = [](cb_memory_details* result) {
+    return guarded([&] {
+      const uint64_t size = result->size;
+      *result = pinned_details();
+      result->size = size;
+      result->limit = -1;
+    });
+  };
+  table.reset_pinned_peaks = [] { return guarded([] { reset_pinned_peaks(); }); };
+  table.reset_pinned_totals = [] { return guarded([] { reset_pinned_totals(); }); };
+  table.profiler_record = [](int32_t is_recording) { return guarded([&] { record_profile(is_recording != 0); }); };
   return table;
 }
 

@@ -30,7 +30,11 @@ size_t round_up(size_t value, size_t to) {
 // ---- construction
 
 Allocator::Allocator(int device, std::unique_ptr<MemorySource> source, AllocatorOptions options)
-    : device_(device), source_(std::move(source)), options_(options), ordinary_(std::make_unique<Pool>()) {
+    : device_(device),
+      source_(std::move(source)),
+      options_(options),
+      caching_(options.caching),
+      ordinary_(std::make_unique<Pool>()) {
   figures_.size = sizeof figures_;
 }
 
@@ -38,7 +42,7 @@ Allocator::~Allocator() = default;  // memory goes with the process: the driver 
 
 size_t Allocator::rounded(size_t bytes) const {
   if (bytes > SIZE_MAX - segment_rounding) return bytes;
-  if (!options_.caching) return round_up(std::max<size_t>(bytes, 1), 16);
+  if (!caching_) return round_up(std::max<size_t>(bytes, 1), 16);
   size_t result = std::max(least_block, round_up(bytes, least_block));
   if (options_.rounding_divisions > 1 && result > least_block) {
     size_t power = least_block;
@@ -52,6 +56,11 @@ size_t Allocator::rounded(size_t bytes) const {
 Pool& Allocator::pool_for(StreamId stream) {
   for (const auto& [captured, pool] : capturing_)
     if (captured == stream || source_->is_captured(stream)) return *pool;
+  if (!redirected_.empty()) {
+    const auto own = [](const auto& each) { return each.first == std::this_thread::get_id(); };
+    const auto found = std::find_if(redirected_.rbegin(), redirected_.rend(), own);
+    if (found != redirected_.rend()) return *found->second;
+  }
   return *ordinary_;
 }
 
@@ -86,6 +95,7 @@ void* Allocator::allocate(size_t bytes, StreamId stream) {
 }
 
 Block* Allocator::find_free(const Request& request) {
+  if (!caching_ && request.pool == ordinary_.get()) return nullptr;
   FreeBlocks& by_stream = request.pool->free_blocks(request.small);
   const auto found = by_stream.find(request.stream);
   if (found == by_stream.end()) return nullptr;
@@ -107,8 +117,8 @@ bool Allocator::has_room_for(size_t bytes) const {
 }
 
 Block* Allocator::grow(const Request& request) {
-  if (options_.caching && options_.expandable_segments && source_->granularity() > 0) return grow_expandable(request);
-  const size_t bytes = !options_.caching             ? request.bytes
+  if (caching_ && options_.expandable_segments && source_->granularity() > 0) return grow_expandable(request);
+  const size_t bytes = !caching_                     ? request.bytes
                        : request.small               ? small_segment
                        : request.bytes < own_segment ? large_segment
                                                      : round_up(request.bytes, segment_rounding);
@@ -123,6 +133,7 @@ Block* Allocator::grow(const Request& request) {
   segment->stream = request.stream;
   segment->pool = request.pool;
   segment->small = request.small;
+  segment->uncached = !caching_ && request.pool == ordinary_.get();
   block->segment = segment.get();
   block->address = segment->base;
   block->bytes = bytes;
@@ -284,7 +295,7 @@ void Allocator::give_back(Block* block) {
     add(figures_.inactive_split, static_cast<int64_t>(block->bytes));
     add(figures_.inactive_split_blocks, 1);
   }
-  if (!options_.caching && capturing_.empty() && segment.pool == ordinary_.get()) {
+  if (segment.uncached && capturing_.empty()) {
     source_->synchronize();
     destroy_segment(segment);
   }
@@ -431,11 +442,15 @@ void* Allocator::create_pool() {
   return pools_.emplace(pool->id, std::move(pool)).first->first;
 }
 
-void Allocator::retain_pool(void* id) {
-  const std::lock_guard lock(mutex_);
+Pool& Allocator::known_pool(void* id) {
   const auto found = pools_.find(id);
   if (found == pools_.end()) throw failure(CB_RUNTIME_ERROR, "there is no such memory pool");
-  ++found->second->retained;
+  return *found->second;
+}
+
+void Allocator::retain_pool(void* id) {
+  const std::lock_guard lock(mutex_);
+  ++known_pool(id).retained;
 }
 
 void Allocator::release_pool(void* id) {
@@ -447,15 +462,35 @@ void Allocator::release_pool(void* id) {
 
 void Allocator::begin_pool(void* id, StreamId stream) {
   const std::lock_guard lock(mutex_);
-  const auto found = pools_.find(id);
-  if (found == pools_.end()) throw failure(CB_RUNTIME_ERROR, "there is no such memory pool");
+  Pool& pool = known_pool(id);
   collect_events(false);
-  capturing_.emplace_back(stream, found->second.get());
+  capturing_.emplace_back(stream, &pool);
 }
 
 void Allocator::end_pool(void* id) {
   const std::lock_guard lock(mutex_);
   std::erase_if(capturing_, [&](const auto& each) { return each.second->id == id; });
+}
+
+void Allocator::begin_pool_of_thread(void* id) {
+  const std::lock_guard lock(mutex_);
+  Pool& pool = known_pool(id);
+  ++pool.retained;  // it is there until the end
+  redirected_.emplace_back(std::this_thread::get_id(), &pool);
+}
+
+void Allocator::end_pool_of_thread(void* id) {
+  const std::lock_guard lock(mutex_);
+  const auto begun = [&](const auto& each) { return each.first == std::this_thread::get_id() && each.second->id == id; };
+  const auto found = std::find_if(redirected_.rbegin(), redirected_.rend(), begun);
+  if (found == redirected_.rend()) throw failure(CB_RUNTIME_ERROR, "this thread does not use the memory pool");
+  redirected_.erase(std::next(found).base());
+  release_pool(id);
+}
+
+void Allocator::set_caching(bool enabled) {
+  const std::lock_guard lock(mutex_);
+  caching_ = enabled;
 }
 
 }  // namespace candelabra::cuda

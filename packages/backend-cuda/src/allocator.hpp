@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -90,6 +91,12 @@ class Allocator {
   void release_pool(void* pool);
   void begin_pool(void* pool, StreamId stream);
   void end_pool(void* pool);
+  // Likewise for all that this thread allocates, whatever the stream; the pool that was begun last is the one.
+  void begin_pool_of_thread(void* pool);
+  void end_pool_of_thread(void* pool);
+
+  // Without caching each block is a segment of its own, which goes back when the block does.
+  void set_caching(bool enabled);
 
  private:
   struct Request {
@@ -100,6 +107,7 @@ class Allocator {
     bool small;
   };
 
+  Pool& known_pool(void* pool);
   Pool& pool_for(StreamId stream);
   Block* find_free(const Request& request);
   Block* grow(const Request& request);
@@ -120,10 +128,12 @@ class Allocator {
   const int device_;
   const std::unique_ptr<MemorySource> source_;
   const AllocatorOptions options_;
+  bool caching_;
   std::recursive_mutex mutex_;
   std::unique_ptr<Pool> ordinary_;
   std::map<void*, std::unique_ptr<Pool>> pools_;
-  std::vector<std::pair<StreamId, Pool*>> capturing_;  // begin_pool without end_pool
+  std::vector<std::pair<StreamId, Pool*>> capturing_;          // begin_pool without end_pool
+  std::vector<std::pair<std::thread::id, Pool*>> redirected_;  // likewise, of threads
   std::unordered_map<void*, Block*> allocated_;
   std::map<void*, std::unique_ptr<Segment>> segments_;
   struct Pending {
@@ -139,6 +149,8 @@ class Allocator {
 
 // The allocator of a device of this process.
 Allocator& allocator(int device);
+// The switch of all of them, those that are made later too.
+void set_caching(bool enabled);
 // Whether there is one yet: deallocation late in the life of the process asks.
 bool has_allocator(int device);
 

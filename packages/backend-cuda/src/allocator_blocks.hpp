@@ -45,6 +45,7 @@ struct Segment {
   StreamId stream = nullptr;
   Pool* pool = nullptr;
   bool small = false;
+  bool uncached = false;  // one block, which takes the segment with it when it is given back
   Block* first = nullptr;
   Block* last = nullptr;
   bool expandable() const { return reserved != 0; }
@@ -58,5 +59,8 @@ inline void add(cb_memory_figure& figure, int64_t amount) {
   figure.peak = std::max(figure.peak, figure.current);
   (amount > 0 ? figure.allocated : figure.freed) += std::abs(amount);
 }
+
+void reset_peaks(cb_memory_details& figures);
+void reset_totals(cb_memory_details& figures);
 
 }  // namespace candelabra::cuda

@@ -31,6 +31,16 @@ std::string in_words(int64_t bytes) {
 
 }  // namespace
 
+void reset_peaks(cb_memory_details& figures) {
+  for_each_figure(figures, [](cb_memory_figure& figure) { figure.peak = figure.current; });
+}
+
+void reset_totals(cb_memory_details& figures) {
+  for_each_figure(figures, [](cb_memory_figure& figure) { figure.allocated = figure.freed = 0; });
+  figures.retry_count = figures.failure_count = figures.sync_count = 0;
+  figures.device_alloc_count = figures.device_free_count = 0;
+}
+
 void Allocator::set_limit(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_ = bytes < 0 ? -1 : bytes;
@@ -38,14 +48,12 @@ void Allocator::set_limit(int64_t bytes) {
 
 void Allocator::reset_peaks() {
   const std::lock_guard lock(mutex_);
-  for_each_figure(figures_, [](cb_memory_figure& figure) { figure.peak = figure.current; });
+  candelabra::cuda::reset_peaks(figures_);
 }
 
 void Allocator::reset_totals() {
   const std::lock_guard lock(mutex_);
-  for_each_figure(figures_, [](cb_memory_figure& figure) { figure.allocated = figure.freed = 0; });
-  figures_.retry_count = figures_.failure_count = figures_.sync_count = 0;
-  figures_.device_alloc_count = figures_.device_free_count = 0;
+  candelabra::cuda::reset_totals(figures_);
 }
 
 cb_memory_details Allocator::details() {

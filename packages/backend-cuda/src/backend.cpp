@@ -17,6 +17,7 @@
 #include "libraries.hpp"
 #include "settings.hpp"
 #include "stream.hpp"
+#include "waiting.hpp"
 
 namespace candelabra::cuda {
 namespace {
@@ -187,4 +188,8 @@ extern "C" CB_EXPORT int candelabra_cuda_ask(const char* name) {
   if (std::strcmp(name, "cudnn_version") == 0) return static_cast<int>(candelabra::cuda::cudnn::version());
   if (std::strcmp(name, "cufft_plans") == 0) return candelabra::cuda::transform_plans();
   return 0;
+}
+// How the host is told of calls that wait for the device.
+extern "C" CB_EXPORT void candelabra_cuda_set_warner(void (*warner)(const char*)) {
+  candelabra::cuda::set_warner(warner);
 }

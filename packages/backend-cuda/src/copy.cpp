@@ -9,6 +9,7 @@
 #include "error.hpp"
 #include "faults.hpp"
 #include "pinned.hpp"
+#include "waiting.hpp"
 
 namespace candelabra::cuda {
 
@@ -40,6 +41,7 @@ void enable_peer(int device, int peer) {
 void copy_from_host(int device, void* to, const void* from, size_t bytes, cudaStream_t stream) {
   const DeviceGuard guard(device);
   refuse_capture(stream);
+  about_to_wait();
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "copying to the device");
   check(cudaStreamSynchronize(stream), "copying to the device");
   raise_fault_of(device);
@@ -48,6 +50,7 @@ void copy_from_host(int device, void* to, const void* from, size_t bytes, cudaSt
 void copy_to_host(int device, void* to, const void* from, size_t bytes, cudaStream_t stream) {
   const DeviceGuard guard(device);
   refuse_capture(stream);
+  about_to_wait();
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "copying from the device");
   check(cudaStreamSynchronize(stream), "copying from the device");
   raise_fault_of(device);

@@ -6,12 +6,15 @@
 #include <cstring>
 #include <new>
 
+#include "candelabra/accelerator.h"
 #include "device.hpp"
 #include "faults.hpp"
 
 namespace candelabra::cuda {
 
 namespace {
+
+constexpr auto device_failure = static_cast<cb_status>(CB_ACCELERATOR_ERROR);
 
 thread_local std::string message_of_thread;
 
@@ -40,17 +43,17 @@ void raise_cuda(cudaError_t error, const char* doing) {
   cudaGetLastError();  // what is not sticky is reported once
   if (error == cudaErrorMemoryAllocation) throw failure(CB_OUT_OF_MEMORY, "%s: out of memory (CUDA)", doing);
   if (poisons_the_context(error))
-    throw failure(CB_RUNTIME_ERROR,
+    throw failure(device_failure,
                   "%s: CUDA error %s: %s. The failure is that of a kernel queued here or earlier%s; this process can no longer "
                   "use the device",
                   doing, cudaGetErrorName(error), cudaGetErrorString(error),
                   launch_blocking() ? "" : " (CANDELABRA_LAUNCH_BLOCKING=1 says which)");
-  throw failure(CB_RUNTIME_ERROR, "%s: CUDA error %s: %s", doing, cudaGetErrorName(error), cudaGetErrorString(error));
+  throw failure(device_failure, "%s: CUDA error %s: %s", doing, cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
 void raise_driver(CUresult result, const char* doing) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY) throw failure(CB_OUT_OF_MEMORY, "%s: out of memory (CUDA driver)", doing);
-  throw failure(CB_RUNTIME_ERROR, "%s: error %d of the CUDA driver", doing, static_cast<int>(result));
+  throw failure(device_failure, "%s: error %d of the CUDA driver", doing, static_cast<int>(result));
 }
 
 void raise_library(const char* library, const char* function, int status, const char* text) {

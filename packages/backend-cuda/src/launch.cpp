@@ -1,6 +1,7 @@
 #include "launch.hpp"
 
 #include "allocator.hpp"
+#include "waiting.hpp"
 
 namespace candelabra::cuda {
 
@@ -30,6 +31,7 @@ void read_back(const Call& call, void* host, const void* device, size_t bytes) {
   if (is_capturing(call.stream()))
     throw failure(CB_RUNTIME_ERROR, "%s: cannot be captured in a graph: the shape of its result depends on data",
                   call.raw()->operator_name);
+  about_to_wait();
   check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, call.stream()), call.raw()->operator_name);
   check(cudaStreamSynchronize(call.stream()), call.raw()->operator_name);
   raise_fault_of(call.device());

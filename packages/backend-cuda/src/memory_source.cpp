@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "device.hpp"
@@ -156,6 +157,7 @@ std::vector<std::atomic<Allocator*>>& allocators() {
   return *made;
 }
 std::mutex allocators_mutex;
+std::optional<bool> wanted_caching;  // with the mutex held
 
 }  // namespace
 
@@ -168,12 +170,19 @@ Allocator& allocator(int device) {
   std::atomic<Allocator*>& slot = allocators()[static_cast<size_t>(device)];
   if (Allocator* found = slot.load(std::memory_order_acquire)) return *found;
   const std::lock_guard lock(allocators_mutex);
-  if (!slot.load(std::memory_order_relaxed))
-    slot.store(std::make_unique<Allocator>(device, make_cuda_source(device),
-                                           AllocatorOptions::parse(std::getenv("CANDELABRA_CUDA_ALLOC_CONF")))
-                   .release(),
-               std::memory_order_release);
+  if (!slot.load(std::memory_order_relaxed)) {
+    AllocatorOptions options = AllocatorOptions::parse(std::getenv("CANDELABRA_CUDA_ALLOC_CONF"));
+    options.caching = wanted_caching.value_or(options.caching);
+    slot.store(std::make_unique<Allocator>(device, make_cuda_source(device), options).release(), std::memory_order_release);
+  }
   return *slot.load(std::memory_order_relaxed);
+}
+
+void set_caching(bool enabled) {
+  const std::lock_guard lock(allocators_mutex);
+  wanted_caching = enabled;
+  for (const auto& slot : allocators())
+    if (Allocator* found = slot.load(std::memory_order_acquire)) found->set_caching(enabled);
 }
 
 bool has_allocator(int device) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "allocator_blocks.hpp"
 #include "device.hpp"
 #include "error.hpp"
 
@@ -26,10 +27,27 @@ struct HostCache {
   std::unordered_map<const void*, HostBlock> blocks;
   std::multimap<size_t, void*> free_blocks;
   std::vector<void*> waiting;  // given back, with events
+  cb_memory_details figures{};
 };
 HostCache& cache() {
   static auto* made = new HostCache();
   return *made;
+}
+
+// With the lock held.
+void lend(HostCache& all, HostBlock& block) {
+  block.in_use = true;
+  const auto bytes = static_cast<int64_t>(block.bytes);
+  for (cb_memory_figure* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested}) add(*figure, bytes);
+  add(all.figures.allocations, 1);
+  add(all.figures.active_blocks, 1);
+}
+
+// With the lock held: nobody uses the block any more, no stream either.
+void is_free(HostCache& all, const HostBlock& block) {
+  all.free_blocks.emplace(block.bytes, block.memory);
+  add(all.figures.active, -static_cast<int64_t>(block.bytes));
+  add(all.figures.active_blocks, -1);
 }
 
 // With the lock held: blocks whose events are done become free.
@@ -46,7 +64,7 @@ void collect(HostCache& all) {
       return true;
     });
     if (!block.events.empty()) return false;
-    all.free_blocks.emplace(block.bytes, memory);
+    is_free(all, block);
     return true;
   });
 }
@@ -63,7 +81,7 @@ void* allocate_pinned(size_t bytes) {
     if (found != all.free_blocks.end()) {
       void* memory = found->second;
       all.free_blocks.erase(found);
-      all.blocks[memory].in_use = true;
+      lend(all, all.blocks[memory]);
       return memory;
     }
   }
@@ -72,6 +90,7 @@ void* allocate_pinned(size_t bytes) {
   cudaError_t error = cudaHostAlloc(&memory, rounded, cudaHostAllocPortable);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
+    ++cache().figures.retry_count;
     empty_pinned_cache();
     error = cudaHostAlloc(&memory, rounded, cudaHostAllocPortable);
   }
@@ -80,7 +99,11 @@ void* allocate_pinned(size_t bytes) {
     throw failure(CB_OUT_OF_MEMORY, "%zu bytes of pinned host memory cannot be had: %s", rounded, cudaGetErrorString(error));
   }
   const std::lock_guard lock(all.mutex);
-  all.blocks[memory] = {memory, rounded, true, {}};
+  HostBlock& block = all.blocks[memory] = {memory, rounded, true, {}};
+  ++all.figures.device_alloc_count;
+  add(all.figures.reserved, static_cast<int64_t>(rounded));
+  add(all.figures.segments, 1);
+  lend(all, block);
   return memory;
 }
 
@@ -90,9 +113,13 @@ void deallocate_pinned(void* memory) noexcept {
   const std::lock_guard lock(all.mutex);
   const auto found = all.blocks.find(memory);
   if (found == all.blocks.end() || !found->second.in_use) return;
-  found->second.in_use = false;
-  if (found->second.events.empty())
-    all.free_blocks.emplace(found->second.bytes, memory);
+  HostBlock& block = found->second;
+  block.in_use = false;
+  add(all.figures.allocated, -static_cast<int64_t>(block.bytes));
+  add(all.figures.requested, -static_cast<int64_t>(block.bytes));
+  add(all.figures.allocations, -1);
+  if (block.events.empty())
+    is_free(all, block);
   else
     all.waiting.push_back(memory);
 }
@@ -129,9 +156,31 @@ void empty_pinned_cache() {
   collect(all);
   for (const auto& [bytes, memory] : all.free_blocks) {
     all.blocks.erase(memory);
+    ++all.figures.device_free_count;
+    add(all.figures.reserved, -static_cast<int64_t>(bytes));
+    add(all.figures.segments, -1);
     check(cudaFreeHost(memory), "giving pinned memory back");
   }
   all.free_blocks.clear();
+}
+
+cb_memory_details pinned_details() {
+  HostCache& all = cache();
+  const std::lock_guard lock(all.mutex);
+  collect(all);
+  return all.figures;
+}
+
+void reset_pinned_peaks() {
+  HostCache& all = cache();
+  const std::lock_guard lock(all.mutex);
+  reset_peaks(all.figures);
+}
+
+void reset_pinned_totals() {
+  HostCache& all = cache();
+  const std::lock_guard lock(all.mutex);
+  reset_totals(all.figures);
 }
 
 }  // namespace candelabra::cuda

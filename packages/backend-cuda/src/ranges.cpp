@@ -1,5 +1,9 @@
 #include "ranges.hpp"
 
+#include <cuda_profiler_api.h>
+
+#include "error.hpp"
+
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #define CANDELABRA_HAS_NVTX 1
@@ -8,6 +12,13 @@
 #endif
 
 namespace candelabra::cuda {
+
+void record_profile(bool is_recording) {
+  if (is_recording)
+    check(cudaProfilerStart(), "having the profiler record");
+  else
+    check(cudaProfilerStop(), "having the profiler stop");
+}
 
 #if CANDELABRA_HAS_NVTX
 
@@ -20,6 +31,12 @@ void range_pop() noexcept {
 void mark(const char* text) noexcept {
   nvtxMarkA(text);
 }
+uint64_t range_start(const char* text) noexcept {
+  return nvtxRangeStartA(text);
+}
+void range_end(uint64_t range) noexcept {
+  nvtxRangeEnd(range);
+}
 
 #else
 
@@ -27,6 +44,10 @@ void mark(const char* text) noexcept {
 void range_push(const char*) noexcept {}
 void range_pop() noexcept {}
 void mark(const char*) noexcept {}
+uint64_t range_start(const char*) noexcept {
+  return 0;
+}
+void range_end(uint64_t) noexcept {}
 
 #endif
 

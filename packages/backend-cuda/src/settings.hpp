@@ -19,6 +19,7 @@ struct Settings {
   std::atomic<int> cudnn_deterministic{0};     // the same bits every time, of cuDNN
   std::atomic<int> cudnn_attention{1};         // attention of half precisions by cuDNN, where it can
   std::atomic<int> cufft_plans{4096};          // how many a thread keeps
+  std::atomic<int> told_of_waiting{0};         // calls that wait for the device: 1: a warning, 2: refused
 
   bool wants_same_bits() const { return deterministic || cudnn_deterministic; }
 };
@@ -46,6 +47,7 @@ inline std::atomic<int>* setting(std::string_view name) {
       {"cudnn_deterministic", &Settings::cudnn_deterministic},
       {"cudnn_attention", &Settings::cudnn_attention},
       {"cufft_plans", &Settings::cufft_plans},
+      {"told_of_waiting", &Settings::told_of_waiting},
   };
   for (const Named& entry : all)
     if (entry.name == name) return &(settings().*entry.field);

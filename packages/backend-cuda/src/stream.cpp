@@ -8,6 +8,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "faults.hpp"
+#include "waiting.hpp"
 
 namespace candelabra::cuda {
 
@@ -56,6 +57,7 @@ void stream_destroy(int device, cudaStream_t stream) {
 
 void stream_synchronize(int device, cudaStream_t stream) {
   const DeviceGuard guard(device);
+  about_to_wait();
   check(cudaStreamSynchronize(stream), "waiting for a stream");
   raise_fault_of(device);
 }

@@ -228,6 +228,20 @@ void set_item(PyObject* dictionary, const std::string& key, int64_t value) {
   if (PyDict_SetItemString(dictionary, key.c_str(), number.get()) < 0) throw PythonError();
 }
 
+Ref<> figures_object(const cb_memory_details& details) {
+  Ref<> result = owned(PyDict_New());
+  for (const NamedFigure& each : figures) {
+    const cb_memory_figure& figure = details.*each.figure;
+    const std::string name = std::string(each.name) + ".all.";
+    set_item(result.get(), name + "current", figure.current);
+    set_item(result.get(), name + "peak", figure.peak);
+    set_item(result.get(), name + "allocated", figure.allocated);
+    set_item(result.get(), name + "freed", figure.freed);
+  }
+  for (const NamedCount& each : counts) set_item(result.get(), each.name, details.*each.count);
+  return result;
+}
+
 PyObject* memory_details(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const Device device = device_from_object(argument);
@@ -248,17 +262,46 @@ PyObject* memory_details(PyObject*, PyObject* argument) {
       details.allocations.allocated = basic.allocation_count;
       details.device_alloc_count = basic.allocation_count - basic.cache_hit_count;
     }
-    Ref<> result = owned(PyDict_New());
-    for (const NamedFigure& each : figures) {
-      const cb_memory_figure& figure = details.*each.figure;
-      const std::string name = std::string(each.name) + ".all.";
-      set_item(result.get(), name + "current", figure.current);
-      set_item(result.get(), name + "peak", figure.peak);
-      set_item(result.get(), name + "allocated", figure.allocated);
-      set_item(result.get(), name + "freed", figure.freed);
-    }
-    for (const NamedCount& each : counts) set_item(result.get(), each.name, details.*each.count);
-    return result.release();
+    return figures_object(details).release();
+  });
+}
+
+PyObject* pinned_details(PyObject*, PyObject* argument) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    const DeviceType& type = device_type(device_from_object(argument));
+    const auto function = accelerator_of(type).pinned_details;
+    require(function, type, "figures of its pinned memory");
+    cb_memory_details details{};
+    details.size = sizeof details;
+    details.limit = -1;
+    succeed(type, "pinned_details", function(&details));
+    return figures_object(details).release();
+  });
+}
+
+PyObject* reset_pinned(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    int totals;
+    if (!PyArg_ParseTuple(arguments, "Op:reset_pinned", &object, &totals)) return nullptr;
+    const DeviceType& type = device_type(device_from_object(object));
+    const auto function = totals ? accelerator_of(type).reset_pinned_totals : accelerator_of(type).reset_pinned_peaks;
+    require(function, type, "figures of its pinned memory");
+    succeed(type, "reset_pinned", function());
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* set_caching(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    int is_enabled;
+    if (!PyArg_ParseTuple(arguments, "Op:set_caching", &object, &is_enabled)) return nullptr;
+    const DeviceType& type = device_type(device_from_object(object));
+    const auto function = accelerator_of(type).set_caching;
+    require(function, type, "switch for its cache of memory");
+    succeed(type, "set_caching", function(is_enabled));
+    Py_RETURN_NONE;
   });
 }
 
@@ -380,6 +423,39 @@ PyObject* profiler_mark(PyObject*, PyObject* arguments) {
   });
 }
 
+PyObject* profiler_range_start(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    const char* text;
+    if (!PyArg_ParseTuple(arguments, "Os:profiler_range_start", &object, &text)) return nullptr;
+    const auto function = accelerator_of(device_type(device_from_object(object))).range_start;
+    return PyLong_FromUnsignedLongLong(function ? function(text) : 0);
+  });
+}
+
+PyObject* profiler_range_end(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    unsigned long long range;
+    if (!PyArg_ParseTuple(arguments, "OK:profiler_range_end", &object, &range)) return nullptr;
+    if (const auto function = accelerator_of(device_type(device_from_object(object))).range_end) function(range);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* profiler_record(PyObject*, PyObject* arguments) {
+  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    PyObject* object;
+    int is_recording;
+    if (!PyArg_ParseTuple(arguments, "Op:profiler_record", &object, &is_recording)) return nullptr;
+    const DeviceType& type = device_type(device_from_object(object));
+    const auto function = accelerator_of(type).profiler_record;
+    require(function, type, "profiler");
+    succeed(type, "profiler_record", function(is_recording));
+    Py_RETURN_NONE;
+  });
+}
+
 }  // namespace
 
 PyMethodDef accelerator_functions[] = {
@@ -407,6 +483,12 @@ PyMethodDef accelerator_functions[] = {
     {"memory_snapshot", memory_snapshot, METH_O, "Every block of a device's allocator."},
     {"device_details", device_details, METH_O, "What is known of a device beyond its properties."},
     {"can_access_peer", can_access_peer, METH_VARARGS, "Whether a device reaches another one's memory."},
+    {"pinned_details", pinned_details, METH_O, "All figures of the cache of pinned memory."},
+    {"reset_pinned", reset_pinned, METH_VARARGS, "Start the peaks, or the totals, of the cache of pinned memory anew."},
+    {"set_caching", set_caching, METH_VARARGS, "Whether a device type keeps memory that is given back."},
+    {"profiler_record", profiler_record, METH_VARARGS, "Whether the vendor's profiler records."},
+    {"profiler_range_start", profiler_range_start, METH_VARARGS, "Begin a range for the vendor's profiler: its number."},
+    {"profiler_range_end", profiler_range_end, METH_VARARGS, "End a range."},
     {"profiler_mark", profiler_mark, METH_VARARGS, "push, pop or mark, with a text, for the vendor's profiler."},
     {nullptr, nullptr, 0, nullptr},
 };

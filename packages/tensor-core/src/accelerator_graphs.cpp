@@ -43,6 +43,23 @@ PyObject* pool_release(PyObject*, PyObject* arguments) {
   });
 }
 
+PyObject* pool_begin(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:pool_begin", [](Device device, const DeviceType& type, void* pool) {
+    const auto function = accelerator_of(type).pool_begin;
+    require(function, type, "pools of memory");
+    succeed(type, "pool_begin", function(device.index, pool));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* pool_end(PyObject*, PyObject* arguments) {
+  return with_address(arguments, "OO:pool_end", [](Device device, const DeviceType& type, void* pool) {
+    const auto function = accelerator_of(type).pool_end;
+    require(function, type, "pools of memory");
+    succeed(type, "pool_end", function(device.index, pool));
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* graph_begin(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *object, *stream, *pool;
@@ -120,6 +137,8 @@ PyMethodDef accelerator_graph_functions[] = {
     {"pool_create", pool_create, METH_O, "Make a pool of memory for graphs: its address."},
     {"pool_retain", pool_retain, METH_VARARGS, "Keep a pool of memory."},
     {"pool_release", pool_release, METH_VARARGS, "Let go of a pool of memory."},
+    {"pool_begin", pool_begin, METH_VARARGS, "What this thread allocates on the device from now on comes from the pool."},
+    {"pool_end", pool_end, METH_VARARGS, "No longer."},
     {"graph_begin", graph_begin, METH_VARARGS, "Begin to capture a stream; returns the generator's offset."},
     {"graph_end", graph_end, METH_VARARGS, "End a capture: the graph, and the random numbers that a replay takes."},
     {"graph_launch", graph_launch, METH_VARARGS, "Replay a graph on the current stream."},

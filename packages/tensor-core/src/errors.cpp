@@ -3,7 +3,7 @@
 #include <new>
 #include <string_view>
 
-#include "candelabra/backend.h"
+#include "candelabra/accelerator.h"
 
 namespace candelabra {
 
@@ -12,6 +12,8 @@ PyObject* backend_error = nullptr;
 PyObject* backend_version_error = nullptr;
 
 namespace {
+
+PyObject* accelerator_error = nullptr;
 
 // How many Python frames up the first is that is not of this package.
 Py_ssize_t level_of_program() {
@@ -61,6 +63,7 @@ bool init_errors(PyObject* module) {
   };
   return add("OutOfMemoryError", "A device could not give the memory that was asked for.", PyExc_RuntimeError,
              out_of_memory_error) &&
+         add("AcceleratorError", "A device or its driver has failed.", PyExc_RuntimeError, accelerator_error) &&
          add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError,
              backend_error) &&
          add("BackendVersionError", "A backend was built for another major version of the ABI.", backend_error,
@@ -71,6 +74,8 @@ PyObject* exception_of_status(int32_t status) {
   switch (status) {
     case CB_OUT_OF_MEMORY:
       return out_of_memory_error;
+    case CB_ACCELERATOR_ERROR:
+      return accelerator_error;
     case CB_VALUE_ERROR:
       return PyExc_ValueError;
     case CB_INDEX_ERROR:

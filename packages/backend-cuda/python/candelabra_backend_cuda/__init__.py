@@ -24,6 +24,9 @@ _hook = pluggy.HookimplMarker("candelabra")
 #: Where NVIDIA's PyPI packages for CUDA 13 put their libraries, in the namespace package ``nvidia``.
 LIBRARY_FOLDERS = ("cu13/lib", "cudnn/lib", "nccl/lib")
 
+#: Functions that the library calls, for as long as it is loaded.
+_kept: list[object] = []
+
 
 def library_path() -> Path:
     """Return where the shared library of kernels lies.
@@ -82,7 +85,12 @@ def candelabra_register_backend(registrar: Registrar) -> None:
     library.candelabra_cuda_set_library_folders(":".join(map(os.fspath, library_folders())).encode())
     registrar.library(path)
     # Imported here: candelabra.backends imports this package, not the other way round.
+    from candelabra import _C
     from candelabra.backends import cuda
+
+    warner = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(lambda text: _C.warn(text.decode()))
+    _kept.append(warner)
+    library.candelabra_cuda_set_warner(warner)
 
     cuda.connect(
         lambda name, value: library.candelabra_cuda_set_switch(name.encode(), int(value)),

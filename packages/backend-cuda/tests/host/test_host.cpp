@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "fake_source.hpp"
 #include "iterate.hpp"
@@ -225,6 +226,57 @@ void pools_of_graphs() {
   EXPECT(refused);
 }
 
+void pools_of_threads() {
+  Fixture f;
+  void *outer = f.allocator.create_pool(), *inner = f.allocator.create_pool();
+  f.allocator.begin_pool_of_thread(outer);
+  void* a = f.allocator.allocate(4096, nullptr);
+  f.allocator.begin_pool_of_thread(inner);
+  void* b = f.allocator.allocate(4096, stream(1));
+  void* elsewhere = nullptr;
+  std::thread([&] { elsewhere = f.allocator.allocate(4096, nullptr); }).join();
+  EXPECT(f.source->allocations == 3);  // two pools, and the ordinary one for another thread
+  f.allocator.end_pool_of_thread(inner);
+  f.allocator.deallocate(a);
+  EXPECT(f.allocator.allocate(4096, nullptr) == a);
+  f.allocator.end_pool_of_thread(outer);
+  EXPECT(f.source->allocations == 3);
+  void* after = f.allocator.allocate(4096, nullptr);
+  EXPECT(after != a && after != b && f.source->allocations == 3);  // beside the other thread's, in the ordinary pool
+  for (void* memory : {a, b, elsewhere, after}) f.allocator.deallocate(memory);
+  f.allocator.empty_cache();
+  EXPECT(f.source->frees == 1);
+  f.allocator.release_pool(outer);
+  f.allocator.release_pool(inner);
+  EXPECT(f.source->frees == 3 && f.source->used == 0);
+  bool refused = false;
+  try {
+    f.allocator.end_pool_of_thread(outer);
+  } catch (const Failure&) {
+    refused = true;
+  }
+  EXPECT(refused);
+}
+
+void caching_can_be_switched() {
+  Fixture f;
+  void* a = f.allocator.allocate(4096, nullptr);
+  f.allocator.deallocate(a);
+  f.allocator.set_caching(false);
+  void* b = f.allocator.allocate(4096, nullptr);
+  EXPECT(b != a && f.source->allocations == 2);
+  f.allocator.set_caching(true);
+  void* c = f.allocator.allocate(4096, nullptr);
+  EXPECT(c == a);
+  f.allocator.deallocate(b);
+  EXPECT(f.source->frees == 1);  // at once, though there is a cache again
+  f.allocator.set_caching(false);
+  f.allocator.deallocate(c);
+  EXPECT(f.source->frees == 1);  // what is of a shared segment stays
+  f.allocator.empty_cache();
+  EXPECT(f.source->used == 0 && f.allocator.details().reserved.current == 0);
+}
+
 void options_are_checked() {
   for (const char* text : {"max_split_size_mb:1", "nonsense:3", "garbage_collection_threshold:2", "expandable_segments:maybe",
                            "roundup_power2_divisions:3"}) {
@@ -441,6 +493,8 @@ int main() {
   garbage_is_collected();
   expandable_segments();
   pools_of_graphs();
+  pools_of_threads();
+  caching_can_be_switched();
   options_are_checked();
   blocks_of_their_own_without_caching();
   random_use(false);

@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+/* One more of enum cb_status: the device itself has failed, or its driver; candelabra.AcceleratorError. */
+enum cb_accelerator_status { CB_ACCELERATOR_ERROR = 7 };
+
 /* More bits of cb_backend.capabilities. */
 enum cb_accelerator_capabilities {
   CB_CAP_GRAPHS = 128,     /* the graph functions are there */
@@ -221,6 +224,24 @@ typedef struct cb_accelerator {
   void (*mark)(const char* text);
 
   const cb_collectives* collectives;
+
+  /* What this thread allocates on the device between the two comes from the pool, whatever the stream. The last that was begun is
+   * the one; a pool is ended by the thread that began it. */
+  int32_t (*pool_begin)(int32_t device, void* pool);
+  int32_t (*pool_end)(int32_t device, void* pool);
+  /* Whether memory that is given back is kept for later. What is asked for while it is not goes back at once. */
+  int32_t (*set_caching)(int32_t is_enabled);
+
+  /* The cache of pinned memory: `allocated` and `allocations` are those in use, `reserved` and `segments` all that there are. */
+  int32_t (*pinned_details)(cb_memory_details* result);
+  int32_t (*reset_pinned_peaks)(void);
+  int32_t (*reset_pinned_totals)(void);
+
+  /* The vendor's profiler, if one is attached, begins or ends to record. */
+  int32_t (*profiler_record)(int32_t is_recording);
+  /* Ranges that begin and end on different threads, or cross each other. */
+  uint64_t (*range_start)(const char* text);
+  void (*range_end)(uint64_t range);
 } cb_accelerator;
 
 #ifdef __cplusplus

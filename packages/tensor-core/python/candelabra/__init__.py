@@ -10,6 +10,7 @@ __path__ = folders_of(__name__, __path__)
 
 from . import _C
 from ._C import (
+    AcceleratorError,
     BackendError,
     BackendVersionError,
     Generator,

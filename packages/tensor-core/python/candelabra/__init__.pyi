@@ -22,6 +22,7 @@ from . import special as special
 from . import types as types
 from ._C import Device, Dtype, Ints, MemoryFormat, Number
 from .composite.legacy_types import TensorType
+from ._C import AcceleratorError as AcceleratorError
 from ._C import BackendError as BackendError
 from ._C import BackendVersionError as BackendVersionError
 from ._C import Generator as Generator
@@ -119,6 +120,7 @@ HalfTensor: TensorType
 IntTensor: TensorType
 LongTensor: TensorType
 ShortTensor: TensorType
+def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ..., use_gelu: builtins.bool = ..., out: Any = ...) -> Tensor: ...
 def abs(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def abs_(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def absolute(input: Tensor, *, out: Any = ...) -> Tensor: ...

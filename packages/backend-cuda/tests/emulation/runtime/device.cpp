@@ -11,8 +11,8 @@
 
 namespace emulation {
 
-std::recursive_mutex& machine_mutex() {
-  static auto* one = new std::recursive_mutex();
+MachineMutex& machine_mutex() {
+  static auto* one = new MachineMutex();
   return *one;
 }
 

@@ -19,8 +19,32 @@ constexpr int device_count = 2;
 constexpr int multiprocessors = 4;  // few, so that loops over a grid go round
 constexpr size_t shared_by_default = 48 * 1024, shared_at_most = 227 * 1024;
 
-std::recursive_mutex& machine_mutex();
-using Lock = std::lock_guard<std::recursive_mutex>;
+// A lock that a thread may take several times, and lets go of whole while it waits for another one.
+class MachineMutex {
+ public:
+  void lock() {
+    mutex_.lock();
+    ++depth_;
+  }
+  void unlock() {
+    --depth_;
+    mutex_.unlock();
+  }
+  int release() {
+    const int depth = std::exchange(depth_, 0);
+    for (int i = 0; i < depth; ++i) mutex_.unlock();
+    return depth;
+  }
+  void take_again(int depth) {
+    for (int i = 0; i < depth; ++i) lock();
+  }
+
+ private:
+  std::recursive_mutex mutex_;
+  int depth_ = 0;  // of the thread that has it
+};
+MachineMutex& machine_mutex();
+using Lock = std::lock_guard<MachineMutex>;
 
 // ---- errors (device.cpp)
 

@@ -134,9 +134,9 @@ bool drain(CUstream_st& stream, bool waits) {
   while (!stream.queue.empty()) {
     if (!is_ready(stream.queue.front())) {
       if (!waits) return false;
-      machine_mutex().unlock();
+      const int depth = machine_mutex().release();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      machine_mutex().lock();
+      machine_mutex().take_again(depth);
       continue;
     }
     if (stream.queue.empty()) break;
@@ -145,6 +145,14 @@ bool drain(CUstream_st& stream, bool waits) {
     run(stream, next);
   }
   return true;
+}
+
+// Streams of a device may come and go while one of them is waited for.
+template <typename F>
+void drain_those(F&& wanted) {
+  const std::vector<CUstream_st*> all(machine().streams.begin(), machine().streams.end());
+  for (CUstream_st* each : all)
+    if (machine().streams.contains(each) && wanted(*each)) drain(*each);
 }
 
 template <typename F>
@@ -174,8 +182,7 @@ cudaError_t keep_order(CUstream_st& stream) {
       drain(null);
       return;
     }
-    for (CUstream_st* each : all.streams)
-      if (each->blocking && each->device == stream.device) drain(*each);
+    drain_those([&](const CUstream_st& each) { return each.blocking && each.device == stream.device; });
   });
 }
 
@@ -218,8 +225,7 @@ bool disturbs_capture() {
 cudaError_t wait_for_device(int device) {
   return attempt([&] {
     drain(machine().defaults[device]);
-    for (CUstream_st* each : machine().streams)
-      if (each->device == device) drain(*each);
+    drain_those([&](const CUstream_st& each) { return each.device == device; });
   });
 }
 
@@ -258,6 +264,14 @@ cudaError_t queue_when(cudaStream_t handle, std::function<bool()> ready, std::fu
 using namespace emulation;
 
 extern "C" {
+
+// There is no profiler to attach.
+cudaError_t cudaProfilerStart() {
+  return cudaSuccess;
+}
+cudaError_t cudaProfilerStop() {
+  return cudaSuccess;
+}
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* result, unsigned flags, int priority) {
   const Lock lock(machine_mutex());

@@ -31,8 +31,10 @@ from .devices import (
 from .devices import (
     resolve as resolve,
 )
+from .graphs import Graph
 from .memory import (
     empty_cache,
+    empty_host_cache,
     get_memory_info,
     max_memory_allocated,
     max_memory_reserved,
@@ -51,9 +53,10 @@ from .memory import (
 from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 
 __all__ = [
-    "DeviceContext", "Event", "Stream", "StreamContext", "current_accelerator", "current_device_idx", "current_device_index",
-    "current_stream", "default_stream", "device_count", "device_index", "empty_cache", "get_device_capability", "get_device_properties",
-    "get_memory_info", "is_available", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
-    "memory_snapshot", "memory_stats", "memory_summary", "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx",
-    "set_device_index", "set_memory_fraction", "set_stream", "stream", "synchronize", "use",
+    "DeviceContext", "Event", "Graph", "Stream", "StreamContext", "current_accelerator", "current_device_idx",
+    "current_device_index", "current_stream", "default_stream", "device_count", "device_index", "empty_cache", "empty_host_cache",
+    "get_device_capability", "get_device_properties", "get_memory_info", "is_available", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary",
+    "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_memory_fraction",
+    "set_stream", "stream", "synchronize", "use",
 ]  # fmt: skip

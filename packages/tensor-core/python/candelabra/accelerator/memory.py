@@ -72,6 +72,11 @@ def empty_cache(device: Device | int = None) -> None:
     _C.empty_pinned_cache(where)
 
 
+def empty_host_cache(device: Device | int = None) -> None:
+    """Give pinned memory of the host that is kept and nobody uses back to the system; `empty_cache` does it, too."""
+    _C.empty_pinned_cache(resolve(device))
+
+
 def get_memory_info(device: Device | int = None) -> tuple[int, int]:
     """Return the free and the total memory of a device in bytes, whoever uses it."""
     return _C.memory_info(resolve(device))

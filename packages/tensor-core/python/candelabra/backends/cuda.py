@@ -37,6 +37,7 @@ _switches: dict[str, int] = {
     "cudnn_deterministic": False,
     "cudnn_attention": True,
     "cufft_plans": 4096,
+    "told_of_waiting": 0,
 }
 _tell: list[Callable[[str, int], None]] = []
 _ask: list[Callable[[str], int]] = []

@@ -9,12 +9,11 @@ from __future__ import annotations
 import sys
 
 from candelabra import _C
-from candelabra._C import OutOfMemoryError
+from candelabra._C import AcceleratorError, OutOfMemoryError
 from candelabra.accelerator import StreamContext
 
-from . import amp, nvtx
+from . import amp, comm, nccl, nvtx, profiler, random
 from .devices import (
-    TYPE,
     can_device_access_peer,
     current_device,
     device,
@@ -24,126 +23,101 @@ from .devices import (
     get_device_capability,
     get_device_name,
     get_device_properties,
+    get_gencode_flags,
+    get_sync_debug_mode,
     init,
     ipc_collect,
     is_available,
     is_bf16_supported,
     is_initialized,
+    is_tf32_supported,
     resolve,
     set_device,
+    set_sync_debug_mode,
     synchronize,
 )
-from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+from .graphed_callables import make_graphed_callables
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from .memory import (
+    MemPool,
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    caching_allocator_disabled,
+    caching_allocator_enable,
     empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
     max_memory_allocated,
+    max_memory_cached,
     max_memory_reserved,
     mem_get_info,
     memory_allocated,
+    memory_cached,
     memory_reserved,
     memory_snapshot,
     memory_stats,
+    memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
-from .streams import Event, ExternalStream, Stream, current_stream, default_stream, set_stream, stream
+from .monitoring import clock_rate, device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization
+from .random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from .streams import Event, ExternalStream, Stream, current_stream, default_stream, get_stream_from_external, set_stream, stream
+from .unavailable import UNAVAILABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
-    from candelabra._C import Generator, Tensor
-    from candelabra.types import Device
+    from candelabra._C import Generator
 
 __all__ = [
-    "CUDAGraph", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "amp", "can_device_access_peer",
-    "current_device", "current_stream", "default_generators", "default_stream", "device", "device_count", "device_of", "empty_cache",
-    "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "graph",
-    "graph_pool_handle", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing",
-    "is_initialized", "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved",
-    "mem_get_info", "memory_allocated", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "nvtx",
-    "reset_accumulated_memory_stats", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
-    "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize",
+    "AcceleratorError", "CUDAGraph", "Event", "ExternalStream", "MemPool", "OutOfMemoryError", "Stream", "StreamContext",
+    "amp", "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
+    "can_device_access_peer", "clock_rate", "comm", "current_device", "current_stream", "default_generators",
+    "default_stream", "device", "device_count", "device_memory_used", "device_of", "empty_cache", "get_allocator_backend",
+    "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties", "get_gencode_flags",
+    "get_per_process_memory_fraction", "get_rng_state", "get_rng_state_all", "get_stream_from_external",
+    "get_sync_debug_mode", "graph", "graph_pool_handle", "has_half", "has_magma", "host_memory_stats",
+    "host_memory_stats_as_nested_dict", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported",
+    "is_current_stream_capturing", "is_initialized", "is_tf32_supported", "list_gpu_processes", "make_graphed_callables",
+    "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info",
+    "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict",
+    "memory_summary", "memory_usage", "nccl", "nvtx", "power_draw", "profiler", "random",
+    "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached", "reset_peak_host_memory_stats", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
+    "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "set_sync_debug_mode", "stream",
+    "synchronize", "temperature", "use_mem_pool", "utilization",
 ]  # fmt: skip
 
 
-# ---- random numbers
-
-
-def manual_seed(seed: int) -> None:
-    """Start the random numbers of the current GPU from a seed; nothing where there is none.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.cuda.manual_seed(0)
-    """
-    if is_available():
-        _C.default_generator(resolve()).manual_seed(int(seed))
-
-
-def manual_seed_all(seed: int) -> None:
-    """Start the random numbers of all GPUs from a seed; nothing where there is none.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.cuda.manual_seed_all(0)
-    """
-    for index in range(device_count()):
-        _C.default_generator(resolve(index)).manual_seed(int(seed))
-
-
-def seed() -> None:
-    """Start the random numbers of the current GPU from a seed that the system picks."""
-    if is_available():
-        _C.default_generator(resolve()).seed()
-
-
-def seed_all() -> None:
-    """Start the random numbers of all GPUs from one seed that the system picks."""
-    if is_available():
-        manual_seed_all(_C.default_generator(resolve(0)).seed())
-
-
-def initial_seed() -> int:
-    """Return the seed that the random numbers of the current GPU began with."""
-    return _C.default_generator(resolve()).initial_seed()
-
-
-def get_rng_state(device: Device | int = TYPE) -> Tensor:
-    """Return the state of the random numbers of a GPU, as a uint8 tensor."""
-    return _C.default_generator(resolve(device)).get_state()
-
-
-def get_rng_state_all() -> list[Tensor]:
-    """Return the states of the random numbers of all GPUs."""
-    return [get_rng_state(index) for index in range(device_count())]
-
-
-def set_rng_state(new_state: Tensor, device: Device | int = TYPE) -> None:
-    """Go on with the random numbers of a GPU from a state."""
-    _C.default_generator(resolve(device)).set_state(new_state)
-
-
-def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
-    """Go on with the random numbers of all GPUs from their states."""
-    for index, state in enumerate(new_states):
-        set_rng_state(state, index)
+#: Every GPU that the backend supports has float16; linear algebra is cuSOLVER's, never MAGMA's.
+has_half = True
+has_magma = False
 
 
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
         generators: tuple[Generator, ...] = tuple(_C.default_generator(resolve(index)) for index in range(device_count()))
         return generators
-    if name in ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor",
-                "LongTensor", "BoolTensor"):  # fmt: skip
-        raise AttributeError(
-            f"module 'candelabra.cuda' has no attribute '{name}': use candelabra.tensor(..., device='cuda')",
-            name=name,
-            obj=sys.modules[__name__],
-        )
-    raise AttributeError(f"module 'candelabra.cuda' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
+    reason = f": {UNAVAILABLE[name]}" if name in UNAVAILABLE else ""
+    raise AttributeError(f"module 'candelabra.cuda' has no attribute '{name}'{reason}", name=name, obj=sys.modules[__name__])

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(amp.autocast):
@@ -41,3 +41,17 @@ class GradScaler(amp.GradScaler):
         enabled: bool = True,
     ) -> None:
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+def amp_definitely_not_available() -> bool:
+    """Tell whether mixed precision has no GPU to run on.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cuda.amp.amp_definitely_not_available() != candelabra.cuda.is_available()
+    True
+    """
+    from .devices import is_available
+
+    return not is_available()

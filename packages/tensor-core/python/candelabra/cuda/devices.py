@@ -137,6 +137,66 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return is_available() and get_device_properties().major >= 8
 
 
+def is_tf32_supported() -> bool:
+    """Tell whether the current GPU has TF32, the float32 of ten bits for products; all do that the backend supports."""
+    return is_bf16_supported(including_emulation=False)
+
+
+def get_gencode_flags() -> str:
+    """Return how nvcc is told of the architectures that the backend has kernels for; empty where it cannot be used.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> isinstance(candelabra.cuda.get_gencode_flags(), str)
+    True
+    """
+    numbers = [name.partition("_")[2] for name in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{number},code=sm_{number}" for number in numbers)
+
+
+_WAITING = {"default": 0, "warn": 1, "error": 2}
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Say what is done about calls that keep the program waiting for a GPU: copies to and from memory that is not pinned, ``item()``,
+    operators whose shape depends on data, `Stream.synchronize`. Not about `synchronize` and events, which are there for waiting.
+
+    Parameters
+    ----------
+    debug_mode : int or str
+        0 or ``"default"``: nothing; 1 or ``"warn"``: a warning; 2 or ``"error"``: they raise RuntimeError before they do anything.
+
+    Raises
+    ------
+    RuntimeError
+        When it is none of them.
+    BackendError
+        When there is no GPU.
+    """
+    from candelabra.backends import cuda as switches
+
+    mode = _WAITING.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+    init()
+    switches.set_switch("told_of_waiting", int(mode))
+
+
+def get_sync_debug_mode() -> int:
+    """Return what `set_sync_debug_mode` was given, as a number; 0 at the start.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.cuda.get_sync_debug_mode()
+    0
+    """
+    from candelabra.backends import cuda as switches
+
+    return int(switches.switch("told_of_waiting"))
+
+
 def can_device_access_peer(device: Device | int, peer_device: Device | int) -> bool:
     """Tell whether a GPU reaches the memory of another one."""
     return _C.can_access_peer(resolve(device), resolve(peer_device))

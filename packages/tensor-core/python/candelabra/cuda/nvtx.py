@@ -40,3 +40,14 @@ def range(msg: str, *args: Any, **keywords: Any) -> Iterator[None]:
         yield
     finally:
         range_pop()
+
+
+def range_start(msg: str) -> int:
+    """Begin a range that another thread may end, and return its number."""
+    return _C.profiler_range_start(TYPE, msg) if is_initialized() else 0
+
+
+def range_end(range_id: int) -> None:
+    """End a range that `range_start` began."""
+    if is_initialized():
+        _C.profiler_range_end(TYPE, range_id)

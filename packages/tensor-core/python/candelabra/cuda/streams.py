@@ -56,6 +56,11 @@ class ExternalStream(Stream):
         super().__init__(device, stream_ptr=stream_ptr)
 
 
+def get_stream_from_external(data_ptr: int, device: Device | int = None) -> Stream:
+    """Return a stream that somebody else made, by its address; see `ExternalStream`."""
+    return ExternalStream(data_ptr, device)
+
+
 class Event(accelerator.Event):
     """A place in the work of a stream.
 
