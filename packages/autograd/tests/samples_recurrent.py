@@ -9,4 +9,13 @@ def _lstm(d: Any) -> list[Any]:
     return [((d(3, 2, 8), d(2, 2), d(2, 2), d(8, 2), reverse), {}) for reverse in (False, True)]
 
 
-SAMPLERS = {"lstm_sequence": _lstm}
+def _sequence(d: Any) -> list[Any]:
+    samples = []
+    for cell, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)):
+        c0, bias = d(2, 2) if cell == "lstm" else None, d(2 * gates) if cell == "gru" else None
+        samples += [((d(3, 2, 2 * gates), d(2, 2), c0, d(2 * gates, 2), bias, [], reverse, cell), {}) for reverse in (False, True)]
+        samples += [((d(4, 2 * gates), d(2, 2), c0, d(2 * gates, 2), None, [2, 1, 1], reverse, cell), {}) for reverse in (False, True)]
+    return samples
+
+
+SAMPLERS = {"lstm_sequence": _lstm, "recurrent_sequence": _sequence, "recurrent_states": _sequence}

@@ -6,7 +6,7 @@ hand their work to a library are left out by name: how that library shares it am
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ Recipe = Callable[["Maker"], Iterator[Call]]
 LIBRARIES = {
     "MKL's matrix products": ["mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear"],
     "matrix products of tiles": ["attention_forward", "attention_backward"],
-    "matrix products of steps": ["lstm_sequence", "lstm_sequence_backward"],
+    "matrix products of steps": ["lstm_sequence_backward", "recurrent_sequence_backward"],
     "oneDNN's convolutions": ["convolution", "convolution_input_gradient", "convolution_weight_gradient"],
     "MKL's LAPACK": [*FAMILIES["factorization"], *FAMILIES["spectral"], *FAMILIES["solving"]],
     "MKL's Fourier transforms": FAMILIES["fft"],
@@ -101,6 +101,25 @@ def _calls(*functions: Callable[[Maker], Any]) -> Recipe:
     def recipe(make: Maker) -> Iterator[Call]:
         for function in functions:
             yield function(make)
+
+    return recipe
+
+
+CELLS = {"lstm": 4, "gru": 3, "rnn_tanh": 1}
+
+
+def _recurrent(cells: Iterable[str], call: Callable[..., Any]) -> Recipe:
+    """Recurrent cells with a small weight, of which threads take rows, and with one that they divide."""
+
+    def recipe(make: Maker) -> Iterator[Call]:
+        for cell in cells:
+            gates = CELLS[cell]
+            for steps, batch, hidden in ((5, 37, 33), (3, 17, 528)):
+                x = make.values(steps, batch, gates * hidden, low=-1)
+                h, w = make.values(batch, hidden, low=-1), make.values(gates * hidden, hidden, low=-1) / hidden**0.5
+                c = make.values(batch, hidden) if cell == "lstm" else None
+                bias = make.values(gates * hidden) if cell == "gru" else None
+                yield lambda given=(x, h, c, w, bias, cell): call(*given)
 
     return recipe
 
@@ -376,6 +395,9 @@ RECIPES: dict[str, Recipe] = {
     "arange": _calls(lambda make: lambda: OPERATORS["arange"](0.5, 90000, 0.7, dtype=candelabra.float32)),
     "linspace": _calls(lambda make: lambda: OPERATORS["linspace"](-1.5, 3.7, 100003, dtype=candelabra.float32)),
     "copy_": _changed("copy_", lambda make: (make.values(COLUMNS, ROWS).t(),)),
+    "lstm_sequence": _recurrent(["lstm"], lambda gates, h, c, w, _, cell: OPERATORS["lstm_sequence"](gates, h, c, w, False)),
+    "recurrent_sequence": _recurrent(CELLS, lambda *given: OPERATORS["recurrent_sequence"](*given[:5], [], True, given[5])),
+    "recurrent_states": _recurrent(CELLS, lambda *given: OPERATORS["recurrent_states"](*given[:5], [], True, given[5])),
     "where": _calls(
         lambda make: lambda m=make.mask(*SHAPE), a=make.values(*SHAPE), b=make.values(*SHAPE): OPERATORS["where"](m, a, b),
     ),

@@ -1,4 +1,7 @@
-// Recurrent layers: gates (T, N, 4H), states (N, H), weight (4H, H).
+// Recurrent layers: gates (T, N, 4H), states (N, H), weight (4H, H); of other cells, as many gates as they have.
+#include <array>
+#include <string_view>
+
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -55,6 +58,136 @@ void lstm_sequence_backward(Call& call) {
   call.add_output(dtype, Dims{batch, hidden});
   call.add_output(dtype, Dims{batch, hidden});
   call.add_output(dtype, Dims{4 * hidden, hidden});
+}
+
+namespace {
+
+// Cells that recurrent_sequence knows, and how many gates they have and keep.
+struct Cell {
+  std::string_view name;
+  int64_t gates, kept;
+  bool has_state, has_bias;
+};
+constexpr std::array<Cell, 4> cells{
+    {{"lstm", 4, 4, true, false}, {"gru", 3, 4, false, true}, {"rnn_tanh", 1, 0, false, false}, {"rnn_relu", 1, 0, false, false}}};
+
+const Cell& cell_named(Call& call, int i) {
+  for (const Cell& cell : cells)
+    if (cell.name == call[i].string) return cell;
+  raise(PyExc_ValueError, base_name(call), "(): cell must be \"lstm\", \"gru\", \"rnn_tanh\" or \"rnn_relu\", but got \"",
+        call[i].string, "\"");
+}
+
+// Where a call has the sequence (of so many elements a unit), the states, the weight and the rest.
+struct Places {
+  int sequence, h0, c0, weight, bias, batch_sizes, cell;
+};
+
+struct Layer {
+  const Cell& cell;
+  Dtype dtype;
+  Dims over_time;  // the sizes over time, without the last one
+  int64_t batch, hidden;
+
+  Dims of(int64_t width) const {
+    Dims sizes = over_time;
+    sizes.push_back(width * hidden);
+    return sizes;
+  }
+};
+
+Layer check_layer(Call& call, const Places& at, int64_t factor) {
+  const Cell& cell = cell_named(call, at.cell);
+  const TensorObject &sequence = call.tensor(at.sequence), &h = call.tensor(at.h0), &weight = call.tensor(at.weight);
+  if (!is_floating(sequence.dtype)) not_implemented(call, sequence.dtype);
+  const std::span<const int64_t> sizes = call.ints(at.batch_sizes);
+  const int dims = sizes.empty() ? 3 : 2;
+  const int64_t width = factor ? factor : cell.gates;
+  check(call[at.c0].given() == cell.has_state, PyExc_RuntimeError, base_name(call),
+        "(): c0 is for the cell \"lstm\", which needs it");
+  check(sequence.ndim() == dims && h.ndim() == 2 && weight.ndim() == 2 && sequence.sizes[dims - 1] == width * h.sizes[1] &&
+            weight.sizes[0] == cell.gates * h.sizes[1] && weight.sizes[1] == h.sizes[1] &&
+            h.sizes[0] == (sizes.empty() ? sequence.sizes[1] : sizes[0]),
+        PyExc_RuntimeError, base_name(call), "(): shapes ", shown(sequence.sizes), " of the sequence, ", shown(h.sizes),
+        " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ", width, "H), or (rows, ", width,
+        "H) with batch_sizes, (N, H) and (", cell.gates, "H, H)");
+  int64_t rows = 0, before = sizes.empty() ? 0 : sizes[0];
+  for (const int64_t size : sizes) {
+    check(size >= 1 && size <= before, PyExc_RuntimeError, base_name(call), "(): batch_sizes must be positive and must not grow");
+    before = size;
+    rows += size;
+    check(rows <= sequence.sizes[0], PyExc_RuntimeError, base_name(call), "(): batch_sizes are of more than the ",
+          sequence.sizes[0], " rows that there are");
+  }
+  check(sizes.empty() || rows == sequence.sizes[0], PyExc_RuntimeError, base_name(call), "(): batch_sizes are of ", rows,
+        " of the ", sequence.sizes[0], " rows that there are");
+  const auto same_dtype = [&](const TensorObject& other) {
+    check(other.dtype == sequence.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
+          c_name(sequence.dtype), " and ", c_name(other.dtype), "; convert one of them with to()");
+  };
+  same_dtype(h);
+  same_dtype(weight);
+  if (cell.has_state) {
+    const TensorObject& c = call.tensor(at.c0);
+    check(c.sizes == h.sizes, PyExc_RuntimeError, base_name(call), "(): expected c0 of shape ", shown(h.sizes), ", but got ",
+          shown(c.sizes));
+    same_dtype(c);
+    call.make_contiguous(at.c0);
+  }
+  if (at.bias >= 0 && call[at.bias].given()) {
+    const TensorObject& bias = call.tensor(at.bias);
+    check(cell.has_bias, PyExc_RuntimeError, base_name(call),
+          "(): bias is for the cell \"gru\"; that of others is added to the gates");
+    check(bias.ndim() == 1 && bias.sizes[0] == weight.sizes[0], PyExc_RuntimeError, base_name(call),
+          "(): expected a bias of shape [", weight.sizes[0], "], but got ", shown(bias.sizes));
+    same_dtype(bias);
+    call.make_contiguous(at.bias);
+  }
+  const Layer layer{cell, sequence.dtype, Dims(std::span<const int64_t>(sequence.sizes.begin(), sequence.sizes.end() - 1)),
+                    h.sizes[0], h.sizes[1]};
+  for (int i : {at.sequence, at.h0, at.weight}) call.make_contiguous(i);
+  return layer;
+}
+
+constexpr Places forward_places{0, 1, 2, 3, 4, 5, 7};
+
+}  // namespace
+
+// recurrent_sequence(gates, h0, c0, weight, bias, batch_sizes, reverse, cell)
+void recurrent_sequence(Call& call) {
+  const Layer layer = check_layer(call, forward_places, 0);
+  call.add_output(layer.dtype, layer.of(1));
+  call.add_output(layer.dtype, layer.cell.has_state ? layer.of(1) : Dims{0});
+  call.add_output(layer.dtype, layer.cell.kept ? layer.of(layer.cell.kept) : Dims{0});
+}
+
+void recurrent_states(Call& call) {
+  const Layer layer = check_layer(call, forward_places, 0);
+  call.add_output(layer.dtype, layer.of(1));
+  call.add_output(layer.dtype, layer.cell.has_state ? Dims{layer.batch, layer.hidden} : Dims{0});
+}
+
+// recurrent_sequence_backward(grad_output, grad_cells, grad_activations, h0, c0, weight, output, cells, activations, batch_sizes,
+// reverse, cell)
+void recurrent_sequence_backward(Call& call) {
+  const Layer layer = check_layer(call, {6, 3, 4, 5, -1, 9, 11}, 1);
+  const Dims states = layer.of(1), nothing{0};
+  const Dims of_cells = layer.cell.has_state ? states : nothing, kept = layer.cell.kept ? layer.of(layer.cell.kept) : nothing;
+  for (int i : {0, 1, 2, 7, 8}) {
+    if (!call[i].given()) continue;
+    const Dims& wanted = i == 0 ? states : i == 1 || i == 7 ? of_cells : kept;
+    check(call.tensor(i).sizes == wanted, PyExc_RuntimeError, "recurrent_sequence_backward(): expected argument ", i, " of shape ",
+          shown(wanted), ", but got ", shown(call.tensor(i).sizes));
+    call.convert(i, layer.dtype);
+    call.make_contiguous(i);
+  }
+  const Dims first{layer.batch, layer.hidden};
+  call.add_output(layer.dtype, layer.of(layer.cell.gates));
+  call.add_output(layer.dtype, first);
+  call.add_output(layer.dtype, layer.cell.has_state  ? first
+                               : layer.cell.has_bias ? Dims{layer.cell.gates * layer.hidden}
+                                                     : nothing);
+  call.add_output(layer.dtype, Dims{layer.cell.gates * layer.hidden, layer.hidden});
 }
 
 }  // namespace candelabra::shapes

@@ -142,6 +142,7 @@ void bmm(Call& call);
 void mv(Call& call);
 void dot(Call& call);
 void addmm(Call& call);
+void addmm_activation(Call& call);
 void baddbmm(Call& call);
 void linear(Call& call);
 void distances(Call& call);
@@ -189,6 +190,8 @@ void softmax_backward(Call& call);
 // loss.cpp
 void nll_loss_forward(Call& call);
 void nll_loss_backward(Call& call);
+void cross_entropy_forward(Call& call);
+void cross_entropy_backward(Call& call);
 void ctc_loss_forward(Call& call);
 void ctc_loss_backward(Call& call);
 
@@ -199,6 +202,9 @@ void attention_backward(Call& call);
 // recurrent.cpp
 void lstm_sequence(Call& call);
 void lstm_sequence_backward(Call& call);
+void recurrent_sequence(Call& call);
+void recurrent_states(Call& call);
+void recurrent_sequence_backward(Call& call);
 
 // convolution.cpp
 void convolution(Call& call);

@@ -33,7 +33,7 @@ class SeveralNode(MultiNode):
         tensors = saved[::2]
         count = len(self._tensor_names)
         for position, (tensor, version) in enumerate(zip(tensors, saved[1::2], strict=True)):
-            if tensor._version != version:
+            if tensor is not None and tensor._version != version:
                 raise_modified(self, tensor, version, position >= count)
         arguments = dict(zip(self._tensor_names, tensors[:count], strict=True)) | self.values
         results = list(tensors[count:])
@@ -59,7 +59,7 @@ def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[...
     """
     parameters = signature(OPERATORS[name].schema).parameters
     names = [parameter.name for parameter in parameters]
-    tensor_positions = [position for position, parameter in enumerate(parameters) if parameter.type == "Tensor"]
+    tensor_positions = [position for position, parameter in enumerate(parameters) if parameter.type in ("Tensor", "Tensor?")]
     value_positions = [position for position in range(len(names)) if position not in tensor_positions]
     tensor_positions = [position for position in tensor_positions if names[position] not in unsaved]
     input_positions = [names.index(one) for one in inputs]
@@ -75,11 +75,13 @@ def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[...
     def record(result: Any, *arguments: Any) -> Any:
         node = made()
         node._sequence, node._hooks = next_sequence(), None
-        node._edges = tuple(arguments[position]._edge for position in input_positions)
+        node._edges = tuple(
+            None if (argument := arguments[position]) is None else argument._edge for position in input_positions
+        )
         node.values = {names[position]: arguments[position] for position in value_positions}
         saved: list[Any] = []
         for tensor in (arguments[position] for position in tensor_positions):
-            saved += [tensor, tensor._version]
+            saved += [tensor, 0 if tensor is None else tensor._version]
         for tensor in result:
             saved += [tensor._detached(), tensor._version]
         node._saved = tuple(saved)

@@ -45,3 +45,68 @@ operator(
         reverse="bool: as it was run", returns="(grad_gates, grad_h0, grad_c0, grad_weight)", out="", notes=_NOTES,
     ),
 )  # fmt: skip
+
+_CELLS = "str: ``\"lstm\"``, ``\"gru\"``, ``\"rnn_tanh\"`` or ``\"rnn_relu\"``"
+_OF_ANY_CELL = {
+    "gates": "Tensor: the share of the inputs in the gates, of shape (T, N, GH), or (rows, GH) of a packed sequence: 4 gates of "
+    "``lstm`` (input, forget, cell, output), 3 of ``gru`` (reset, update, new), 1 of the others",
+    "h0": "Tensor: the first output state, of shape (N, H)",
+    "c0": "Tensor or None: the first cell state of ``lstm``, of shape (N, H)",
+    "weight": "Tensor: what output states are multiplied with for the gates, of shape (GH, H)",
+    "bias": "Tensor or None: what is added to that of ``gru``, of shape (GH); of other cells it belongs into `gates`",
+    "batch_sizes": "list of int: of a packed sequence, how many rows there are of each time; empty where all times have N",
+}
+_CELL_NOTES = (
+    "``rnn_tanh`` and ``rnn_relu`` are an Elman network (1990), ``h = tanh(gates + weight @ h)`` or the same with relu. ``gru`` is a "
+    "gated recurrent unit (Cho et al. 2014): of the shares x of the input and y of the state, ``r = sigmoid(x_r + y_r)``, "
+    "``z = sigmoid(x_z + y_z)``, ``n = tanh(x_n + r * y_n)`` and ``h = (1 - z) * n + z * h``. ``lstm``: see ``lstm_sequence``."
+)
+operator(
+    "recurrent_sequence(Tensor gates, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias, int[] batch_sizes, bool reverse, str cell)"
+    " -> (Tensor output, Tensor cells, Tensor activations)",
+    shape="recurrent_sequence", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Run a recurrent layer over sequences, and keep what its gradient needs.",
+        ">>> zeros, one = candelabra.zeros(2, 1, 3), candelabra.ones(1, 1)\n"
+        ">>> candelabra.ops.recurrent_sequence(zeros, one, None, zeros[0].T, None, [], False, \"gru\").output.flatten()\n"
+        "tensor([0.5000, 0.2500])",
+        **_OF_ANY_CELL, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        returns="(output, cells, activations): output states, of the shape of `gates` with H for GH; cell states of ``lstm``, of the same "
+        "shape; the gates of ``lstm`` after sigmoid or tanh, and of ``gru`` these and the state's share in n, with 4H. What a cell "
+        "does not have is empty",
+    ),
+)  # fmt: skip
+operator(
+    "recurrent_states(Tensor gates, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias, int[] batch_sizes, bool reverse, str cell)"
+    " -> (Tensor output, Tensor cell_state)",
+    shape="recurrent_states", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Run a recurrent layer over sequences, and keep nothing but its states.",
+        ">>> zeros, one = candelabra.zeros(2, 1, 4), candelabra.ones(1, 1)\n"
+        ">>> candelabra.ops.recurrent_states(zeros, one, one, zeros[0].T, None, [], False, \"lstm\").cell_state\ntensor([[0.2500]])",
+        **_OF_ANY_CELL, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        returns="(output, cell_state): output states, of the shape of `gates` with H for GH, and the cell state of ``lstm`` after the last "
+        "step of each sequence, of shape (N, H), else empty",
+    ),
+)  # fmt: skip
+operator(
+    "recurrent_sequence_backward(Tensor? grad_output, Tensor? grad_cells, Tensor? grad_activations, Tensor h0, Tensor? c0, Tensor weight,"
+    " Tensor output, Tensor cells, Tensor activations, int[] batch_sizes, bool reverse, str cell)"
+    " -> (Tensor grad_gates, Tensor grad_h0, Tensor grad_third, Tensor grad_weight)",
+    shape="recurrent_sequence_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradients of a recurrent layer.",
+        ">>> zeros, one = candelabra.zeros(2, 1, 3), candelabra.ones(1, 1)\n"
+        ">>> made = candelabra.ops.recurrent_sequence(zeros, one, None, zeros[0].T, None, [], False, \"gru\")\n"
+        ">>> back = candelabra.ops.recurrent_sequence_backward(\n"
+        "...     made.output, None, None, one, None, zeros[0].T, *made, [], False, \"gru\")\n"
+        ">>> back.grad_weight.shape\ncandelabra.Size([3, 1])",
+        grad_output="Tensor or None: the gradient of the output", grad_cells="Tensor or None: that of the cells",
+        grad_activations="Tensor or None: that of the activations",
+        **{name: text for name, text in _OF_ANY_CELL.items() if name in ("h0", "c0", "weight")},
+        output="Tensor: the first result", cells="Tensor: the second result", activations="Tensor: the third result",
+        batch_sizes=_OF_ANY_CELL["batch_sizes"], reverse="bool: as it was run", cell=_CELLS,
+        returns="(grad_gates, grad_h0, grad_third, grad_weight): grad_third is that of `c0` of ``lstm``, that of `bias` of ``gru``, else "
+        "empty", out="", notes=_CELL_NOTES,
+    ),
+)  # fmt: skip

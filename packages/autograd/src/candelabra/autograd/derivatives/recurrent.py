@@ -19,3 +19,19 @@ def _lstm_sequence(grads: Any, results: list[Tensor], arguments: dict[str, Any],
 
 
 several_derivative("lstm_sequence", ("gates", "h0", "c0", "weight"), _lstm_sequence, unsaved=("gates",))
+
+
+def _recurrent_sequence(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    cell = arguments["cell"]
+    of_output, of_cells, of_activations = grads
+    of_gates, of_h0, third, of_weight = ops.recurrent_sequence_backward(
+        of_output,
+        of_cells if cell == "lstm" else None,
+        None if cell.startswith("rnn") else of_activations,
+        arguments["h0"], arguments["c0"], arguments["weight"], *results, arguments["batch_sizes"], arguments["reverse"], cell,
+    )  # fmt: skip
+    gradients = (of_gates, of_h0, third if cell == "lstm" else None, of_weight, third if cell == "gru" else None)
+    return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
+
+
+several_derivative("recurrent_sequence", ("gates", "h0", "c0", "weight", "bias"), _recurrent_sequence, unsaved=("gates", "bias"))

@@ -12,6 +12,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.composite.recurrent import last_states
 
 from .dropout import dropout as _dropout
 
@@ -35,8 +36,8 @@ class _Weights:
         self.w_hr: Tensor | None = params[-1] if projected else None
 
     def input_bias(self, name: str) -> Tensor | None:
-        """The bias of the inputs' share; that of an LSTM takes in the bias of the states' share, which the same gates get."""
-        if name == "lstm" and self.b_ih is not None and self.b_hh is not None:
+        """The bias of the inputs' share; it takes in that of the states' share where the same gates get it: not of a GRU's new state."""
+        if name != "gru" and self.b_ih is not None and self.b_hh is not None:
             self.b_ih, self.b_hh = self.b_ih + self.b_hh, None
         return self.b_ih
 
@@ -169,12 +170,23 @@ def lstm_cell(
 # ---- layers
 
 
+def _run_fused(name: str, gates: Tensor, states: State, weights: _Weights, backwards: bool, batch_sizes: list[int]) -> tuple[Tensor, State]:
+    """One direction over gates (T, N, G), or (sum of batch sizes, G): all steps in one call."""
+    w_hh, bias = weights.w_hh, weights.b_hh
+    if gates.dtype != states[0].dtype:
+        # Autocasting: products are computed in the fast dtype, and the new state of a GRU, a mean with the old one, in that of the state.
+        if name == "gru":
+            gates = gates.to(states[0].dtype)
+        else:
+            states, w_hh = tuple(state.to(gates.dtype) for state in states), w_hh.to(gates.dtype)
+    h0, c0 = states[0], states[1] if name == "lstm" else None
+    output, cell_state = ops.recurrent_states(gates, h0, c0, w_hh, bias, batch_sizes, backwards, name)
+    last = last_states(output, h0, batch_sizes, backwards)
+    return output, (last,) if c0 is None else (last, cell_state)
+
+
 def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool) -> tuple[Tensor, State]:
-    """One direction over gates (T, N, G)."""
-    if step is _lstm_step and weights.w_hr is None and weights.b_hh is None and gates.shape[0]:
-        output, cells, _ = ops.lstm_sequence(gates, *states, weights.w_hh, backwards)
-        last = 0 if backwards else -1
-        return output, (output[last], cells[last])
+    """One direction over gates (T, N, G), step by step."""
     times = gates.unbind(0)
     outputs = []
     for at in reversed(times) if backwards else times:
@@ -188,7 +200,7 @@ def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, bac
 def _run_packed(
     gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool, batch_sizes: list[int]
 ) -> tuple[Tensor, State]:
-    """One direction over gates (sum of batch sizes, G): the longest sequences come first, so what ends is at the end."""
+    """One direction over gates (sum of batch sizes, G), step by step: the longest sequences come first, so what ends is at the end."""
     times = gates.split(batch_sizes, 0)
     if backwards:
         first, outputs = states, []
@@ -259,7 +271,9 @@ def _layers(
                 raise RuntimeError(f"{name}: expected hidden states of size {hidden}, but got {list(initial[-1].shape)}")
             gates = _linear(input, weights.w_ih, weights.input_bias(name))
             states = tuple(state[at] for state in initial)
-            if batch_sizes is None:
+            if not projected:
+                output, final = _run_fused(name, gates, states, weights, direction == 1, batch_sizes or [])
+            elif batch_sizes is None:
                 output, final = _run_padded(gates, states, weights, step, direction == 1)
             else:
                 output, final = _run_packed(gates, states, weights, step, direction == 1, batch_sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -63,6 +64,144 @@ def backward(
     return of_gates, dh, dc, of_weight
 
 
+# ---- any cell, one sequence of the batch after the other
+
+_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def _rows_of(batch: int, steps: int, batch_sizes: list[int], reverse: bool) -> Iterator[list[int]]:
+    """For each sequence the rows of tensors over time that are its steps, in their order."""
+    sizes = batch_sizes or [batch] * steps
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+    for sequence in range(batch):
+        rows = [int(start) + sequence for start, size in zip(starts, sizes, strict=False) if sequence < size]
+        yield rows[::-1] if reverse else rows
+
+
+def _step(cell: str, x: Array, h: Array, c: Array | None, weight: Array, bias: Array | None) -> tuple[Array, Array | None, Array]:
+    y = weight @ h + (0 if bias is None else bias)
+    if cell == "lstm":
+        i, f, g, o = np.split(x + y, 4)
+        i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+        c = f * c + i * g
+        return o * np.tanh(c), c, np.concatenate([i, f, g, o])
+    if cell == "gru":
+        (xr, xz, xn), (yr, yz, yn) = np.split(x, 3), np.split(y, 3)
+        r, z = _sigmoid(xr + yr), _sigmoid(xz + yz)
+        n = np.tanh(xn + r * yn)
+        return (1 - z) * n + z * h, None, np.concatenate([r, z, n, yn])
+    return (np.tanh(x + y) if cell == "rnn_tanh" else np.maximum(x + y, 0)), None, np.empty(0)
+
+
+def sequence(
+    gates: Array,
+    h0: Array,
+    c0: Array | None,
+    weight: Array,
+    bias: Array | None,
+    batch_sizes: list[int],
+    reverse: bool,
+    cell: str,
+) -> tuple[Array, Array, Array]:
+    batch, hidden = h0.shape
+    flat = gates.reshape(math.prod(gates.shape[:-1]), gates.shape[-1])
+    kept = 4 * hidden if cell in ("lstm", "gru") else 0
+    output, cells, activations = np.empty((len(flat), hidden)), np.empty((len(flat), hidden)), np.empty((len(flat), kept))
+    for number, rows in enumerate(_rows_of(batch, len(gates), batch_sizes, reverse)):
+        h, c = h0[number], None if c0 is None else c0[number]
+        for row in rows:
+            h, c, activations[row] = _step(cell, flat[row], h, c, weight, bias)
+            output[row] = h
+            if c is not None:
+                cells[row] = c
+    over_time = gates.shape[:-1]
+    nothing = np.empty(0)
+    return (
+        output.reshape(*over_time, hidden),
+        cells.reshape(*over_time, hidden) if c0 is not None else nothing,
+        activations.reshape(*over_time, kept) if kept else nothing,
+    )
+
+
+def states(
+    gates: Array,
+    h0: Array,
+    c0: Array | None,
+    weight: Array,
+    bias: Array | None,
+    batch_sizes: list[int],
+    reverse: bool,
+    cell: str,
+) -> tuple[Array, Array]:
+    output, cells, _ = sequence(gates, h0, c0, weight, bias, batch_sizes, reverse, cell)
+    if c0 is None:
+        return output, np.empty(0)
+    last = c0.copy()
+    flat = cells.reshape(math.prod(cells.shape[:-1]), h0.shape[1])
+    for number, rows in enumerate(_rows_of(len(h0), len(gates), batch_sizes, reverse)):
+        if rows:
+            last[number] = flat[rows[-1]]
+    return output, last
+
+
+def sequence_backward(
+    grad_output: Array | None,
+    grad_cells: Array | None,
+    grad_activations: Array | None,
+    h0: Array,
+    c0: Array | None,
+    weight: Array,
+    output: Array,
+    cells: Array,
+    activations: Array,
+    batch_sizes: list[int],
+    reverse: bool,
+    cell: str,
+) -> tuple[Array, Array, Array, Array]:
+    hidden, width = h0.shape[1], weight.shape[0]
+    count = math.prod(output.shape[:-1])
+    flat = output.reshape(count, hidden)
+    of_output = np.zeros_like(flat) if grad_output is None else grad_output.reshape(count, hidden)
+    of_cells = np.zeros_like(flat) if grad_cells is None or c0 is None else grad_cells.reshape(count, hidden)
+    kept = activations.reshape(count, 4 * hidden if cell in ("lstm", "gru") else 0)
+    of_kept = np.zeros_like(kept) if grad_activations is None else grad_activations.reshape(kept.shape)
+    flat_cells = cells.reshape(count, hidden) if c0 is not None else flat
+    of_gates, of_h0, of_c0 = np.zeros((len(flat), width)), np.zeros(h0.shape), np.zeros(h0.shape)
+    of_weight, of_bias = np.zeros(weight.shape), np.zeros(width)
+    for number, rows in enumerate(_rows_of(len(h0), len(output), batch_sizes, reverse)):
+        dh, dc = np.zeros(hidden), np.zeros(hidden)
+        for step in range(len(rows))[::-1]:
+            row = rows[step]
+            before = flat[rows[step - 1]] if step else h0[number]
+            dh = dh + of_output[row]
+            passed: Array | float = 0.0
+            if cell == "lstm" and c0 is not None:
+                i, f, g, o = np.split(kept[row], 4)
+                ei, ef, eg, eo = np.split(of_kept[row], 4)
+                t = np.tanh(flat_cells[row])
+                c_before = flat_cells[rows[step - 1]] if step else c0[number]
+                dc = dc + of_cells[row] + dh * o * (1 - t**2)
+                slopes = [(dc * g + ei) * i * (1 - i), (dc * c_before + ef) * f * (1 - f)]
+                slopes += [(dc * i + eg) * (1 - g**2), (dh * t + eo) * o * (1 - o)]
+                of_input = of_state = np.concatenate(slopes)
+                dc = dc * f
+            elif cell == "gru":
+                r, z, n, m = np.split(kept[row], 4)
+                er, ez, en, em = np.split(of_kept[row], 4)
+                dn = (dh * (1 - z) + en) * (1 - n**2)
+                dr, dz = (dn * m + er) * r * (1 - r), (dh * (before - n) + ez) * z * (1 - z)
+                of_input, of_state, passed = np.concatenate([dr, dz, dn]), np.concatenate([dr, dz, dn * r + em]), dh * z
+            else:
+                of_input = of_state = dh * (1 - flat[row] ** 2) if cell == "rnn_tanh" else dh * (flat[row] > 0)
+            of_gates[row] = of_input
+            of_weight += np.outer(of_state, before)
+            of_bias += of_state
+            dh = of_state @ weight + passed
+        of_h0[number], of_c0[number] = dh, dc
+    third = of_c0 if cell == "lstm" else of_bias if cell == "gru" else np.empty(0)
+    return of_gates.reshape(*output.shape[:-1], width), of_h0, third, of_weight
+
+
 #: Steps, batch, hidden size.
 _SIZES = ((3, 2, 4), (1, 1, 1), (5, 33, 9), (2, 17, 16), (0, 2, 3), (3, 0, 3))
 
@@ -87,7 +226,43 @@ def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((*grads, h0, c0, weight, *(Input(one, dtype) for one in made), reverse))
 
 
+#: Hidden size and rows of each time, of packed sequences.
+_PACKED = ((4, (5, 3, 3, 1)), (9, (20, 18, 7, 7, 2)), (33, (2,)))
+
+
+def _sequences(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    shapes: list[tuple[tuple[int, ...], int, int, list[int]]] = [
+        ((steps, batch), batch, hidden, []) for steps, batch, hidden in _SIZES
+    ]
+    shapes += [((sum(sizes),), sizes[0], hidden, list(sizes)) for hidden, sizes in _PACKED]
+    for over_time, batch, hidden, batch_sizes in shapes:
+        for number, (cell, gates) in enumerate(_GATES.items()):
+            layout = "strided" if number % 2 else "contiguous"
+            bias = Input(numbers(rng, dtype, (gates * hidden,), -1, 1), dtype, layout) if cell == "gru" and batch != 1 else None
+            yield Sample((
+                Input(numbers(rng, dtype, (*over_time, gates * hidden), -2, 2), dtype, layout),
+                Input(numbers(rng, dtype, (batch, hidden), -1, 1), dtype, layout),
+                Input(numbers(rng, dtype, (batch, hidden), -1, 1), dtype, layout) if cell == "lstm" else None,
+                Input(numbers(rng, dtype, (gates * hidden, hidden), -0.5, 0.5) / hidden**0.5, dtype, layout),
+                bias, batch_sizes, number > 1, cell,
+            ))  # fmt: skip
+
+
+def _sequences_backward(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for number, sample in enumerate(_sequences(rng, dtype)):
+        gates, h0, c0, weight, bias, batch_sizes, reverse, cell = sample.arguments
+        first = None if c0 is None else c0.values
+        made = sequence(
+            gates.values, h0.values, first, weight.values, None if bias is None else bias.values, batch_sizes, reverse, cell
+        )
+        grads = [Input(numbers(rng, dtype, one.shape, -1, 1), dtype) if number % 4 != i else None for i, one in enumerate(made)]
+        yield Sample((*grads, h0, c0, weight, *(Input(one, dtype) for one in made), batch_sizes, reverse, cell))
+
+
 REFERENCES: dict[str, Reference] = {
     "lstm_sequence": Reference(forward, _forwards, FLOATS, 50),
     "lstm_sequence_backward": Reference(backward, _backwards, ("float32", "float64"), 200),
+    "recurrent_sequence": Reference(sequence, _sequences, FLOATS, 50),
+    "recurrent_states": Reference(states, _sequences, FLOATS, 50),
+    "recurrent_sequence_backward": Reference(sequence_backward, _sequences_backward, ("float32", "float64"), 200),
 }

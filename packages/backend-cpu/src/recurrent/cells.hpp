@@ -1,0 +1,115 @@
+// The cells of recurrent layers: for each its gates, what is kept of a step for its gradient, and both formulas on registers. One
+// table for all that walks over the steps.
+//
+// Of a step, `given` is the share of the input in the gates and `sums` that of the state, each with the gates next to each other.
+#pragma once
+
+#include <cstdint>
+
+#include "../vec_math.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+namespace recurrent {
+
+template <typename C, int gates>
+struct StepForward {
+  using V = math::Vec<C>;
+  V sums[gates], given[gates];
+  V bias[gates];  // of the state's share, where the cell has one
+  V h, c;         // before; after the step: the states after it
+  V kept[4];
+};
+
+// The gradient of a step: `dh` and `dc` come from the steps after it, and become what goes to the step before without passing
+// through the weight. `of_input` and `of_state` are those of `given` and of `sums`.
+template <typename C, int gates>
+struct StepBack {
+  using V = math::Vec<C>;
+  V kept[4], more[4];          // of the step, and what their gradient has besides
+  V h_before, c_before, h, c;  // as the cell asks for them
+  V dh, dc;
+  V of_input[gates], of_state[gates];
+};
+
+// Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000. Kept: i, f, g, o.
+struct Lstm {
+  static constexpr int gates = 4, kept = 4;
+  static constexpr bool has_cell = true, has_bias = false, sees_state_before = false, passes_state = false;
+
+  template <typename C>
+  CANDELABRA_FORMULA void forward(StepForward<C, gates>& s) const {
+    const auto i = math::sigmoid(s.sums[0] + s.given[0]), f = math::sigmoid(s.sums[1] + s.given[1]),
+               g = math::tanh(s.sums[2] + s.given[2]), o = math::sigmoid(s.sums[3] + s.given[3]);
+    s.c = math::fma(f, s.c, i * g);
+    s.h = o * math::tanh(s.c);
+    s.kept[0] = i;
+    s.kept[1] = f;
+    s.kept[2] = g;
+    s.kept[3] = o;
+  }
+  template <typename C>
+  CANDELABRA_FORMULA void backward(StepBack<C, gates>& s) const {
+    using V = math::Vec<C>;
+    const V one(C(1)), i = s.kept[0], f = s.kept[1], g = s.kept[2], o = s.kept[3], t = math::tanh(s.c);
+    const V c = s.dc + s.dh * o * (one - t * t);
+    s.of_input[0] = (c * g + s.more[0]) * i * (one - i);
+    s.of_input[1] = (c * s.c_before + s.more[1]) * f * (one - f);
+    s.of_input[2] = (c * i + s.more[2]) * (one - g * g);
+    s.of_input[3] = (s.dh * t + s.more[3]) * o * (one - o);
+    for (int gate = 0; gate < gates; ++gate) s.of_state[gate] = s.of_input[gate];
+    s.dc = c * f;
+  }
+};
+
+// Cho et al. 2014, with the reset gate after the product, as cuDNN has it. Kept: r, z, n and the state's share in n.
+struct Gru {
+  static constexpr int gates = 3, kept = 4;
+  static constexpr bool has_cell = false, has_bias = true, sees_state_before = true, passes_state = true;
+
+  template <typename C>
+  CANDELABRA_FORMULA void forward(StepForward<C, gates>& s) const {
+    const auto r = math::sigmoid(s.sums[0] + s.bias[0] + s.given[0]), z = math::sigmoid(s.sums[1] + s.bias[1] + s.given[1]),
+               m = s.sums[2] + s.bias[2], n = math::tanh(math::fma(r, m, s.given[2]));
+    s.h = math::fma(z, s.h - n, n);
+    s.kept[0] = r;
+    s.kept[1] = z;
+    s.kept[2] = n;
+    s.kept[3] = m;
+  }
+  template <typename C>
+  CANDELABRA_FORMULA void backward(StepBack<C, gates>& s) const {
+    using V = math::Vec<C>;
+    const V one(C(1)), r = s.kept[0], z = s.kept[1], n = s.kept[2], m = s.kept[3];
+    const V new_state = (s.dh * (one - z) + s.more[2]) * (one - n * n);
+    s.of_input[0] = s.of_state[0] = (new_state * m + s.more[0]) * r * (one - r);
+    s.of_input[1] = s.of_state[1] = (s.dh * (s.h_before - n) + s.more[1]) * z * (one - z);
+    s.of_input[2] = new_state;
+    s.of_state[2] = new_state * r + s.more[3];
+    s.dh = s.dh * z;
+  }
+};
+
+// Elman 1990. The output is all that the gradient needs.
+struct Elman {
+  static constexpr int gates = 1, kept = 0;
+  static constexpr bool has_cell = false, has_bias = false, sees_state_before = false, passes_state = false;
+  bool relu;
+
+  template <typename C>
+  CANDELABRA_FORMULA void forward(StepForward<C, gates>& s) const {
+    using V = math::Vec<C>;
+    const V x = s.sums[0] + s.given[0], zero(C(0));
+    s.h = relu ? select(x <= zero, zero, x) : math::tanh(x);  // NaN stays
+  }
+  template <typename C>
+  CANDELABRA_FORMULA void backward(StepBack<C, gates>& s) const {
+    using V = math::Vec<C>;
+    const V zero(C(0));
+    s.of_input[0] = s.of_state[0] = relu ? select(s.h <= zero, zero, s.dh) : s.dh * (V(C(1)) - s.h * s.h);
+  }
+};
+
+}  // namespace recurrent
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
