@@ -1,7 +1,10 @@
 // Without the loops for AVX-512 nothing is multiplied on tile units.
+#include <utility>
+
 #include "../kernels.hpp"
 #include "split_factor.hpp"
 #include "split_gemm.hpp"
+#include "tile_panels.hpp"
 
 namespace candelabra::cpu {
 
@@ -20,6 +23,9 @@ namespace {
 void split_gemm(const Gemm<float>&) {
   refuse();
 }
+void split_gemm(const Gemm<float>&, const Finish<float>&) {
+  refuse();
+}
 
 SplitFactor::SplitFactor(const float* data, int64_t side_step, int64_t depth_step, int64_t n, int64_t k)
     : data_(data), side_step_(side_step), depth_step_(depth_step), n_(n), k_(k), panels_(0), ranges_(0) {
@@ -32,6 +38,21 @@ void SplitRows::take(const float*, int64_t, int64_t) {
   refuse();
 }
 void SplitRows::multiply(SplitFactor&, int64_t, float*, int64_t) {
+  refuse();
+}
+
+TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step, int64_t k, std::vector<TileColumns> columns)
+    : data_(data), side_step_(side_step), depth_step_(depth_step), k_(k), columns_(std::move(columns)), tiles_(0), ranges_(0) {
+  refuse();
+}
+TileRows::TileRows(int64_t, int64_t k) : k_(k), tiles_(0), ranges_(0) {
+  refuse();
+}
+TileRows::~TileRows() = default;
+void TileRows::take(const float*, int64_t, int64_t) {
+  refuse();
+}
+void TileRows::multiply(TilePanels&, int64_t, float*, int) {
   refuse();
 }
 
