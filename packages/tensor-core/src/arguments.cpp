@@ -23,11 +23,18 @@ const char* other_name(PyObject* name) {
   return nullptr;
 }
 
+bool is_out(PyObject* name) {
+  static PyObject* const out = PyUnicode_InternFromString("out");
+  return name == out || PyUnicode_CompareWithASCIIString(name, "out") == 0;
+}
+
 int find_parameter(const Schema& schema, PyObject* name) {
+  static PyObject* const out = PyUnicode_InternFromString("out");
   int count = static_cast<int>(schema.parameters.size());
   for (int i = 0; i < count; ++i) {
     if (schema.parameters[i].interned == name) return i;
   }
+  if (name == out) return -1;  // the names of parameters are interned, too
   for (int i = 0; i < count; ++i) {
     if (same_name(schema.parameters[i].interned, name)) return i;
   }
@@ -51,7 +58,7 @@ void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObj
     if (i >= 0) {
       if (given.values[i]) mismatch(schema.name, "() got multiple values for argument '", schema.parameters[i].name, "'");
       given.values[i] = values[k];
-    } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && !(op.tags & (tag_no_out | tag_view | tag_core)) &&
+    } else if (is_out(name) && !(op.tags & (tag_no_out | tag_view | tag_core)) &&
                !op.returns_self) {
       if (values[k] != Py_None) given.out = values[k];
     } else if (PyUnicode_CompareWithASCIIString(name, "generator") == 0 && (op.tags & tag_random)) {

@@ -102,6 +102,7 @@ struct Output {
   TensorObject* given = nullptr;
   // Set by dispatch.
   TensorRef tensor;
+  void* scratch = nullptr;  // memory in the arena in a tensor's place, of a result that is not asked for
 };
 
 constexpr int max_arguments = 20;
@@ -114,7 +115,8 @@ struct Call {
   Device device;  // where the kernel runs: of the tensor arguments, else of the device argument, else the default
   int argument_count = 0;
   int output_count = 0;
-  bool in_place = false;  // the in-place variant: outputs[0].given is argument 0
+  bool first_alone = false;  // only outputs[0] is asked for
+  bool in_place = false;     // the in-place variant: outputs[0].given is argument 0
   std::array<Argument, max_arguments> arguments;
   std::array<Output, max_outputs> outputs;
   Ref<> result;                   // operators tagged core set this instead of outputs

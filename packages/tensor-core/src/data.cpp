@@ -394,6 +394,19 @@ PyObject* list_of(const HostBlock& block, int dim, const char* data) {
   return list.release();
 }
 
+// Of memory that the host can read.
+PyObject* list_of(const TensorObject& tensor, int dim, const char* data) {
+  if (dim == tensor.ndim()) return number_object(tensor.dtype, data);
+  const int64_t count = tensor.sizes[dim], step = tensor.strides[dim] * itemsize(tensor.dtype);
+  Ref<> list = owned(PyList_New(count));
+  if (dim == tensor.ndim() - 1) {
+    for (int64_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, number_object(tensor.dtype, data + i * step));
+  } else {
+    for (int64_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, list_of(tensor, dim + 1, data + i * step));
+  }
+  return list.release();
+}
+
 PyObject* tensor_from_data_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     check(count >= 1 && count <= 3, PyExc_TypeError, "tensor_from_data(data, dtype=None, device=None)");
@@ -458,6 +471,12 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
 }
 
 PyObject* nested_list(TensorObject* self) {
+  if (device_type(self->device()).has(CB_CAP_HOST_MEMORY) && !(interposer() && is_wrapper(as_object(self)))) {
+    // The tensor may lose its memory while a list is made: making one may collect garbage, and that runs any code.
+    const TensorRef kept = make_alias(self);
+    wait_for(kept->device());
+    return list_of(*kept.get(), 0, kept->data());
+  }
   const HostBlock block = block_of_tensor(self);
   return list_of(block, 0, block.data);
 }

@@ -53,6 +53,18 @@ cb_tensor describe_output(Call& call, const Output& output, const TensorObject& 
   return result;
 }
 
+// A result that is not asked for, in memory of the call's own.
+cb_tensor describe_scratch(Call& call, const Output& output) {
+  int64_t* strides = call.arena.make<int64_t>(output.sizes.size());
+  int64_t numel = 1;
+  for (int i = output.sizes.size() - 1; i >= 0; --i) {
+    strides[i] = numel;
+    numel *= output.sizes[i];
+  }
+  return {output.scratch, output.sizes.data(), strides, numel, output.sizes.size(), static_cast<int32_t>(output.dtype),
+          call.device.index, 0};
+}
+
 template <typename T>
 T* in_arena(Call& call, const T& value) {
   T* memory = call.arena.make<T>(1);
@@ -223,6 +235,13 @@ class GivenSizes {
       if (given && given->numel == 0 && !(given->sizes == call.outputs[k].sizes)) before_[k] = Before{given->sizes, given->strides};
     }
   }
+  // Where no tensor is resized there is nothing to be had again.
+  static bool may_change(const Call& call) {
+    for (int k = 0; k < call.output_count; ++k) {
+      if (call.outputs[k].given && call.outputs[k].given->numel == 0) return true;
+    }
+    return false;
+  }
   void restore() {
     for (int k = 0; k < call_.output_count; ++k) {
       if (before_[k]) set_geometry(*call_.outputs[k].given, std::move(before_[k]->sizes), std::move(before_[k]->strides), 0);
@@ -318,6 +337,10 @@ void call_kernel(Call& call, const Kernel& kernel) {
   for (int i = 0; i < call.argument_count; ++i) frame.values[i] = describe_argument(call, call[i]);
   for (int k = 0; k < call.output_count; ++k) {
     const Output& output = call.outputs[k];
+    if (output.scratch) {
+      frame.outputs[k] = describe_scratch(call, output);
+      continue;
+    }
     frame.outputs[k] = output.tensor ? describe_output(call, output, *output.tensor.get()) : cb_tensor{};
     if (!output.tensor) frame.outputs[k].dtype = static_cast<int32_t>(output.dtype);
   }
@@ -421,15 +444,29 @@ GeneratorState take_random_numbers(Call& call) {
 
 namespace {
 
+// Of results that are not asked for, the statistics of a normalization: as many bytes need no tensor.
+constexpr int64_t scratch_limit = 512;
+
+// Gives a small result that is not asked for memory of the call's own; returns whether it has.
+bool prepare_scratch(Call& call, const Kernel& kernel, Output& output) {
+  if (!kernel.compiled || output.strides || output.inserted || output.reduced) return false;
+  if (!device_type(call.device).has(CB_CAP_HOST_MEMORY)) return false;
+  const int64_t bytes = product(output.sizes) * itemsize(output.dtype);
+  if (bytes > scratch_limit) return false;
+  output.scratch = call.arena.make<std::byte>(static_cast<size_t>(bytes));
+  return true;
+}
+
 // The memory of the results, and the kernel that writes them.
 void compute(Call& call) {
   Operator& op = call.op;
+  const Kernel& kernel = op.kernel_table()[call.device.type];
   if (!(op.tags & tag_data_dependent)) {
     for (int k = 0; k < call.output_count; ++k) {
-      if (!call.outputs[k].tensor) prepare_output(call, call.outputs[k]);
+      if (call.outputs[k].tensor || (call.first_alone && k > 0 && prepare_scratch(call, kernel, call.outputs[k]))) continue;
+      prepare_output(call, call.outputs[k]);
     }
   }
-  const Kernel& kernel = op.kernel_table()[call.device.type];
   if (kernel.compiled) [[likely]] {
     call_kernel(call, kernel);
   } else if (kernel.python) {
@@ -439,6 +476,7 @@ void compute(Call& call) {
           device_type(call.device).distribution, "), and no decomposition; python -m candelabra.backends lists what there is");
   }
   for (int k = 0; k < call.output_count; ++k) {
+    if (call.outputs[k].scratch) continue;
     check(static_cast<bool>(call.outputs[k].tensor), PyExc_RuntimeError, call.name(),
           "(): the kernel asked for no memory for result ", k, ": allocate_output() gives it");
     finish_output(call, call.outputs[k]);
@@ -462,7 +500,7 @@ void run(Call& call) {
     }
     return;
   }
-  if (call.output_count > 0 && call.outputs[0].given && !op.returns_self) [[unlikely]] {
+  if (call.output_count > 0 && call.outputs[0].given && !op.returns_self && GivenSizes::may_change(call)) [[unlikely]] {
     GivenSizes given(call);
     try {
       return compute(call);

@@ -33,6 +33,8 @@ void tensor_releasebuffer(PyObject* self, Py_buffer* view);
 
 // candelabra.Size: new reference; throws.
 PyObject* size_object(std::span<const int64_t> sizes);
+// The same of a tensor, which keeps it for the next time.
+PyObject* shape_object(TensorObject& tensor);
 bool is_size_object(PyObject* object);
 bool init_size(PyObject* module);
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "arguments.hpp"
+#include "front.hpp"
 #include "interposing.hpp"
 #include "random.hpp"
 #include "tensor_type.hpp"
@@ -51,7 +52,7 @@ Ref<> results_object(Call& call) {
   Operator& op = call.op;
   if (call.result) return std::move(call.result);
   if (op.schema.returns_nothing) return Ref<>::borrow(Py_None);
-  if (call.output_count == 1) return Ref<>(call.outputs[0].tensor.release_object());
+  if (call.output_count == 1 || call.first_alone) return Ref<>(call.outputs[0].tensor.release_object());
   Ref<> results = owned(op.result_type ? PyStructSequence_New(reinterpret_cast<PyTypeObject*>(op.result_type))
                                        : PyTuple_New(call.output_count));
   for (int k = 0; k < call.output_count; ++k) {
@@ -162,13 +163,17 @@ Ref<> call_interposer(PyObject* function, Operator& op, const Given& given, bool
   return owned(PyObject_Vectorcall(function, arguments, std::size(arguments), nullptr));
 }
 
-Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record, bool counted = true) {
+}  // namespace
+
+Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, Manner manner) {
+  const bool record = manner.record;
   Given given;
   collect(op, given, arguments, count, names);
   Call call(op);
   call.in_place = op.functional != nullptr;
   call.generator = given.generator;
   bool requires_grad = parse(call, given);
+  if (manner.front) manner.front->check(call);
   if (PyObject* function = interposer()) [[unlikely]] {
     Ref<> result = call_interposer(function, op, given, record);
     if (result.get() != Py_NotImplemented) return result;
@@ -211,18 +216,21 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   }
   if (op.returns_self) call.outputs[0].given = call[0].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
+  call.first_alone = manner.front && !recording;
   run(call);
-  if (counted) bump_versions(call, given);
+  if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
   if (recording && op.recorder) return call_recorder(op.recorder, result.get(), given, parameters);
   return result;
 }
 
+namespace {
+
 PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names, bool record,
                  bool counted = true) noexcept {
   Operator& op = *reinterpret_cast<Operator*>(self);
   try {
-    return call_operator(op, arguments, count, names, record, counted).release();
+    return call_operator(op, arguments, count, names, Manner{.record = record, .counted = counted}).release();
   } catch (const SchemaMismatch&) {
     if (op.fallback) {
       PyObject* result = PyObject_Vectorcall(op.fallback, arguments, count, names);

@@ -50,6 +50,16 @@ Operator* find_operator(std::string_view name);
 // Every operator of the catalogue, in-place variants not counted, in the order of declaration.
 const std::vector<Operator*>& all_operators();
 
+struct Front;
+
+// How a call comes in.
+struct Manner {
+  bool record = true;
+  bool counted = true;           // whether the change of an argument is
+  const Front* front = nullptr;  // what handed the call on, if something did
+};
+// Calls an operator as Python does. New reference; throws SchemaMismatch (arguments.hpp) where the arguments do not fit.
+Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, Manner manner);
 // Calls an operator with these Python arguments, recording where the tape is on. New reference; throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);
 

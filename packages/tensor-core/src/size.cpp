@@ -154,6 +154,23 @@ PyObject* size_object(std::span<const int64_t> sizes) {
   return result;
 }
 
+namespace {
+
+bool says(PyObject* size, const Dims& sizes) {
+  if (PyTuple_GET_SIZE(size) != sizes.size()) return false;
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (PyLong_AsLongLong(PyTuple_GET_ITEM(size, i)) != sizes[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PyObject* shape_object(TensorObject& tensor) {
+  if (!tensor.shape || !says(tensor.shape, tensor.sizes)) Py_XSETREF(tensor.shape, size_object(tensor.sizes));
+  return Py_NewRef(tensor.shape);
+}
+
 bool is_size_object(PyObject* object) {
   return PyObject_TypeCheck(object, &size_type);
 }

@@ -27,7 +27,8 @@ void construct(TensorObject* tensor) {
   tensor->unrecorded_view = false;
   tensor->output_number = 0;
   tensor->history = 0;
-  tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs = nullptr;
+  tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs =
+      tensor->shape = nullptr;
 }
 
 // Not tracked by the garbage collector: a tensor is, from the moment that it refers to other objects.
@@ -73,6 +74,7 @@ void tensor_dealloc(PyObject* self) {
   TensorObject* tensor = as_tensor(self);
   if (tensor->weakrefs) PyObject_ClearWeakRefs(self);
   tensor_clear(self);
+  Py_CLEAR(tensor->shape);
   if (tensor->storage) release(std::exchange(tensor->storage, nullptr));
   tensor->sizes.~Dims();
   tensor->strides.~Dims();

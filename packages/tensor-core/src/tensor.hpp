@@ -30,6 +30,7 @@ struct TensorObject {
   PyObject* grad_fn;      // the tape entry that made this tensor
   PyObject* base;         // the tensor this is a view of, itself not a view
   PyObject* hooks;        // owned by candelabra.autograd
+  PyObject* shape;        // the Size that was last made of `sizes`; right only where it says the same
   PyObject* dict;
   PyObject* weakrefs;
 

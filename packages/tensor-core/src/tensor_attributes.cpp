@@ -117,7 +117,7 @@ PyObject* size(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
     TensorObject* tensor = as_tensor(self);
     Py_ssize_t total = count + (names ? PyTuple_GET_SIZE(names) : 0);
     check(total <= 1, PyExc_TypeError, "size() takes at most one argument, dim");
-    if (total == 0 || arguments[0] == Py_None) return size_object(tensor->sizes);
+    if (total == 0 || arguments[0] == Py_None) return shape_object(*tensor);
     long long dim = PyLong_AsLongLong(arguments[0]);
     if (dim == -1 && PyErr_Occurred()) return nullptr;
     return PyLong_FromLongLong(tensor->sizes[wrap_dim(dim, tensor->ndim(), false)]);
@@ -408,7 +408,7 @@ static int set_dict(PyObject* self, PyObject* value, void*) {
 }
 
 PyGetSetDef tensor_attributes[] = {
-    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return size_object(as_tensor(self)->sizes); }); },
+    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return shape_object(*as_tensor(self)); }); },
      nullptr, "The sizes of the dimensions.", nullptr},
     {"dtype", [](PyObject* self, void*) { return Py_NewRef(dtype_object(as_tensor(self)->dtype)); }, nullptr,
      "The type of the elements.", nullptr},

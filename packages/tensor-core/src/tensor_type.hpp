@@ -21,6 +21,8 @@ void load_autograd();
 // tensor.requires_grad = True
 void ask_for_gradients(TensorObject* tensor);
 extern PyMethodDef grad_functions[];
+extern PyMethodDef gradient_functions[];  // gradient_walk.cpp
+bool init_grad_switch(PyObject* module);  // grad_switch.cpp
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int operation);
 

@@ -14,7 +14,25 @@ if TYPE_CHECKING:
     Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-class _Switch:
+class _Decorator:
+    """A context manager that decorates functions: they run inside of another one like it."""
+
+    __slots__ = ()
+
+    def _again(self) -> Any:
+        return type(self)()
+
+    def __call__(self, function: Decorated) -> Decorated:
+        if isinstance(function, type):
+            raise TypeError(f"{type(self).__name__} decorates functions, not classes: decorate the methods of {function.__name__}")
+        return _decorated(self._again, function)
+
+    @classmethod
+    def _decorate(cls, function: Any) -> Any:
+        return _decorated(cls, function)
+
+
+class _Switch(_Decorator):
     """A state that is entered and left; one instance may be entered again inside of itself."""
 
     __slots__ = ("_previous",)
@@ -28,22 +46,14 @@ class _Switch:
     def _leave(self, previous: Any) -> None:
         _C.set_grad_enabled(previous)
 
-    def _again(self) -> _Switch:
-        return type(self)()
-
     def __enter__(self) -> None:
         self._previous.append(self._enter())
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._leave(self._previous.pop())
 
-    def __call__(self, function: Decorated) -> Decorated:
-        if isinstance(function, type):
-            raise TypeError(f"{type(self).__name__} decorates functions, not classes: decorate the methods of {function.__name__}")
-        return _decorated(self._again, function)
 
-
-def _decorated(make: Callable[[], _Switch], function: Any) -> Any:
+def _decorated(make: Callable[[], Any], function: Any) -> Any:
     if _is_generator_function(function):
         return _decorated_generator(make, function)
 
@@ -60,7 +70,7 @@ def _is_generator_function(function: Any) -> bool:
     return code is not None and bool(code.co_flags & 0x20)
 
 
-def _decorated_generator(make: Callable[[], _Switch], function: Any) -> Any:
+def _decorated_generator(make: Callable[[], Any], function: Any) -> Any:
     # The state holds while the generator runs, and not between, while its caller does.
     @functools.wraps(function)
     def switched(*arguments: Any, **keywords: Any) -> Any:
@@ -84,7 +94,7 @@ def _decorated_generator(make: Callable[[], _Switch], function: Any) -> Any:
     return switched
 
 
-class no_grad(_Switch):
+class no_grad(_C.RecordingOff, _Decorator):
     """Records nothing: results never require grad, whatever they are made from.
 
     A context manager and a decorator (with or without parentheses).
@@ -101,14 +111,8 @@ class no_grad(_Switch):
 
     __slots__ = ()
 
-    def __new__(cls, function: Any = None) -> Any:
-        return _decorated(cls, function) if function is not None else super().__new__(cls)
 
-    def _enter(self) -> bool:
-        return _C.set_grad_enabled(False)
-
-
-class enable_grad(_Switch):
+class enable_grad(_C.RecordingOn, _Decorator):
     """Records again inside of :class:`no_grad`. A context manager and a decorator (with or without parentheses).
 
     Examples
@@ -121,12 +125,6 @@ class enable_grad(_Switch):
     """
 
     __slots__ = ()
-
-    def __new__(cls, function: Any = None) -> Any:
-        return _decorated(cls, function) if function is not None else super().__new__(cls)
-
-    def _enter(self) -> bool:
-        return _C.set_grad_enabled(True)
 
 
 class set_grad_enabled(_Switch):

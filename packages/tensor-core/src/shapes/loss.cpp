@@ -46,6 +46,34 @@ void check_reduction(int64_t reduction) {
   check(reduction >= 0 && reduction <= 2, PyExc_ValueError, "nll_loss(): ", reduction, " is not a valid value for reduction");
 }
 
+// Checks scores (N, C), target (N), weight (C) and the name of the reduction, whose number the kernel sees.
+void check_scores(Call& call, int scores_argument, int reduction_argument) {
+  const TensorObject& scores = call.tensor(scores_argument);
+  const TensorObject& target = call.tensor(scores_argument + 1);
+  if (!is_floating(scores.dtype)) not_implemented(call, scores.dtype);
+  check(target.dtype == Dtype::Int64 || target.dtype == Dtype::UInt8, PyExc_RuntimeError,
+        "cross_entropy(): expected target dtype to be Long or Byte, but got ", info(target.dtype).type_name);
+  check(scores.ndim() == 2 && target.ndim() == 1, PyExc_RuntimeError,
+        "cross_entropy(): expected scores of shape (N, C) and classes of shape (N), but got ", shown(scores.sizes), " and ",
+        shown(target.sizes));
+  check(scores.sizes[0] == target.sizes[0], PyExc_ValueError, "Expected input batch_size (", scores.sizes[0],
+        ") to match target batch_size (", target.sizes[0], ").");
+  const Argument& weight = call[scores_argument + 2];
+  if (weight.given()) {
+    check(weight.tensor->ndim() == 1 && weight.tensor->numel == scores.sizes[1], PyExc_RuntimeError,
+          "cross_entropy(): weight tensor should be defined either for all ", scores.sizes[1],
+          " classes or no classes but got weight tensor of shape: ", shown(weight.tensor->sizes));
+    check(weight.tensor->dtype == scores.dtype, PyExc_RuntimeError, "expected scalar type ", info(scores.dtype).type_name,
+          " but found ", info(weight.tensor->dtype).type_name);
+  }
+  call.convert(scores_argument + 1, Dtype::Int64);
+  call.make_contiguous(scores_argument);
+  const std::string_view reduction = call[reduction_argument].string;
+  const int number = reduction == "none" ? 0 : reduction == "mean" ? 1 : reduction == "sum" ? 2 : -1;
+  check(number >= 0, PyExc_ValueError, reduction, " is not a valid value for reduction");
+  call.set_int(reduction_argument, number);
+}
+
 // Checks log_probs (T, N, C), targets (N, S) or all in a row, and the lengths; returns the length of the longest target.
 int64_t check_ctc(Call& call, int scores_argument, int blank_argument) {
   const TensorObject& scores = call.tensor(scores_argument);
@@ -126,6 +154,39 @@ void nll_loss_forward(Call& call) {
   Output& output = call.add_output(self.dtype, each ? target.sizes : Dims{});
   if (each) output.inserted = inserted_dimension(target);
   call.add_output(self.dtype, Dims{});
+}
+
+void cross_entropy_forward(Call& call) {
+  check_scores(call, 0, 4);
+  const TensorObject& scores = call.tensor(0);
+  call.add_output(scores.dtype, call.integer(4) == 0 ? Dims{scores.sizes[0]} : Dims{});
+  call.add_output(scores.dtype, Dims{});
+  call.add_output(statistics_dtype(scores.dtype), Dims{2, scores.sizes[0]});
+}
+
+void cross_entropy_backward(Call& call) {
+  check_scores(call, 1, 5);
+  const TensorObject& scores = call.tensor(1);
+  call.convert(0, scores.dtype);
+  const TensorObject& grad = call.tensor(0);
+  if (call.integer(5) == 0) {
+    check(grad.ndim() == 1 && grad.sizes[0] == scores.sizes[0], PyExc_RuntimeError,
+          "cross_entropy_backward(): expected grad of shape [", scores.sizes[0], "], but got ", shown(grad.sizes));
+  } else {
+    check(grad.numel == 1, PyExc_RuntimeError, "cross_entropy_backward(): Expected a single element grad tensor, but got shape ",
+          shown(grad.sizes));
+    call.set_descriptor(0, {}, {});
+  }
+  check(call.tensor(6).numel == 1 && call.tensor(6).dtype == scores.dtype, PyExc_RuntimeError,
+        "cross_entropy_backward(): expected total_weight to be a single element tensor of type ", info(scores.dtype).type_name,
+        ", but got shape ", shown(call.tensor(6).sizes));
+  const TensorObject& statistics = call.tensor(7);
+  check(statistics.ndim() == 2 && statistics.sizes[0] == 2 && statistics.sizes[1] == scores.sizes[0] &&
+            statistics.dtype == statistics_dtype(scores.dtype),
+        PyExc_RuntimeError, "cross_entropy_backward(): expected statistics of shape [2, ", scores.sizes[0], "], but got ",
+        shown(statistics.sizes));
+  call.make_contiguous(7);
+  call.add_output(scores.dtype, scores.sizes);
 }
 
 void nll_loss_backward(Call& call) {

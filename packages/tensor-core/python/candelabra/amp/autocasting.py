@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 #: Operators that are computed in the fast dtype.
 LOWER = (
-    "addmm", "attention_forward", "baddbmm", "bmm", "convolution", "convolution_input_gradient", "linear", "lstm_sequence", "mm", "mv",
+    "_addmm_activation", "addmm", "attention_forward", "baddbmm", "bmm", "convolution", "convolution_input_gradient", "linear",
+    "lstm_sequence", "mm", "mv",
 )  # fmt: skip
 #: Operators that are computed in float32.
 FULL = (
-    "cholesky_solve", "ctc_loss_forward", "distances", "fft_c2c", "fft_c2r", "fft_r2c", "geqrf", "linalg_cholesky_ex", "linalg_det",
+    "cholesky_solve", "cross_entropy_forward", "ctc_loss_forward", "distances", "fft_c2c", "fft_c2r", "fft_r2c", "geqrf", "linalg_cholesky_ex", "linalg_det",
     "linalg_eig_ex", "linalg_eigh_ex", "linalg_householder_product", "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_ldl_solve",
     "linalg_lstsq_driver", "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_qr", "linalg_slogdet", "linalg_solve_ex",
     "linalg_solve_triangular", "linalg_svd_ex", "nll_loss_forward", "polar", "prod", "view_as_complex",

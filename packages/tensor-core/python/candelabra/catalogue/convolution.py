@@ -13,7 +13,7 @@ _GEOMETRY = {
     "groups": "int: into how many groups the channels are split, each with kernels of its own",
 }
 operator(
-    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
+    "convolution(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
     shape="convolution", tags=HIDDEN,
     doc=document(
         "Slide kernels over the spatial dimensions and sum products (a cross-correlation).",

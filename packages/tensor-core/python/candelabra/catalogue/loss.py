@@ -33,6 +33,40 @@ operator(
         returns="Tensor: the gradient of the log-probabilities",
     ),
 )  # fmt: skip
+_SCORES = {
+    "input": "Tensor: scores before softmax, of shape (N, C)",
+    "target": "Tensor: class numbers of dtype int64 and shape (N,)",
+    "weight": "Tensor or None: of shape (C,); multiplies the loss of each class",
+    "ignore_index": "int: a class number that is left out",
+    "reduction": 'str: ``"none"``, ``"mean"`` (by the sum of the weights) or ``"sum"``',
+}
+# statistics (2, N), float32 for half precisions: the largest score of each row, and log(sum(exp(score - largest))).
+operator(
+    "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, str reduction='mean')"
+    " -> (Tensor output, Tensor total_weight, Tensor statistics)",
+    shape="cross_entropy_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the cross entropy of scores and classes: ``-weight[target] * log_softmax(input)[target]``.",
+        ">>> x = candelabra.tensor([[0.0, 0.0]])\n"
+        ">>> candelabra.ops.cross_entropy_forward(x, candelabra.tensor([1])).output\ntensor(0.6931)",
+        **_SCORES, returns="(output, total_weight, statistics): the loss, the sum of the weights of the targets that were not left out, and "
+        "of each row the largest score and the logarithm of the sum of exponentials of what others are less", out="",
+    ),
+)  # fmt: skip
+operator(
+    "cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int ignore_index, str reduction, Tensor total_weight,"
+    " Tensor statistics) -> Tensor",
+    shape="cross_entropy_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Compute the gradient of the cross entropy of scores and classes.",
+        ">>> x, target = candelabra.zeros(1, 2), candelabra.tensor([0])\n"
+        ">>> loss = candelabra.ops.cross_entropy_forward(x, target)\n"
+        ">>> candelabra.ops.cross_entropy_backward(candelabra.tensor(1.0), x, target, None, -100, 'mean', *loss[1:])\n"
+        "tensor([[-0.5000,  0.5000]])",
+        grad="Tensor: the gradient of the loss", **_SCORES, total_weight="Tensor: the second result of the loss",
+        statistics="Tensor: the third result of the loss", returns="Tensor: the gradient of the scores",
+    ),
+)  # fmt: skip
 _CTC = {
     "log_probs": "Tensor: logarithms of probabilities, of shape (T, N, C)",
     "targets": "Tensor: labels, of shape (N, S), or those of all samples in a row",

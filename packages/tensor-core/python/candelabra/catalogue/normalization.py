@@ -45,7 +45,7 @@ operator(
 )  # fmt: skip
 # mean and rstd keep the leading dimensions of input; the normalized ones have size 1.
 operator(
-    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)"
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
     " -> (Tensor output, Tensor mean, Tensor rstd)",
     shape="native_layer_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
     doc=document(

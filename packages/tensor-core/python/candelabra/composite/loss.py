@@ -42,6 +42,47 @@ def huber_error_backward(grad: Tensor, self: Tensor, target: Tensor, delta: Numb
     return narrow_to(wide(grad) * slope, self.dtype)
 
 
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _number(reduction: str) -> int:
+    found = _REDUCTIONS.get(reduction)
+    if found is None:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return found
+
+
+@decomposes("cross_entropy_forward")
+def cross_entropy_forward(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100, reduction: str = "mean"
+) -> tuple[Tensor, Tensor, Tensor]:
+    number = _number(reduction)
+    log_p = OPERATORS["log_softmax"](input, 1)
+    output, total = OPERATORS["nll_loss_forward"](log_p, target, weight, number, ignore_index)
+    scores, log_p = wide(input.detach()), wide(log_p.detach())
+    if scores.numel() == 0:
+        return output, total, scores.new_zeros((2, scores.shape[0]))
+    # The largest logarithm is that of the largest score: 0 less the logarithm of the sum.
+    largest, sums = OPERATORS["amax"](scores, 1), -OPERATORS["amax"](log_p, 1)
+    return output, total, OPERATORS["stack"]((largest, sums))
+
+
+@decomposes("cross_entropy_backward")
+def cross_entropy_backward(
+    grad: Tensor,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    total_weight: Tensor,
+    statistics: Tensor,
+) -> Tensor:
+    log_p = OPERATORS["log_softmax"](input, 1)
+    through = OPERATORS["nll_loss_backward"](grad, log_p, target, weight, _number(reduction), ignore_index, total_weight)
+    return OPERATORS["log_softmax_backward"](through, log_p, 1)
+
+
 @decomposes("logits_cross_entropy")
 def logits_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
     x = wide(self)

@@ -97,6 +97,29 @@ def _stands_behind(operator: Any, implementation: Callable[..., Any]) -> None:
     BY_OPERATOR.add(operator.name)
 
 
+def fronted(
+    operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()
+) -> Callable[[Function], Function]:
+    """Have the plain calls of the decorated function done by an operator, without a step of Python.
+
+    Parameters
+    ----------
+    operator
+        What does them. Where it has several results, the first is the function's.
+    dimensions
+        How many dimensions its first arguments must have; calls with others are the function's.
+    appended
+        Arguments that follow the only one of a call; calls with several are the function's.
+
+    The function gets the calls that do not fit the operator's schema. What fits must mean the same to both.
+    """
+
+    def decorate(implementation: Function) -> Function:
+        return functools.update_wrapper(_C.Front(operator, implementation, dimensions, appended), implementation)
+
+    return decorate
+
+
 #: Functions that are called so often that a wrapper would be felt; they look at what they are given, or call `refuse_others` where an
 #: attribute is missing.
 CHECK_THEMSELVES = frozenset(

@@ -29,6 +29,23 @@ def _nll_backward(upper: Tensor, target: Tensor, weight: Any, reduction: int, ig
 derivative("nll_loss_backward", grad=_nll_backward)
 
 
+def _cross_entropy(
+    grad: Tensor,
+    input: Tensor,
+    target: Tensor,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    result1: Tensor,
+    result2: Tensor,
+) -> Tensor:
+    # Without a row of its own: its gradient is that of what it is made of.
+    return ops.cross_entropy_backward(grad, input, target, weight, ignore_index, reduction, result1, result2)
+
+
+derivative("cross_entropy_forward", title="CrossEntropy", input=_cross_entropy)
+
+
 def _ctc(
     grad: Tensor,
     log_probs: Tensor,

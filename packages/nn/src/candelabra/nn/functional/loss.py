@@ -7,6 +7,7 @@ import warnings
 
 import candelabra
 from candelabra import Tensor, no_grad, ops
+from candelabra.composite.registration import fronted
 from candelabra.composite.transformed import all_values
 from candelabra.interposing import full_precision
 
@@ -74,6 +75,7 @@ def nll_loss(
     return _nll_loss(input, target, weight, mode, ignore_index)[0]
 
 
+@fronted(ops.cross_entropy_forward, dimensions=(2, 1))
 @full_precision
 def cross_entropy(
     input: Tensor,

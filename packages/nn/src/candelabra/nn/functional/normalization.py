@@ -6,6 +6,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, no_grad, ops
+from candelabra.composite.registration import fronted
 
 from .dtypes import floating_only
 
@@ -115,6 +116,7 @@ def instance_norm(
     return result
 
 
+@fronted(ops.native_layer_norm)
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:

@@ -143,6 +143,8 @@ class CrossEntropyLoss(_WeightedLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        if self.label_smoothing == 0.0:
+            return F.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
         return F.cross_entropy(
             input,
             target,

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Self
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from ..parameter import Buffer, Parameter
 from . import hooks
@@ -72,6 +72,9 @@ class Module(Tree, StateDict, Conversion):
 
     #: Set on an instance, or here for all, when a call has to look for hooks.
     _hooked: bool = False
+
+    #: Set on the copies that `candelabra.nn.parallel.replicate` makes.
+    _is_replica: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -392,12 +395,14 @@ class Module(Tree, StateDict, Conversion):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zero."""
-        if getattr(self, "_is_replica", False):
+        if self._is_replica:
             warnings.warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a "
                 "differentiable manner) from the original module.",
                 stacklevel=2,
             )
+        if set_to_none and self._names_parameters_itself() and _C.clear_gradients(self, Tree.named_modules):
+            return
         for parameter in self._parameters_below():
             grad = parameter.grad if parameter is not None else None
             if parameter is None or grad is None:

@@ -95,9 +95,13 @@ class Tree:
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
+    def _names_parameters_itself(self) -> bool:
+        """Whether no subclass says what its parameters are."""
+        return type(self).parameters is Tree.parameters and type(self).named_parameters is Tree.named_parameters
+
     def _parameters_below(self) -> Iterable[Parameter | None]:
         """The parameters of this module and all below it without their paths: some may come twice, or be None."""
-        if type(self).parameters is not Tree.parameters or type(self).named_parameters is not Tree.named_parameters:
+        if not self._names_parameters_itself():
             return self.parameters()
         found: list[Parameter | None] = []
         seen: set[int] = set()

@@ -1,0 +1,178 @@
+// cross_entropy_forward and cross_entropy_backward: of scores (N, C) and classes (N), without a matrix of logarithms between them.
+//
+// A row is brought into the first cache levels once. Forward keeps of each row its largest value and the logarithm of the sum of
+// exp(x - largest); backward writes the gradient, which needs nothing else, in one pass.
+#include <cmath>
+
+#include "../allocator.hpp"
+#include "../dtypes.hpp"
+#include "../half_conversions.hpp"
+#include "../kernels.hpp"
+#include "../parallel.hpp"
+#include "softmax_lines.hpp"
+
+namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
+namespace {
+
+using namespace softmax_lines;
+
+enum Reduction : int64_t { None = 0, Mean = 1, Sum = 2 };
+
+// Sums are made in pieces of this many rows, whatever the number of threads.
+constexpr int64_t piece = 64;
+// An exponential and what is around it, in additions.
+constexpr int64_t work = 8;
+
+int64_t checked(int64_t target, int64_t classes) {
+  if (static_cast<uint64_t>(target) >= static_cast<uint64_t>(classes))
+    throw failure(CB_INDEX_ERROR, "Target %lld is out of bounds.", static_cast<long long>(target));
+  return target;
+}
+
+template <typename T>
+struct Weights {
+  const T* values;
+  int64_t stride;
+  explicit Weights(const cb_tensor* weight)
+      : values(weight ? data<T>(*weight) : nullptr), stride(weight ? weight->strides[0] : 0) {}
+  double operator()(int64_t target) const { return values ? static_cast<double>(values[target * stride]) : 1.0; }
+};
+
+template <typename T>
+T rounded(double value) {
+  return static_cast<T>(static_cast<compute_t<T>>(value));
+}
+
+// Row `n` of the scores as values of the dtype they are computed in.
+template <typename T>
+const compute_t<T>* row_of(const T* scores, int64_t n, int64_t classes, [[maybe_unused]] compute_t<T>* buffer) {
+  if constexpr (std::is_same_v<T, compute_t<T>>) {
+    return scores + n * classes;
+  } else {
+    to_float(scores + n * classes, buffer, classes);
+    return buffer;
+  }
+}
+
+template <typename V>
+struct RowStatistics {
+  V largest;
+  double sum;  // of exp(x - largest)
+  RowStatistics(const V* x, int64_t n) {
+    if (n <= math::Vec<V>::size) {
+      const ShortLine<V> all(x, n);
+      largest = all.largest;
+      sum = all.sum;
+    } else {
+      largest = largest_of(x, n);
+      sum = exponentials<V>(x, nullptr, n, largest);
+    }
+  }
+};
+
+template <typename T>
+void forward(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor &scores = call.tensor(0), &target = call.tensor(1);
+  const Weights<T> weight(call.optional_tensor(2));
+  const int64_t ignored = call.integer(3), reduction = call.integer(4);
+  const int64_t rows = scores.sizes[0], classes = scores.sizes[1];
+  cb_tensor &out = call.output(0), &total = call.output(1), &kept = call.output(2);
+  V* largest = data<V>(kept);
+  V* logarithm = largest + rows;
+  const int64_t pieces = (rows + piece - 1) / piece;
+  Scratch<double> losses(pieces), weights(pieces);
+  parallel_for(pieces, grain_for(work * piece * classes), [&](int64_t begin, int64_t end) {
+    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : classes);
+    for (int64_t p = begin; p < end; ++p) {
+      double loss = 0, sum = 0;
+      for (int64_t n = p * piece; n < std::min((p + 1) * piece, rows); ++n) {
+        const int64_t number = data<int64_t>(target)[n * target.strides[0]];
+        double here = 0;
+        if (classes > 0) {
+          const V* x = row_of(data<T>(scores), n, classes, buffer.data());
+          const RowStatistics<V> of(x, classes);
+          largest[n] = of.largest;
+          logarithm[n] = math::log(static_cast<V>(of.sum));
+          if (number != ignored) {
+            const double w = weight(checked(number, classes));
+            here = -w * static_cast<double>((x[number] - largest[n]) - logarithm[n]);
+            sum += w;
+            loss += here;
+          }
+        } else {
+          largest[n] = logarithm[n] = 0;
+          if (number != ignored) checked(number, classes);
+        }
+        if (reduction == None) data<T>(out)[n * out.strides[0]] = rounded<T>(here);
+      }
+      losses[p] = loss;
+      weights[p] = sum;
+    }
+  });
+  double loss = 0, sum = 0;
+  for (int64_t p = 0; p < pieces; ++p) loss += losses[p], sum += weights[p];
+  if (reduction != None) *data<T>(out) = rounded<T>(reduction == Mean ? loss / sum : loss);
+  *data<T>(total) = rounded<T>(sum);
+}
+
+// share * (exp((x - largest) - logarithm) - 1 for the class of the row)
+template <typename V>
+void gradient_of_row(const V* x, V* out, int64_t n, V largest, V logarithm, V share) {
+  const math::Vec<V> top = largest, rest = logarithm, factor = share;
+  for_registers<V>(n, [&](int64_t i, int64_t count, auto whole) {
+    const auto power = math::exp_negative((load_register(x + i, count, whole) - top) - rest);
+    store_register(out + i, power * factor, count, whole);
+  });
+}
+
+template <typename T>
+void backward(Call& call) {
+  using V = compute_t<T>;
+  const cb_tensor &grad = call.tensor(0), &scores = call.tensor(1), &target = call.tensor(2), &kept = call.tensor(7);
+  const Weights<T> weight(call.optional_tensor(3));
+  const int64_t ignored = call.integer(4), reduction = call.integer(5);
+  const int64_t rows = scores.sizes[0], classes = scores.sizes[1];
+  T* out = data<T>(call.output());
+  const V* largest = data<V>(kept);
+  const V* logarithm = largest + rows;
+  const double scale = reduction == Mean ? 1 / static_cast<double>(*data<T>(call.tensor(6))) : 1;
+  parallel_for(rows, grain_for(work * classes), [&](int64_t begin, int64_t end) {
+    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : classes);
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t number = data<int64_t>(target)[n * target.strides[0]];
+      T* to = out + n * classes;
+      if (number == ignored) {
+        std::fill_n(to, classes, T{});
+        continue;
+      }
+      const double arrived = static_cast<double>(data<T>(grad)[reduction == None ? n * grad.strides[0] : 0]);
+      const V share = static_cast<V>(weight(checked(number, classes)) * scale * arrived);
+      const V* x = row_of(data<T>(scores), n, classes, buffer.data());
+      if constexpr (std::is_same_v<T, V>) {
+        gradient_of_row(x, to, classes, largest[n], logarithm[n], share);
+        to[number] -= share;
+      } else {
+        gradient_of_row(x, buffer.data(), classes, largest[n], logarithm[n], share);
+        buffer[number] -= share;
+        from_float(buffer.data(), to, classes);
+      }
+    }
+  });
+}
+
+void cross_entropy_forward(Call& call) {
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+}
+void cross_entropy_backward(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });
+}
+
+}  // namespace
+
+void register_loss_cross_entropy(KernelTable& table) {
+  table.add<cross_entropy_forward>("cross_entropy_forward");
+  table.add<cross_entropy_backward>("cross_entropy_backward");
+}
+
+}  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE
