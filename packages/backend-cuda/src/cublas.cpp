@@ -94,7 +94,7 @@ struct Key {
   int64_t a_leading, a_step, b_leading, b_step, result_leading, result_step;
   int32_t device, element, compute;
   uint32_t a_alignment, b_alignment, result_alignment;
-  int32_t a_transposed, b_transposed, bias, reduced;
+  int32_t a_transposed, b_transposed, ending, reduced;
   bool operator==(const Key&) const = default;
 };
 // Without gaps, a key is its bytes.
@@ -220,8 +220,10 @@ Plan make_plan(const Key& key, const Precision& precision) {
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (key.bias) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  if (const auto ending = static_cast<Ending>(key.ending); ending != Ending::none) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, ending == Ending::bias            ? CUBLASLT_EPILOGUE_BIAS
+                                       : ending == Ending::bias_and_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                                         : CUBLASLT_EPILOGUE_GELU_BIAS);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, precision.element);
   }
   plan.a = make_layout(precision.element, key.a_transposed ? key.inner : key.rows, key.a_transposed ? key.rows : key.inner,
@@ -276,11 +278,11 @@ bool multiply(const Call& call, const Gemm& gemm, cb_scalar alpha, cb_scalar bet
                 .result_alignment = alignment_of(gemm.result),
                 .a_transposed = gemm.a.transposed,
                 .b_transposed = gemm.b.transposed,
-                .bias = gemm.bias != nullptr,
+                .ending = static_cast<int32_t>(gemm.ending),
                 .reduced = (gemm.dtype == CB_BFLOAT16 ? settings().bfloat16_reduced : settings().float16_reduced) != 0};
   Plan& plan = plan_for(key, precision);
   if (!plan.choice.possible) return false;
-  if (gemm.bias)
+  if (gemm.ending != Ending::none)
     check(cublas_lt().matmul_desc_set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &gemm.bias, sizeof gemm.bias),
           "cublasLtMatmulDescSetAttribute");
   // Numbers in the type that the library scales by; each lies at the start of `factors`.

@@ -18,13 +18,17 @@ struct GemmOperand {
   bool transposed;
 };
 
+// What is done to the result at last. Only real matrices up to single precision; gelu is the formula with a hyperbolic tangent.
+enum class Ending { none, bias, bias_and_relu, bias_and_gelu };
+
 struct Gemm {
   int32_t dtype;  // enum cb_dtype, of all matrices
   int64_t rows, columns, inner, batches;
   GemmOperand a, b;
   void* result;  // (rows, columns), not transposed
   int64_t result_leading, result_step;
-  const void* bias = nullptr;  // `rows` elements that are added to each column, or null
+  const void* bias = nullptr;  // `rows` elements that are added to each column, or null where the ending is none
+  Ending ending = Ending::none;
 };
 
 // result = alpha * op(a) @ op(b) + beta * result, on the call's stream. Alpha and beta are of the type computed in.

@@ -21,7 +21,6 @@ Matrix<T> mutable_matrix(const cb_tensor& tensor, int first = 0) {
   return {mutable_data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
 }
 
-// An integer product with a fractional factor has no exact result; PyTorch refuses it, too.
 // Whether the result already holds self: an in-place call.
 bool holds(const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) return false;
@@ -37,17 +36,26 @@ void mm(Call& call) {
   });
 }
 
-void addmm(Call& call) {
+// (self, mat1, mat2, beta, alpha)
+void add_product(Call& call, Activation activation) {
   cb_tensor& out = call.output();
   const cb_tensor& self = call.tensor(0);
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     T beta = scalar_to<T>(call.scalar(3)), alpha = scalar_to<T>(call.scalar(4));
     Matrix<const T> a = matrix<T>(call.tensor(1)), b = matrix<T>(call.tensor(2));
     if (holds(out, self))
-      multiply<T>(a, b, alpha, beta, mutable_matrix<T>(out));
+      multiply<T>(a, b, alpha, beta, mutable_matrix<T>(out), activation);
     else
-      multiply_and_add<T>(a, b, alpha, beta, matrix<T>(self), mutable_matrix<T>(out));
+      multiply_and_add<T>(a, b, alpha, beta, matrix<T>(self), mutable_matrix<T>(out), activation);
   });
+}
+
+void addmm(Call& call) {
+  add_product(call, Activation::none);
+}
+
+void addmm_activation(Call& call) {
+  add_product(call, call.boolean(5) ? Activation::gelu : Activation::relu);
 }
 
 void mv(Call& call) {
@@ -226,13 +234,6 @@ void linear_of(Call& call) {
     }
   }
   if (!bias) return multiply<T>(samples, factor, T(1), T(0), result);
-  if constexpr (is_half_v<T>) {
-    if (k != 0) {
-      Scratch<T> row(n);
-      for (int64_t j = 0; j < n; ++j) row[j] = data<T>(*bias)[j * bias->strides[0]];
-      return multiply_half<T>(samples, factor, 1, 0, row.data(), result);
-    }
-  }
   multiply_and_add<T>(samples, factor, T(1), T(1), {data<T>(*bias), rows, n, 0, bias->strides[0]}, result);
 }
 
@@ -313,6 +314,7 @@ void register_linalg(KernelTable& table) {
   table.add<mv>("mv");
   table.add<dot>("dot");
   table.add<addmm>("addmm");
+  table.add<addmm_activation>("_addmm_activation");
   table.add<baddbmm>("baddbmm");
   table.add<linear>("linear");
 }

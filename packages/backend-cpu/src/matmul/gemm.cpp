@@ -145,6 +145,12 @@ void gemm(const Gemm<float>& problem) {
   use_library_threads(threads_for(shape));
   library == GemmLibrary::mkl ? gemm_by_mkl(problem) : gemm_by_onednn(problem);
 }
+bool finishes_blocks(const Gemm<float>& problem) {
+  return choose_gemm_library(shape_class(problem.m, problem.n, problem.k)) == GemmLibrary::tiles;
+}
+void gemm(const Gemm<float>& problem, const Finish<float>& finish) {
+  split_gemm(problem, finish);
+}
 void gemm(const Gemm<double>& problem) {
   use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
   multiply_by_mkl(problem);
@@ -190,7 +196,8 @@ bool half_gemm(const HalfGemm& p) {
                         .batches = p.batches,
                         .a_step = p.a_step,
                         .b_step = p.b_step,
-                        .c_step = p.c_step});
+                        .c_step = p.c_step,
+                        .activation = p.activation});
 }
 
 std::string describe_gemm() {

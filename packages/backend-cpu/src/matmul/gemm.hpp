@@ -28,6 +28,20 @@ void gemm(const Gemm<double>& problem);
 void gemm(const Gemm<std::complex<float>>& problem);
 void gemm(const Gemm<std::complex<double>>& problem);
 
+enum class Activation : int32_t { none, relu, gelu };
+
+// c = activation(c + factor * added), done with a product (matmul/finish.hpp).
+template <typename T>
+struct Finish {
+  const T* added;      // n elements a row, or null
+  int64_t added_step;  // from row to row: 0 for a bias
+  T factor;
+  Activation activation;
+};
+// Whether a product is made in blocks that are at hand when they are done: then gemm can finish them. Others the caller finishes.
+bool finishes_blocks(const Gemm<float>& problem);
+void gemm(const Gemm<float>& problem, const Finish<float>& finish);
+
 // Products of the same sizes whose matrices lie so many elements apart.
 template <typename T>
 struct GemmBatch {
@@ -60,6 +74,7 @@ struct HalfGemm {
   bool float_result;
   int64_t batches = 1;  // as in GemmBatch; without a bias
   int64_t a_step = 0, b_step = 0, c_step = 0;
+  Activation activation = Activation::none;  // of the result, before it is rounded
 };
 
 // False where this processor has no such kernel (nothing was written then).

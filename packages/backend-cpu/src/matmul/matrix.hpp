@@ -7,6 +7,7 @@
 
 #include "allocator.hpp"
 #include "dtypes.hpp"
+#include "finish.hpp"
 #include "gemm.hpp"
 #include "integer_gemm.hpp"
 #include "parallel.hpp"
@@ -54,9 +55,16 @@ void copy_matrix(const Matrix<const T>& from, const Matrix<T>& to) {
   });
 }
 
-// to += factor * from, element by element. Rows of `from` may be one row (a stride of 0).
+// n numbers `step` apart.
 template <typename T>
-void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to) {
+void activate(Activation activation, T* numbers, int64_t step, int64_t n) {
+  if (activation == Activation::none) return;
+  for (int64_t j = 0; j < n; ++j) numbers[j * step] = T(activated_number(activation, static_cast<compute_t<T>>(numbers[j * step])));
+}
+
+// to = activation(to + factor * from), element by element. Rows of `from` may be one row (a stride of 0).
+template <typename T>
+void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to, Activation activation = Activation::none) {
   using C = compute_t<T>;
   parallel_for(to.rows, grain_for(to.columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -76,6 +84,7 @@ void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to) {
         add(1, 1);
       else
         add(from.column_stride, to.column_stride);
+      activate(activation, out, to.column_stride, to.columns);
     }
   });
 }
@@ -113,9 +122,10 @@ class Factor {
   std::unique_ptr<Scratch<T>> packed_;
 };
 
-// c = alpha * a @ b + beta * c + bias for the half precisions, where c has plain rows; rounded once, at the end.
+// c = activation(alpha * a @ b + beta * c + bias) for the half precisions, where c has plain rows; rounded once, at the end.
 template <typename T>
-void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* bias, const Matrix<T>& c) {
+void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* bias, const Matrix<T>& c,
+                   Activation activation) {
   int64_t m = c.rows, n = c.columns, k = a.columns, ldc = c.leading_dimension();
   Factor<T> left(a), right(b);
   HalfGemm problem{dtype_v<T>,
@@ -132,7 +142,9 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
                    c.data,
                    ldc,
                    false};
+  problem.activation = activation;
   if (alpha == 1 && beta == 0 && half_gemm(problem)) return;
+  problem.activation = Activation::none;
   Scratch<float> product(m * n);
   problem.c = product.data();
   problem.ldc = n;
@@ -161,16 +173,19 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
         if (beta != 0) sums[j] += beta * static_cast<float>(row[j]);
         if (bias) sums[j] += static_cast<float>(bias[j]);
       }
+      if (activation != Activation::none) finish_row<float>(activation, nullptr, 0, sums, n);
       from_float(sums, row, n);
     }
   });
 }
 
-// c = alpha * a @ b + beta * c, for c of plain rows and no empty side.
+// c = finish(alpha * a @ b + beta * c), for c of plain rows and no empty side. The half precisions add nothing, and neither do
+// integers and complex numbers.
 template <typename T>
-void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c) {
+void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c,
+                        const Finish<T>& finish) {
   if constexpr (is_half_v<T>) {
-    multiply_half<T>(a, b, alpha, beta, nullptr, c);
+    multiply_half<T>(a, b, alpha, beta, nullptr, c, finish.activation);
   } else if constexpr (is_integer_v<T>) {
     std::unique_ptr<Scratch<T>> packed;
     Matrix<const T> right = b;
@@ -181,53 +196,106 @@ void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T al
     }
     integer_gemm<T>(c.rows, c.columns, a.columns, alpha, a.data, a.row_stride, a.column_stride, right.data,
                     right.leading_dimension(), beta, c.data, c.leading_dimension());
+    if (finish.activation != Activation::none)
+      parallel_for(c.rows, grain_for(c.columns), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) activate(finish.activation, c.data + i * c.row_stride, 1, c.columns);
+      });
   } else {
     Factor<T> left(a), right(b);
-    gemm(Gemm<T>{left.transposed(), right.transposed(), c.rows, c.columns, a.columns, alpha, left.data(), left.leading_dimension(),
-                 right.data(), right.leading_dimension(), beta, c.data, c.leading_dimension()});
+    const Gemm<T> problem{left.transposed(),
+                          right.transposed(),
+                          c.rows,
+                          c.columns,
+                          a.columns,
+                          alpha,
+                          left.data(),
+                          left.leading_dimension(),
+                          right.data(),
+                          right.leading_dimension(),
+                          beta,
+                          c.data,
+                          c.leading_dimension()};
+    if constexpr (is_complex_v<T>) {
+      gemm(problem);
+    } else {
+      if (!finish.added && finish.activation == Activation::none) return gemm(problem);
+      if constexpr (std::is_same_v<T, float>)
+        if (finishes_blocks(problem)) return gemm(problem, finish);
+      // A library's product of many rows is made in parts that are finished while they are in the caches: parts of so many elements
+      // are large enough that packing the other factor again for each costs less.
+      constexpr int64_t part_size = int64_t{1} << 19;
+      const int64_t part_rows = std::max<int64_t>(512, part_size / c.columns);
+      const int64_t parts = in_parallel() ? 1 : std::max<int64_t>(1, c.rows / part_rows);
+      for (int64_t i = 0; i < parts; ++i) {
+        const int64_t from = c.rows * i / parts, to = c.rows * (i + 1) / parts;
+        Gemm<T> part = problem;
+        part.m = to - from;
+        part.a += from * (problem.transpose_a ? 1 : problem.lda);
+        part.c += from * problem.ldc;
+        gemm(part);
+        Finish<T> rest = finish;
+        if (rest.added) rest.added += from * rest.added_step;
+        finish_rows(rest, part.c, part.ldc, part.m, part.n);
+      }
+    }
   }
 }
 
-// c = alpha * a @ b + beta * c for matrices of any sizes and strides. With beta == 0, c is not read.
+// c = activation(alpha * a @ b + beta * c) for matrices of any sizes and strides. With beta == 0, c is not read.
 template <typename T>
-void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c) {
+void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c,
+              Activation activation = Activation::none) {
   if (c.rows == 0 || c.columns == 0) return;
   using C = compute_t<T>;
   const C zero{0}, one{1};
   if (a.columns == 0) {
-    if (static_cast<C>(beta) == one) return;
-    for (int64_t i = 0; i < c.rows; ++i)
+    if (static_cast<C>(beta) == one && activation == Activation::none) return;
+    for (int64_t i = 0; i < c.rows; ++i) {
+      T* row = c.data + i * c.row_stride;
       for (int64_t j = 0; j < c.columns; ++j) {
-        T& element = c.data[i * c.row_stride + j * c.column_stride];
+        T& element = row[j * c.column_stride];
         if constexpr (is_integer_v<T>)
           element = static_cast<T>(static_cast<uint64_t>(element) * static_cast<uint64_t>(beta));
         else
           element = static_cast<C>(beta) == zero ? T(zero) : T(static_cast<C>(element) * static_cast<C>(beta));
       }
+      activate(activation, row, c.column_stride, c.columns);
+    }
     return;
   }
-  if (c.has_plain_rows()) return multiply_into_rows<T>(a, b, alpha, beta, c);
-  if (c.transposed().has_plain_rows()) return multiply_into_rows<T>(b.transposed(), a.transposed(), alpha, beta, c.transposed());
+  const Finish<T> finish{nullptr, 0, T(0), activation};
+  if (c.has_plain_rows()) return multiply_into_rows<T>(a, b, alpha, beta, c, finish);
+  if (c.transposed().has_plain_rows())
+    return multiply_into_rows<T>(b.transposed(), a.transposed(), alpha, beta, c.transposed(), finish);
   Scratch<T> result(c.rows * c.columns);
   Matrix<T> plain{result.data(), c.rows, c.columns, c.columns, 1};
   if (static_cast<C>(beta) != zero) copy_matrix<T>({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, plain);
-  multiply_into_rows<T>(a, b, alpha, beta, plain);
+  multiply_into_rows<T>(a, b, alpha, beta, plain, finish);
   copy_matrix<T>({result.data(), c.rows, c.columns, c.columns, 1}, c);
 }
 
-// c = alpha * a @ b + beta * self, where c does not hold self. BLAS is slower with a beta than without, more than the addition
-// afterwards costs; the half precisions are rounded once, and need self in c for that.
+// c = activation(alpha * a @ b + beta * self), where c does not hold self. BLAS is slower with a beta than without, more than the
+// addition afterwards costs; the half precisions are rounded once, and need self in c for that, unless it is a bias.
 template <typename T>
 void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self,
-                      const Matrix<T>& c) {
+                      const Matrix<T>& c, Activation activation = Activation::none) {
   using C = compute_t<T>;
-  if (static_cast<C>(beta) == C{0}) return multiply<T>(a, b, alpha, beta, c);
+  if (static_cast<C>(beta) == C{0}) return multiply<T>(a, b, alpha, beta, c, activation);
+  const bool not_empty = a.columns != 0 && c.rows != 0 && c.columns != 0;
   if constexpr (is_half_v<T>) {
+    if (not_empty && self.row_stride == 0 && static_cast<C>(alpha) == C{1} && static_cast<C>(beta) == C{1} && c.has_plain_rows()) {
+      Scratch<T> row(c.columns);
+      for (int64_t j = 0; j < c.columns; ++j) row[j] = self.data[j * self.column_stride];
+      return multiply_half<T>(a, b, 1, 0, row.data(), c, activation);
+    }
     copy_matrix<T>(self, c);
-    multiply<T>(a, b, alpha, beta, c);
+    multiply<T>(a, b, alpha, beta, c, activation);
   } else {
+    if constexpr (!is_integer_v<T> && !is_complex_v<T>)
+      if (not_empty && c.has_plain_rows() && (self.column_stride == 1 || c.columns == 1))
+        return multiply_into_rows<T>(a, b, alpha, T(0), c, {self.data, self.row_stride, beta, activation});
     multiply<T>(a, b, alpha, T{0}, c);
-    add_matrix<T>(beta, self, c);
+    add_matrix<T>(beta, self, c, activation);
   }
 }
 

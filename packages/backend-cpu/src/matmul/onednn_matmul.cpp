@@ -45,6 +45,11 @@ std::unique_ptr<Matmul> make(const MatmulProblem& p) {
   if (p.bias) bias = memory::desc({1, p.n}, data_type(p.bias_dtype), memory::dims{p.n, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (p.activation != Activation::none) {
+    dnnl::post_ops then;
+    then.append_eltwise(p.activation == Activation::relu ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_gelu_erf, 0, 0);
+    attributes.set_post_ops(then);
+  }
   try {
     auto description = p.bias ? dnnl::matmul::primitive_desc(onednn_engine(), a, b, bias, c, attributes)
                               : dnnl::matmul::primitive_desc(onednn_engine(), a, b, c, attributes);
@@ -66,7 +71,7 @@ bool onednn_matmul(const MatmulProblem& p) {
     use_library_threads(limit);
     int32_t threads = in_parallel() ? 1 : std::min(limit, thread_count());
     key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
-            p.batches, p.a_step, p.b_step, p.c_step, threads);
+            p.batches, p.a_step, p.b_step, p.c_step, static_cast<int32_t>(p.activation), threads);
     const Matmul* found = cache.find(key, [&] { return make(p); });
     if (!found) return false;
     Scratch<char> scratchpad(static_cast<int64_t>(found->scratchpad.get_size()));

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 
+#include "gemm.hpp"
+
 namespace candelabra::cpu {
 
-// c = op(a) @ op(b) + bias. op(a) is m × k, op(b) is k × n, all row-major with leading dimensions. dtypes are enum cb_dtype.
+// c = activation(op(a) @ op(b) + bias). op(a) is m × k, op(b) is k × n, all row-major with leading dimensions. dtypes are enum
+// cb_dtype.
 struct MatmulProblem {
   int32_t a_dtype;  // of b, too
   int32_t c_dtype;
@@ -23,6 +26,7 @@ struct MatmulProblem {
   // So many products of the same sizes, whose matrices lie so many elements apart; without a bias.
   int64_t batches = 1;
   int64_t a_step = 0, b_step = 0, c_step = 0;
+  Activation activation = Activation::none;
 };
 
 // False where oneDNN has nothing better than its reference loop for this on this processor; nothing was written then.

@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
 #include <utility>
 
 #include "../allocator.hpp"
+#include "../matmul/finish.hpp"
 #include "../parallel.hpp"
 #include "split_tiles.hpp"
 
@@ -19,8 +19,9 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// A block of the result: with its part of both factors it stays in the second cache level while all of k is added to it.
-constexpr int64_t block_rows = 256, block_columns = 512;
+// Columns and rows whose parts are made at a time, and how much memory those of the columns may take: all of them stay in the
+// second cache level.
+constexpr int64_t most_columns = 512, most_rows = 128, most_bytes = int64_t{1} << 20;
 // Results of so many elements are not read again before they are out of the caches.
 constexpr int64_t streamed_size = int64_t{1} << 20;
 constexpr int64_t panel_area = panel_side * panel_side;
@@ -29,151 +30,212 @@ int64_t blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;
 }
 
-// What belongs to one rectangle of the result, on one thread.
-class Region {
+// How a product is done in pieces, which depends on nothing but its sides: chains of k of which the units make one sum each, and
+// passes of so many chains as there is memory for.
+struct Plan {
+  explicit Plan(const Gemm<float>& p) {
+    const int64_t blocks = blocks_of(p.k, tile_depth);
+    chain_blocks = blocks_of(blocks, blocks_of(blocks, longest_chain));
+    const int64_t chains = blocks_of(blocks, chain_blocks), panels = blocks_of(std::min(most_columns, p.n), panel_side);
+    const int64_t fitting = most_bytes / (panels * chain_blocks * tile_block * static_cast<int64_t>(sizeof(uint16_t)));
+    pass_chains = blocks_of(chains, blocks_of(chains, std::clamp<int64_t>(fitting, 1, chains)));
+  }
+  int64_t chain_depth() const { return chain_blocks * tile_depth; }
+  int64_t pass_depth() const { return pass_chains * chain_depth(); }
+  int64_t chain_elements() const { return chain_blocks * tile_block; }
+
+  int64_t chain_blocks, pass_chains;
+};
+
+// The parts of a few panels of one factor, for one pass.
+class Parts {
  public:
-  explicit Region(const Gemm<float>& problem)
+  Parts(const Plan& plan, const SplitSource& source, bool left, int64_t panels)
+      : plan_(plan),
+        source_(source),
+        left_(left),
+        parts_(panels * plan.pass_chains * plan.chain_elements()),
+        ranges_(panels * plan.pass_chains) {}
+
+  void take_apart(int64_t side, int64_t sides, int64_t depth, int64_t depths) {
+    for (int64_t chain = 0; chain * plan_.chain_depth() < depths; ++chain) {
+      const int64_t from = chain * plan_.chain_depth();
+      split_panels(source_, left_, side, sides, depth + from, std::min(plan_.chain_depth(), depths - from), at(0, chain),
+                   plan_.pass_chains * plan_.chain_elements(), &ranges_[chain], plan_.pass_chains);
+    }
+  }
+  uint16_t* at(int64_t panel, int64_t chain) {
+    return parts_.data() + (panel * plan_.pass_chains + chain) * plan_.chain_elements();
+  }
+  const SplitRange& range(int64_t panel, int64_t chain) { return ranges_[panel * plan_.pass_chains + chain]; }
+
+ private:
+  const Plan& plan_;
+  const SplitSource& source_;
+  const bool left_;
+  Scratch<uint16_t> parts_;
+  Scratch<SplitRange> ranges_;
+};
+
+class SplitProduct {
+ public:
+  // `last_step` may be null: what is done with the result before it leaves the caches.
+  SplitProduct(const Gemm<float>& problem, const Finish<float>* last_step)
       : p_(problem),
+        last_step_(last_step),
+        plan_(problem),
         left_{p_.a, p_.transpose_a ? 1 : p_.lda, p_.transpose_a ? p_.lda : 1},
         right_{p_.b, p_.transpose_b ? p_.ldb : 1, p_.transpose_b ? 1 : p_.ldb},
-        streams_(p_.beta == 0 && p_.m * p_.n >= streamed_size && p_.ldc % 16 == 0 && reinterpret_cast<uintptr_t>(p_.c) % 64 == 0) {}
+        streams_(p_.beta == 0 && p_.k <= plan_.pass_depth() && p_.m * p_.n >= streamed_size && p_.ldc % 16 == 0 &&
+                 reinterpret_cast<uintptr_t>(p_.c) % 64 == 0) {}
 
-  void compute(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) const {
-    if (row_begin >= row_end || column_begin >= column_end) return;
-    // All of k for one block of the result, block after block.
-    struct Step {
-      int64_t column, row, part;
-    };
-    const auto next = [&](Step step) {
-      if (++step.part * split_depth < p_.k) return step;
-      step.part = 0;
-      if ((step.row += block_rows) < row_end) return step;
-      step.row = row_begin;
-      step.column += block_columns;
-      return step;
-    };
-    constexpr int64_t most_rows = block_rows / panel_side, most_columns = block_columns / panel_side;
-    const int64_t row_panels = std::min(most_rows, blocks_of(row_end - row_begin, panel_side)),
-                  column_panels = std::min(most_columns, blocks_of(column_end - column_begin, panel_side));
-    Scratch<uint16_t> left(2 * row_panels * split_panel), right(2 * column_panels * split_panel);
-    std::array<SplitRange, 2 * most_rows> left_ranges;
-    std::array<SplitRange, 2 * most_columns> right_ranges;
-    Splitter splitter;
-    const auto split = [&](const Step& step, int64_t side) {
-      splitter.add(left_, true, step.row, std::min(block_rows, row_end - step.row), step.part * split_depth, depth(step.part),
-                   left.data() + side * row_panels * split_panel, &left_ranges[side * most_rows]);
-      splitter.add(right_, false, step.column, std::min(block_columns, column_end - step.column), step.part * split_depth,
-                   depth(step.part), right.data() + side * column_panels * split_panel, &right_ranges[side * most_columns]);
-    };
-    const TileUnits units;
-    alignas(64) float sums[2][panel_area];
-    // Sums over the parts so far, blocks one after another: in the result itself rows often lie a multiple of 4096 bytes apart,
-    // which only a few places of the caches hold.
-    Scratch<float> totals(row_panels * column_panels * panel_area);
-    Block before;
-    int turn = 0;
-    int64_t side = 0;
-    Step step{column_begin, row_begin, 0};
-    split(step, side);
-    splitter.finish();
-    for (; step.column < column_end; side = 1 - side) {
-      // While this part is multiplied, the next one is taken apart.
-      const Step after = next(step);
-      if (after.column < column_end) split(after, 1 - side);
-      const int64_t columns = std::min(block_columns, column_end - step.column), rows = std::min(block_rows, row_end - step.row);
-      const int64_t blocks = blocks_of(rows, panel_side) * blocks_of(columns, panel_side);
-      const int64_t splitting = blocks_of(splitter.steps(), blocks * steps_of_block(blocks_of(depth(step.part), tile_depth)));
-      // The right panel stays in the first cache level while the left ones pass by.
-      for (int64_t j = 0; j * panel_side < columns; ++j)
-        for (int64_t i = 0; i * panel_side < rows; ++i) {
-          const int64_t up = side * row_panels + i, down = side * column_panels + j;
-          const Block block{step.part,
-                            step.row + i * panel_side,
-                            std::min(panel_side, rows - i * panel_side),
-                            step.column + j * panel_side,
-                            std::min(panel_side, columns - j * panel_side),
-                            totals.data() + (j * row_panels + i) * panel_area};
-          multiply(block, left.data() + up * split_panel, right.data() + down * split_panel,
-                   in_range(left_ranges[side * most_rows + i], right_ranges[side * most_columns + j]), sums[turn], splitter,
-                   splitting);
-          // One block behind, so that the units need not wait for what is done with their sums.
-          if (before.rows) finish(before, sums[1 - turn]);
-          before = block;
-          turn = 1 - turn;
-        }
-      splitter.finish();
-      step = after;
-    }
-    finish(before, sums[1 - turn]);
-    if (streams_) _mm_sfence();
+  void compute() const {
+    const int64_t row_panels = blocks_of(p_.m, panel_side), column_panels = blocks_of(p_.n, panel_side);
+    const auto [down, across] = grid(row_panels, column_panels, in_parallel() ? 1 : thread_count());
+    parallel_for(down * across, 1, [&, down = down, across = across](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i / across, column = i % across;
+        compute(row_panels * row / down * panel_side, std::min(p_.m, row_panels * (row + 1) / down * panel_side),
+                column_panels * column / across * panel_side, std::min(p_.n, column_panels * (column + 1) / across * panel_side));
+      }
+    });
   }
 
  private:
-  int64_t depth(int64_t part) const { return std::min(split_depth, p_.k - part * split_depth); }
-
-  // A part of the sums along k, of so many rows and columns of the result.
-  struct Block {
-    int64_t part = 0, row = 0, rows = 0, column = 0, columns = 0;
-    float* totals = nullptr;
-  };
-
-  void multiply(const Block& b, const uint16_t* left, const uint16_t* right, bool exact, float* sums, Splitter& splitter,
-                int64_t splitting) const {
-    if (exact) [[likely]]
-      multiply_split_panels(left, right, blocks_of(depth(b.part), tile_depth), b.rows, b.columns, sums, b.totals, splitter,
-                            splitting);
-    else
-      multiply_plainly(left_, right_, b.row, b.rows, b.column, b.columns, b.part * split_depth, depth(b.part), sums);
+  // How many threads share rows, and how many columns: for each of k a block takes 20 cycles, and taking 32 rows or columns apart
+  // 26, which threads with the same ones do each for themselves.
+  static std::pair<int64_t, int64_t> grid(int64_t row_panels, int64_t column_panels, int64_t threads) {
+    std::pair<int64_t, int64_t> best{1, 1};
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int64_t down = 1; down <= threads; ++down) {
+      const int64_t across = threads / down, rows = blocks_of(row_panels, down), columns = blocks_of(column_panels, across);
+      const int64_t cost = 20 * rows * columns + 26 * (rows * blocks_of(columns, most_columns / panel_side) + columns);
+      if (cost < least) {
+        least = cost;
+        best = {down, across};
+      }
+    }
+    return best;
   }
 
-  // The sums of a block are added to those of the parts before, or, with the last part, become the result.
+  // One rectangle of the result, on one thread.
+  void compute(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) const {
+    if (row_begin >= row_end || column_begin >= column_end) return;
+    Parts left(plan_, left_, true, blocks_of(std::min(most_rows, row_end - row_begin), panel_side)),
+        right(plan_, right_, false, blocks_of(std::min(most_columns, column_end - column_begin), panel_side));
+    const TileUnits units;
+    for (int64_t column = column_begin; column < column_end; column += most_columns) {
+      const int64_t columns = std::min(most_columns, column_end - column);
+      for (int64_t depth = 0; depth < p_.k; depth += plan_.pass_depth()) {
+        const int64_t depths = std::min(plan_.pass_depth(), p_.k - depth);
+        right.take_apart(column, columns, depth, depths);
+        for (int64_t row = row_begin; row < row_end; row += most_rows) {
+          const int64_t rows = std::min(most_rows, row_end - row);
+          left.take_apart(row, rows, depth, depths);
+          multiply(left, right, row, rows, column, columns, depth, depths);
+        }
+      }
+    }
+    if (streams_) _mm_sfence();
+  }
+
+  // A chain of the sums of so many rows and columns of the result, from `row` and `column` on.
+  struct Block {
+    int64_t row = 0, rows = 0, column = 0, columns = 0;
+    float* totals = nullptr;                   // of the chains so far
+    bool first = true, last = true;            // of the chains
+    bool first_pass = true, last_pass = true;  // of the sums in the result
+  };
+
+  void multiply(Parts& left, Parts& right, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t depth,
+                int64_t depths) const {
+    const int64_t chains = blocks_of(depths, plan_.chain_depth());
+    alignas(64) float sums[2][panel_area], totals[most_rows / panel_side][panel_area];
+    Block before;
+    int turn = 0;
+    // A right panel stays in the first cache level while the left ones pass by.
+    for (int64_t j = 0; j * panel_side < columns; ++j)
+      for (int64_t chain = 0; chain < chains; ++chain)
+        for (int64_t i = 0; i * panel_side < rows; ++i) {
+          const int64_t from = chain * plan_.chain_depth(), here = std::min(plan_.chain_depth(), depths - from);
+          const Block block{row + i * panel_side,
+                            std::min(panel_side, rows - i * panel_side),
+                            column + j * panel_side,
+                            std::min(panel_side, columns - j * panel_side),
+                            totals[i],
+                            chain == 0,
+                            chain == chains - 1,
+                            depth == 0,
+                            depth + depths == p_.k};
+          if (block.last && !streams_)
+            for (int64_t line = 0; line < block.rows; ++line) {
+              const float* c = p_.c + (block.row + line) * p_.ldc + block.column;
+              __builtin_prefetch(c, 1);
+              __builtin_prefetch(c + 16, 1);
+            }
+          // What is done with the sums of a block is done while the units are busy with the next one.
+          const auto between = [&] {
+            if (before.rows) finish(before, sums[1 - turn]);
+          };
+          if (in_range(left.range(i, chain), right.range(j, chain))) [[likely]] {
+            multiply_split_panels(left.at(i, chain), right.at(j, chain), blocks_of(here, tile_depth), block.rows, block.columns,
+                                  sums[turn], between);
+          } else {
+            between();
+            multiply_plainly(left_, right_, block.row, block.rows, block.column, block.columns, depth + from, here, sums[turn]);
+          }
+          before = block;
+          turn = 1 - turn;
+        }
+    finish(before, sums[1 - turn]);
+  }
+
+  // The sums of a block are added to those of the chains before, or, with the last chain, become the result.
   void finish(const Block& b, const float* sums) const {
-    const bool first = b.part == 0, last = (b.part + 1) * split_depth >= p_.k;
-    if (!last) {
+    if (!b.last) {
       for (int64_t i = 0; i < panel_area; i += 16) {
         const __m512 sum = _mm512_load_ps(sums + i);
-        _mm512_store_ps(b.totals + i, first ? sum : _mm512_add_ps(_mm512_load_ps(b.totals + i), sum));
+        _mm512_store_ps(b.totals + i, b.first ? sum : _mm512_add_ps(_mm512_load_ps(b.totals + i), sum));
       }
       return;
     }
-    const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(p_.beta);
-    for (int64_t j = 0; j < b.columns; j += 16) {
-      const __mmask16 mask = split_detail::first_lanes(b.columns - j);
-      const bool stream = streams_ && mask == 0xffff;
-      for (int64_t i = 0; i < b.rows; ++i) {
-        float* c = p_.c + (b.row + i) * p_.ldc + b.column + j;
+    const float factor = b.first_pass ? p_.beta : 1.0f;
+    const Finish<float>* last_step = b.last_pass ? last_step_ : nullptr;
+    const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(factor);
+    alignas(64) float line[panel_side];
+    for (int64_t i = 0; i < b.rows; ++i) {
+      float* c = p_.c + (b.row + i) * p_.ldc + b.column;
+      for (int64_t j = 0; j < b.columns; j += 16) {
+        const __mmask16 mask = split_detail::first_lanes(b.columns - j);
         __m512 sum = _mm512_load_ps(sums + i * panel_side + j);
-        if (!first) sum = _mm512_add_ps(sum, _mm512_load_ps(b.totals + i * panel_side + j));
+        if (!b.first) sum = _mm512_add_ps(sum, _mm512_load_ps(b.totals + i * panel_side + j));
         sum = _mm512_mul_ps(alpha, sum);
-        if (p_.beta != 0) sum = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, c), sum);
-        if (stream)
-          _mm512_stream_ps(c, sum);
+        if (factor != 0) sum = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, c + j), sum);
+        if (last_step)
+          _mm512_store_ps(line + j, sum);
         else
-          _mm512_mask_storeu_ps(c, mask, sum);
+          store(c + j, mask, sum);
       }
+      if (!last_step) continue;
+      finish_row(last_step->activation,
+                 last_step->added ? last_step->added + (b.row + i) * last_step->added_step + b.column : nullptr, last_step->factor,
+                 line, b.columns);
+      for (int64_t j = 0; j < b.columns; j += 16) store(c + j, split_detail::first_lanes(b.columns - j), _mm512_load_ps(line + j));
     }
+  }
+  void store(float* to, __mmask16 mask, __m512 value) const {
+    if (streams_ && mask == 0xffff)
+      _mm512_stream_ps(to, value);
+    else
+      _mm512_mask_storeu_ps(to, mask, value);
   }
 
   const Gemm<float>& p_;
-  SplitSource left_, right_;
+  const Finish<float>* last_step_;
+  const Plan plan_;
+  const SplitSource left_, right_;
   bool streams_;  // past the caches
 };
-
-// How many threads share rows, and how many columns: cycles for each of k are 12 a block of 32 by 32, and about 30 for taking 32
-// rows or columns apart, which threads with the same ones do each for themselves.
-std::pair<int64_t, int64_t> grid(int64_t row_panels, int64_t column_panels, int64_t threads) {
-  std::pair<int64_t, int64_t> best{1, 1};
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (int64_t down = 1; down <= threads; ++down) {
-    const int64_t across = threads / down, rows = blocks_of(row_panels, down), columns = blocks_of(column_panels, across);
-    const int64_t cost = 12 * rows * columns + 30 * (rows + columns);
-    if (cost < least) {
-      least = cost;
-      best = {down, across};
-    }
-  }
-  return best;
-}
 
 bool ask_for_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -201,17 +263,10 @@ bool has_split_gemm() {
 }
 
 void split_gemm(const Gemm<float>& p) {
-  const Region region(p);
-  const int64_t row_panels = blocks_of(p.m, panel_side), column_panels = blocks_of(p.n, panel_side);
-  const auto [down, across] = grid(row_panels, column_panels, in_parallel() ? 1 : thread_count());
-  parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t row = i / across, column = i % across;
-      region.compute(row_panels * row / down * panel_side, std::min(p.m, row_panels * (row + 1) / down * panel_side),
-                     column_panels * column / across * panel_side,
-                     std::min(p.n, column_panels * (column + 1) / across * panel_side));
-    }
-  });
+  SplitProduct(p, nullptr).compute();
+}
+void split_gemm(const Gemm<float>& p, const Finish<float>& finish) {
+  SplitProduct(p, &finish).compute();
 }
 
 }  // namespace candelabra::cpu

@@ -24,5 +24,6 @@ inline bool suits_split_gemm(int64_t m, int64_t n, int64_t k) {
 }
 // Results do not depend on the number of threads.
 void split_gemm(const Gemm<float>& problem);
+void split_gemm(const Gemm<float>& problem, const Finish<float>& finish);
 
 }  // namespace candelabra::cpu

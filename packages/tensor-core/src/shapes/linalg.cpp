@@ -81,11 +81,18 @@ void dot(Call& call) {
 
 void addmm(Call& call) {
   const TensorObject &a = call.tensor(1), &b = call.tensor(2);
-  check(a.ndim() == 2, PyExc_RuntimeError, "addmm(): mat1 must be a matrix, got ", a.ndim(), "-D tensor");
-  check(b.ndim() == 2, PyExc_RuntimeError, "addmm(): mat2 must be a matrix, got ", b.ndim(), "-D tensor");
+  check(a.ndim() == 2, PyExc_RuntimeError, base_name(call), "(): mat1 must be a matrix, got ", a.ndim(), "-D tensor");
+  check(b.ndim() == 2, PyExc_RuntimeError, base_name(call), "(): mat2 must be a matrix, got ", b.ndim(), "-D tensor");
   check_product(call, a, b);
   check_dtypes(call, 1, 2);
   add_to_product(call, Dims{a.sizes[0], b.sizes[1]});
+}
+
+// addmm, and whether the activation is gelu
+void addmm_activation(Call& call) {
+  const Dtype dtype = call.tensor(0).dtype;
+  if (is_complex(dtype) || dtype == Dtype::Bool || (call.boolean(5) && is_integral(dtype))) not_implemented(call, dtype);
+  addmm(call);
 }
 
 void baddbmm(Call& call) {

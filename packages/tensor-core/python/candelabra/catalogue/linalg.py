@@ -46,6 +46,19 @@ operator(
     ),
 )  # fmt: skip
 operator(
+    "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
+    shape="addmm_activation", tags=COMPOSITE,
+    doc=document(
+        "Apply relu or gelu to ``beta * input + alpha * (mat1 @ mat2)``, in one pass where a backend can.",
+        ">>> x = candelabra.tensor([[1.0, -2.0]])\n>>> candelabra._addmm_activation(candelabra.ones(2), x, candelabra.eye(2))\ntensor([[2., 0.]])",
+        input="Tensor: broadcast to (n, m); not read where `beta` is 0", mat1="Tensor: of shape (n, k)", mat2="Tensor: of shape (k, m)",
+        beta="number: multiplies `input`", alpha="number: multiplies the product",
+        use_gelu="bool: gelu rather than relu; the exact one, but in float16 and bfloat16 on CUDA, where it may be the formula with a "
+        "hyperbolic tangent, which differs from it by less than 0.0005",
+        returns="Tensor: of shape (n, m)", raises=f"{_RAISES}; NotImplementedError: for complex numbers, and for gelu of integers",
+    ),
+)  # fmt: skip
+operator(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="baddbmm", tags=INPLACE,
     doc=document(
         "Multiply two batches of matrices and add a third: ``beta * input + alpha * (batch1 @ batch2)``.",

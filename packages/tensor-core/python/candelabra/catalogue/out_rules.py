@@ -9,7 +9,7 @@ from candelabra import _C
 
 #: ``out=`` has to have the dtype of the result.
 EXACT = (
-    "abs", "addmm", "amax", "amin", "argmax", "argmin", "baddbmm", "bitwise_not", "bmm", "ceil", "clamp", "complex", "conj_physical", "dot", "floor",
+    "_addmm_activation", "abs", "addmm", "amax", "amin", "argmax", "argmin", "baddbmm", "bitwise_not", "bmm", "ceil", "clamp", "complex", "conj_physical", "dot", "floor",
     "frac", "frexp", "gather", "heaviside", "index_add", "index_copy", "index_fill", "index_select", "isneginf", "isposinf", "kthvalue",
     "linalg_vector_norm", "log_softmax", "masked_select", "max_with_indices", "min_with_indices", "mm", "mv", "nan_to_num", "neg",
     "nonzero", "polar", "round", "scatter", "scatter_add", "sgn", "sign", "signbit", "softmax", "sort", "take", "topk", "tril", "triu",

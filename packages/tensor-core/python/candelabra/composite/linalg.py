@@ -30,6 +30,8 @@ _unsqueeze = OPERATORS["unsqueeze"]
 _squeeze = OPERATORS["squeeze"]
 _transpose = OPERATORS["transpose"]
 _linear = OPERATORS["linear"]
+_relu = OPERATORS["relu"]
+_gelu = OPERATORS["gelu"]
 
 
 @decomposes("mv")
@@ -41,6 +43,14 @@ def mv(self: Tensor, vec: Tensor) -> Tensor:
             f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})"
         )
     return _squeeze(_mm(self, _unsqueeze(vec, 1)), 1)
+
+
+@decomposes("_addmm_activation")
+def addmm_activation(
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, use_gelu: bool = False
+) -> Tensor:
+    product = _addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return _gelu(product) if use_gelu else _relu(product)
 
 
 @decomposes("linear")

@@ -1,0 +1,88 @@
+// What becomes of the numbers of a product while they are in registers or close by: a matrix (or the same row for all rows) is
+// added, and an activation function is taken.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "../dtypes.hpp"
+#include "../parallel.hpp"
+#include "../vec_math.hpp"
+#include "gemm.hpp"
+
+// After the functions of vectors, which its formulas are to find.
+#include "candelabra/special_functions.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// NaN stays.
+template <typename V>
+[[gnu::always_inline]] inline V activated(Activation activation, V x) {
+  using math::select;
+  switch (activation) {
+    case Activation::relu:
+      return select(x < V(0), V(0), x);
+    case Activation::gelu:
+      return math::gelu(x);
+    default:
+      return x;
+  }
+}
+
+// One number, of any dtype. There is no gelu of integers, and no activation of complex numbers.
+template <typename C>
+C activated_number(Activation activation, C x) {
+  if constexpr (std::is_integral_v<C>) {
+    return activation == Activation::relu && x < C(0) ? C(0) : x;
+  } else if constexpr (std::is_floating_point_v<C>) {
+    if (activation == Activation::gelu) return math::gelu(x);
+    return activation == Activation::relu && x < C(0) ? C(0) : x;
+  } else {
+    return x;
+  }
+}
+
+// So many numbers side by side: to = activation(to + factor * added), `added` may be null.
+template <Activation activation, typename C>
+[[gnu::noinline]] void finish_row(const C* added, C factor, C* to, int64_t n) {
+  using V = math::Vec<C>;
+  const V by(factor);
+  const auto step = [&](V sum, auto load, auto store) {
+    if (added) sum = math::fma(by, load(added), sum);
+    store(activated(activation, sum));
+  };
+  int64_t i = 0;
+  for (; i + V::size <= n; i += V::size)
+    step(V::load(to + i), [&](const C* from) { return V::load(from + i); }, [&](V value) { value.store(to + i); });
+  if (i < n)
+    step(
+        V::load(to + i, n - i), [&](const C* from) { return V::load(from + i, n - i); },
+        [&](V value) { value.store(to + i, n - i); });
+}
+template <typename C>
+void finish_row(Activation activation, const C* added, C factor, C* to, int64_t n) {
+  switch (activation) {
+    case Activation::relu:
+      return finish_row<Activation::relu>(added, factor, to, n);
+    case Activation::gelu:
+      return finish_row<Activation::gelu>(added, factor, to, n);
+    case Activation::none:
+      return finish_row<Activation::none>(added, factor, to, n);
+  }
+}
+
+// Rows of a whole product, in memory already.
+template <typename C>
+void finish_rows(const Finish<C>& finish, C* c, int64_t ldc, int64_t rows, int64_t columns) {
+  // As much as elementwise operators count for a gelu.
+  const int64_t work = finish.activation == Activation::gelu ? 8 : 1;
+  parallel_for(rows, grain_for(columns * work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      finish_row(finish.activation, finish.added ? finish.added + i * finish.added_step : nullptr, finish.factor, c + i * ldc,
+                 columns);
+  });
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
