@@ -4,18 +4,17 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-constexpr int64_t tile_side = 16;                              // rows of a tile, and its columns of 32 bits
-constexpr int64_t tile_elements = 512;                         // bfloat16 in a tile
-constexpr int64_t panel_side = 32;                             // rows of a left panel, columns of a right one: two tiles
-constexpr int64_t tile_depth = 32;                             // of k in a tile
-constexpr int64_t split_depth = 128;                           // of k in a panel: one of them stays in the first cache level
-constexpr int64_t split_panel = panel_side * split_depth * 3;  // bfloat16 in a panel
+constexpr int64_t tile_side = 16;                            // rows of a tile, and its columns of 32 bits
+constexpr int64_t tile_elements = 512;                       // bfloat16 in a tile
+constexpr int64_t panel_side = 32;                           // rows of a left panel, columns of a right one: two tiles
+constexpr int64_t tile_depth = 32;                           // of k in a tile
+constexpr int64_t tile_block = panel_side * tile_depth * 3;  // bfloat16 in a panel for so many of k
+constexpr int64_t longest_chain = 4;                         // times 32 of k: what the units add up before it is added in float32
 
 // A matrix of which `side` counts rows of the left factor or columns of the right one; one of the steps is 1.
 struct SplitSource {
@@ -51,11 +50,11 @@ namespace split_detail {
   }
 }
 
-// Sixteen rows of sixteen 32-bit elements, in place.
-inline void turn_tile(uint16_t* tile) {
+// Sixteen rows of sixteen elements, `step` elements apart, become sixteen columns.
+inline void turn(const float* from, int64_t step, int64_t rows, __mmask16 columns, float* to) {
   __m512i r[16], t[16];
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(tile + i * 32);
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_castps_si512(_mm512_maskz_loadu_ps(i < rows ? columns : 0, from + i * step));
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
@@ -77,10 +76,10 @@ inline void turn_tile(uint16_t* tile) {
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    _mm512_store_si512(tile + (i) * 32, _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88));
-    _mm512_store_si512(tile + (i + 4) * 32, _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88));
-    _mm512_store_si512(tile + (i + 8) * 32, _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd));
-    _mm512_store_si512(tile + (i + 12) * 32, _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd));
+    _mm512_store_si512(to + i * 16, _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88));
+    _mm512_store_si512(to + (i + 4) * 16, _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88));
+    _mm512_store_si512(to + (i + 8) * 16, _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd));
+    _mm512_store_si512(to + (i + 12) * 16, _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd));
   }
 }
 
@@ -90,72 +89,25 @@ inline __mmask16 first_lanes(int64_t count) {
 
 }  // namespace split_detail
 
-// Takes factors apart, a few rows of a tile at a time: between steps of the tile units it costs next to nothing.
+// Takes apart up to 32 rows of the left factor (or columns of the right one) from `side` on, for up to 32 of k from `depth` on.
 //
 // In memory a panel is, for each 32 of k, the three parts, and of each its two tiles; the second ones are left as they are where
 // the panel has but sixteen rows (or columns). A row of a left tile is one of the factor, of a right one a pair of k. Such pairs
 // are of k and k + 16: which they are is free, as long as both factors have the same.
-class Splitter {
- public:
-  // Rows of the left factor (or columns of the right one) from `side` on in panels, with `depths` of k from `depth` on. What was
-  // added before is taken apart before; at most two at a time.
-  void add(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths, uint16_t* panels,
-           SplitRange* ranges) {
-    if (at_ == count_) at_ = count_ = 0;
-    areas_[count_++] = {source, left, side, sides, depth, depths, panels, ranges};
-    if (count_ == at_ + 1) begin_panel();
-  }
-  // How many of these steps there are.
-  int64_t steps() const {
-    int64_t sum = 0;
-    for (int i = at_; i < count_; ++i) {
-      const Area& area = areas_[i];
-      const int64_t tiles = (area.sides + tile_side - 1) / tile_side * ((area.depths + tile_depth - 1) / tile_depth);
-      sum += tiles * (tile_side + (area.turned() ? 3 : 0));
-    }
-    return sum;
-  }
-  void finish() { advance(steps()); }
-
-  [[gnu::noinline]] void advance(int64_t steps) {
-    while (steps > 0 && at_ < count_) {
-      if (row_ == tile_side) {
-        split_detail::turn_tile(to_ + turned_ * 2 * tile_elements);
-        --steps;
-        if (++turned_ == 3) next_tile();
-        continue;
-      }
-      const int64_t rows = std::min(steps, tile_side - row_);
-      split_rows(rows);
-      steps -= rows;
-      if ((row_ += rows) == tile_side && !areas_[at_].turned()) next_tile();
-    }
-  }
-
- private:
-  struct Area {
-    SplitSource source;
-    bool left;
-    int64_t side, sides, depth, depths;
-    uint16_t* panels;
-    SplitRange* ranges;
-    bool along_depth() const { return source.depth_step == 1; }
-    bool turned() const { return along_depth() != left; }
-  };
-
-  // In variables of its own: what is written might be members, as far as the compiler knows.
-  void split_rows(int64_t rows) {
-    const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
-    const int64_t step = step_, to_high = to_high_, ahead = ahead_, low_rows = low_rows_ - row_, high_rows = high_rows_ - row_;
-    const float* from = from_ + row_ * step;
-    uint16_t* to = to_ + row_ * 32;
-    const __mmask16 near = near_, far = far_;
-    __m512i least = least_, most = most_;
-    for (int64_t row = 0; row < rows; ++row, from += step, to += 32) {
-      _mm_prefetch(from + ahead, _MM_HINT_T1);
-      _mm_prefetch(from + ahead + to_high, _MM_HINT_T1);
-      const __m512 low = _mm512_maskz_loadu_ps(row < low_rows ? near : 0, from),
-                   high = _mm512_maskz_loadu_ps(row < high_rows ? far : 0, from + to_high);
+[[gnu::noinline]] inline SplitRange split_block(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth,
+                                                int64_t depths, uint16_t* to) {
+  const bool along_depth = source.depth_step == 1, turned = along_depth != left;
+  // Rows as they lie in memory, what is sixteen of k away, and what is needed soon: there are two lines of each row in a block.
+  const int64_t step = along_depth ? source.side_step : source.depth_step, far = 16 * source.depth_step,
+                ahead = along_depth ? 4 * 16 : 2 * far;
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
+  __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();  // bits of numbers without their sign, less one; bits
+  alignas(64) float turned_rows[2][256];
+  const auto take = [&](const float* low_rows, const float* high_rows, int64_t row_step, __mmask16 near, __mmask16 far_lanes,
+                        int64_t near_count, int64_t far_count, uint16_t* tile) {
+    for (int64_t row = 0; row < 16; ++row) {
+      const __m512 low = _mm512_maskz_loadu_ps(row < near_count ? near : 0, low_rows + row * row_step),
+                   high = _mm512_maskz_loadu_ps(row < far_count ? far_lanes : 0, high_rows + row * row_step);
       for (const __m512 value : {low, high}) {
         const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
         most = _mm512_max_epu32(most, bits);
@@ -164,65 +116,52 @@ class Splitter {
       __m512i parts[3];
       split_detail::split_pair(low, high, parts);
 #pragma GCC unroll 3
-      for (int part = 0; part < 3; ++part) _mm512_store_si512(to + part * 2 * tile_elements, parts[part]);
+      for (int part = 0; part < 3; ++part) _mm512_store_si512(tile + part * 2 * tile_elements + row * 32, parts[part]);
     }
-    least_ = least;
-    most_ = most;
-  }
-
-  void begin_panel() {
-    first_side_ = first_depth_ = 0;
-    least_ = _mm512_set1_epi32(-1);
-    most_ = _mm512_setzero_si512();
-    begin_tile();
-  }
-  void begin_tile() {
-    const Area& area = areas_[at_];
-    const SplitSource& source = area.source;
-    const int64_t side = panel_ * panel_side + first_side_, sides = area.sides - side, depths = area.depths - first_depth_;
-    from_ = source.data + (area.side + side) * source.side_step + (area.depth + first_depth_) * source.depth_step;
-    const bool along = area.along_depth();
-    step_ = along ? source.side_step : source.depth_step;
-    to_high_ = along ? 16 : 16 * step_;
-    near_ = split_detail::first_lanes(along ? depths : sides);
-    far_ = along ? split_detail::first_lanes(depths - 16) : near_;
-    low_rows_ = along ? sides : depths;
-    high_rows_ = along ? sides : depths - 16;
-    // The next panel is asked for, and with the last one the first of the next part: nothing is read by asking.
-    ahead_ = area.sides > (panel_ + 1) * panel_side ? panel_side * source.side_step
-                                                    : split_depth * source.depth_step - panel_ * panel_side * source.side_step;
-    to_ = area.panels + panel_ * split_panel + first_depth_ / tile_depth * 6 * tile_elements +
-          first_side_ / tile_side * tile_elements;
-    row_ = turned_ = 0;
-  }
-  void next_tile() {
-    const Area& area = areas_[at_];
-    first_side_ = tile_side - first_side_;
-    if (first_side_ != 0 && panel_ * panel_side + first_side_ < area.sides) return begin_tile();
-    first_side_ = 0;
-    first_depth_ += tile_depth;
-    if (first_depth_ < area.depths) return begin_tile();
-    SplitRange& range = area.ranges[panel_];
-    const uint32_t low = _mm512_reduce_min_epu32(least_), high = _mm512_reduce_max_epu32(most_);
-    range.lowest = low == UINT32_MAX ? 255 : static_cast<int32_t>((low + 1) >> 23);
-    range.highest = static_cast<int32_t>(high >> 23);
-    if (++panel_ * panel_side >= area.sides) {
-      panel_ = 0;
-      if (++at_ == count_) return;
+  };
+  for (int64_t half = 0; half < sides; half += tile_side) {
+    const float* from = source.data + (side + half) * source.side_step + depth * source.depth_step;
+    uint16_t* tile = to + half / tile_side * tile_elements;
+    // Of the rows in memory: how many there are of the near and the far k, and how long they are.
+    const int64_t wanted = sides - half, near_rows = along_depth ? wanted : depths, far_rows = along_depth ? wanted : depths - 16;
+    const __mmask16 near_lanes = split_detail::first_lanes(along_depth ? depths : wanted),
+                    far_lanes = split_detail::first_lanes(along_depth ? depths - 16 : wanted);
+    for (int64_t row = 0; row < 16; ++row) {
+      _mm_prefetch(from + row * step + ahead, _MM_HINT_T1);
+      _mm_prefetch(from + row * step + far + ahead, _MM_HINT_T1);
     }
-    begin_panel();
+    if (turned) {
+      split_detail::turn(from, step, near_rows, near_lanes, turned_rows[0]);
+      split_detail::turn(from + far, step, far_rows, far_lanes, turned_rows[1]);
+      take(turned_rows[0], turned_rows[1], 16, 0xffff, 0xffff, 16, 16, tile);
+    } else {
+      take(from, from + far, step, near_lanes, far_lanes, near_rows, far_rows, tile);
+    }
   }
+  const uint32_t low = _mm512_reduce_min_epu32(least), high = _mm512_reduce_max_epu32(most);
+  return {low == UINT32_MAX ? 255 : static_cast<int32_t>((low + 1) >> 23), static_cast<int32_t>(high >> 23)};
+}
 
-  std::array<Area, 2> areas_;
-  int at_ = 0, count_ = 0;
-  // The tile at hand, and where it is in its area.
-  int64_t panel_ = 0, first_side_ = 0, first_depth_ = 0, row_ = 0, turned_ = 0;
-  const float* from_ = nullptr;
-  uint16_t* to_ = nullptr;
-  int64_t step_ = 0, to_high_ = 0, ahead_ = 0, low_rows_ = 0, high_rows_ = 0;
-  __mmask16 near_ = 0, far_ = 0;
-  __m512i least_, most_;  // bits of numbers without their sign, less one; bits
-};
+// What a chain of k needs of some panels, each of which has `step` elements: those of the first one are at `to`. The source is read
+// along its rows.
+inline void split_panels(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
+                         uint16_t* to, int64_t step, SplitRange* ranges, int64_t range_step) {
+  const auto one = [&](int64_t panel, int64_t block) {
+    const SplitRange here = split_block(source, left, side + panel * panel_side, std::min(panel_side, sides - panel * panel_side),
+                                        depth + block * tile_depth, std::min(tile_depth, depths - block * tile_depth),
+                                        to + panel * step + block * tile_block);
+    SplitRange& range = ranges[panel * range_step];
+    range = block ? SplitRange{std::min(range.lowest, here.lowest), std::max(range.highest, here.highest)} : here;
+  };
+  const int64_t panels = (sides + panel_side - 1) / panel_side, blocks = (depths + tile_depth - 1) / tile_depth;
+  if (source.depth_step == 1) {
+    for (int64_t panel = 0; panel < panels; ++panel)
+      for (int64_t block = 0; block < blocks; ++block) one(panel, block);
+  } else {
+    for (int64_t block = 0; block < blocks; ++block)
+      for (int64_t panel = 0; panel < panels; ++panel) one(panel, block);
+  }
+}
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::cpu

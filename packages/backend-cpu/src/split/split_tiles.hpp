@@ -36,10 +36,7 @@ class TileUnits {
 namespace split_detail {
 
 template <bool second_row, bool second_column>
-[[gnu::always_inline]] inline void multiply_loaded(const float* totals, Splitter& splitter, int64_t splitting, int64_t step) {
-  if (step < 22)
-    for (int64_t line = 3 * step; line < 3 * step + 3; ++line) __builtin_prefetch(totals + line * 16, 1);
-  if (step % 2 == 0) splitter.advance(2 * splitting);
+[[gnu::always_inline]] inline void multiply_loaded() {
   _tile_dpbf16ps(0, 4, 6);
   if constexpr (second_column) _tile_dpbf16ps(1, 4, 7);
   if constexpr (second_row) _tile_dpbf16ps(2, 5, 6);
@@ -56,11 +53,9 @@ template <bool second>
   if constexpr (second) _tile_loadd(7, tiles + tile_elements, 64);
 }
 
-template <bool rows, bool columns>
-void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums, const float* totals,
-                    Splitter& splitter, int64_t splitting) {
-  int64_t step = 0;
-  constexpr int64_t part = 2 * tile_elements, block = 3 * part;
+template <bool rows, bool columns, typename Between>
+[[gnu::noinline]] void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums, Between& between) {
+  constexpr int64_t part = 2 * tile_elements;
   // The intrinsics do not say that they read and write memory.
   __asm__ volatile("" : : : "memory");
   _tile_zero(0);
@@ -68,25 +63,26 @@ void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks,
   _tile_zero(2);
   _tile_zero(3);
   const uint16_t *a = left, *b = right;
-  for (int64_t k = 0; k < blocks; ++k, a += block, b += block) {
+  for (int64_t k = 0; k < blocks; ++k, a += tile_block, b += tile_block) {
     load_left<rows>(a);
     load_right<columns>(b + 2 * part);
-    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a1 b3
+    multiply_loaded<rows, columns>();  // a1 b3
     load_right<columns>(b + part);
-    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a1 b2
+    multiply_loaded<rows, columns>();  // a1 b2
     load_left<rows>(a + part);
-    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a2 b2
+    multiply_loaded<rows, columns>();  // a2 b2
     load_right<columns>(b);
-    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a2 b1
+    multiply_loaded<rows, columns>();  // a2 b1
     load_left<rows>(a + 2 * part);
-    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a3 b1
+    multiply_loaded<rows, columns>();  // a3 b1
   }
+  between();
   a = left;
   b = right;
-  for (int64_t k = 0; k < blocks; ++k, a += block, b += block) {
+  for (int64_t k = 0; k < blocks; ++k, a += tile_block, b += tile_block) {
     load_left<rows>(a);
     load_right<columns>(b);
-    multiply_loaded<rows, columns>(totals, splitter, splitting, step++);  // a1 b1
+    multiply_loaded<rows, columns>();  // a1 b1
   }
   constexpr int64_t pitch = panel_side * sizeof(float), below = tile_side * panel_side;
   _tile_stored(0, sums, pitch);
@@ -98,21 +94,17 @@ void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks,
 
 }  // namespace split_detail
 
-// How many steps a block has.
-inline int64_t steps_of_block(int64_t blocks) {
-  return 6 * blocks;
-}
-
 // sums (rows of 32 elements) = left @ right, for panels that are `blocks` tiles deep; `rows` and `columns` of them are wanted.
-// `splitting` steps of `splitter` are done after each of the units' steps.
-inline void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns,
-                                  float* sums, const float* totals, Splitter& splitter, int64_t splitting) {
+// between() is called while the units are busy.
+template <typename Between>
+void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns, float* sums,
+                           Between&& between) {
   if (rows > tile_side)
-    columns > tile_side ? split_detail::multiply_split<true, true>(left, right, blocks, sums, totals, splitter, splitting)
-                        : split_detail::multiply_split<true, false>(left, right, blocks, sums, totals, splitter, splitting);
+    columns > tile_side ? split_detail::multiply_split<true, true>(left, right, blocks, sums, between)
+                        : split_detail::multiply_split<true, false>(left, right, blocks, sums, between);
   else
-    columns > tile_side ? split_detail::multiply_split<false, true>(left, right, blocks, sums, totals, splitter, splitting)
-                        : split_detail::multiply_split<false, false>(left, right, blocks, sums, totals, splitter, splitting);
+    columns > tile_side ? split_detail::multiply_split<false, true>(left, right, blocks, sums, between)
+                        : split_detail::multiply_split<false, false>(left, right, blocks, sums, between);
 }
 
 // sums = left @ right for a block that the tile units cannot do, in float32 as it is.
