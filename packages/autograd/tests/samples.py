@@ -13,6 +13,8 @@ import numpy
 import samples_activation
 import samples_attention
 import samples_joining
+import samples_linalg
+import samples_loss
 import samples_recurrent
 import samples_resampling
 
@@ -529,8 +531,10 @@ _SAMPLERS: dict[str, Any] = {
     **samples_activation.SAMPLERS,
     **samples_attention.SAMPLERS,
     **samples_joining.SAMPLERS,
+    **samples_loss.SAMPLERS,
     **samples_recurrent.SAMPLERS,
     **samples_resampling.SAMPLERS,
+    **samples_linalg.SAMPLERS,
 }  # fmt: skip
 
 #: Operators that are also checked with complex numbers.

@@ -156,3 +156,32 @@ def test_inference_tensors_are_changed_in_inference_mode_only():
     y = x.clone()
     y.add_(1)
     assert y.tolist() == [6, 3, 3]
+
+
+def test_a_block_may_be_entered_inside_of_itself_to_any_depth():
+    block = c.no_grad()
+    with c.enable_grad():
+        for _ in range(100):
+            block.__enter__()
+            assert not c.is_grad_enabled()
+        for number in range(100):
+            block.__exit__(None, None, None)
+            assert c.is_grad_enabled() == (number == 99)
+        with pytest.raises(RuntimeError, match="not entered"):
+            block.__exit__(None, None, None)
+
+
+def test_a_subclass_of_no_grad_is_one():
+    class Quiet(c.no_grad):
+        pass
+
+    with Quiet() as made:
+        assert made is None and not c.is_grad_enabled()
+
+    @Quiet()
+    def inside():
+        return c.is_grad_enabled()
+
+    assert not inside()
+    with pytest.raises(TypeError):
+        c.no_grad(1, 2)

@@ -57,6 +57,57 @@ def _backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((Input(grad, dtype), a, target, weight, reduction, ignore, Input(np.asarray(total), dtype)))
 
 
+# ---- cross entropy of scores and classes
+
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _row_statistics(a: Array) -> Array:
+    largest = a.max(1)
+    return np.stack((largest, np.log(np.exp(a - largest[:, None]).sum(1))))
+
+
+def cross_entropy(
+    a: Array, target: Array, weight: Array | None, *, ignore_index: int, reduction: str
+) -> tuple[Array, Array | None, Array]:
+    statistics = _row_statistics(a)
+    logarithms = (a - statistics[0][:, None]) - statistics[1][:, None]
+    return *forward(logarithms, target, weight, _REDUCTIONS.index(reduction), ignore_index), statistics
+
+
+def cross_entropy_backward(
+    grad: Array, a: Array, target: Array, weight: Array | None, ignore: int, reduction: str, total: Array, statistics: Array
+) -> Array:
+    powers = np.exp(a - statistics[0][:, None] - statistics[1][:, None])
+    share = _weights(target, weight, a.shape[1], ignore) * grad / (total if reduction == "mean" else 1)
+    return share[:, None] * (powers - (np.arange(a.shape[1]) == target[:, None]))
+
+
+def _entropy_calls(rng: np.random.Generator, dtype: str) -> Iterator[tuple[Input, Input, Input | None, int, str]]:
+    for rows, classes in ((6, 4), (3, 40)):
+        target = rng.integers(0, classes, rows)
+        target[0] = 1
+        for weight in (None, Input(rng.uniform(0.5, 2, classes), dtype)):
+            for reduction in _REDUCTIONS:
+                for ignore in (-100, 1):
+                    yield Input(numbers(rng, dtype, (rows, classes)), dtype), Input(target, "int64"), weight, ignore, reduction
+
+
+def _entropies(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for a, target, weight, ignore, reduction in _entropy_calls(rng, dtype):
+        yield Sample((a, target, weight), {"ignore_index": ignore, "reduction": reduction})
+
+
+def _entropy_backwards(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for a, target, weight, ignore, reduction in _entropy_calls(rng, dtype):
+        weights = None if weight is None else weight.values
+        total = _weights(target.values, weights, a.values.shape[1], ignore).sum()
+        grad = Input(numbers(rng, dtype, target.values.shape if reduction == "none" else ()), dtype)
+        kept = (Input(np.asarray(total), dtype), Input(_row_statistics(np.asarray(a.values, "float64")), dtype))
+        yield Sample((grad, a, target, weight, ignore, reduction, *kept))
+
+
 # ---- CTC, by the definition: over all paths of symbols, of which those count that say the labels
 
 
@@ -157,6 +208,8 @@ def _alphas(scores: Array, labels: list[list[int]], input_lengths: list[int], bl
 REFERENCES: dict[str, Reference] = {
     "nll_loss_forward": Reference(forward, _forwards, _DTYPES, 10),
     "nll_loss_backward": Reference(backward, _backwards, _DTYPES, 10),
+    "cross_entropy_forward": Reference(cross_entropy, _entropies, _DTYPES, 20),
+    "cross_entropy_backward": Reference(cross_entropy_backward, _entropy_backwards, _DTYPES, 20),
     "ctc_loss_forward": Reference(ctc, _ctc_forwards, _DTYPES, 10),
     "ctc_loss_backward": Reference(ctc_backward, _ctc_backwards, _DTYPES, 20),
 }
