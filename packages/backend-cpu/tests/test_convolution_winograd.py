@@ -27,6 +27,8 @@ CASES = {
     "one tile an image": square(33, (48, 112), (4, 4), 1),
     "a row of more tiles than a block": square(1, (32, 32), (6, 300), 1),
     "several chunks of the weight's gradient": square(1, (64, 32), (160, 120), 1),
+    "many more channels than tiles": square(9, (176, 144), (7, 8), 1),
+    "chunks of few tiles of many channels": square(97, (528, 400), (3, 3), 1),
 }
 
 
@@ -48,13 +50,13 @@ def input_gradient(case: Case, grad: np.ndarray, w: np.ndarray) -> np.ndarray:
     return forward(across, grad, w[:, :, ::-1, ::-1].swapaxes(0, 1))
 
 
-LARGE = "several chunks of the weight's gradient"
+LARGE = ("several chunks of the weight's gradient", "chunks of few tiles of many channels")
 
 
 @pytest.mark.parametrize(
     ("name", "memory"),
     [(name, "contiguous") for name in CASES]
-    + [(name, memory) for name in CASES if name != LARGE for memory in ("channels_last", "weights too")],
+    + [(name, memory) for name in CASES if name not in LARGE for memory in ("channels_last", "weights too")],
 )
 def test_convolution(name: str, memory: str) -> None:
     case = CASES[name]
@@ -113,7 +115,23 @@ def test_numbers_near_the_largest_do_not_overflow_on_the_way() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["many tiles", "fewer tiles than channels", LARGE])
+@pytest.mark.parametrize("name", ["many tiles", "many more channels than tiles"])
+@pytest.mark.parametrize("scales", [(1e-33, 1.0), (1.0, 1e-31), (1e-18, 1e-14)])
+def test_small_numbers_keep_their_digits(name: str, scales: tuple[float, float]) -> None:
+    """Parts of these have exponents that a bfloat16 does not have, or their products have."""
+    case = CASES[name]
+    x, w = (random(case.input_shape, "float32", 0) * np.float32(scales[0])), random(case.weight_shape, "float32", 1)
+    w = w * np.float32(scales[1])
+    grad = random(case.output_shape, "float32", 2) * np.float32(scales[1])
+    out, gradient = garbage(case.output_shape, "float32"), garbage(case.weight_shape, "float32")
+    call("convolution", [out], x, w, None, *case.arguments)
+    call("convolution_weight_gradient", [gradient], grad, x, list(case.weight_shape), *case.arguments)
+    wide_x, wide_w, wide_grad = (value.astype(np.float64) for value in (x, w, grad))
+    check(out, forward(case, wide_x, wide_w), forward(case, np.abs(wide_x), np.abs(wide_w)))
+    check(gradient, weight_gradient(case, wide_grad, wide_x), weight_gradient(case, np.abs(wide_grad), np.abs(wide_x)))
+
+
+@pytest.mark.parametrize("name", ["many tiles", "fewer tiles than channels", "many more channels than tiles", *LARGE])
 def test_results_do_not_depend_on_threads(name: str) -> None:
     case = CASES[name]
     x, w, grad = (random(shape, "float32", i) for i, shape in enumerate((case.input_shape, case.weight_shape, case.output_shape)))

@@ -10,6 +10,8 @@
 #include "matmul/matrix.hpp"
 #include "onednn/convolution.hpp"
 #include "parallel.hpp"
+#include "split/split_gemm.hpp"
+#include "split/split_winograd.hpp"
 #include "winograd.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -384,18 +386,34 @@ bool is_dense_or_channels_last(const Image<T>& weight) {
   return is_dense(weight) || (step[1] == 1 && step[4] == n[1] && step[3] == n[1] * n[4] && step[0] == n[1] * n[4] * n[3]);
 }
 
+// Whether the products of tiles and channels are for the tile units of the processor; `results` has a tile for 4x4 pixels.
+template <typename Weight>
+bool suits_tile_units(const Weight& weight, const winograd::Images& results, int64_t batch, bool is_weight_gradient) {
+  const int64_t tiles = winograd::Tiling(batch, results.rows, results.columns, 1).tiles();
+  return has_split_gemm() && winograd::suit_tiles(weight.inputs, weight.outputs, tiles, is_weight_gradient);
+}
+
+bool convolve_by_winograd(const winograd::Images& input, const winograd::Weight& weight, const float* bias,
+                          const winograd::Images& output, int64_t batch, int64_t pad_rows, int64_t pad_columns) {
+  if constexpr (winograd::lanes == 16)
+    if (suits_tile_units(weight, output, batch, false) &&
+        winograd::convolve_on_tiles(input, weight, bias, output, batch, pad_rows, pad_columns))
+      return true;
+  return winograd::convolve(input, weight, bias, output, batch, pad_rows, pad_columns);
+}
+
 bool winograd_forward(const ConvolutionShape& s, const Image<const float>& input, const Image<const float>& weight,
                       const float* bias, const Image<float>& output) {
   const winograd::Images from = images_of(input), to = images_of(output);
   if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight)) return false;
-  return winograd::convolve(from, weight_of(weight, false), bias, to, s.batch, s.padding[1], s.padding[2]);
+  return convolve_by_winograd(from, weight_of(weight, false), bias, to, s.batch, s.padding[1], s.padding[2]);
 }
 
 bool winograd_input_gradient(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& weight,
                              const Image<float>& input) {
   const winograd::Images from = images_of(grad), to = images_of(input);
   if (!winograd::suits(s, to.rows, to.columns) || !from.suits() || !to.suits() || !is_dense_or_channels_last(weight)) return false;
-  return winograd::convolve(from, weight_of(weight, true), nullptr, to, s.batch, 2 - s.padding[1], 2 - s.padding[2]);
+  return convolve_by_winograd(from, weight_of(weight, true), nullptr, to, s.batch, 2 - s.padding[1], 2 - s.padding[2]);
 }
 
 bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& input,
@@ -404,7 +422,12 @@ bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float
   if (!winograd::suits(s, of_results.rows, of_results.columns) || !from.suits() || !of_results.suits() ||
       !is_dense_or_channels_last(weight))
     return false;
-  return winograd::weight_gradient(from, of_results, weight_of(weight, false), s.batch, s.padding[1], s.padding[2]);
+  const winograd::Weight result = weight_of(weight, false);
+  if constexpr (winograd::lanes == 16)
+    if (suits_tile_units(result, of_results, s.batch, true) &&
+        winograd::weight_gradient_on_tiles(from, of_results, result, s.batch, s.padding[1], s.padding[2]))
+      return true;
+  return winograd::weight_gradient(from, of_results, result, s.batch, s.padding[1], s.padding[2]);
 }
 
 void convolution(Call& call) {

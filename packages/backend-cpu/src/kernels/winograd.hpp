@@ -275,13 +275,13 @@ class Finite {
   V sum_ = V(0.0f);
 };
 
-// Sums of a panel's products at all points, of `count` tiles from the segments [begin, end), to results. `sums` has `count` rows a
-// point.
-inline void store_results(const Images& output, const Tiling& tiling, int64_t begin, int64_t end, int64_t count, int64_t panel,
-                          const float* bias, const float* sums, float* strip, Finite& finite) {
-  const int64_t step = count * width;
-  for (int v = 0; v < panel_vectors; ++v) {
-    const int64_t channel = panel * width + v * lanes;
+// Sums of products at all points, of the tiles of the segments [begin, end), to results: `vectors` registers of channels from
+// `first_channel` on. In `sums` tiles lie `tile_step` elements apart, and points `point_step`.
+inline void store_results(const Images& output, const Tiling& tiling, int64_t begin, int64_t end, int64_t first_channel,
+                          int vectors, const float* bias, const float* sums, int64_t tile_step, int64_t point_step, float* strip,
+                          Finite& finite) {
+  for (int v = 0; v < vectors; ++v) {
+    const int64_t channel = first_channel + v * lanes;
     if (channel >= output.channels) break;
     const V offset = bias ? V::load(bias + channel) : V(0.0f);
     int64_t number = 0;
@@ -289,10 +289,10 @@ inline void store_results(const Images& output, const Tiling& tiling, int64_t be
       const Segment segment(tiling, s);
       const int64_t columns = segment.tiles * tile;
       for (int64_t t = 0; t < segment.tiles; ++t, ++number) {
-        const float* from = sums + number * width + v * lanes;
+        const float* from = sums + number * tile_step + v * lanes;
         float* to = strip + t * tile * lanes;
         both_sides<6, 4>([](const V* m, V* out) { result_line(m, out); },
-                         [&](int i, int j) { return V::load(from + (i * patch + j) * step); },
+                         [&](int i, int j) { return V::load(from + (i * patch + j) * point_step); },
                          [&](int i, int j, V value) {
                            const V result = value + offset;
                            finite.look(result);
@@ -329,7 +329,7 @@ inline bool convolve(const Images& input, const Weight& weight, const float* bia
     for (int64_t p = 0; p < points; ++p)
       Panels<float>::multiply_panel(factor(p), channels, patches.at(p, first), channels, 1, count, sums + p * count * width,
                                     vectors_of(weight.outputs, panel), false);
-    store_results(output, tiling, begin, end, count, panel, bias, sums, strip, looked);
+    store_results(output, tiling, begin, end, panel * width, panel_vectors, bias, sums, width, count * width, strip, looked);
   };
   const int64_t segments_at_once = std::max<int64_t>(1, most / tiling.longest);
   const auto tiles_of = [&](int64_t begin, int64_t end) {
@@ -393,6 +393,20 @@ inline bool convolve(const Images& input, const Weight& weight, const float* bia
     if (!looked.all()) finite = false;
   });
   return finite;
+}
+
+// Nine taps for each of `inputs` channels from `input` on, of `outputs` outputs each, to where they are in the weight. In `taps`
+// the outputs of a tap lie together, and taps `step` elements apart.
+inline void store_weight(const Weight& weight, int64_t output, int64_t outputs, int64_t input, int64_t inputs, const float* taps,
+                         int64_t step) {
+  float* to = weight.data + output * weight.output_step + input * weight.input_step;
+  const auto* from = reinterpret_cast<const uint32_t*>(taps);
+  if (weight.column_step == 1)
+    transpose_tile(reinterpret_cast<uint32_t*>(to), weight.output_step, from, step, inputs * 9, outputs);
+  else
+    for (int64_t t = 0; t < 9; ++t)
+      transpose_tile(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step), weight.output_step,
+                     from + t * step, 9 * step, inputs, outputs);
 }
 
 // The gradient of the weight from that of the results. False where it is not finite.
@@ -459,15 +473,8 @@ inline bool weight_gradient(const Images& input, const Images& grad, const Weigh
                                looked.look(value);
                                value.store(turned.data() + (c * 9 + i * 3 + j) * width + k);
                              });
-        const int64_t first_output = panel * width, rows = std::min(width, outputs - first_output);
-        float* to = of_weight.data + first_output * of_weight.output_step + channel * of_weight.input_step;
-        const auto* from = reinterpret_cast<const uint32_t*>(turned.data());
-        if (of_weight.column_step == 1)
-          transpose_tile(reinterpret_cast<uint32_t*>(to), of_weight.output_step, from, width, here * 9, rows);
-        else
-          for (int64_t t = 0; t < 9; ++t)
-            transpose_tile(reinterpret_cast<uint32_t*>(to + t / 3 * of_weight.row_step + t % 3 * of_weight.column_step),
-                           of_weight.output_step, from + t * width, 9 * width, here, rows);
+        const int64_t first_output = panel * width;
+        store_weight(of_weight, first_output, std::min(width, outputs - first_output), channel, here, turned.data(), width);
       }
       if (!looked.all()) finite = false;
     });
