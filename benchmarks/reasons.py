@@ -44,11 +44,6 @@ REASONS: list[tuple[str, str]] = [
         "rows anywhere in a table that is larger than the second cache: 23 cycles a row of 256 bytes, the latency that prefetching leaves",
     ),
     (
-        r"^resampling: grid_sample nearest",
-        "on one thread 85 of 190 to 245 µs are the loads of elements that lie anywhere (one instruction for sixteen, a third of a nanosecond "
-        "each); the rest is finding the places, each once for sixteen channels",
-    ),
-    (
         r"^training: MLP 784-2048-2048-10, batch 256",
         "70 % of the time is five large products: on the tile units they take 0.7 of MKL's time, of which the units' own products of parts are "
         "two thirds and taking factors apart a fifth; the update is 3 %",

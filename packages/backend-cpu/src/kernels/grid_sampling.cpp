@@ -181,6 +181,7 @@ class Block {
     const auto stride = static_cast<int32_t>(strides[d]);
     const bool align_corners = s.align_corners;
     const C scale = align_corners ? (size - 1) / 2 : size / 2;
+    if constexpr (M == Mode::nearest) return nearest_of<O>(stride, d, size, scale, align_corners, count);
     int32_t outside_somewhere = 0;
 #pragma omp simd reduction(| : outside_somewhere)
     for (int64_t i = 0; i < count; ++i) {
@@ -205,21 +206,39 @@ class Block {
       } else {
         const Inside<C> at = confined(place, size, O, align_corners);
         steps[d][i] = scale * at.slope;
-        if constexpr (M == Mode::nearest) {
-          position(0, std::nearbyint(at.place));
-          parts_[d][0][i] = 1;
-          part_slopes_[d][0][i] = 0;
-        } else {
-          const C low = std::floor(at.place), part = at.place - low;
-          position(0, low);
-          position(1, low + 1);
-          parts_[d][0][i] = 1 - part;
-          parts_[d][1][i] = part;
-          part_slopes_[d][0][i] = -1;
-          part_slopes_[d][1][i] = 1;
-        }
+        const C low = std::floor(at.place), part = at.place - low;
+        position(0, low);
+        position(1, low + 1);
+        parts_[d][0][i] = 1 - part;
+        parts_[d][1][i] = part;
+        part_slopes_[d][0][i] = -1;
+        part_slopes_[d][1][i] = 1;
       }
     }
+    if (outside_somewhere) inside = false;
+  }
+
+  // One tap of weight 1, which does not change with the place. In two loops, of which compilers make whole registers.
+  template <Outside O>
+  void nearest_of(int32_t stride, int d, C size, C scale, bool align_corners, int64_t count) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+      const C number = coordinates_[i] + 1, place = align_corners ? number * scale : (number * size - 1) / 2;
+      const Inside<C> at = confined(place, size, O, align_corners);
+      coordinates_[i] = std::nearbyint(at.place);
+      steps[d][i] = scale * at.slope;
+    }
+    int32_t* positions = positions_[d][0];
+    int32_t outside_somewhere = 0;
+#pragma omp simd reduction(| : outside_somewhere)
+    for (int64_t i = 0; i < count; ++i) {
+      const C at = coordinates_[i];
+      const bool there = (at >= 0) & (at < size);
+      positions[i] = there ? static_cast<int32_t>(there ? at : C(0)) * stride : -1;
+      outside_somewhere |= !there;
+    }
+    std::fill_n(parts_[d][0], count, C(1));
+    std::fill_n(part_slopes_[d][0], count, C(0));
     if (outside_somewhere) inside = false;
   }
 
@@ -254,11 +273,18 @@ template <typename T, typename C>
 // As many single precision values at once as a register holds; 0 for what is outside.
 #ifdef __AVX512F__
 using Register = __m512;
+// Zeros in a register of their own: loads of elements wait for what their results are merged with, be it nothing, and one register
+// of zeros would line them up one after another.
+[[gnu::always_inline]] inline Register fresh_zero() {
+  Register none = _mm512_setzero_ps();
+  asm("" : "+v"(none));
+  return none;
+}
 template <bool All>
 [[gnu::always_inline]] inline Register gather(const float* channel, const int32_t* offsets) {
   const __m512i at = _mm512_loadu_si512(offsets);
   const __mmask16 seen = All ? 0xffff : static_cast<__mmask16>(~_mm512_movepi32_mask(at));
-  return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), seen, at, channel, sizeof(float));
+  return _mm512_mask_i32gather_ps(fresh_zero(), seen, at, channel, sizeof(float));
 }
 [[gnu::always_inline]] inline Register load_register(const float* from) {
   return _mm512_loadu_ps(from);
@@ -324,8 +350,8 @@ void sum_pairs(const Block<float>& b, const float* channel, int64_t count, float
     for (int k = 0; k < N / 2; ++k) {
       const __m256i* at = reinterpret_cast<const __m256i*>((All ? b.offsets[2 * k] : b.pairs[k]) + i);
       const auto fetched = [&](int half) {
-        return _mm512_castsi512_ps(
-            _mm512_mask_i32gather_epi64(_mm512_setzero_si512(), 0xff, _mm256_loadu_si256(at + half), channel, sizeof(float)));
+        return _mm512_castsi512_ps(_mm512_mask_i32gather_epi64(_mm512_castps_si512(fresh_zero()), 0xff,
+                                                               _mm256_loadu_si256(at + half), channel, sizeof(float)));
       };
       const __m512 first = fetched(0), second = fetched(1);
       const __m512 low = _mm512_maskz_permutex2var_ps(there(b.offsets[2 * k + 1] + i), first, evens, second);
@@ -366,11 +392,45 @@ void sum_taps(const Block<T>& b, int64_t taps, const T* channel, int64_t count, 
   run.template operator()<16>();
 }
 
+// Of the nearest elements, which are copied as they are, no weights are needed: offsets of many places fit into the first cache
+// beside a channel of a small image, whose lines then serve several of them.
+template <typename T>
+void sample_nearest(const Sampling<T>& s, const cb_tensor& out) {
+  constexpr int64_t most = 16;  // blocks
+  const int64_t together = std::clamp<int64_t>(s.batch * s.blocks / (2 * thread_count()), 1, most),
+                spans = (s.blocks + together - 1) / together;
+  parallel_for(s.batch * spans, grain_for(together * block * (s.channels + 4)), [&](int64_t begin, int64_t end) {
+    Scratch<Block<T>> space(1);
+    Block<T>& b = space[0];
+    Scratch<int32_t> offsets(together * block);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t n = item / spans, first = item % spans * together * block, count = std::min(together * block, s.places - first);
+      bool inside = true;
+      for (int64_t done = 0; done < count; done += block) {
+        const int64_t here = std::min(block, count - done);
+        b.find(s, s.strides, n, first + done, here, false);
+        std::copy_n(b.offsets[0], here, offsets.data() + done);
+        inside &= b.inside;
+      }
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const T* channel = data<T>(s.input) + n * s.input.strides[0] + c * s.input.strides[1];
+        T* to = mutable_data<T>(out) + (n * s.channels + c) * s.places + first;
+        int64_t i = 0;
+        if constexpr (std::is_same_v<T, float>)
+          for (; i + register_floats <= count; i += register_floats)
+            store_register(to + i, inside ? gather<true>(channel, offsets.data() + i) : gather<false>(channel, offsets.data() + i));
+        for (; i < count; ++i) to[i] = inside || offsets[i] >= 0 ? channel[offsets[i]] : T(0);
+      }
+    }
+  });
+}
+
 template <typename T>
 void sample(Call& call) {
   using C = compute_t<T>;
   const Sampling<T> s(call, 0);
   const cb_tensor& out = call.output();
+  if (s.mode == Mode::nearest) return sample_nearest(s, out);
   parallel_for(s.batch * s.blocks, grain_for(block * s.taps * (s.channels + 4)), [&](int64_t begin, int64_t end) {
     Scratch<Block<T>> space(1);
     Block<T>& b = space[0];

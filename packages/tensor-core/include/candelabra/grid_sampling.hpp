@@ -38,9 +38,10 @@ CANDELABRA_FORMULA Inside<C> confined(C place, C size, Outside outside, bool ali
     place = even ? rest + low : span - rest + low;
     place = whole > 0 ? place : C(0);
   }
-  // What is no number goes to the beginning.
-  const bool below = !(place > 0), beyond = place >= size - 1;
-  return {below ? C(0) : beyond ? size - 1 : place, below | beyond ? C(0) : slope};
+  // What is no number goes to the beginning. Two choices one after the other, which compilers make of whole registers.
+  const bool within = (place > 0) & (place < size - 1);
+  const C least = place > 0 ? place : C(0);
+  return {least < size - 1 ? least : size - 1, within ? slope : C(0)};
 }
 
 // Keys' cubic weights with a = -0.75 of the four neighbours of a place t behind the second, and their derivatives.
