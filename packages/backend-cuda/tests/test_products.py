@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import candelabra
 
@@ -85,3 +86,55 @@ def test_threads_share_what_was_chosen(cuda: candelabra.device) -> None:
     for result in results:
         np.testing.assert_array_equal(result, results[0])
     np.testing.assert_allclose(results[0], a @ a)
+
+
+def _gelu(x: np.ndarray, tanh: bool) -> np.ndarray:
+    if tanh:
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return x * ndtr(x)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 2e-3), ("bfloat16", 1e-2), ("float32", 1e-5), ("float64", 1e-12)])
+def test_bias_and_activation(cuda: candelabra.device, dtype: str, tolerance: float) -> None:
+    element = getattr(candelabra, dtype)
+    a, b = (on(cuda, x / 4).to(element) for x in (made(6, 8), made(8, 16)))
+    wide_a, wide_b = (x.to(candelabra.float64).cpu().numpy() for x in (a, b))
+    row = on(cuda, made(32)).to(element)
+    # what the library can read, a row that is not aligned, one with gaps, a column, a matrix
+    for self in (row[:16], row[1:17], row[::2], row[:6].unsqueeze(1), on(cuda, made(6, 16)).to(element)):
+        added = self.to(candelabra.float64).cpu().numpy()
+        for beta, alpha in ((1, 1), (1, 2), (0.5, 1), (0, 1)):
+            exact = beta * added + alpha * (wide_a @ wide_b)
+            for use_gelu in (False, True):
+                for turned in (False, True):
+                    # a result in columns has no rows that the library could add to
+                    out = candelabra.empty(16, 6, dtype=element, device=cuda).t() if turned else None
+                    result = candelabra._addmm_activation(self, a, b, beta=beta, alpha=alpha, use_gelu=use_gelu, out=out)
+                    expected = _gelu(exact, False) if use_gelu else np.maximum(exact, 0)
+                    given = result.to(candelabra.float64).cpu().numpy()
+                    slack = 5e-4 if dtype in ("float16", "bfloat16") else 0
+                    np.testing.assert_allclose(given, expected, rtol=tolerance, atol=tolerance + slack)
+
+
+def test_gelu_of_the_library_is_for_half_precisions(cuda: candelabra.device) -> None:
+    """The formula with a hyperbolic tangent differs from gelu by more than float32 loses, and by less than float16 does near one."""
+    x = np.linspace(-4, 4, 16)
+    a = candelabra.eye(16, device=cuda)
+    for element, tanh in ((candelabra.float32, False), (candelabra.float16, True)):
+        given = candelabra._addmm_activation(
+            candelabra.zeros(16, dtype=element, device=cuda), a.to(element), on(cuda, np.diag(x)).to(element), use_gelu=True
+        )
+        rounded = on(cuda, x).to(element).to(candelabra.float64).cpu().numpy()
+        result = given.to(candelabra.float64).cpu().numpy().diagonal()
+        tolerance = 1e-6 if element is candelabra.float32 else 1e-3
+        np.testing.assert_allclose(result, _gelu(rounded, tanh), rtol=tolerance, atol=1e-6)
+
+
+def test_a_bias_is_added_by_the_product(cuda: candelabra.device) -> None:
+    # addmm as linear: one row, factor one
+    a, b, bias = made(5, 8, dtype="float32"), made(8, 12, dtype="float32"), made(12, dtype="float32")
+    result = candelabra.addmm(on(cuda, bias), on(cuda, a), on(cuda, b), alpha=3)
+    np.testing.assert_allclose(result.cpu().numpy(), bias + 3 * (a @ b), rtol=1e-5, atol=1e-5)
+    one = on(cuda, bias).unsqueeze(0).clone()  # the row is also where the result goes
+    one.addmm_(on(cuda, a[:1]), on(cuda, b))
+    np.testing.assert_allclose(one.cpu().numpy(), bias + a[:1] @ b, rtol=1e-5, atol=1e-5)

@@ -194,3 +194,41 @@ def test_errors(act, error, text):
     with pytest.raises(error) as caught:
         act()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", nn.ReLU(), nn.GELU(), nn.GELU("tanh"), candelabra.tanh])
+@pytest.mark.parametrize("bias", [True, False])
+def test_product_and_activation_without_a_record(rng, activation, bias):
+    layer = shake(nn.TransformerEncoderLayer(8, 2, 12, 0.0, activation, bias=bias, batch_first=True, **F64)).eval()
+    decoder = shake(nn.TransformerDecoderLayer(8, 2, 12, 0.0, activation, bias=bias, batch_first=True, **F64)).eval()
+    x, memory = tensor(rng.standard_normal((2, 5, 8))), tensor(rng.standard_normal((2, 3, 8)))
+    recorded, decoded = layer(x), decoder(x, memory)
+    assert recorded.requires_grad
+    function = layer.activation
+    for given, single in ((x, False), (x.transpose(0, 1).contiguous().transpose(0, 1), False), (x[0], True)):
+        with candelabra.no_grad():
+            assert_close(layer(given), array(recorded[0] if single else recorded))
+            hidden = layer.linear1(given)
+            assert_close(layer._network(given), array(layer.linear2(function(hidden))))
+    with candelabra.no_grad():
+        assert_close(decoder(x, memory), array(decoded))
+    # frozen parameters record nothing either
+    for parameter in layer.parameters():
+        parameter.requires_grad_(False)
+    assert_close(layer(x), array(recorded))
+
+
+def test_hooks_and_changes_of_the_first_layer_are_seen(rng):
+    layer = nn.TransformerEncoderLayer(4, 2, 6, 0.0, nn.ReLU(), batch_first=True, **F64).eval()
+    x, seen = tensor(rng.standard_normal((2, 3, 4))), []
+    with candelabra.no_grad():
+        plain = layer(x)
+        handles = [module.register_forward_hook(lambda *_: seen.append(1)) for module in (layer.linear1, layer.activation)]
+        assert_close(layer(x), array(plain))
+        assert len(seen) == 2
+        for handle in handles:
+            handle.remove()
+        layer.linear1.forward = lambda given: candelabra.zeros(*given.shape[:-1], 6, **F64)
+        assert_close(layer._network(x), array(layer.linear2.bias.expand(2, 3, 4)))
+        del layer.linear1.forward
+        assert_close(layer(x), array(plain))

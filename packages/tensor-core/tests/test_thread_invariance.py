@@ -22,7 +22,7 @@ Recipe = Callable[["Maker"], Iterator[Call]]
 
 #: Operators whose sums are a library's.
 LIBRARIES = {
-    "MKL's matrix products": ["mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear"],
+    "MKL's matrix products": ["_addmm_activation", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear"],
     "matrix products of tiles": ["attention_forward", "attention_backward"],
     "matrix products of steps": ["lstm_sequence_backward", "recurrent_sequence_backward"],
     "oneDNN's convolutions": ["convolution", "convolution_input_gradient", "convolution_weight_gradient"],

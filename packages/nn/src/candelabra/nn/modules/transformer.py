@@ -53,6 +53,25 @@ def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
 
 
+def _is_plain(module: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether calling it is calling the function that its class stands for, and nothing else."""
+    return type(module) in kinds and not module._hooked and "forward" not in module.__dict__
+
+
+def _linear_and_activation(linear: Module, activation: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """``activation(linear(x))``, as one product where there is one for it and nothing is recorded."""
+    relu = activation is F.relu or _is_plain(activation, (ReLU,))
+    gelu = activation is F.gelu or (_is_plain(activation, (GELU,)) and activation.approximate == "none")  # type: ignore[attr-defined]
+    if not (relu or gelu) or x.ndim < 2 or not _is_plain(linear, (Linear,)) or linear.bias is None:
+        return activation(linear(x))
+    weight, bias = linear.weight, linear.bias
+    if candelabra.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad):
+        return activation(linear(x))
+    rows = x if x.ndim == 2 else x.flatten(0, -2)
+    made = candelabra._addmm_activation(bias, rows, weight.t(), use_gelu=gelu)
+    return made if x.ndim == 2 else made.unflatten(0, x.shape[:-1])
+
+
 def _copies(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
@@ -95,7 +114,7 @@ class _TransformerLayer(Module):
         return self.dropout1(attended[0])
 
     def _network(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return self.linear2(self.dropout(_linear_and_activation(self.linear1, self.activation, x)))
 
 
 class TransformerEncoderLayer(_TransformerLayer):

@@ -51,8 +51,7 @@ _matmul: Callable[..., Array] = np.matmul
 def _activated_products(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Sums with a row, a column and a matrix; gelu of small ones, where it is not a straight line."""
     for shapes in (((5,), (3, 4), (4, 5)), ((3, 1), (3, 4), (4, 5)), ((3, 5), (3, 0), (0, 5)), ((130,), (70, 48), (48, 130))):
-        for sample in products(shapes, keywords=_SCALES)(rng, dtype):
-            yield sample
+        yield from products(shapes, keywords=_SCALES)(rng, dtype)
     if dtype not in FLOATS:
         return
     for shapes in (((5,), (3, 4), (4, 5)), ((3, 5), (3, 4), (4, 5)), ((130,), (70, 48), (48, 130))):
