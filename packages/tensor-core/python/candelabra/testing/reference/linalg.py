@@ -109,7 +109,9 @@ REFERENCES: dict[str, Reference] = {
     "mv": Reference(_matmul, products(((3, 4), (4,)), ((5, 0), (0,))), _DTYPES, 60),
     "dot": Reference(np.dot, products(((7,), (7,)), ((0,), (0,)), ((300,), (300,))), _DTYPES, 60),
     "addmm": Reference(add_product, products(((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), keywords=_SCALES), _DTYPES, 60),
-    "_addmm_activation": Reference(add_product_and_activate, _activated_products, ("float32", "float64", "bfloat16", "float16", "int64"), 60),
+    "_addmm_activation": Reference(
+        add_product_and_activate, _activated_products, ("float32", "float64", "bfloat16", "float16", "int64"), 60
+    ),
     "baddbmm": Reference(
         add_product, products(((2, 3, 5), (2, 3, 4), (2, 4, 5)), ((1,), (2, 3, 4), (2, 4, 5)), keywords=_SCALES), _DTYPES, 60
     ),
