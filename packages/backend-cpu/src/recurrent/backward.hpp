@@ -192,7 +192,7 @@ class BackwardWalk {
       all_steps(0, sequence_.batch, divided, [&](const C* d, C* dh, int64_t rows) {
         parallel_for(panels(), grain_for(rows * wide * width_ / 8), [&](int64_t begin, int64_t end) {
           Worker worker(factor, rows);
-          Scratch<C> sums(Worker::room(rows) * wide);
+          Scratch<C> sums(rows * wide);
           multiply(worker, d, dh, rows, begin, end, sums.data());
         });
       });
@@ -200,7 +200,7 @@ class BackwardWalk {
       for_blocks_of_rows(sequence_, width_ * hidden_ / 8, [&](int64_t begin, int64_t end) {
         const int64_t most = std::min(block, end - begin);
         Worker worker(factor, most);
-        Scratch<C> sums(Worker::room(most) * wide);
+        Scratch<C> sums(most * wide);
         const auto here = [](int64_t rows, auto&& work) { work(int64_t{0}, rows); };
         for (int64_t first = begin; first < end; first += block)
           all_steps(first, std::min(block, end - first), here,

@@ -38,7 +38,7 @@ class VectorFactor {
   class Worker {
    public:
     Worker(VectorFactor& factor, int64_t) : factor_(factor) {}
-    static int64_t room(int64_t rows) { return rows; }
+    static constexpr bool interleaves = false;
     void take(const C* rows, int64_t step, int64_t count) {
       rows_ = rows;
       step_ = step;
@@ -73,12 +73,15 @@ class TileFactor {
   class Worker {
    public:
     Worker(TileFactor& factor, int64_t most_rows) : factor_(factor), rows_(most_rows, factor.k_) {}
-    static int64_t room(int64_t rows) { return TileRows::padded_rows(rows); }
+    static constexpr bool interleaves = true;
     void take(const float* rows, int64_t step, int64_t count) { rows_.take(rows, step, count); }
-    template <typename Before>
-    void multiply(int64_t panel, float* sums, int vectors, Before&& before) {
-      before(0, 1);
-      rows_.multiply(factor_.panels_, panel, sums, vectors);
+    // between(i, n) is called n times, and does part i of some other work.
+    template <typename F>
+    void multiply(int64_t panel, float* sums, int vectors, F&& between) {
+      const auto work = [](void* context, int64_t part, int64_t parts) {
+        (*static_cast<std::remove_reference_t<F>*>(context))(part, parts);
+      };
+      rows_.multiply(factor_.panels_, panel, sums, vectors, {work, &between});
     }
 
    private:

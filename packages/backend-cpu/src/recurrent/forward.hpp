@@ -64,6 +64,17 @@ class ForwardWalk {
     const C *gates, *h;
     C *after, *c;              // the states after it; the cells before and after
     C *output, *cells, *kept;  // further places for them, and for what is kept
+
+    Step from(int64_t row, int64_t width, int64_t hidden, int64_t kept_width) const {
+      const int64_t state = row * hidden;
+      return {gates + row * width,
+              h + state,
+              after + state,
+              c + state,
+              output ? output + state : nullptr,
+              cells ? cells + state : nullptr,
+              kept ? kept + row * kept_width : nullptr};
+    }
   };
 
   // A panel has all gates of as many units as fit.
@@ -78,14 +89,15 @@ class ForwardWalk {
     };
   }
 
-  // Sums of gates become states: of `rows` rows and the `n` units from j on, of which `sums` has the gates `gate_step` elements
-  // apart, rows `sums_step` apart.
-  void finish(const Step& step, const C* sums, int64_t sums_step, int64_t gate_step, int64_t rows, int64_t j, int64_t n) const {
+  // Sums of gates become states: of the rows from `begin` to `end` and the `n` units from j on, of which `sums` has the gates
+  // `gate_step` elements apart, rows `sums_step` apart.
+  void finish(const Step& step, const C* sums, int64_t sums_step, int64_t gate_step, int64_t begin, int64_t end, int64_t j,
+              int64_t n) const {
     StepForward<C, Cell::gates> s;
     if constexpr (Cell::has_bias)
       for (int gate = 0; gate < Cell::gates; ++gate)
         s.bias[gate] = bias_.data() ? V::load(bias_.data() + gate * hidden_ + j, n) : V(C(0));
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = begin; row < end; ++row) {
       const C* given = step.gates + row * width_ + j;
 #pragma GCC unroll 4
       for (int gate = 0; gate < Cell::gates; ++gate) {
@@ -118,34 +130,48 @@ class ForwardWalk {
     if (step.output) __builtin_prefetch(step.output + row * hidden_ + j, 1);
   }
 
-  // The product with some panels, and what is made of it, on one thread. `sums` has room for `together` rows.
+  int vectors_of(int64_t here) const { return Cell::gates == 1 ? static_cast<int>((here + lanes - 1) / lanes) : Cell::gates; }
+
+  // The product with some panels, and what is made of it, on one thread. `sums` has `room` for it.
   template <typename Worker>
-  static int64_t together(int64_t rows) {
-    return std::is_same_v<Worker, typename VectorFactor<C>::Worker> ? std::min<int64_t>(rows, 2 * panel_rows) : rows;
+  static int64_t room(int64_t rows) {
+    return VectorFactor<C>::width * (Worker::interleaves ? 2 * rows : together(rows));
   }
+  static int64_t together(int64_t rows) { return std::min<int64_t>(rows, 2 * panel_rows); }
+
   template <typename Worker>
   void multiply(Worker& worker, const Step& step, int64_t rows, int64_t begin, int64_t end, C* sums) const {
     constexpr int64_t wide = VectorFactor<C>::width;
-    const int64_t each = together<Worker>(rows);
-    if (each == rows) worker.take(step.h, hidden_, rows);
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t unit = panel * units, here = std::min(units, hidden_ - unit);
-      const int vectors = Cell::gates == 1 ? static_cast<int>((here + lanes - 1) / lanes) : Cell::gates;
-      for (int64_t first = 0; first < rows; first += each) {
-        const int64_t count = std::min(each, rows - first), gate = first * width_, state = first * hidden_;
-        if (each != rows) worker.take(step.h + state, hidden_, count);
-        const Step part{step.gates + gate,
-                        step.h + state,
-                        step.after + state,
-                        step.c + state,
-                        step.output ? step.output + state : nullptr,
-                        step.cells ? step.cells + state : nullptr,
-                        step.kept ? step.kept + first * kept_ : nullptr};
-        worker.multiply(panel, sums, vectors, [&](int64_t i, int64_t of) {
-          for (int64_t row = i * count / of; row < (i + 1) * count / of; ++row)
-            for (int64_t j = unit; j < unit + here; j += lanes) ask(part, row, j);
-        });
-        for (int64_t j = 0; j < here; j += lanes) finish(part, sums + j, wide, lanes, count, unit + j, std::min(lanes, here - j));
+    if constexpr (Worker::interleaves) {
+      worker.take(step.h, hidden_, rows);
+      // Sums of a panel are finished while the next one is multiplied.
+      const auto finish_panel = [&](int64_t panel, int64_t from, int64_t to) {
+        const int64_t unit = panel * units, here = std::min(units, hidden_ - unit);
+        const C* of_panel = sums + panel % 2 * rows * wide;
+        for (int64_t j = 0; j < here; j += lanes)
+          finish(step, of_panel + j, wide, lanes, from, to, unit + j, std::min(lanes, here - j));
+      };
+      for (int64_t panel = begin; panel < end; ++panel)
+        worker.multiply(panel, sums + panel % 2 * rows * wide, vectors_of(std::min(units, hidden_ - panel * units)),
+                        [&](int64_t part, int64_t parts) {
+                          const int64_t from = part * rows / parts, to = (part + 1) * rows / parts;
+                          if (panel > begin && from < to) finish_panel(panel - 1, from, to);
+                        });
+      if (begin < end) finish_panel(end - 1, 0, rows);
+    } else {
+      for (int64_t panel = begin; panel < end; ++panel) {
+        const int64_t unit = panel * units, here = std::min(units, hidden_ - unit), each = together(rows);
+        for (int64_t first = 0; first < rows; first += each) {
+          const int64_t count = std::min(each, rows - first);
+          const Step part = step.from(first, width_, hidden_, kept_);
+          worker.take(part.h, hidden_, count);
+          worker.multiply(panel, sums, vectors_of(here), [&](int64_t i, int64_t of) {
+            for (int64_t row = i * count / of; row < (i + 1) * count / of; ++row)
+              for (int64_t j = unit; j < unit + here; j += lanes) ask(part, row, j);
+          });
+          for (int64_t j = 0; j < here; j += lanes)
+            finish(part, sums + j, wide, lanes, 0, count, unit + j, std::min(lanes, here - j));
+        }
       }
     }
   }
@@ -188,7 +214,7 @@ class ForwardWalk {
       all_steps(0, sequence_.batch, [&](const Step& step, int64_t rows) {
         parallel_for(panels(), grain_for(rows * units * Cell::gates * hidden_ / 8), [&](int64_t begin, int64_t end) {
           Worker worker(factor, rows);
-          Scratch<C> sums(Worker::room(together<Worker>(rows)) * Factor::width);
+          Scratch<C> sums(room<Worker>(rows));
           multiply(worker, step, rows, begin, end, sums.data());
         });
       });
@@ -196,7 +222,7 @@ class ForwardWalk {
       for_blocks_of_rows(sequence_, work, [&](int64_t begin, int64_t end) {
         const int64_t most = std::min(block, end - begin);
         Worker worker(factor, most);
-        Scratch<C> sums(Worker::room(together<Worker>(most)) * Factor::width);
+        Scratch<C> sums(room<Worker>(most));
         for (int64_t first = begin; first < end; first += block)
           all_steps(first, std::min(block, end - first),
                     [&](const Step& step, int64_t rows) { multiply(worker, step, rows, 0, panels(), sums.data()); });
@@ -209,7 +235,7 @@ class ForwardWalk {
     all_steps(0, sequence_.batch, [&](const Step& step, int64_t rows) {
       gemm(Gemm<C>{false, true, rows, width_, hidden_, 1, step.h, hidden_, weight_.data(), hidden_, 0, sums.data(), width_});
       for (int64_t j = 0; j < hidden_; j += lanes)
-        finish(step, sums.data() + j, width_, hidden_, rows, j, std::min(lanes, hidden_ - j));
+        finish(step, sums.data() + j, width_, hidden_, 0, rows, j, std::min(lanes, hidden_ - j));
     });
   }
 

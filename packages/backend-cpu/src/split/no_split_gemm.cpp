@@ -4,6 +4,7 @@
 #include "../kernels.hpp"
 #include "split_factor.hpp"
 #include "split_gemm.hpp"
+#include "tile_attention.hpp"
 #include "tile_panels.hpp"
 
 namespace candelabra::cpu {
@@ -52,7 +53,22 @@ TileRows::~TileRows() = default;
 void TileRows::take(const float*, int64_t, int64_t) {
   refuse();
 }
-void TileRows::multiply(TilePanels&, int64_t, float*, int) {
+void TileRows::multiply(TilePanels&, int64_t, float*, int, const Between&) {
+  refuse();
+}
+
+class TileAttention::Work {};
+bool suits_tile_attention(const AttentionCall&) {
+  return false;
+}
+TileAttention::TileAttention(const AttentionCall&) {
+  refuse();
+}
+TileAttention::~TileAttention() = default;
+bool TileAttention::forward(int64_t, int64_t, int64_t, int64_t) {
+  refuse();
+}
+bool TileAttention::backward(int64_t, int64_t) {
   refuse();
 }
 

@@ -3,7 +3,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "../parallel.hpp"
@@ -24,6 +23,9 @@ int64_t blocks_of(int64_t k) {
 }
 int64_t parts_of(int64_t k) {
   return (k + depth_of_part - 1) / depth_of_part;
+}
+int64_t tiles_of(int64_t rows) {
+  return (rows + tile_side - 1) / tile_side;
 }
 
 struct Exponents {
@@ -75,103 +77,178 @@ void split_tile(const SplitSource& source, bool left, int64_t side, int64_t side
   }
 }
 
-// Sums of `rows` × `columns` tiles over `blocks` times 32 of k; those of products of small parts first, and apart, as in
-// split_tiles.hpp. Tiles 0 to 3 are the sums; the factors are loaded from the first cache level as they are needed.
-template <int columns, int part>
-[[gnu::always_inline]] inline void across(const uint16_t* right) {
-  // The numbers of tiles have to be literals.
-  const auto one = [&]<int column>(std::integral_constant<int, column>) {
-    if constexpr (column < columns) {
-      _tile_loadd(7, right + column * tile_elements, 64);
-      if constexpr (column == 0 && part == 0) _tile_dpbf16ps(0, 4, 7);
-      if constexpr (column == 0 && part == 1) _tile_dpbf16ps(0, 5, 7);
-      if constexpr (column == 0 && part == 2) _tile_dpbf16ps(0, 6, 7);
-      if constexpr (column == 1 && part == 0) _tile_dpbf16ps(1, 4, 7);
-      if constexpr (column == 1 && part == 1) _tile_dpbf16ps(1, 5, 7);
-      if constexpr (column == 1 && part == 2) _tile_dpbf16ps(1, 6, 7);
-      if constexpr (column == 2 && part == 0) _tile_dpbf16ps(2, 4, 7);
-      if constexpr (column == 2 && part == 1) _tile_dpbf16ps(2, 5, 7);
-      if constexpr (column == 2 && part == 2) _tile_dpbf16ps(2, 6, 7);
-      if constexpr (column == 3 && part == 0) _tile_dpbf16ps(3, 4, 7);
-      if constexpr (column == 3 && part == 1) _tile_dpbf16ps(3, 5, 7);
-      if constexpr (column == 3 && part == 2) _tile_dpbf16ps(3, 6, 7);
-    }
-  };
-  one(std::integral_constant<int, 0>{});
-  one(std::integral_constant<int, 1>{});
-  one(std::integral_constant<int, 2>{});
-  one(std::integral_constant<int, 3>{});
+// What a product asks for between its steps, a part of the caller's work at a time.
+class Interleaved {
+ public:
+  Interleaved(const Between& between, int64_t steps) : between_(between), steps_(steps) {}
+  [[gnu::always_inline]] void next() {
+    if (between_.work) between_.work(between_.context, step_++, steps_);
+  }
+
+ private:
+  Between between_;
+  int64_t step_ = 0, steps_;
+};
+constexpr int64_t steps_of_block = 3;
+
+// Sums of sixteen rows with one to three tiles of columns over `blocks` times 32 of k. Those of products of small parts have tiles
+// of their own and are added at last, so that all of the right factor is read in one go. The numbers of tiles have to be literals.
+// Of a product the units' next one on the same sums has to wait for some three others: hence the order.
+[[gnu::always_inline]] inline void load_right(const uint16_t* tile) {
+  _tile_loadd(7, tile, 64);
 }
 
-template <int columns>
-[[gnu::noinline]] void multiply_row(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums) {
-  constexpr int64_t part = panel_tiles * tile_elements;
-  // The intrinsics do not say that they read and write memory.
-  __asm__ volatile("" : : : "memory");
+constexpr int64_t of_part = panel_tiles * tile_elements;  // from a part of a right block to the next
+
+[[gnu::noinline]] void multiply_one(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums, Interleaved& between) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  const uint16_t *a = left, *b = right;
   for (int64_t k = 0; k < blocks; ++k, a += left_block, b += right_block) {
     _tile_loadd(4, a, 64);
     _tile_loadd(5, a + tile_elements, 64);
     _tile_loadd(6, a + 2 * tile_elements, 64);
-    across<columns, 0>(b + 2 * part);  // a1 b3
-    across<columns, 0>(b + part);      // a1 b2
-    across<columns, 1>(b + part);      // a2 b2
-    across<columns, 1>(b);             // a2 b1
-    across<columns, 2>(b);             // a3 b1
+    load_right(b + 2 * of_part);
+    _tile_dpbf16ps(0, 4, 7);
+    load_right(b);
+    _tile_dpbf16ps(3, 4, 7);
+    between.next();
+    _tile_dpbf16ps(1, 5, 7);
+    _tile_dpbf16ps(2, 6, 7);
+    between.next();
+    load_right(b + of_part);
+    _tile_dpbf16ps(0, 4, 7);
+    _tile_dpbf16ps(1, 5, 7);
+    between.next();
   }
-  a = left;
-  b = right;
-  for (int64_t k = 0; k < blocks; ++k, a += left_block, b += right_block) {
-    _tile_loadd(4, a, 64);
-    across<columns, 0>(b);  // a1 b1
-  }
-  constexpr int64_t pitch = tile_panel_columns * sizeof(float);
-  _tile_stored(0, sums, pitch);
-  if constexpr (columns > 1) _tile_stored(1, sums + tile_side, pitch);
-  if constexpr (columns > 2) _tile_stored(2, sums + 2 * tile_side, pitch);
-  if constexpr (columns > 3) _tile_stored(3, sums + 3 * tile_side, pitch);
-  __asm__ volatile("" : : : "memory");
+  _tile_stored(0, sums, 64);
+  _tile_stored(1, sums + 256, 64);
+  _tile_stored(2, sums + 512, 64);
+  _tile_stored(3, sums + 768, 64);
 }
 
-// Two tiles of rows by two of columns: half of what a row alone reads of the right factor. `down` is where the second rows are.
-[[gnu::always_inline]] inline void square(const uint16_t* left, int64_t down, const uint16_t* right) {
-  _tile_loadd(4, left, 64);
-  _tile_loadd(5, left + down, 64);
-  _tile_loadd(6, right, 64);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, right + tile_elements, 64);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_dpbf16ps(3, 5, 7);
-}
-[[gnu::noinline]] void multiply_square(const uint16_t* left, int64_t down, const uint16_t* right, int64_t blocks, float* sums) {
-  constexpr int64_t part = panel_tiles * tile_elements;
-  __asm__ volatile("" : : : "memory");
+[[gnu::noinline]] void multiply_two(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums, Interleaved& between) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  const uint16_t *a = left, *b = right;
   for (int64_t k = 0; k < blocks; ++k, a += left_block, b += right_block) {
-    square(a, down, b + 2 * part);
-    square(a, down, b + part);
-    square(a + tile_elements, down, b + part);
-    square(a + tile_elements, down, b);
-    square(a + 2 * tile_elements, down, b);
+    _tile_loadd(4, a, 64);
+    _tile_loadd(5, a + tile_elements, 64);
+    _tile_loadd(6, a + 2 * tile_elements, 64);
+    load_right(b + 2 * of_part);
+    _tile_dpbf16ps(0, 4, 7);
+    load_right(b + 2 * of_part + tile_elements);
+    _tile_dpbf16ps(1, 4, 7);
+    load_right(b);
+    _tile_dpbf16ps(2, 4, 7);
+    _tile_dpbf16ps(0, 5, 7);
+    between.next();
+    load_right(b + tile_elements);
+    _tile_dpbf16ps(3, 4, 7);
+    _tile_dpbf16ps(1, 5, 7);
+    load_right(b + of_part);
+    _tile_dpbf16ps(0, 4, 7);
+    load_right(b + of_part + tile_elements);
+    _tile_dpbf16ps(1, 4, 7);
+    between.next();
+    load_right(b);
+    _tile_dpbf16ps(0, 6, 7);
+    load_right(b + tile_elements);
+    _tile_dpbf16ps(1, 6, 7);
+    load_right(b + of_part);
+    _tile_dpbf16ps(0, 5, 7);
+    load_right(b + of_part + tile_elements);
+    _tile_dpbf16ps(1, 5, 7);
+    between.next();
   }
-  a = left;
-  b = right;
-  for (int64_t k = 0; k < blocks; ++k, a += left_block, b += right_block) square(a, down, b);
-  constexpr int64_t pitch = tile_panel_columns * sizeof(float), below = tile_side * tile_panel_columns;
-  _tile_stored(0, sums, pitch);
-  _tile_stored(1, sums + tile_side, pitch);
-  _tile_stored(2, sums + below, pitch);
-  _tile_stored(3, sums + below + tile_side, pitch);
-  __asm__ volatile("" : : : "memory");
+  _tile_stored(0, sums, 64);
+  _tile_stored(1, sums + 256, 64);
+  _tile_stored(2, sums + 512, 64);
+  _tile_stored(3, sums + 768, 64);
+}
+
+[[gnu::noinline]] void multiply_three(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums, Interleaved& between) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int64_t k = 0; k < blocks; ++k, a += left_block, b += right_block) {
+    _tile_loadd(6, a, 64);
+    load_right(b + 2 * of_part);
+    _tile_dpbf16ps(0, 6, 7);
+    load_right(b + 2 * of_part + tile_elements);
+    _tile_dpbf16ps(1, 6, 7);
+    load_right(b + 2 * of_part + 2 * tile_elements);
+    _tile_dpbf16ps(2, 6, 7);
+    load_right(b);
+    _tile_dpbf16ps(3, 6, 7);
+    load_right(b + tile_elements);
+    _tile_dpbf16ps(4, 6, 7);
+    load_right(b + 2 * tile_elements);
+    _tile_dpbf16ps(5, 6, 7);
+    between.next();
+    load_right(b + of_part);
+    _tile_dpbf16ps(0, 6, 7);
+    load_right(b + of_part + tile_elements);
+    _tile_dpbf16ps(1, 6, 7);
+    load_right(b + of_part + 2 * tile_elements);
+    _tile_dpbf16ps(2, 6, 7);
+    _tile_loadd(6, a + tile_elements, 64);
+    load_right(b + of_part);
+    _tile_dpbf16ps(0, 6, 7);
+    load_right(b + of_part + tile_elements);
+    _tile_dpbf16ps(1, 6, 7);
+    load_right(b + of_part + 2 * tile_elements);
+    _tile_dpbf16ps(2, 6, 7);
+    between.next();
+    load_right(b);
+    _tile_dpbf16ps(0, 6, 7);
+    load_right(b + tile_elements);
+    _tile_dpbf16ps(1, 6, 7);
+    load_right(b + 2 * tile_elements);
+    _tile_dpbf16ps(2, 6, 7);
+    _tile_loadd(6, a + 2 * tile_elements, 64);
+    load_right(b);
+    _tile_dpbf16ps(0, 6, 7);
+    load_right(b + tile_elements);
+    _tile_dpbf16ps(1, 6, 7);
+    load_right(b + 2 * tile_elements);
+    _tile_dpbf16ps(2, 6, 7);
+    between.next();
+  }
+  _tile_stored(0, sums, 64);
+  _tile_stored(1, sums + 256, 64);
+  _tile_stored(2, sums + 512, 64);
+  _tile_stored(3, sums + 768, 64);
+  _tile_stored(4, sums + 1024, 64);
+  _tile_stored(5, sums + 1280, 64);
+}
+
+// sums (+)= left @ right for `rows` rows and up to three tiles of columns.
+void multiply_tiles(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int columns, bool add, float* sums,
+                    Interleaved& between) {
+  constexpr int64_t tile = tile_side * 16;
+  alignas(64) float parts[6 * tile];
+  // The intrinsics do not say that they read and write memory.
+  __asm__ volatile("" : : "r"(parts) : "memory");
+  columns == 3   ? multiply_three(left, right, blocks, parts, between)
+  : columns == 2 ? multiply_two(left, right, blocks, parts, between)
+                 : multiply_one(left, right, blocks, parts, between);
+  __asm__ volatile("" : : "r"(parts) : "memory");
+  // Where the sums themselves are: those of one column are three of small parts and the one of large ones.
+  const int small = columns == 1 ? 3 : 1, large = columns == 1 ? 3 : columns;
+  for (int column = 0; column < columns; ++column)
+    for (int64_t row = 0; row < rows; ++row) {
+      __m512 sum = _mm512_load_ps(parts + column * tile + row * 16);
+      for (int i = 1; i < small; ++i) sum = _mm512_add_ps(sum, _mm512_load_ps(parts + (column + i) * tile + row * 16));
+      sum = _mm512_add_ps(sum, _mm512_load_ps(parts + (column + large) * tile + row * 16));
+      float* to = sums + row * tile_panel_columns + column * 16;
+      _mm512_storeu_ps(to, add ? _mm512_add_ps(_mm512_loadu_ps(to), sum) : sum);
+    }
 }
 
 void configure(int64_t rows) {
@@ -225,9 +302,7 @@ TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step,
 }
 
 TileRows::TileRows(int64_t most_rows, int64_t k)
-    : k_(k),
-      tiles_(padded_rows(most_rows) / tile_side * blocks_of(k) * left_block),
-      ranges_(padded_rows(most_rows) / tile_side * parts_of(k)) {
+    : k_(k), tiles_(tiles_of(most_rows) * blocks_of(k) * left_block), ranges_(tiles_of(most_rows) * parts_of(k)) {
   configure(std::clamp<int64_t>(most_rows, 1, tile_side));
 }
 
@@ -239,13 +314,11 @@ void TileRows::take(const float* rows, int64_t step, int64_t count) {
   rows_ = rows;
   step_ = step;
   count_ = count;
-  // Rows are taken in pairs of tiles, unless they fit into one; those that are not there are zeros.
-  const int64_t tiles = count <= tile_side ? 1 : padded_rows(count) / tile_side;
-  for (int64_t tile = 0; tile < tiles; ++tile)
+  for (int64_t tile = 0; tile < tiles_of(count); ++tile)
     for (int64_t part = 0; part < parts_of(k_); ++part) {
       Exponents exponents;
       for (int64_t depth = part * depth_of_part; depth < std::min(k_, (part + 1) * depth_of_part); depth += tile_depth)
-        split_tile({rows, step, 1}, true, tile * tile_side, std::clamp<int64_t>(count - tile * tile_side, 0, tile_side), depth,
+        split_tile({rows, step, 1}, true, tile * tile_side, std::min(tile_side, count - tile * tile_side), depth,
                    std::min(tile_depth, k_ - depth), tiles_.data() + (tile * blocks_of(k_) + depth / tile_depth) * left_block,
                    tile_elements, exponents);
       const SplitRange range = exponents.range();
@@ -253,58 +326,54 @@ void TileRows::take(const float* rows, int64_t step, int64_t count) {
     }
 }
 
-void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tiles) {
-  const int64_t parts = parts_of(k_);
-  alignas(64) float block[2 * tile_side * tile_panel_columns];
+void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tiles, const Between& between) {
+  const int64_t parts = parts_of(k_), row_tiles = tiles_of(count_);
+  // Three tiles of columns at once, else two, which leave no unit waiting.
+  const int together = tiles == 3 ? 3 : 2, groups = (tiles + together - 1) / together;
+  Interleaved interleaved(between, blocks_of(k_) * row_tiles * groups * steps_of_block);
   for (int64_t part = 0; part < parts; ++part) {
-    const int64_t depth = part * depth_of_part, depths = std::min(depth_of_part, k_ - depth), blocks = blocks_of(depths);
+    const int64_t depth = part * depth_of_part, depths = std::min(depth_of_part, k_ - depth);
     const uint16_t* right = factor.tiles_.data() + (panel * blocks_of(k_) + depth / tile_depth) * right_block;
     const TilePanels::Range of_right = factor.ranges_[panel * parts + part];
     const SplitRange right_range{of_right.lowest, of_right.highest};
-    const bool single = count_ <= tile_side;
-    const int64_t together = single ? tile_side : 2 * tile_side;
-    for (int64_t row = 0; row < count_; row += together) {
-      const int64_t tile = row / tile_side, here = std::min(together, count_ - row);
-      const uint16_t* left = tiles_.data() + (tile * blocks_of(k_) + depth / tile_depth) * left_block;
-      float* to = part ? block : sums + row * tile_panel_columns;
-      if (single) {
-        tiles == 4   ? multiply_row<4>(left, right, blocks, to)
-        : tiles == 3 ? multiply_row<3>(left, right, blocks, to)
-        : tiles == 2 ? multiply_row<2>(left, right, blocks, to)
-                     : multiply_row<1>(left, right, blocks, to);
-      } else {
-        const int64_t down = blocks_of(k_) * left_block;
-        multiply_square(left, down, right, blocks, to);
-        if (tiles > 2) multiply_square(left, down, right + 2 * tile_elements, blocks, to + 2 * tile_side);
-      }
-      // Rows that the units cannot do, in float32 as they are; which ones does not depend on the rows around them.
-      for (int64_t from = row; from < row + here; from += tile_side) {
-        const TilePanels::Range of_left = ranges_[from / tile_side * parts + part];
-        if (in_range({of_left.lowest, of_left.highest}, right_range)) continue;
-        for (int64_t i = from; i < std::min(from + tile_side, row + here); ++i) {
-          const float* a = rows_ + i * step_ + depth;
-          Exponents exponents;
-          for (int64_t k = 0; k < depths; k += 16)
-            exponents.add(_mm512_maskz_loadu_ps(split_detail::first_lanes(depths - k), a + k));
-          if (in_range(exponents.range(), right_range)) continue;
-          for (int v = 0; v < tiles; ++v) {
-            const TileColumns& some = factor.columns_[static_cast<size_t>(panel * panel_tiles + v)];
-            for (int64_t j = 0; j < some.count; ++j) {
-              const float* b = factor.data_ + (some.first + j) * factor.side_step_ + depth * factor.depth_step_;
-              float sum = 0;
-              for (int64_t k = 0; k < depths; ++k) sum += a[k] * b[k * factor.depth_step_];
-              to[(i - row) * tile_panel_columns + v * tile_side + j] = sum;
-            }
+    for (int column = 0; column < tiles; column += together)
+      for (int64_t tile = 0; tile < row_tiles; ++tile) {
+        const int64_t row = tile * tile_side, here = std::min(tile_side, count_ - row);
+        const uint16_t* left = tiles_.data() + (tile * blocks_of(k_) + depth / tile_depth) * left_block;
+        const int columns = std::min(together, tiles - column);
+        float* to = sums + row * tile_panel_columns + column * tile_side;
+        const TilePanels::Range of_left = ranges_[tile * parts + part];
+        if (in_range({of_left.lowest, of_left.highest}, right_range)) [[likely]] {
+          multiply_tiles(left, right + column * tile_elements, blocks_of(depths), here, columns, part > 0, to, interleaved);
+          continue;
+        }
+        alignas(64) float block[tile_side * tile_panel_columns];
+        multiply_tiles(left, right + column * tile_elements, blocks_of(depths), here, columns, false, block, interleaved);
+        for (int64_t i = 0; i < here; ++i) {
+          multiply_plainly(factor, panel, row + i, column, columns, depth, depths, of_right, block + i * tile_panel_columns);
+          for (int64_t j = 0; j < columns * tile_side; ++j) {
+            float& sum = to[i * tile_panel_columns + j];
+            sum = part ? sum + block[i * tile_panel_columns + j] : block[i * tile_panel_columns + j];
           }
         }
       }
-      if (part == 0) continue;
-      for (int64_t i = 0; i < here; ++i)
-        for (int v = 0; v < tiles; ++v) {
-          float* sum = sums + (row + i) * tile_panel_columns + v * tile_side;
-          _mm512_storeu_ps(sum,
-                           _mm512_add_ps(_mm512_loadu_ps(sum), _mm512_load_ps(block + i * tile_panel_columns + v * tile_side)));
-        }
+  }
+}
+
+// A row that the units cannot do is multiplied in float32 as it is; which ones does not depend on the rows around it.
+void TileRows::multiply_plainly(TilePanels& factor, int64_t panel, int64_t row, int column, int columns, int64_t depth,
+                                int64_t depths, const TilePanels::Range& of_right, float* sums) {
+  const float* a = rows_ + row * step_ + depth;
+  Exponents exponents;
+  for (int64_t k = 0; k < depths; k += 16) exponents.add(_mm512_maskz_loadu_ps(split_detail::first_lanes(depths - k), a + k));
+  if (in_range(exponents.range(), {of_right.lowest, of_right.highest})) return;
+  for (int v = 0; v < columns; ++v) {
+    const TileColumns& some = factor.columns_[static_cast<size_t>(panel * panel_tiles + column + v)];
+    for (int64_t j = 0; j < some.count; ++j) {
+      const float* b = factor.data_ + (some.first + j) * factor.side_step_ + depth * factor.depth_step_;
+      float sum = 0;
+      for (int64_t k = 0; k < depths; ++k) sum += a[k] * b[k * factor.depth_step_];
+      sums[v * tile_side + j] = sum;
     }
   }
 }
