@@ -121,7 +121,7 @@ template <typename V>
 void gradient_of_row(const V* x, V* out, int64_t n, V largest, V logarithm, V share) {
   const math::Vec<V> top = largest, rest = logarithm, factor = share;
   for_registers<V>(n, [&](int64_t i, int64_t count, auto whole) {
-    const auto power = math::exp_negative((load_register(x + i, count, whole) - top) - rest);
+    const auto power = exp_of_difference<V>((load_register(x + i, count, whole) - top) - rest);
     store_register(out + i, power * factor, count, whole);
   });
 }

@@ -60,7 +60,7 @@ void exponentials_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns,
     for (int64_t r = 0; r < rows; ++r) {
       const V* row = top + r * pitch;
       for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
-        store_register(e + j, math::exp_negative(load_register(row + j, count, whole) - load_register(before + j, count, whole)),
+        store_register(e + j, exp_of_difference<V>(load_register(row + j, count, whole) - load_register(before + j, count, whole)),
                        count, whole);
       });
 #pragma omp simd
@@ -94,7 +94,7 @@ struct Softmax {
       const V* x = in[0] + r * pitch[0];
       V* y = out + r * out_pitch;
       for_registers<V>(columns, [&](int64_t j, int64_t count, auto whole) {
-        const auto e = math::exp_negative(load_register(x + j, count, whole) - load_register(largest + j, count, whole));
+        const auto e = exp_of_difference<V>(load_register(x + j, count, whole) - load_register(largest + j, count, whole));
         store_register(y + j, e * load_register(scale + j, count, whole), count, whole);
       });
     }
