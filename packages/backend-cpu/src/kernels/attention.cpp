@@ -1,15 +1,17 @@
 // attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, block by block. The scores exist for one
 // block of queries and one block of keys at a time, so memory does not grow with the product of the two lengths: the running
 // largest score and sum of a row (Milakov and Gimelshein 2018) are corrected as blocks come in, and the gradient makes the scores
-// again from the logarithm of the sum (Dao et al. 2022).
+// again from the logarithm of the sum (Dao et al. 2022). Where the processor has tile units, they take the blocks that suit them.
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../matmul/gemm.hpp"
 #include "../parallel.hpp"
+#include "../split/tile_attention.hpp"
 #include "../vec_math.hpp"
 #include "candelabra/math.hpp"
 
@@ -233,7 +235,19 @@ void forward(Call& call) {
   // Making a product of half precisions ready costs as much as millions of multiplications.
   constexpr int64_t worthwhile = int64_t{1} << 24;
   const bool large = is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
+  const AttentionCall tile_call{&query, &key,       &value, call.optional_tensor(3), call.boolean(4), static_cast<float>(scale),
+                                &out,   &logarithms};
+  const bool on_tiles = suits_tile_attention(tile_call);
   parallel_for(tasks, grain_for(query_block * keys * (width + columns) / 8), [&](int64_t begin, int64_t end) {
+    std::optional<TileAttention> tiles;
+    if (on_tiles) {
+      tiles.emplace(tile_call);
+      // What is not done on tiles comes first from here on.
+      for (bool done = true; begin < end && done; begin += done)
+        done = tiles->forward(begin / blocks / heads, begin / blocks % heads, begin % blocks * query_block,
+                              std::min(query_block, queries - begin % blocks * query_block));
+      if (begin == end) return;
+    }
     Scratch<C> scores(query_block * key_block), sums(query_block * std::max<int64_t>(columns, 1));
     Scratch<C> queries_packed(query_block * width), keys_packed(key_block * width), values_packed(key_block * columns);
     Scratch<T> weights(large ? query_block * key_block : 0);
@@ -244,6 +258,7 @@ void forward(Call& call) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / blocks / heads, h = task / blocks % heads, q0 = task % blocks * query_block;
       const int64_t count = std::min(query_block, queries - q0);
+      if (tiles && tiles->forward(n, h, q0, count)) continue;
       std::fill_n(largest, count, -std::numeric_limits<C>::infinity());
       std::fill_n(total, count, C(0));
       std::fill_n(sums.data(), count * columns, C(0));
@@ -314,7 +329,16 @@ void backward(Call& call) {
   const C scale = static_cast<C>(call.real(8));
   const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
   const int64_t key_heads = key.sizes[1], keys = key.sizes[2], columns = value.sizes[3], share = key_heads ? heads / key_heads : 1;
+  const AttentionCall tile_call{&query,  &key,        &value, call.optional_tensor(4), call.boolean(7), static_cast<float>(scale),
+                                &result, &logarithms, &grad,  &call.output(0),         &call.output(1), &call.output(2)};
+  const bool on_tiles = suits_tile_attention(tile_call);
   parallel_for(key.sizes[0] * key_heads, 1, [&](int64_t begin, int64_t end) {
+    std::optional<TileAttention> tiles;
+    if (on_tiles) {
+      tiles.emplace(tile_call);
+      for (bool done = true; begin < end && done; begin += done) done = tiles->backward(begin / key_heads, begin % key_heads);
+      if (begin == end) return;
+    }
     Scratch<C> weights(query_block * key_block), slopes(query_block * key_block);
     Scratch<C> queries_packed(query_block * width), grads_packed(query_block * columns), results_packed(query_block * columns);
     Scratch<C> keys_packed(key_block * width), values_packed(key_block * columns);
@@ -322,6 +346,7 @@ void backward(Call& call) {
     Scratch<C> means(share * queries);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / key_heads, shared = task % key_heads;
+      if (tiles && tiles->backward(n, shared)) continue;
       std::fill_n(of_queries.data(), share * queries * width, C(0));
       for (int64_t g = 0; g < share; ++g)
         for (int64_t q0 = 0; q0 < queries; q0 += query_block) {
