@@ -12,7 +12,8 @@ namespace candelabra {
 
 namespace {
 
-// Below this, giving Python's global lock away costs more than it lets others do.
+// Below this, giving Python's global lock away costs more than it lets others do; but what waits for a device always does, since
+// the device may wait for what another thread has yet to queue.
 constexpr size_t unlocked_bytes = size_t{1} << 18;
 // Below this, memcpy on this thread beats the call of a kernel.
 constexpr size_t direct_bytes = size_t{1} << 16;
@@ -163,7 +164,7 @@ void copy_bytes_to_host(Device device, void* destination, const void* source, si
   }
   int32_t status;
   {
-    const Unlocked unlocked(bytes >= unlocked_bytes);
+    const Unlocked unlocked(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
     status = type.table->copy_to_host(device.index, destination, source, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_to_host", status);
@@ -179,7 +180,7 @@ void copy_bytes_from_host(Device device, void* destination, const void* source, 
   }
   int32_t status;
   {
-    const Unlocked unlocked(bytes >= unlocked_bytes);
+    const Unlocked unlocked(bytes >= unlocked_bytes || type.has(CB_CAP_ASYNCHRONOUS));
     status = type.table->copy_from_host(device.index, destination, source, bytes, current_stream(device));
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_from_host", status);
@@ -270,9 +271,16 @@ void fill(TensorObject* self, const cb_scalar& value) {
   if (bytes <= few_bytes && self->contiguous && device_type(self->device()).has(CB_CAP_HOST_MEMORY) &&
       (value.im == 0 || is_complex(self->dtype))) {
     wait_for(self->device());
+    uint64_t words[2];  // an element, as often as it goes into them; what was just written is not read again for it
+    store_scalar(value, self->dtype, words);
+    if (size == 1) words[0] = (words[0] & 0xff) * 0x0101010101010101;
+    if (size == 2) words[0] = (words[0] & 0xffff) * 0x0001000100010001;
+    if (size == 4) words[0] = (words[0] & 0xffffffff) * 0x0000000100000001;
+    if (size <= 8) words[1] = words[0];
     char* memory = self->data();
-    store_scalar(value, self->dtype, memory);
-    for (int64_t done = size; done < bytes; done *= 2) std::memcpy(memory + done, memory, std::min(done, bytes - done));
+    int64_t done = 0;
+    for (; done + 16 <= bytes; done += 16) std::memcpy(memory + done, words, 16);
+    std::memcpy(memory + done, words, static_cast<size_t>(bytes - done));
     return;
   }
   static Operator& op = required_operator("fill_");

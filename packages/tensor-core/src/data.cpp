@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "host_block.hpp"
@@ -394,15 +395,17 @@ PyObject* list_of(const HostBlock& block, int dim, const char* data) {
   return list.release();
 }
 
-// Of memory that the host can read.
-PyObject* list_of(const TensorObject& tensor, int dim, const char* data) {
-  if (dim == tensor.ndim()) return number_object(tensor.dtype, data);
-  const int64_t count = tensor.sizes[dim], step = tensor.strides[dim] * itemsize(tensor.dtype);
-  Ref<> list = owned(PyList_New(count));
-  if (dim == tensor.ndim() - 1) {
-    for (int64_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, number_object(tensor.dtype, data + i * step));
+// Of memory that the host can read; `sizes` and `strides` (in elements) are of the dimensions that are left.
+PyObject* list_of(Dtype dtype, std::span<const int64_t> sizes, const int64_t* strides, const char* data) {
+  if (sizes.empty()) return number_object(dtype, data);
+  const int64_t step = strides[0] * itemsize(dtype);
+  Ref<> list = owned(PyList_New(sizes[0]));
+  if (sizes.size() == 1) {
+    for (int64_t i = 0; i < sizes[0]; ++i) PyList_SET_ITEM(list.get(), i, number_object(dtype, data + i * step));
   } else {
-    for (int64_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, list_of(tensor, dim + 1, data + i * step));
+    for (int64_t i = 0; i < sizes[0]; ++i) {
+      PyList_SET_ITEM(list.get(), i, list_of(dtype, sizes.subspan(1), strides + 1, data + i * step));
+    }
   }
   return list.release();
 }
@@ -472,10 +475,11 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
 
 PyObject* nested_list(TensorObject* self) {
   if (device_type(self->device()).has(CB_CAP_HOST_MEMORY) && !(interposer() && is_wrapper(as_object(self)))) {
-    // The tensor may lose its memory while a list is made: making one may collect garbage, and that runs any code.
-    const TensorRef kept = make_alias(self);
-    wait_for(kept->device());
-    return list_of(*kept.get(), 0, kept->data());
+    wait_for(self->device());
+    // The tensor may be given other memory while lists are made: that may collect garbage, which runs any code.
+    const Dims sizes = self->sizes, strides = self->strides;
+    const std::unique_ptr<Storage, void (*)(Storage*)> kept(retain(self->storage), release);
+    return list_of(self->dtype, sizes, strides.data(), self->data());
   }
   const HostBlock block = block_of_tensor(self);
   return list_of(block, 0, block.data);

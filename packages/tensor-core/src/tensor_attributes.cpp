@@ -217,13 +217,7 @@ PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t
 // Where the gradient of this tensor goes: None, the tensor itself (a leaf), its node, or a pair of the node and the number of the
 // result.
 PyObject* get_edge(PyObject* self, void*) {
-  return guarded<>(failure, [&]() -> PyObject* {
-    TensorObject* tensor = as_tensor(self);
-    if (!requires_grad(tensor)) Py_RETURN_NONE;
-    if (!tensor->grad_fn) return Py_NewRef(self);
-    if (tensor->output_number == 0) return Py_NewRef(tensor->grad_fn);
-    return Py_BuildValue("Oi", tensor->grad_fn, tensor->output_number);
-  });
+  return tensor_edge(self);
 }
 
 PyObject* get_grad(PyObject* self, void*) {
@@ -369,6 +363,16 @@ PyObject* set_autograd_loader(PyObject*, PyObject* function) {
 
 }  // namespace
 
+PyObject* tensor_edge(PyObject* self) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    TensorObject* tensor = as_tensor(self);
+    if (!requires_grad(tensor)) Py_RETURN_NONE;
+    if (!tensor->grad_fn) return Py_NewRef(self);
+    if (tensor->output_number == 0) return Py_NewRef(tensor->grad_fn);
+    return Py_BuildValue("Oi", tensor->grad_fn, tensor->output_number);
+  });
+}
+
 void update_history(TensorObject* view) {
   view->history = as_tensor(view->base)->history;
   if (view_history) owned(PyObject_CallOneArg(view_history, as_object(view)));
@@ -408,8 +412,8 @@ static int set_dict(PyObject* self, PyObject* value, void*) {
 }
 
 PyGetSetDef tensor_attributes[] = {
-    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return shape_object(*as_tensor(self)); }); },
-     nullptr, "The sizes of the dimensions.", nullptr},
+    {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return shape_object(*as_tensor(self)); }); }, nullptr,
+     "The sizes of the dimensions.", nullptr},
     {"dtype", [](PyObject* self, void*) { return Py_NewRef(dtype_object(as_tensor(self)->dtype)); }, nullptr,
      "The type of the elements.", nullptr},
     {"device", [](PyObject* self, void*) { return device_object(as_tensor(self)->device()); }, nullptr, "Where the memory is.",

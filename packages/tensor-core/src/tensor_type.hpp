@@ -21,6 +21,9 @@ void load_autograd();
 // tensor.requires_grad = True
 void ask_for_gradients(TensorObject* tensor);
 extern PyMethodDef grad_functions[];
+// Where the gradient of a tensor goes (Tensor._edge): new reference.
+PyObject* tensor_edge(PyObject* self);
+extern PyMethodDef tape_functions[];      // tape_nodes.cpp
 extern PyMethodDef gradient_functions[];  // gradient_walk.cpp
 bool init_grad_switch(PyObject* module);  // grad_switch.cpp
 

@@ -13,10 +13,9 @@ has a higher ``_sequence``, and the next one to be walked over is always the sma
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 Edge = Any
 
 #: The number of the next node. Called as it is by the recorders.
-next_sequence: Callable[[], int] = count(0, -1).__next__
+next_sequence: Callable[[], int] = _C.next_sequence
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
@@ -147,6 +146,9 @@ class Node:
         from .hooks import node_hooks, register
 
         return register(node_hooks(self).before, hook)
+
+
+_C.set_node_type(Node)
 
 
 class SingleNode(Node):

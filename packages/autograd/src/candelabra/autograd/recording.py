@@ -11,7 +11,7 @@ import linecache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 from candelabra.catalogue import OPERATORS
 
 from . import node as nodes
@@ -103,7 +103,7 @@ class _Writer:
                 f"derivative of {row.name!r}: the operator has no argument {unknown[0]!r}, only {', '.join(self.parameters)}"
             )
         self.namespace: dict[str, Any] = {
-            "Tensor": Tensor, "SingleNode": nodes.SingleNode, "MultiNode": nodes.MultiNode, "PartNode": PartNode, "next_sequence": nodes.next_sequence,
+            "Tensor": Tensor, "SingleNode": nodes.SingleNode, "MultiNode": nodes.MultiNode, "PartNode": PartNode, "new_node": _C.new_node, "edge_of": _C.edge_of,
             "raise_freed": nodes.raise_freed, "raise_modified": nodes.raise_modified, "own_result": nodes.own_result,
             "is_grad_enabled": candelabra.is_grad_enabled, "fit": fit, "like": like,
         }  # fmt: skip
@@ -237,9 +237,7 @@ class _Writer:
         single = len(inputs) == 1 and self.row.joint is None
         some = len(inputs) > 2 or self.row.joint is not None  # not all of the inputs need a gradient
         write = self.lines.append
-        write(f"{indent}node = {class_name}()")
-        write(f"{indent}node._sequence = next_sequence()")
-        write(f"{indent}node._hooks = None")
+        write(f"{indent}node = new_node({class_name})")
         if single:
             write(f"{indent}node._edge = edge_{inputs[0]}")
         else:
@@ -291,9 +289,7 @@ class _Writer:
         if self.row.may_return_self:
             write(f"    if result is {inputs[0]}: return result")
         for name in inputs:
-            write(
-                f"    edge_{name} = {name}._edge" + (f" if isinstance({name}, Tensor) else None" if self.may_be_other(name) else "")
-            )
+            write(f"    edge_{name} = edge_of({name})")
         if len(cases) == 3:
             write(f"    if edge_{inputs[1]} is None:")
             self.write_node("First", inputs[:1], "        ")
