@@ -49,3 +49,22 @@ def cuda() -> candelabra.device:
     if why is not None:
         pytest.skip(f"needs a GPU: {why}")
     return candelabra.device("cuda", 0)
+
+
+def is_emulated() -> bool:
+    """Return whether the GPUs are made up (tests/emulation): several ranks may share one, and drivers fail when asked to."""
+    return candelabra.cuda.is_available() and candelabra.cuda.get_device_name() == "Emulated device"
+
+
+@pytest.fixture(scope="session")
+def on_emulation() -> bool:
+    """Whether the GPUs are made up."""
+    return is_emulated()
+
+
+@pytest.fixture(scope="session")
+def emulated(cuda: candelabra.device, on_emulation: bool) -> candelabra.device:
+    """The first GPU, which is an emulated one: drivers of real ones cannot be told to fail."""
+    if not on_emulation:
+        pytest.skip("needs the emulated device (tests/emulation)")
+    return cuda

@@ -115,8 +115,7 @@ def test_conformance(way):
 @needs_build
 @pytest.mark.parametrize("way", ["forward", "deferred", "by the host"])
 def test_streams_memory_and_graphs(way):
-    # All but what is skipped on this device.
-    files = [str(HERE / "test_runtime.py"), str(HERE / "test_devices.py"), "-k", "not between_two_threads"]
+    files = [str(HERE / "test_runtime.py"), str(HERE / "test_devices.py")]
     done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, **WAYS[way])
     assert done.returncode == 0 and " passed" in done.stdout and " skipped" not in done.stdout, (
         done.stdout[-4000:] + done.stderr[-2000:]

@@ -12,14 +12,6 @@ import pytest
 import candelabra
 
 
-@pytest.fixture(scope="session")
-def emulated(cuda):
-    """The emulated device; drivers of real ones cannot be told to fail."""
-    if candelabra.cuda.get_device_name() != "Emulated device":
-        pytest.skip("needs the emulated device (tests/emulation)")
-    return cuda
-
-
 def output_of(code: str, **environment: str) -> str:
     """Run a script in a process of its own, in which `failing` tells how a call fails."""
     prelude = """

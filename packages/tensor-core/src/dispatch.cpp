@@ -1,6 +1,7 @@
 // Runs a parsed call: device, shape rule, memory, kernel.
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "operator.hpp"
 #include "python_kernel.hpp"
@@ -20,6 +21,7 @@ struct Frame {
   Call* owner;
   cb_tensor outputs[max_outputs];
   cb_value values[max_arguments];
+  PyThreadState* unlocked = nullptr;  // of a kernel that runs without Python's global lock
   char error[512];
 };
 
@@ -61,8 +63,14 @@ cb_tensor describe_scratch(Call& call, const Output& output) {
     strides[i] = numel;
     numel *= output.sizes[i];
   }
-  return {output.scratch, output.sizes.data(), strides, numel, output.sizes.size(), static_cast<int32_t>(output.dtype),
-          call.device.index, 0};
+  return {output.scratch,
+          output.sizes.data(),
+          strides,
+          numel,
+          output.sizes.size(),
+          static_cast<int32_t>(output.dtype),
+          call.device.index,
+          0};
 }
 
 template <typename T>
@@ -264,8 +272,28 @@ void finish_output(const Call& call, Output& output) {
   output.tensor = TensorRef::borrow(output.given);
 }
 
+// Python's global lock, where the kernel that calls has given it away.
+class LockedAgain {
+ public:
+  explicit LockedAgain(Frame& frame) : frame_(frame) {
+    if (!frame.unlocked) return;
+    PyEval_RestoreThread(std::exchange(frame.unlocked, nullptr));
+    taken_ = true;
+  }
+  LockedAgain(const LockedAgain&) = delete;
+  LockedAgain& operator=(const LockedAgain&) = delete;
+  ~LockedAgain() {
+    if (taken_) frame_.unlocked = PyEval_SaveThread();
+  }
+
+ private:
+  Frame& frame_;
+  bool taken_ = false;
+};
+
 int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const int64_t* sizes) {
   Frame& frame = *reinterpret_cast<Frame*>(kernel_call);
+  const LockedAgain locked(frame);
   try {
     Call& call = *frame.owner;
     check(index >= 0 && index < call.output_count && ndim >= 0 && ndim <= max_dims, PyExc_RuntimeError, call.name(),
@@ -350,11 +378,14 @@ void call_kernel(Call& call, const Kernel& kernel) {
     c.random_offset = taken.offset;
   }
   int32_t status;
-  // How much a custom kernel does cannot be told from its arguments.
-  if (!(call.op.tags & tag_data_dependent) && ((call.op.tags & tag_custom) || work(call) >= release_threshold)) {
-    Py_BEGIN_ALLOW_THREADS;
+  // How much a custom kernel does cannot be told from its arguments; one whose shape depends on data waits for a device that is
+  // asynchronous, which may wait for what another thread has yet to queue.
+  const bool is_unlocked = call.op.tags & tag_data_dependent ? device_type(call.device).has(CB_CAP_ASYNCHRONOUS)
+                                                             : (call.op.tags & tag_custom) || work(call) >= release_threshold;
+  if (is_unlocked) {
+    frame.unlocked = PyEval_SaveThread();
     status = kernel.compiled(&c);
-    Py_END_ALLOW_THREADS;
+    PyEval_RestoreThread(std::exchange(frame.unlocked, nullptr));
   } else {
     status = kernel.compiled(&c);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "interop.hpp"
 #include "tensor.hpp"
 
 namespace candelabra {
@@ -59,16 +60,9 @@ PyObject* storage_repr(PyObject* self) {
 PyObject* storage_bytes(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Storage& storage = of(self);
-    PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(storage.bytes));
-    if (!bytes) return nullptr;
-    if (storage.bytes == 0) return bytes;
-    const DeviceType& type = device_type(storage.device);
-    int32_t status = type.table->copy_to_host(storage.device.index, PyBytes_AS_STRING(bytes), storage.data, storage.bytes, nullptr);
-    if (status != CB_OK) {
-      Py_DECREF(bytes);
-      raise_backend_failure(type, "copy_to_host", status);
-    }
-    return bytes;
+    Ref<> bytes = owned(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(storage.bytes)));
+    copy_bytes_to_host(storage.device, PyBytes_AS_STRING(bytes.get()), storage.data, storage.bytes);
+    return bytes.release();
   });
 }
 

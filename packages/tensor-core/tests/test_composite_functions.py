@@ -386,7 +386,7 @@ ERRORS = [
     ("c.arange(0, 5, -1)", RuntimeError, "step"),
     ("c.zeros(2, layout=3)", NotImplementedError, "strided"),
     ("c.zeros(-1)", RuntimeError, "negative"),
-    ("c.zeros(2, pin_memory=True)", NotImplementedError, "pin_memory"),
+    ("c.from_file('/nowhere', size=2, pin_memory=True)", RuntimeError, "cannot be pinned"),
     ("a.to(3.5)", TypeError, "dtype, a device or a Tensor"),
     ("c.quantile(a, 1.5)", RuntimeError, r"\[0, 1\]"),
     ("c.isclose(a, i)", RuntimeError, "did not match"),

@@ -83,3 +83,33 @@ def full_precision(function: _Function) -> _Function:
         return function(*arguments, **names)
 
     return decorated  # type: ignore[return-value]
+
+
+def computed(policy: str) -> Callable[[_Function], _Function]:
+    """Decorate a function made of operators that autocasting takes for one: its tensors are cast, and nothing inside of it is.
+
+    Parameters
+    ----------
+    policy : str
+        ``"fast"``: to the fast dtype; ``"fast on accelerators"``: there only; ``"widest on accelerators"``: to the widest among them; ``"as given on accelerators"``: not at all.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def decorated(*arguments: Any, **names: Any) -> Any:
+            if _thread.casting is None or _thread.busy or names.get("out") is not None:
+                return function(*arguments, **names)
+            from candelabra.amp.autocasting import cast_as
+
+            cast = cast_as(policy, arguments)
+            if cast is None:
+                return function(*arguments, **names)
+            _thread.busy = True
+            try:
+                return function(*cast, **names)
+            finally:
+                _thread.busy = False
+
+        return decorated  # type: ignore[return-value]
+
+    return decorate

@@ -2,6 +2,7 @@
 #include <cudnn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -379,9 +380,16 @@ const Descriptor& of(cudnnBackendDescriptor_t raw) {
   return *static_cast<const Descriptor*>(raw);
 }
 
+std::atomic<int> choices{0};
+
 }  // namespace
 
 extern "C" {
+
+// How often engines were asked for: whoever keeps what was chosen asks once for each kind of engines.
+int emulated_choices() {
+  return choices;
+}
 
 size_t cudnnGetVersion(void) {
   return CUDNN_VERSION;
@@ -437,6 +445,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   // Engine 0 is fast and careless, 1 cannot do anything, 2 is slow and right; the heuristics of fallback know the last only.
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
+      ++choices;
       const bool fallback = d.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
       *count = fallback ? 1 : 2;
       for (int64_t i = 0; i < std::min(room, *count); ++i) {

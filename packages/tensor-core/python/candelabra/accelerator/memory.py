@@ -202,7 +202,8 @@ def pinned_copy(tensor: Tensor, device: Any = None) -> Tensor:
     where = resolve(device)
     if _C.is_pinned(tensor.untyped_storage(), where):
         return tensor
-    source = tensor.contiguous()
-    storage = _C.pinned_storage(where, source.numel() * source.element_size())
-    result = _C.tensor_on_storage(storage, source.dtype).view(source.shape) if source.numel() else candelabra.empty_like(source)
-    return result.copy_(source)
+    like = candelabra.empty_like(tensor.detach())  # for its strides; memory that is not touched costs nothing
+    if not like.numel():
+        return like
+    storage = _C.pinned_storage(where, like.numel() * like.element_size())
+    return _C.tensor_on_storage(storage, like.dtype).as_strided(like.shape, like.stride()).copy_(tensor)

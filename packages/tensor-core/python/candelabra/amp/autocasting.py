@@ -35,6 +35,15 @@ FULL = (
     "linalg_lstsq_driver", "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_qr", "linalg_slogdet", "linalg_solve_ex",
     "linalg_solve_triangular", "linalg_svd_ex", "nll_loss_forward", "polar", "prod", "view_as_complex",
 )  # fmt: skip
+#: The same on devices other than the CPU, beside those above: float16's range is small, and their half precisions are float16 by default.
+LOWER_ON_ACCELERATORS = ("prelu",)
+FULL_ON_ACCELERATORS = (
+    "acos", "asin", "cosh", "cumprod", "cumsum", "erfinv", "exp", "expm1", "linalg_vector_norm", "log", "log10", "log1p", "log2",
+    "log_softmax", "logsumexp", "native_group_norm", "native_layer_norm", "native_rms_norm", "pow", "reciprocal", "resample", "rsqrt",
+    "sinh", "softmax", "softplus", "square", "sum", "tan",
+)  # fmt: skip
+#: Operators there whose arguments are all cast to the widest dtype among them, though they are made of products.
+WIDEST_ON_ACCELERATORS = ("dot", "index_put", "scatter_add")
 #: What each device type computes in unless told otherwise.
 FAST = {"cpu": _C.bfloat16}
 SUPPORTED = (_C.bfloat16, _C.float16)
@@ -44,6 +53,9 @@ SUPPORTED = (_C.bfloat16, _C.float16)
 _CUSTOM: dict[int, dict[str, dtype]] = {}
 _LOWER = frozenset(id(OPERATORS[name]) for name in LOWER)
 _FULL = frozenset(id(OPERATORS[name]) for name in FULL)
+_LOWER_ON_ACCELERATORS = frozenset(id(OPERATORS[name]) for name in LOWER_ON_ACCELERATORS)
+_FULL_ON_ACCELERATORS = frozenset(id(OPERATORS[name]) for name in FULL_ON_ACCELERATORS)
+_WIDEST_ON_ACCELERATORS = frozenset(id(OPERATORS[name]) for name in WIDEST_ON_ACCELERATORS)
 
 
 class _Thread(threading.local):
@@ -59,15 +71,15 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def _cast(value: Any, goal: dtype | None) -> Any:
+def _cast(value: Any, goal: dtype | None, is_anywhere: bool = True) -> Any:
     """An argument in the dtype that its operator is computed in: the fast one of its device where `goal` is None."""
     if isinstance(value, (list, tuple)):
-        entries = [_cast(entry, goal) for entry in value]
+        entries = [_cast(entry, goal, is_anywhere) for entry in value]
         return value if all(a is b for a, b in zip(entries, value)) else tuple(entries)
     if not isinstance(value, _C.Tensor) or not value.dtype.is_floating_point or value.dtype == _C.float64:
         return value
     kind = value.device.type
-    if not _thread.enabled.get(kind):
+    if not _thread.enabled.get(kind) or (kind == "cpu" and not is_anywhere):
         return value
     goal = get_autocast_dtype(kind) if goal is None else goal
     if value.dtype == goal:
@@ -93,10 +105,37 @@ def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | Non
         goals = _CUSTOM[number]
         changed = tuple([_cast_by_device(value, goals) for value in arguments])
         return None if all(a is b for a, b in zip(changed, arguments)) else changed
+    elif number in _LOWER_ON_ACCELERATORS or number in _FULL_ON_ACCELERATORS:
+        goal = None if number in _LOWER_ON_ACCELERATORS else _C.float32
+        changed = tuple([_cast(value, goal, False) for value in arguments])
+        return None if all(a is b for a, b in zip(changed, arguments)) else changed
+    elif number in _WIDEST_ON_ACCELERATORS:
+        return _widest(arguments)
     else:
         return None
     changed = tuple([_cast(value, goal) for value in arguments])
     return None if all(a is b for a, b in zip(changed, arguments)) else changed
+
+
+def _widest(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the arguments in the widest dtype among them where they are on accelerators whose calls are autocast."""
+    tensors = [value for value in arguments if isinstance(value, _C.Tensor) and value.dtype.is_floating_point]
+    if not tensors or not all(value.device.type != "cpu" and _thread.enabled.get(value.device.type) for value in tensors):
+        return None
+    goal = functools.reduce(_C.promote_types, [value.dtype for value in tensors])
+    return tuple([_cast(value, goal) for value in arguments])
+
+
+def cast_as(policy: str, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the arguments of a function made of operators as `interposing.computed` has them cast, or None where it does not."""
+    if policy == "widest on accelerators":
+        return _widest(arguments)
+    kinds = {value.device.type for value in arguments if isinstance(value, _C.Tensor)}
+    if not any(_thread.enabled.get(kind) and (kind != "cpu" or policy == "fast") for kind in kinds):
+        return None
+    return (
+        arguments if policy == "as given on accelerators" else tuple([_cast(value, None, policy == "fast") for value in arguments])
+    )
 
 
 def _cast_by_device(value: Any, goals: dict[str, dtype]) -> Any:

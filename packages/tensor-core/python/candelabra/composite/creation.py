@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator as python_operator
+from importlib import import_module
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
@@ -33,19 +34,19 @@ def sizes_of(size: tuple[Any, ...]) -> Any:
     return size
 
 
-def finish(made: Tensor, requires_grad: bool) -> Tensor:
-    """Set `requires_grad` where it was asked for."""
+def finish(made: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tensor:
+    """Move to pinned memory and set `requires_grad`, where they were asked for."""
+    if pin_memory:
+        made = import_module("candelabra.accelerator").pinned_copy(made)
     if requires_grad:
         made.requires_grad = True
     return made
 
 
-def check_layout(layout: Any, pin_memory: bool, name: str) -> None:
-    """Refuse layouts and memory that no backend offers yet."""
+def check_layout(layout: Any, name: str) -> None:
+    """Refuse layouts that no backend offers yet."""
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"{name}(): only layout=candelabra.strided is supported, but got {layout}")
-    if pin_memory:
-        raise NotImplementedError(f"{name}(): pin_memory=True is not supported; allocate without it")
 
 
 def memory_for(
@@ -55,12 +56,11 @@ def memory_for(
     dtype: dtype | None,
     layout: Any,
     device: Device,
-    pin_memory: bool,
     memory_format: memory_format | None = None,
 ) -> Tensor:
     """Return memory of these sizes: that of `out` where it is given."""
-    if layout is not None or pin_memory:
-        check_layout(layout, pin_memory, name)
+    if layout is not None:
+        check_layout(layout, name)
     if out is None:
         try:
             return _empty(size, dtype=dtype, device=device, memory_format=memory_format)
@@ -112,7 +112,11 @@ def empty(
     """
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "empty")
-    return finish(unset_memory(memory_for(size, "empty", out, dtype, layout, device, pin_memory, memory_format)), requires_grad)
+    return finish(
+        unset_memory(memory_for(size, "empty", out, dtype, layout, device, memory_format)),
+        requires_grad,
+        pin_memory and out is None,
+    )
 
 
 def size_argument(size: Any, names: dict[str, Any], function_name: str) -> Any:
@@ -193,8 +197,8 @@ def empty_strided(
     >>> candelabra.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    check_layout(layout, pin_memory, "empty_strided")
-    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad)
+    check_layout(layout, "empty_strided")
+    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad, pin_memory)
 
 
 @function(method=False, operator=True)
@@ -231,7 +235,9 @@ def zeros(
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "zeros")
     return finish(
-        (_fill_new if out is None else _fill_)(memory_for(size, "zeros", out, dtype, layout, device, pin_memory), 0), requires_grad
+        (_fill_new if out is None else _fill_)(memory_for(size, "zeros", out, dtype, layout, device), 0),
+        requires_grad,
+        pin_memory and out is None,
     )
 
 
@@ -257,7 +263,9 @@ def ones(
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "ones")
     return finish(
-        (_fill_new if out is None else _fill_)(memory_for(size, "ones", out, dtype, layout, device, pin_memory), 1), requires_grad
+        (_fill_new if out is None else _fill_)(memory_for(size, "ones", out, dtype, layout, device), 1),
+        requires_grad,
+        pin_memory and out is None,
     )
 
 
@@ -301,8 +309,9 @@ def full(
     if hasattr(size, "__index__"):
         size = (size,)
     return finish(
-        (_fill_new if out is None else _fill_)(memory_for(size, "full", out, dtype, layout, device, pin_memory), fill_value),
+        (_fill_new if out is None else _fill_)(memory_for(size, "full", out, dtype, layout, device), fill_value),
         requires_grad,
+        pin_memory and out is None,
     )
 
 
@@ -337,8 +346,8 @@ def scalar_tensor(
     >>> candelabra.scalar_tensor(2)
     tensor(2.)
     """
-    check_layout(layout, pin_memory, "scalar_tensor")
-    return finish(_fill_new(_empty((), dtype=dtype, device=device), s), requires_grad)
+    check_layout(layout, "scalar_tensor")
+    return finish(_fill_new(_empty((), dtype=dtype, device=device), s), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -375,7 +384,7 @@ def eye(
     if n < 0 or m < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {min(n, m)}")
     fill = _fill_new if out is None else _fill_
-    made = fill(memory_for((n, m), "eye", out, dtype, layout, device, pin_memory), 0)
+    made = fill(memory_for((n, m), "eye", out, dtype, layout, device), 0)
     if n and m:
         fill(OPERATORS["diagonal"](made), 1)
-    return finish(made, requires_grad)
+    return finish(made, requires_grad, pin_memory and out is None)

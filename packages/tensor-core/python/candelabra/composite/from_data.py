@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
-from .creation import check_layout, finish
+from .creation import finish
 from .registration import function
 
 TYPE_CHECKING = False
@@ -53,8 +53,6 @@ def tensor(
     tensor([[1, 2],
             [3, 4]])
     """
-    if pin_memory:
-        check_layout(None, pin_memory, "tensor")
     if isinstance(data, _C.Tensor):
         _C.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -63,7 +61,7 @@ def tensor(
         made = OPERATORS["to_copy"](data.detach(), dtype=dtype, device=device)
     else:
         made = _C.tensor_from_data(data, dtype, device)
-    return finish(made, requires_grad)
+    return finish(made, requires_grad, pin_memory)
 
 
 @function(method=False)

@@ -27,12 +27,11 @@ def memory_like(
     dtype: dtype | None,
     layout: Any,
     device: Device,
-    pin_memory: bool,
     memory_format: memory_format | None,
     name: str,
 ) -> Tensor:
-    if layout is not None or pin_memory:
-        check_layout(layout, pin_memory, name)
+    if layout is not None:
+        check_layout(layout, name)
     try:
         dtype = input.dtype if dtype is None else dtype
         device = input.device if device is None else device
@@ -96,8 +95,8 @@ def empty_like(
     >>> candelabra.empty_like(candelabra.ones(2, 3)).shape
     candelabra.Size([2, 3])
     """
-    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "empty_like")
-    return finish(unset_memory(made) if settings.deterministic else made, requires_grad)
+    made = memory_like(input, dtype, layout, device, memory_format, "empty_like")
+    return finish(unset_memory(made) if settings.deterministic else made, requires_grad, pin_memory)
 
 
 @function(method=False, operator=True)
@@ -119,7 +118,7 @@ def zeros_like(
     >>> candelabra.zeros_like(candelabra.tensor([1, 2]))
     tensor([0, 0])
     """
-    return finish(_fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "zeros_like"), 0), requires_grad)
+    return finish(_fill_new(memory_like(input, dtype, layout, device, memory_format, "zeros_like"), 0), requires_grad, pin_memory)
 
 
 @function(method=False, operator=True)
@@ -141,7 +140,7 @@ def ones_like(
     >>> candelabra.ones_like(candelabra.tensor([1, 2]))
     tensor([1, 1])
     """
-    return finish(_fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "ones_like"), 1), requires_grad)
+    return finish(_fill_new(memory_like(input, dtype, layout, device, memory_format, "ones_like"), 1), requires_grad, pin_memory)
 
 
 @function(method=False, operator=True)
@@ -167,7 +166,7 @@ def full_like(
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()
     return finish(
-        _fill_new(memory_like(input, dtype, layout, device, pin_memory, memory_format, "full_like"), fill_value), requires_grad
+        _fill_new(memory_like(input, dtype, layout, device, memory_format, "full_like"), fill_value), requires_grad, pin_memory
     )
 
 
@@ -187,8 +186,8 @@ def new_empty(
     **names: Any,
 ) -> Tensor:
     """Make a tensor of the dtype and device of this one, without setting its elements."""
-    check_layout(layout, pin_memory, "new_empty")
-    return finish(unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad)
+    check_layout(layout, "new_empty")
+    return finish(unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad, pin_memory)
 
 
 @function(package=False)
@@ -203,8 +202,8 @@ def new_zeros(
     **names: Any,
 ) -> Tensor:
     """Make zeros of the dtype and device of this tensor."""
-    check_layout(layout, pin_memory, "new_zeros")
-    return finish(_fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad)
+    check_layout(layout, "new_zeros")
+    return finish(_fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad, pin_memory)
 
 
 @function(package=False)
@@ -219,8 +218,8 @@ def new_ones(
     **names: Any,
 ) -> Tensor:
     """Make ones of the dtype and device of this tensor."""
-    check_layout(layout, pin_memory, "new_ones")
-    return finish(_fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad)
+    check_layout(layout, "new_ones")
+    return finish(_fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad, pin_memory)
 
 
 @function(package=False)
@@ -236,10 +235,10 @@ def new_full(
     pin_memory: bool = False,
 ) -> Tensor:
     """Make a tensor of one value, of the dtype and device of this one."""
-    check_layout(layout, pin_memory, "new_full")
+    check_layout(layout, "new_full")
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()
-    return finish(_fill_new(_new(self, size, dtype, device), fill_value), requires_grad)
+    return finish(_fill_new(_new(self, size, dtype, device), fill_value), requires_grad, pin_memory)
 
 
 @function(package=False)
@@ -254,12 +253,13 @@ def new_tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """Make a tensor with a copy of `data`, by default of the dtype and device of this one."""
-    check_layout(layout, pin_memory, "new_tensor")
+    check_layout(layout, "new_tensor")
     return tensor(
         data,
         dtype=self.dtype if dtype is None else dtype,
         device=self.device if device is None else device,
         requires_grad=requires_grad,
+        pin_memory=pin_memory,
     )
 
 
@@ -276,7 +276,7 @@ def new_empty_strided(
     pin_memory: bool = False,
 ) -> Tensor:
     """Make a tensor of given strides and of the dtype and device of this one, without setting its elements."""
-    check_layout(layout, pin_memory, "new_empty_strided")
+    check_layout(layout, "new_empty_strided")
     dtype = self.dtype if dtype is None else dtype
     device = self.device if device is None else device
-    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad)
+    return finish(unset_memory(OPERATORS["empty_strided"](size, stride, dtype=dtype, device=device)), requires_grad, pin_memory)

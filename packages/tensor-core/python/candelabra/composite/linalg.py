@@ -6,6 +6,7 @@ import math
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
+from candelabra.interposing import computed
 
 from .broadcasting import broadcast_shape
 from .elementwise import as_it_was, conjugate
@@ -188,6 +189,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @function()
+@computed("widest on accelerators")
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum the products over the last dimensions of two tensors; a number multiplies.
 
@@ -209,6 +211,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @function()
+@computed("widest on accelerators")
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum the products of two vectors, the first of them conjugated.
 
@@ -223,6 +226,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @function(method=False)
+@computed("widest on accelerators")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sum products over several dimensions of two tensors.
 
@@ -306,6 +310,7 @@ def _weighted(product: Tensor, input: Tensor, beta: Number, alpha: Number) -> Te
 
 
 @function()
+@computed("fast on accelerators")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
     """Compute ``beta * input + alpha * (mat @ vec)``; with ``beta=0`` `input` is not read.
 
@@ -320,6 +325,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
 
 
 @function()
+@computed("fast on accelerators")
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None) -> Tensor:
     """Compute ``beta * input + alpha * outer(vec1, vec2)``; with ``beta=0`` `input` is not read.
 
@@ -341,6 +347,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
 
 
 @function()
+@computed("fast")
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:

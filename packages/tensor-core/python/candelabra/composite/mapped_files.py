@@ -80,7 +80,9 @@ def from_file(
     tensor([7, 7, 7], dtype=candelabra.int32)
     tensor([7, 7], dtype=candelabra.int32)
     """
-    check_layout(layout, pin_memory, "from_file")
+    check_layout(layout, "from_file")
+    if pin_memory:
+        raise RuntimeError("from_file(): tensors constructed from a file cannot be pinned")
     wanted = _C.get_default_dtype() if dtype is None else dtype
     if size < 0:
         raise RuntimeError(f"from_file(): size must not be negative, but got {size}")

@@ -176,9 +176,11 @@ def rand(
     if out is not None:
         _check_drawn("uniform_", out)
         return finish(
-            _uniform_(memory_for(size, "rand", out, dtype, layout, device, pin_memory), generator=generator), requires_grad
+            _uniform_(memory_for(size, "rand", out, dtype, layout, device), generator=generator),
+            requires_grad,
+            pin_memory and out is None,
         )
-    return finish(_new_uniform(memory_for(size, "rand", None, dtype, layout, device, pin_memory), generator), requires_grad)
+    return finish(_new_uniform(memory_for(size, "rand", None, dtype, layout, device), generator), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -207,9 +209,11 @@ def randn(
     if out is not None:
         _check_drawn("normal_", out)
         return finish(
-            _normal_(memory_for(size, "randn", out, dtype, layout, device, pin_memory), generator=generator), requires_grad
+            _normal_(memory_for(size, "randn", out, dtype, layout, device), generator=generator),
+            requires_grad,
+            pin_memory and out is None,
         )
-    return finish(_new_normal(memory_for(size, "randn", None, dtype, layout, device, pin_memory), generator), requires_grad)
+    return finish(_new_normal(memory_for(size, "randn", None, dtype, layout, device), generator), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -251,9 +255,9 @@ def randint(
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if out is None and dtype is None:
         dtype = _C.int64
-    made = memory_for(size, "randint", out, dtype, layout, device, pin_memory)
+    made = memory_for(size, "randint", out, dtype, layout, device)
     draw = _random_range_.uncounted if out is None else _random_range_
-    return finish(draw(made, low, high, generator=generator), requires_grad)
+    return finish(draw(made, low, high, generator=generator), requires_grad, pin_memory and out is None)
 
 
 def _bounds_and_size(given: tuple[Any, ...], names: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -291,13 +295,15 @@ def randperm(
     >>> candelabra.randperm(4).sort()[0]
     tensor([0, 1, 2, 3])
     """
-    check_layout(layout, pin_memory, "randperm")
+    check_layout(layout, "randperm")
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
     if out is not None:
         return OPERATORS["randperm"](n, dtype=out.dtype, device=out.device, generator=generator, out=out)
     return finish(
-        OPERATORS["randperm"](n, dtype=_C.int64 if dtype is None else dtype, device=device, generator=generator), requires_grad
+        OPERATORS["randperm"](n, dtype=_C.int64 if dtype is None else dtype, device=device, generator=generator),
+        requires_grad,
+        pin_memory,
     )
 
 
@@ -321,8 +327,8 @@ def rand_like(
     >>> candelabra.rand_like(candelabra.ones(2)).shape
     candelabra.Size([2])
     """
-    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "rand_like")
-    return finish(_new_uniform(made, generator), requires_grad)
+    made = memory_like(input, dtype, layout, device, memory_format, "rand_like")
+    return finish(_new_uniform(made, generator), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -345,8 +351,8 @@ def randn_like(
     >>> candelabra.randn_like(candelabra.ones(2)).shape
     candelabra.Size([2])
     """
-    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "randn_like")
-    return finish(_new_normal(made, generator), requires_grad)
+    made = memory_like(input, dtype, layout, device, memory_format, "randn_like")
+    return finish(_new_normal(made, generator), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -375,8 +381,8 @@ def randint_like(
         low, high = 0, low
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    made = memory_like(input, dtype, layout, device, pin_memory, memory_format, "randint_like")
-    return finish(_random_range_.uncounted(made, low, high, generator=generator), requires_grad)
+    made = memory_like(input, dtype, layout, device, memory_format, "randint_like")
+    return finish(_random_range_.uncounted(made, low, high, generator=generator), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -415,7 +421,7 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal() missing the argument 'size', which two numbers need")
-        made = memory_for(size, "normal", out, dtype, layout, device, False)
+        made = memory_for(size, "normal", out, dtype, layout, device)
         made = _new_normal(made, generator, mean, std) if out is None else _normal_(made, mean, std, generator=generator)
         return finish(made, requires_grad)
     if size is not None:

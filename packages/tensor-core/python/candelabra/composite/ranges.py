@@ -66,15 +66,15 @@ def arange(
     >>> candelabra.arange(1, 4)
     tensor([1, 2, 3])
     """
-    if layout is not None or pin_memory:
-        check_layout(layout, pin_memory, "arange")
+    if layout is not None:
+        check_layout(layout, "arange")
     start, end, step = _range_bounds(bounds, names)
     # What the operator did not take for such a reason would come back from there.
     for position, (name, number) in enumerate({"start": start, "end": end, "step": step}.items(), start=1):
         if not isinstance(number, (int, float, complex)) and not hasattr(number, "__index__") and not hasattr(number, "dtype"):
             raise TypeError(f"arange(): argument '{name}' (position {position}) must be Number, not {type(number).__name__}")
     if dtype is not None and type(dtype) is not _C.dtype:
-        dtype = memory_for((0,), "arange", None, dtype, None, device, False).dtype
+        dtype = memory_for((0,), "arange", None, dtype, None, device).dtype
     if dtype is None and out is None:
         whole = all(isinstance(x, int) or hasattr(x, "__index__") for x in (start, end, step))
         dtype = _C.int64 if whole else _C.get_default_dtype()
@@ -84,12 +84,12 @@ def arange(
     start, end, step = _whole(kind, start, end, step)
     if count is not None:
         made = _arange(0, count, 1, dtype=kind, device=device if out is None else out.device).mul_(step).add_(start)
-        return finish(made, requires_grad) if out is None else _C.give_to_out("arange", out, made)
+        return finish(made, requires_grad, pin_memory) if out is None else _C.give_to_out("arange", out, made)
     if step == 0 and given != 0:
         raise ValueError(f"arange(): step must be nonzero, but {given} is 0 as a whole number")
     if out is not None:
         return _arange(start, end, step, dtype=out.dtype, device=out.device, out=out)
-    return finish(_arange(start, end, step, dtype=dtype, device=device), requires_grad)
+    return finish(_arange(start, end, step, dtype=dtype, device=device), requires_grad, pin_memory)
 
 
 def _counted(dtype: Any, start: Any, end: Any, step: Any) -> int | None:
@@ -186,7 +186,7 @@ def linspace(
     >>> candelabra.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    check_layout(layout, pin_memory, "linspace")
+    check_layout(layout, "linspace")
     start, end = _plain(start), _plain(end)
     if dtype is None and out is None:
         dtype = _C.get_default_dtype()
@@ -195,7 +195,7 @@ def linspace(
     start, end = _whole(dtype if out is None else out.dtype, start, end)
     if out is not None:
         return OPERATORS["linspace"](start, end, steps, dtype=out.dtype, device=out.device, out=out)
-    return finish(OPERATORS["linspace"](start, end, steps, dtype=dtype, device=device), requires_grad)
+    return finish(OPERATORS["linspace"](start, end, steps, dtype=dtype, device=device), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -231,7 +231,7 @@ def logspace(
     >>> candelabra.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    check_layout(layout, pin_memory, "logspace")
+    check_layout(layout, "logspace")
     if requires_grad and out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
         raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
@@ -239,7 +239,7 @@ def logspace(
     start, end = _whole(wanted, _plain(start), _plain(end))
     exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
     result = OPERATORS["to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
-    return finish(result if out is None else _C.give_to_out("logspace", out, result), requires_grad)
+    return finish(result if out is None else _C.give_to_out("logspace", out, result), requires_grad, pin_memory and out is None)
 
 
 @function(method=False)

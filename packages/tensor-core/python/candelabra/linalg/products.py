@@ -8,6 +8,7 @@ from candelabra.composite import FUNCTIONS
 from candelabra.composite.linalg import cross as _cross
 from candelabra.composite.linalg import matmul, matrix_power
 from candelabra.composite.matrix_exp import matrix_exp
+from candelabra.interposing import computed
 
 from .errors import give
 
@@ -30,6 +31,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
     return _cross(input, other, dim, out=out)
 
 
+@computed("fast")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Sum the products of two batches of vectors along a dimension, the first conjugated.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from candelabra import Tensor, ops
+from candelabra.interposing import computed
 
 #: ``linear(input, weight, bias=None)``: ``input @ weight.T + bias`` over the last dimension. The operator itself, with nothing around it.
 linear = ops.linear
 
 
+@computed("widest on accelerators")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1^T weight[k] input2 + bias[k]`` for each k.
 

@@ -7,6 +7,7 @@ import warnings
 
 import candelabra
 from candelabra import Tensor, no_grad, ops
+from candelabra.amp import is_autocast_enabled
 from candelabra.composite.registration import fronted
 from candelabra.composite.transformed import all_values
 from candelabra.interposing import full_precision
@@ -190,7 +191,8 @@ def binary_cross_entropy(
     Raises
     ------
     RuntimeError
-        When `input` is not within [0, 1].
+        When `input` is not within [0, 1], or calls are autocast on its device, which is none of the host: probabilities of half
+        precision are too coarse.
     ValueError
         When the shapes differ.
 
@@ -201,6 +203,12 @@ def binary_cross_entropy(
     >>> F.binary_cross_entropy(candelabra.tensor([0.5, 0.5]), candelabra.tensor([1.0, 0.0]))
     tensor(0.6931)
     """
+    if input.device.type != "cpu" and is_autocast_enabled(input.device.type):
+        raise RuntimeError(
+            "candelabra.nn.functional.binary_cross_entropy and candelabra.nn.BCELoss are unsafe to autocast. Combine them with the "
+            "sigmoid layer before them: candelabra.nn.functional.binary_cross_entropy_with_logits and candelabra.nn.BCEWithLogitsLoss "
+            "are safe to autocast."
+        )
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     number(reduction)

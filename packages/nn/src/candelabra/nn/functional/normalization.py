@@ -7,6 +7,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, no_grad, ops
 from candelabra.composite.registration import fronted
+from candelabra.interposing import computed
 
 from .dtypes import floating_only
 
@@ -66,6 +67,7 @@ def batch_norm(
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
+@computed("as given on accelerators")
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
