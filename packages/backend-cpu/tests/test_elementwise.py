@@ -6,20 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.special
-from harness import NOT_IMPLEMENTED, RUNTIME_ERROR, BFloat16, KernelError, Number, Scalar, call
-
-INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
-FLOATS = ["float32", "float64"]
-COMPLEX = ["complex64", "complex128"]
-ALL = ["bool", *INTEGERS, "float16", *FLOATS, *COMPLEX]
-
-# Largest error in units in the last place that the formulas of math.hpp are meant to keep.
-ULP = {"float32": 8.0, "float64": 8.0}
+from arrays import ALL, COMPLEX, FLOATS, INTEGERS, ULP, assert_ulp, numbers, uniform
+from harness import RUNTIME_ERROR, BFloat16, KernelError, Number, Scalar, call
 
 UNARY_FLOAT: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "exp": (np.exp, -86, 88), "exp2": (np.exp2, -125, 125), "expm1": (np.expm1, -20, 80), "log": (np.log, 1e-30, 1e30),
@@ -31,30 +25,6 @@ UNARY_FLOAT: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "sigmoid": (scipy.special.expit, -40, 40), "erf": (scipy.special.erf, -6, 6), "erfc": (scipy.special.erfc, -6, 9),
     "erfinv": (scipy.special.erfinv, -0.9999, 0.9999), "frac": (lambda x: x - np.trunc(x), -100, 100),
 }  # fmt: skip
-
-
-def uniform(low: float, high: float, shape: Any, dtype: str, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(low, high, shape).astype(dtype)
-
-
-def numbers(shape: Any, dtype: str, seed: int = 0) -> np.ndarray:
-    generator = np.random.default_rng(seed)
-    if dtype == "bool":
-        return generator.integers(0, 2, shape).astype(bool)
-    if dtype in INTEGERS:
-        return generator.integers(0 if dtype == "uint8" else -9, 10, shape).astype(dtype)
-    if dtype in COMPLEX:
-        return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
-    return generator.standard_normal(shape).astype(dtype)
-
-
-def assert_ulp(got: np.ndarray, wanted: np.ndarray, limit: float) -> None:
-    expected = np.asarray(wanted, np.float64)
-    size = np.clip(np.abs(expected), np.finfo(got.dtype).tiny, np.finfo(got.dtype).max).astype(got.dtype)
-    unit = np.spacing(size).astype(np.float64)
-    error = np.abs(got.astype(np.float64) - expected) / unit
-    assert np.all(np.isfinite(expected)), "the test's own reference is not finite"
-    assert error.max() <= limit, f"{error.max()} units in the last place at element {error.argmax()}"
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -493,178 +463,13 @@ def test_nan_to_num() -> None:
     assert half.tolist() == [0.0, 65504.0, -65504.0, 1.5]
 
 
-# ---- comparison, logic, selection
-
-
-@pytest.mark.parametrize("dtype", ALL)
-def test_comparison_and_logic(dtype: str) -> None:
-    a, b = numbers(700, dtype, 1), numbers(700, dtype, 2)
-    a[::3] = b[::3]
-    if dtype.startswith("float"):
-        a[0] = np.nan
-    out = np.empty(a.shape, bool)
-    order = {} if dtype in COMPLEX else {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
-    same = {
-        "eq": np.equal,
-        "ne": np.not_equal,
-        "logical_and": np.logical_and,
-        "logical_or": np.logical_or,
-        "logical_xor": np.logical_xor,
-    }
-    for name, reference in {**order, **same}.items():
-        call(name, [out], a, b)
-        assert np.array_equal(out, reference(a, b)), name
-    call("logical_not", [out], a)
-    assert np.array_equal(out, np.logical_not(a))
-    if dtype in COMPLEX:
-        with pytest.raises(KernelError) as caught:
-            call("lt", [out], a, b)
-        assert caught.value.status == NOT_IMPLEMENTED
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "bool", "complex64"])
-def test_classification(dtype: str) -> None:
-    if dtype in ("int32", "bool"):
-        x = np.array([0, 1, -5]).astype(dtype)
-    else:
-        x = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, -2.0]).astype(dtype)
-    out = np.empty(x.shape, bool)
-    names: dict[str, Any] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
-    if dtype != "complex64":
-        names |= {"isposinf": lambda v: v.astype(float) == np.inf, "isneginf": lambda v: v.astype(float) == -np.inf}
-        names["signbit"] = lambda v: np.signbit(v.astype(float))
-    for name, reference in names.items():
-        call(name, [out], x)
-        assert np.array_equal(out, reference(x)), name
-
-
-@pytest.mark.parametrize("dtype", ALL)
-def test_where(dtype: str) -> None:
-    condition = numbers((30, 17), "bool", 3)
-    a, b = numbers((30, 17), dtype, 1), numbers((30, 17), dtype, 2)
-    out = np.empty_like(a)
-    call("where", [out], condition, a, b)
-    assert np.array_equal(out, np.where(condition, a, b))
-    call("where", [out], condition, Number(1, dtype, a.shape), b)
-    assert np.array_equal(out, np.where(condition, np.array(1, dtype), b))
-
-
-@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
-def test_clamp(dtype: str) -> None:
-    x = (numbers(500, dtype) * 2).astype(dtype)
-    low, high = Number(-1, dtype, x.shape), Number(1, dtype, x.shape)
-    out = np.empty_like(x)
-    call("clamp", [out], x, low, high)
-    assert np.array_equal(out, np.clip(x, -1, 1))
-    call("clamp", [out], x, low, None)
-    assert np.array_equal(out, np.maximum(x, np.array(-1, dtype)))
-    call("clamp", [out], x, None, high)
-    assert np.array_equal(out, np.minimum(x, np.array(1, dtype)))
-    call("clamp", [out], x, high, low)  # min above max: max
-    assert np.array_equal(out, np.full_like(x, -1))
-    if dtype != "int16":
-        x[0] = np.nan
-        call("clamp", [out], x, low, high)
-        assert np.isnan(out[0])
-
-
-def test_ternary() -> None:
-    a, b, c = (numbers(400, "float64", seed) for seed in range(3))
-    out = np.empty_like(a)
-    call("lerp", [out], a, b, c)
-    np.testing.assert_allclose(out, a + c * (b - a), rtol=1e-9, atol=1e-9)
-    call("lerp", [out], a, b, Number(1.0, "float64", a.shape))
-    assert np.array_equal(out, b)
-    call("addcmul", [out], a, b, c, Scalar(0.5))
-    np.testing.assert_allclose(out, a + 0.5 * b * c, rtol=1e-12)
-    call("addcdiv", [out], a, b, c, Scalar(-2.0))
-    np.testing.assert_allclose(out, a - 2 * (b / c), rtol=1e-9)
-    whole = np.arange(5, dtype=np.int32)
-    result = np.empty_like(whole)
-    call("addcmul", [result], whole, whole, whole, Scalar(3))
-    assert np.array_equal(result, whole + 3 * whole * whole)
-    with pytest.raises(KernelError, match="Integer division with addcdiv is no longer supported"):
-        call("addcdiv", [result], whole, whole, whole, Scalar(1))
-
-
-# ---- activations
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    return x * scipy.special.ndtr(x)
-
-
-def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-
-
-def numerical_derivative(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-    step = 1e-6
-    return (function(x + step) - function(x - step)) / (2 * step)
-
-
-ACTIVATIONS: dict[str, tuple[tuple[Any, ...], Callable[[np.ndarray], np.ndarray]]] = {
-    "gelu": (("none",), gelu), "silu": ((), lambda x: x * scipy.special.expit(x)),
-    "mish": ((), lambda x: x * np.tanh(np.logaddexp(0, x))), "log_sigmoid": ((), lambda x: -np.logaddexp(0, -x)),
-    "softplus": ((Scalar(2.0), Scalar(20.0)), lambda x: np.where(2 * x > 20, x, np.logaddexp(0, 2 * x) / 2)),
-    "elu": ((Scalar(1.5), Scalar(2.0), Scalar(0.5)), lambda x: np.where(x > 0, 2 * x, 3 * np.expm1(0.5 * x))),
-    "leaky_relu": ((Scalar(0.1),), lambda x: np.where(x > 0, x, 0.1 * x)),
-    "hardtanh": ((Scalar(-1.0), Scalar(2.0)), lambda x: np.clip(x, -1, 2)),
-    "hardswish": ((), lambda x: x * np.clip(x + 3, 0, 6) / 6), "hardsigmoid": ((), lambda x: np.clip(x + 3, 0, 6) / 6),
-    "softshrink": ((Scalar(0.5),), lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0)),
-    "hardshrink": ((Scalar(0.5),), lambda x: np.where(np.abs(x) <= 0.5, 0, x)),
-    "threshold": ((Scalar(0.5), Scalar(9.0)), lambda x: np.where(x <= 0.5, 9, x)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
-def test_activations(name: str, dtype: str) -> None:
-    arguments, reference = ACTIVATIONS[name]
-    x = uniform(-12, 12, 4000, dtype)
-    out = np.empty_like(x)
-    call(name, [out], x, *arguments)
-    tolerance = 1e-6 if dtype == "float32" else 1e-12
-    np.testing.assert_allclose(out, reference(x.astype(np.float64)), rtol=10 * tolerance, atol=tolerance)
-    x = np.array([np.nan], dtype)
-    call(name, [out[:1]], x, *arguments)
-    assert np.isnan(out[0])
-
-
-def test_gradients_of_activations() -> None:
-    x, grad = uniform(-4, 4, 3000, "float64"), uniform(-1, 1, 3000, "float64", 1)
-    out = np.empty_like(x)
-    for name, arguments, function in [
-        ("gelu_backward", ("none",), gelu),
-        ("gelu_backward", ("tanh",), gelu_tanh),
-        ("silu_backward", (), lambda v: v * scipy.special.expit(v)),
-        ("mish_backward", (), lambda v: v * np.tanh(np.logaddexp(0, v))),
-        ("log_sigmoid_backward", (), lambda v: -np.logaddexp(0, -v)),
-        ("softplus_backward", (Scalar(2.0), Scalar(20.0)), lambda v: np.logaddexp(0, 2 * v) / 2),
-        ("elu_backward", (Scalar(1.5), Scalar(2.0), Scalar(0.5)), lambda v: np.where(v > 0, 2 * v, 3 * np.expm1(0.5 * v))),
-    ]:
-        call(name, [out], grad, x, *arguments)
-        np.testing.assert_allclose(out, grad * numerical_derivative(function, x), rtol=1e-6, atol=1e-8)
-    call("gelu", [out], x, "tanh")
-    np.testing.assert_allclose(out, gelu_tanh(x), rtol=1e-12, atol=1e-14)
-    call("threshold_backward", [out], grad, x, Scalar(0))
-    assert np.array_equal(out, np.where(x > 0, grad, 0))
-    y = scipy.special.expit(x)
-    call("sigmoid_backward", [out], grad, y)
-    np.testing.assert_allclose(out, grad * y * (1 - y), rtol=1e-12)
-    y = np.tanh(x)
-    call("tanh_backward", [out], grad, y)
-    np.testing.assert_allclose(out, grad * (1 - y * y), rtol=1e-12)
-    with pytest.raises(KernelError, match="approximate argument must be either none or tanh."):
-        call("gelu", [out], x, "sigmoid")
-
-
 @pytest.mark.skipif("CANDELABRA_CPU_ISA" in os.environ, reason="this is the run with the narrower vectors")
 def test_the_narrower_vectors_give_the_same() -> None:
     environment = {**os.environ, "CANDELABRA_CPU_ISA": "avx2"}
     names = "test_unary_float or test_where_a_number or test_gamma or test_pow or test_special_numbers or test_binary_float or test_division or test_comparison or test_activations"
+    files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("elementwise", "elementwise_compare", "activation")]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-k", names, __file__],
+        [sys.executable, "-m", "pytest", "-q", "-x", "-k", names, *files],
         env=environment,
         capture_output=True,
         text=True,
