@@ -296,3 +296,25 @@ def test_getattr_of_subclasses_can_ask_super():
     assert Wrapper(nn.Linear(2, 3)).in_features == 2
     with pytest.raises(AttributeError):
         Wrapper(nn.Linear(2, 3)).nothing
+
+
+def test_attributes_that_a_class_looks_up_itself_and_in_its_base():
+    class Wrapped(nn.Module):
+        def __init__(self, inside):
+            super().__init__()
+            self.inside = inside
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError as error:
+                assert str(error) == f"'Wrapped' object has no attribute '{name}'"
+                return getattr(self.__dict__["inside"], name)
+
+    wrapped = Wrapped(nn.Linear(2, 3))
+    assert wrapped.out_features == 3
+    assert wrapped.inside.in_features == 2
+    with pytest.raises(AttributeError, match="'Linear' object has no attribute 'banana'"):
+        wrapped.banana
+    with pytest.raises(AttributeError, match="'ReLU' object has no attribute 'banana'"):
+        nn.ReLU().banana

@@ -34,6 +34,11 @@ def typename(value: Any) -> str:
     return kind.__qualname__ if kind.__module__ in ("", "builtins", None) else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _missing_attribute(module: Module, name: str) -> Any:
+    """Raise AttributeError: `Module.__getattr__`, for classes that ask their base after they looked themselves."""
+    raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
+
+
 class Module(Tree, StateDict, Conversion):
     """Base of all layers and models.
 
@@ -276,9 +281,12 @@ class Module(Tree, StateDict, Conversion):
 
     # ---- attributes
 
-    def __getattr__(self, name: str) -> Any:
-        # What is registered is in the instance dictionary, so whoever comes here asks for something that is not there.
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        # What is registered is in the instance dictionary, and a class with __getattr__ has all its attributes looked up the slow way:
+        # modules have one from when a class is there that may call that of its base.
+        if hasattr(cls, "__getattr__") and "__getattr__" not in Module.__dict__:
+            Module.__getattr__ = _missing_attribute  # type: ignore[attr-defined]
 
     def _forget(self, name: str, *tables: str) -> None:
         for table in tables:
