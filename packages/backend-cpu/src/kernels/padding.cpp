@@ -98,17 +98,23 @@ void pad_edges(Call& call) {
 
 // ---- a number at the ends
 
-// The dimensions of a result, of which each begins `before` elements earlier than the input's (later where that is negative).
+// The dimensions of a result in the order in which they lie in its memory, of which each begins `before` elements earlier than the
+// input's (later where that is negative).
 struct Frame {
   int ndim;
-  int64_t before[max_dims];
+  int64_t in_sizes[max_dims], in_strides[max_dims], out_sizes[max_dims], before[max_dims];
   int64_t base = 0;  // offset in the input of the element that position 0 in every dimension would come from
 
-  Frame(const cb_tensor& in, std::span<const int64_t> padding) : ndim(in.ndim) {
+  Frame(const cb_tensor& in, const cb_tensor& out, std::span<const int64_t> padding) : ndim(in.ndim) {
+    const bool channels_last = !is_contiguous(out);
     for (int d = 0; d < ndim; ++d) {
-      const size_t at = static_cast<size_t>(2 * (ndim - 1 - d));
+      const int from = d == 0 || !channels_last ? d : d + 1 < ndim ? d + 1 : 1;
+      const size_t at = static_cast<size_t>(2 * (ndim - 1 - from));
       before[d] = at < padding.size() ? padding[at] : 0;
-      base -= before[d] * in.strides[d];
+      in_sizes[d] = in.sizes[from];
+      in_strides[d] = in.strides[from];
+      out_sizes[d] = out.sizes[from];
+      base -= before[d] * in_strides[d];
     }
   }
 };
@@ -116,23 +122,23 @@ struct Frame {
 template <typename T>
 void frame(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
   const int last = f.ndim - 1;
-  const int64_t row = out.sizes[last], rows = out.numel / row, stride = in.strides[last];
+  const int64_t row = f.out_sizes[last], rows = out.numel / row, stride = f.in_strides[last];
   // Positions of a row that the input has.
   const int64_t first = std::clamp<int64_t>(f.before[last], 0, row);
-  const int64_t end = std::clamp<int64_t>(f.before[last] + in.sizes[last], first, row);
+  const int64_t end = std::clamp<int64_t>(f.before[last] + f.in_sizes[last], first, row);
   const bool past_caches = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold && row * sizeof(T) >= 1024;
   const T* from = data<T>(in);
   T* to = mutable_data<T>(out);
   parallel_for(rows, grain_for(row), [&](int64_t begin, int64_t stop) {
     int64_t index[max_dims], offset = f.base;
     for (int64_t d = last - 1, rest = begin; d >= 0; --d) {
-      index[d] = rest % out.sizes[d];
-      rest /= out.sizes[d];
-      offset += index[d] * in.strides[d];
+      index[d] = rest % f.out_sizes[d];
+      rest /= f.out_sizes[d];
+      offset += index[d] * f.in_strides[d];
     }
     for (int64_t r = begin; r < stop; ++r) {
       bool inside = true;
-      for (int d = 0; d < last; ++d) inside &= static_cast<uint64_t>(index[d] - f.before[d]) < static_cast<uint64_t>(in.sizes[d]);
+      for (int d = 0; d < last; ++d) inside &= static_cast<uint64_t>(index[d] - f.before[d]) < static_cast<uint64_t>(f.in_sizes[d]);
       T* here = to + r * row;
       if (!inside) {
         std::fill_n(here, row, value);
@@ -146,9 +152,9 @@ void frame(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
         for (int64_t x = end; x < row; ++x) here[x] = value;
       }
       for (int d = last - 1; d >= 0; --d) {
-        offset += in.strides[d];
-        if (++index[d] < out.sizes[d]) break;
-        offset -= out.sizes[d] * in.strides[d];
+        offset += f.in_strides[d];
+        if (++index[d] < f.out_sizes[d]) break;
+        offset -= f.out_sizes[d] * f.in_strides[d];
         index[d] = 0;
       }
     }
@@ -160,7 +166,7 @@ void pad_constant(Call& call) {
   const cb_tensor &in = call.tensor(0), &out = call.output();
   if (out.numel == 0) return;
   if (out.ndim == 0) return move_elements(out, in);
-  const Frame f(in, call.ints(1));
+  const Frame f(in, out, call.ints(1));
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     using U = std::conditional_t<
         sizeof(T) == 1, uint8_t,

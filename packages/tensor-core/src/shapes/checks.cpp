@@ -203,8 +203,9 @@ void see_dimension(Call& call, int i) {
 void make_layout(Call& call, int i, bool channels_last) {
   if (!channels_last) return call.make_contiguous(i);
   Argument& argument = call[i];
-  if (!is_channels_last(*argument.tensor)) {
-    argument.tensor = call.keep(candelabra::clone(argument.tensor, MemoryFormat::ChannelsLast));
+  const MemoryFormat format = argument.tensor->ndim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+  if (!is_in_format(*argument.tensor, format)) {
+    argument.tensor = call.keep(candelabra::clone(argument.tensor, format));
     argument.descriptor = nullptr;
   }
 }

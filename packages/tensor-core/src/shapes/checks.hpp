@@ -49,9 +49,11 @@ inline uint64_t inserted_dimension(const TensorObject& tensor) {
   return tensor.ndim() == 0 ? 1 : 0;
 }
 
-// Whether results of this tensor are to be in channels-last order, and making an argument contiguous in one of the two orders.
+// Whether results of this tensor, a batch of images or of volumes, are to be in channels-last order, and making an argument
+// contiguous in one of the two orders.
 inline bool prefers_channels_last(const TensorObject& tensor) {
-  return tensor.ndim() == 4 && !tensor.contiguous && is_channels_last(tensor);
+  if (tensor.contiguous) return false;
+  return tensor.ndim() == 4 ? is_channels_last(tensor) : tensor.ndim() == 5 && is_in_format(tensor, MemoryFormat::ChannelsLast3d);
 }
 void make_layout(Call& call, int i, bool channels_last);
 void set_layout(Output& output, bool channels_last);

@@ -81,26 +81,11 @@ void check_types(const char* name, const char* what, const TensorObject& a, cons
         ")");
 }
 
-bool prefers_channels_last_3d(const TensorObject& tensor) {
-  return tensor.ndim() == 5 && !tensor.contiguous && is_in_format(tensor, MemoryFormat::ChannelsLast3d);
-}
-
-// As make_layout, for volumes, too.
-void make_order(Call& call, int i, bool channels_last) {
-  Argument& argument = call[i];
-  if (!channels_last || argument.tensor->ndim() == 4) return make_layout(call, i, channels_last);
-  if (is_in_format(*argument.tensor, MemoryFormat::ChannelsLast3d)) return;
-  argument.tensor = call.keep(candelabra::clone(argument.tensor, MemoryFormat::ChannelsLast3d));
-  argument.descriptor = nullptr;
-}
-
 // Both in channels-last order where one is, else both row-major. Returns whether the result is channels-last, too.
 bool unify_layouts(Call& call, int first, int second) {
-  bool channels_last = false;
-  for (const int i : {first, second})
-    channels_last = channels_last || prefers_channels_last(call.tensor(i)) || prefers_channels_last_3d(call.tensor(i));
-  make_order(call, first, channels_last);
-  make_order(call, second, channels_last);
+  const bool channels_last = prefers_channels_last(call.tensor(first)) || prefers_channels_last(call.tensor(second));
+  make_layout(call, first, channels_last);
+  make_layout(call, second, channels_last);
   return channels_last;
 }
 

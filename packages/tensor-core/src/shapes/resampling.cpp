@@ -232,13 +232,23 @@ void pad_constant(Call& call) {
           shown(self.sizes), " has");
   }
   check_number_fits(call[2].scalar, self.dtype, true);
-  call.add_output(self.dtype, std::move(sizes));
+  set_layout(call.add_output(self.dtype, std::move(sizes)), prefers_channels_last(self));
 }
+
+namespace {
+
+// Whether all spatial dimensions of a batch of images or volumes are padded: channels may come last then.
+bool pads_images(Call& call, int padding, int tensor) {
+  const size_t amounts = call.ints(padding).size();
+  return (amounts == 4 || amounts == 6) && static_cast<size_t>(call.tensor(tensor).ndim()) == amounts / 2 + 2;
+}
+
+}  // namespace
 
 // pad_edges(self, padding, mode)
 void pad_edges(Call& call) {
   Dims sizes = padded_sizes(call, call.tensor(0).sizes, 1, 2);
-  if (call.ints(1).size() == 4 && !is(call, 2, "circular")) {
+  if (pads_images(call, 1, 0) && !is(call, 2, "circular")) {
     add_like(call, 0, std::move(sizes));
   } else {
     call.make_contiguous(0);
@@ -258,7 +268,7 @@ void pad_edges_backward(Call& call) {
   check(grad.sizes == expected, PyExc_RuntimeError, "pad_edges_backward(): expected grad of shape ", shown(expected), ", but got ",
         shown(grad.sizes));
   if (!is_floating(grad.dtype) && !is_complex(grad.dtype)) not_implemented(call, grad.dtype);
-  if (call.ints(2).size() == 4 && !is(call, 3, "circular")) {
+  if (pads_images(call, 2, 0) && !is(call, 3, "circular")) {
     add_like(call, 0, from);
   } else {
     call.make_contiguous(0);

@@ -10,6 +10,7 @@ from candelabra.composite.registration import fronted
 from candelabra.interposing import computed
 
 from .dtypes import floating_only
+from .memory_order import in_format_of
 
 _batch_norm = ops.native_batch_norm
 _layer_norm = ops.native_layer_norm
@@ -158,7 +159,7 @@ def group_norm(
         positions *= length
     if positions == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    return _group_norm(input, weight, bias, num_groups, eps)[0]
+    return in_format_of(_group_norm(input, weight, bias, num_groups, eps)[0], input)
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:

@@ -9,6 +9,7 @@ import candelabra
 from candelabra import Tensor
 
 from .convolution import _numbers
+from .memory_order import in_format_of
 
 
 def _unpooled(dims: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Tensor:
@@ -52,7 +53,8 @@ def _unpooled(dims: int, input: Tensor, indices: Tensor, kernel_size: Any, strid
         wrong = int(flat.max()) if int(flat.max()) >= length else int(flat.min())
         raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})")
     zeros = input.new_zeros((*outer, length))
-    return zeros.scatter(-1, flat, input.reshape((*outer, math.prod(spatial)))).reshape((*outer, *size))
+    made = zeros.scatter(-1, flat, input.reshape((*outer, math.prod(spatial)))).reshape((*outer, *size))
+    return in_format_of(made, input) if dims == 2 else made
 
 
 def max_unpool1d(
