@@ -13,31 +13,13 @@ from .record import Row
 REASONS: list[tuple[str, str]] = [
     (
         r"^calls: x\.(shape|grad)$",
-        "one attribute: 341 instructions for `grad` where PyTorch has 716, 974 for `shape` where it has 1,577; calling the lambda that is timed comes on top of both",
+        "one attribute, of which the lambda that is timed is two thirds: 348 instructions for `grad` where PyTorch has 716, 422 for `shape` where it has "
+        "1,577, and 425 for calling the lambda, on both sides; Python looks such an attribute up in the type each time",
     ),
     (
         r"^calls: x\.tolist\(\)$",
-        "lists and Python floats, which both sides make: of 8 x 8 elements 11,248 instructions where PyTorch has 13,280",
-    ),
-    (
-        r"^calls: x\.float\(\)$",
-        "two conversions of 0.4 µs each, of which the first is `double()`; both methods are Python functions around the operator",
-    ),
-    (
-        r"^calls: no_grad\(\)$",
-        "7,978 instructions where PyTorch has 17,993: a Python object is made, entered and left on both sides",
-    ),
-    (
-        r"^calls: zero_grad\(\)",
-        "three modules and four parameters whose gradients are gone: nothing but Python's steps from one to the next, on both sides",
-    ),
-    (
-        r"^calls: cross_entropy of 8 x 10$",
-        "19,061 instructions where PyTorch has 23,811: the Python function that checks shapes, and two operators of which the second has two results",
-    ),
-    (
-        r"^calls: nn\.Conv2d\(3, 8, 3\)",
-        "three Python functions around the operator (13 % of the profile is the interpreter), and the patches and product of 36 positions",
+        "a list and four Python floats, which both sides make and give up: 1,154 instructions, of which the list and floats are half, and 425 for calling "
+        "the lambda that is timed",
     ),
     (
         r"^indexing: embedding_bag sum",
