@@ -1,7 +1,5 @@
 #include "ranges.hpp"
 
-#include <cuda_profiler_api.h>
-
 #include "error.hpp"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
@@ -10,6 +8,10 @@
 #else
 #define CANDELABRA_HAS_NVTX 0
 #endif
+
+// Of the runtime; their header is in a PyPI package of its own, which nothing else needs.
+extern "C" cudaError_t cudaProfilerStart(void);
+extern "C" cudaError_t cudaProfilerStop(void);
 
 namespace candelabra::cuda {
 

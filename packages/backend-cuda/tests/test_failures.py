@@ -90,7 +90,7 @@ def test_a_failed_kernel_is_reported_when_somebody_waits(emulated):
     environment = {"CANDELABRA_EMULATION_FAIL_LAUNCH": "3", "CANDELABRA_EMULATION_DEFERRED": "1", "CANDELABRA_LAUNCH_BLOCKING": "0"}
     call, wait, host = output_of(FAILING, **environment).splitlines()
     assert call == "nothing"
-    assert wait.startswith("RuntimeError: ") and "CUDA error cudaErrorIllegalAddress" in wait
+    assert wait.startswith("AcceleratorError: ") and "CUDA error cudaErrorIllegalAddress" in wait
     assert "kernel queued here or earlier" in wait and "CANDELABRA_LAUNCH_BLOCKING=1 says which" in wait
     assert host == "[1.0, 1.0]"
 
@@ -98,7 +98,7 @@ def test_a_failed_kernel_is_reported_when_somebody_waits(emulated):
 def test_blocking_launches_name_the_operator(emulated):
     environment = {"CANDELABRA_EMULATION_FAIL_LAUNCH": "3", "CANDELABRA_EMULATION_DEFERRED": "1", "CANDELABRA_LAUNCH_BLOCKING": "1"}
     call, wait, host = output_of(FAILING, **environment).splitlines()
-    assert call.startswith("RuntimeError: exp") and "CUDA error cudaErrorIllegalAddress" in call and "says which" not in call
+    assert call.startswith("AcceleratorError: exp") and "CUDA error cudaErrorIllegalAddress" in call and "says which" not in call
     assert wait == "nothing" and host == "[1.0, 1.0]"
 
 
