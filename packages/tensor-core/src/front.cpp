@@ -18,6 +18,7 @@ Front& as_front(PyObject* object) {
 
 // Before anything is parsed: a mismatch found later costs an exception.
 bool may_fit(const Front& front, PyObject* const* arguments, Py_ssize_t count) {
+  if (count > 0 && is_tensor(arguments[0]) && !front.is_for(*as_tensor(arguments[0]))) return false;
   const int seen = static_cast<int>(std::min<Py_ssize_t>(front.count, count));
   for (int i = 0; i < seen; ++i) {
     if (!is_tensor(arguments[i]) || !front.fits(i, *as_tensor(arguments[i]))) return false;
@@ -137,6 +138,7 @@ PyGetSetDef front_attributes[] = {
 }  // namespace
 
 void Front::check(const Call& call) const {
+  if (call.arguments[0].is_tensor() && !is_for(*call.arguments[0].tensor)) mismatch(call.name(), "(): without a kernel");
   for (int i = 0; i < count; ++i) {
     if (!call.arguments[i].is_tensor() || !fits(i, *call.arguments[i].tensor)) {
       mismatch(call.name(), "(): argument ", i + 1, " is no tensor of ", dimensions[i], " dimensions");
