@@ -294,6 +294,20 @@ PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t 
   });
 }
 
+// For decompositions of operators that have a shape rule: it says what is wrong, and nothing is computed.
+PyObject* operator_check(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded<>(failure, [&]() -> PyObject* {
+    Operator& op = *reinterpret_cast<Operator*>(self);
+    Given given;
+    collect(op, given, arguments, count, nullptr);
+    Call call(op);
+    parse(call, given);
+    resolve_device(call);
+    op.shape(call);
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* operator_has_kernel(PyObject* self, PyObject* device) {
   return guarded<>(failure, [&] {
     Operator& op = *reinterpret_cast<Operator*>(self);
@@ -409,6 +423,8 @@ PyMethodDef operator_methods[] = {
      "Call without counting the change of a tensor that nobody else has seen yet."},
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_again)), METH_FASTCALL,
      "again(arguments, out, generator)\n\nCall with the arguments that an interposer was given."},
+    {"check", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_check)), METH_FASTCALL,
+     "Raise what a call with these arguments, given by position, would raise before it computes."},
     {"has_kernel", operator_has_kernel, METH_O, "Whether the backend of this device has a kernel for the operator."},
     {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

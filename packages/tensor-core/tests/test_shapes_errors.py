@@ -352,3 +352,19 @@ def test_mask_positions() -> None:
 def test_warns_of_too_few_degrees_of_freedom() -> None:
     with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
         assert f(1).var().isnan().item()
+
+
+def test_decompositions_ask_the_rule_what_is_wrong() -> None:
+    shuffle = c.ops.pixel_shuffle
+    x = c.zeros(3, 2, 2)
+    with pytest.raises(RuntimeError, match="divisible by the square of upscale_factor") as called:
+        shuffle(x, 2)
+    with pytest.raises(RuntimeError) as checked:
+        shuffle.check(x, 2)
+    assert str(checked.value) == str(called.value)
+    assert shuffle.check(c.zeros(4, 2, 2), 2) is None
+    with pytest.raises(RuntimeError) as decomposed:
+        c.composite.joining.pixel_shuffle(x, 2)
+    assert str(decomposed.value) == str(called.value)
+    with pytest.raises(TypeError, match="pixel_shuffle"):
+        shuffle.check(x)

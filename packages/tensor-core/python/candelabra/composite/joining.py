@@ -48,19 +48,9 @@ def _copied(view: Tensor, shape: Any, like: Tensor) -> Tensor:
 
 @decomposes("pixel_shuffle")
 def pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
+    OPERATORS["pixel_shuffle"].check(self, upscale_factor)
     r = upscale_factor
-    if self.ndim < 3:
-        raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     *batch, channels, height, width = self.shape
-    if channels % (r * r):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-            f"input.size(-3)={channels} is not divisible by {r * r}"
-        )
     n, fewer = len(batch), channels // (r * r)
     split = reshape(self, (*batch, fewer, r, r, height, width))
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
@@ -69,19 +59,9 @@ def pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
 
 @decomposes("pixel_unshuffle")
 def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
+    OPERATORS["pixel_unshuffle"].check(self, downscale_factor)
     r = downscale_factor
-    if self.ndim < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     *batch, channels, height, width = self.shape
-    for name, size, place in (("height", height, -2), ("width", width, -1)):
-        if size % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({place})={size} is not divisible by {r}"
-            )
     n = len(batch)
     split = reshape(self, (*batch, channels, height // r, r, width // r, r))
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
@@ -90,13 +70,8 @@ def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
 
 @decomposes("channel_shuffle")
 def channel_shuffle(self: Tensor, groups: int) -> Tensor:
-    if self.ndim < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    OPERATORS["channel_shuffle"].check(self, groups)
     shape = self.shape
-    if shape[1] % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups.")
     split = reshape(self, (shape[0], groups, shape[1] // groups, *shape[2:]))
     return _copied(OPERATORS["transpose"](split, 1, 2), shape, self)
 

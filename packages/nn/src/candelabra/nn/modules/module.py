@@ -411,9 +411,9 @@ class Module(Tree, StateDict, Conversion):
             )
         if set_to_none and self._names_parameters_itself() and _C.clear_gradients(self, Tree.named_modules):
             return
-        for parameter in self._parameters_below():
-            grad = parameter.grad if parameter is not None else None
-            if parameter is None or grad is None:
+        for parameter in self.parameters():
+            grad = parameter.grad
+            if grad is None:
                 continue
             if set_to_none:
                 parameter.grad = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from candelabra import Tensor
@@ -98,24 +98,6 @@ class Tree:
     def _names_parameters_itself(self) -> bool:
         """Whether no subclass says what its parameters are."""
         return type(self).parameters is Tree.parameters and type(self).named_parameters is Tree.named_parameters
-
-    def _parameters_below(self) -> Iterable[Parameter | None]:
-        """The parameters of this module and all below it without their paths: some may come twice, or be None."""
-        if not self._names_parameters_itself():
-            return self.parameters()
-        found: list[Parameter | None] = []
-        seen: set[int] = set()
-        waiting: list[Any] = [self]
-        while waiting:
-            module = waiting.pop()
-            if module is None or id(module) in seen:
-                continue
-            if type(module).named_modules is not Tree.named_modules:
-                return self.parameters()
-            seen.add(id(module))
-            found += module._parameters.values()
-            waiting += module._modules.values()
-        return found
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """Go over the buffers of this module (with `recurse`, and of all below it), with their paths."""
