@@ -299,6 +299,8 @@ def test_getattr_of_subclasses_can_ask_super():
 
 
 def test_attributes_that_a_class_looks_up_itself_and_in_its_base():
+    refusals = []
+
     class Wrapped(nn.Module):
         def __init__(self, inside):
             super().__init__()
@@ -308,11 +310,12 @@ def test_attributes_that_a_class_looks_up_itself_and_in_its_base():
             try:
                 return super().__getattr__(name)
             except AttributeError as error:
-                assert str(error) == f"'Wrapped' object has no attribute '{name}'"
+                refusals.append(str(error))
                 return getattr(self.__dict__["inside"], name)
 
     wrapped = Wrapped(nn.Linear(2, 3))
     assert wrapped.out_features == 3
+    assert refusals == ["'Wrapped' object has no attribute 'out_features'"]
     assert wrapped.inside.in_features == 2
     with pytest.raises(AttributeError, match="'Linear' object has no attribute 'banana'"):
         wrapped.banana

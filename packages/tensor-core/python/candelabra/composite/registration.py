@@ -115,7 +115,9 @@ def fronted(
     """
 
     def decorate(implementation: Function) -> Function:
-        return functools.update_wrapper(_C.Front(operator, implementation, dimensions, appended), implementation)
+        front: Any = _C.Front(operator, implementation, dimensions, appended)
+        functools.update_wrapper(front, implementation)
+        return front  # type: ignore[no-any-return]
 
     return decorate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from candelabra import _C, Tensor
 
@@ -281,12 +281,16 @@ class Module(Tree, StateDict, Conversion):
 
     # ---- attributes
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         # What is registered is in the instance dictionary, and a class with __getattr__ has all its attributes looked up the slow way:
         # modules have one from when a class is there that may call that of its base.
         if hasattr(cls, "__getattr__") and "__getattr__" not in Module.__dict__:
-            Module.__getattr__ = _missing_attribute  # type: ignore[attr-defined]
+            Module.__getattr__ = _missing_attribute  # type: ignore[method-assign]
 
     def _forget(self, name: str, *tables: str) -> None:
         for table in tables:
