@@ -1,7 +1,12 @@
 // attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, tile by tile. The scores exist for one
 // tile of queries and one of keys at a time: the running largest score and sum of a row (Milakov and Gimelshein 2018) are corrected
 // as tiles come in, and the gradient makes the scores again from the logarithm of the sum (Dao et al. 2022). Each block owns the
-// part of a result that it sums, so that sums have a fixed order.
+// part of a result that it sums, so that sums have a fixed order. Tiles of half precisions are multiplied on tensor cores, for
+// which weights are rounded to the precision of the values that they weigh.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <mma.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -76,10 +81,132 @@ __device__ void load_straight(const Rows<T>& from, int64_t first, int64_t begin,
   }
 }
 
+// ---- half precisions
+
+namespace tensor_cores {
+
+namespace wmma = nvcuda::wmma;
+
+// The dtype by the name that the units know it by.
+template <typename T>
+using unit_t = std::conditional_t<std::is_same_v<T, Half>, __half, __nv_bfloat16>;
+
+constexpr int unit = 16;       // rows, columns and depth of what a warp multiplies at a time
+constexpr int tile = 64;       // rows and columns of a tile: four by four of these, two for each warp
+constexpr int gap = 8;         // elements between rows, so that they fall on different banks; rows begin at 16 bytes
+constexpr int sum_pitch = 68;  // of the sums in shared memory
+constexpr size_t most_elements = 2 * tile * (tile + gap);
+static_assert(block / 32 * 2 == tile / unit * (tile / unit) && tile * sum_pitch * sizeof(float) <= most_elements * 2);
+
+template <typename T>
+using Left = wmma::fragment<wmma::matrix_a, unit, unit, unit, unit_t<T>, wmma::row_major>;
+template <typename T, typename Order>
+using Right = wmma::fragment<wmma::matrix_b, unit, unit, unit, unit_t<T>, Order>;
+using Sums = wmma::fragment<wmma::accumulator, unit, unit, unit, float>;
+
+// Rows [first, first + tile) and columns [begin, begin + columns_here), `pitch` elements apart; zeros beyond the end.
+template <typename T>
+__device__ void load(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, int columns_here, int pitch, T* to) {
+  for (int i = static_cast<int>(threadIdx.x); i < tile * columns_here; i += block) {
+    const int column = i % columns_here, row = i / columns_here;
+    const bool inside = first + row < from.count && begin + column < columns;
+    to[row * pitch + column] = inside ? from.data[(first + row) * from.row + (begin + column) * from.column] : T(0.0f);
+  }
+}
+
+// The two pieces of a tile that a warp makes: side by side.
+__device__ inline int row_of_warp() {
+  return static_cast<int>(threadIdx.x) / 32 / 2 * unit;
+}
+__device__ inline int column_of_warp(int piece) {
+  return (static_cast<int>(threadIdx.x) / 32 % 2 * 2 + piece) * unit;
+}
+
+// sums += left @ right, of `depth` columns of `left`. By columns, `right` is read as its transpose.
+template <typename T, typename Order>
+__device__ void multiply(const T* left, const T* right, int columns, int pitch, Sums (&sums)[2]) {
+  for (int k = 0; k < columns; k += unit) {
+    Left<T> a;
+    wmma::load_matrix_sync(a, reinterpret_cast<const unit_t<T>*>(left + row_of_warp() * pitch + k), static_cast<unsigned>(pitch));
+#pragma unroll
+    for (int piece = 0; piece < 2; ++piece) {
+      Right<T, Order> b;
+      const int column = column_of_warp(piece);
+      const T* from = std::is_same_v<Order, wmma::col_major> ? right + column * pitch + k : right + k * pitch + column;
+      wmma::load_matrix_sync(b, reinterpret_cast<const unit_t<T>*>(from), static_cast<unsigned>(pitch));
+      wmma::mma_sync(sums[piece], a, b, sums[piece]);
+    }
+  }
+}
+
+// Sums to shared memory, where all threads find theirs.
+__device__ inline void share(const Sums (&sums)[2], float* memory) {
+  __syncthreads();  // nobody reads the factors that were there
+#pragma unroll
+  for (int piece = 0; piece < 2; ++piece)
+    wmma::store_matrix_sync(memory + row_of_warp() * sum_pitch + column_of_warp(piece), sums[piece],
+                            static_cast<unsigned>(sum_pitch), wmma::mem_row_major);
+  __syncthreads();
+}
+
+template <typename T>
+__device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, int64_t b_first, int64_t columns, float* memory,
+                         float (&result)[tile / side][tile / side]) {
+  constexpr int pitch = depth + gap;
+  T *left = reinterpret_cast<T*>(memory), *right = left + tile * pitch;
+  const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
+  Sums sums[2];
+#pragma unroll
+  for (Sums& one : sums) wmma::fill_fragment(one, 0.0f);
+  for (int64_t begin = 0; begin < columns; begin += depth) {
+    __syncthreads();
+    load(a, a_first, begin, columns, depth, pitch, left);
+    load(b, b_first, begin, columns, depth, pitch, right);
+    __syncthreads();
+    multiply<T, wmma::col_major>(left, right, depth, pitch, sums);
+  }
+  share(sums, memory);
+#pragma unroll
+  for (int i = 0; i < tile / side; ++i)
+#pragma unroll
+    for (int j = 0; j < tile / side; ++j) result[i][j] = memory[(y + i * side) * sum_pitch + x + j * side];
+}
+
+template <typename T, int Width, bool Transposed>
+__device__ void add_products(const float* weights, const Rows<T>& with, int64_t first, int64_t begin, int64_t columns,
+                             float* memory, float (&results)[tile / side][Width / side]) {
+  constexpr int pitch = tile + gap;
+  T *left = reinterpret_cast<T*>(memory), *right = left + tile * pitch;
+  const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
+#pragma unroll
+  for (int part = 0; part < Width; part += tile) {
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < tile * tile; i += block) {
+      const int column = i % tile, row = i / tile;
+      // Read along the rows in shared memory either way.
+      left[Transposed ? column * pitch + row : row * pitch + column] = T(weights[row * (tile + 1) + column]);
+    }
+    load(with, first, begin + part, columns, tile, pitch, right);
+    __syncthreads();
+    Sums sums[2];
+#pragma unroll
+    for (Sums& one : sums) wmma::fill_fragment(one, 0.0f);
+    multiply<T, wmma::row_major>(left, right, tile, pitch, sums);
+    share(sums, memory);
+#pragma unroll
+    for (int i = 0; i < tile / side; ++i)
+#pragma unroll
+      for (int j = 0; j < tile / side; ++j) results[i][part / side + j] += memory[(y + i * side) * sum_pitch + x + j * side];
+  }
+}
+
+}  // namespace tensor_cores
+
 // result[i][j]: the product of row y + side * i of a tile of `a` and row x + side * j of one of `b`.
 template <typename T, int N>
 __device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, int64_t b_first, int64_t columns,
                          compute_t<T>* memory, compute_t<T> (&result)[N / side][N / side]) {
+  if constexpr (is_half_v<T>) return tensor_cores::products<T>(a, a_first, b, b_first, columns, memory, result);
   using C = compute_t<T>;
   C *left = memory, *right = memory + depth * (N + 1);
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
@@ -111,6 +238,8 @@ __device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, in
 template <typename T, int N, int Width, bool Transposed>
 __device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int64_t first, int64_t begin, int64_t columns,
                              compute_t<T>* memory, compute_t<T> (&sums)[N / side][Width / side]) {
+  if constexpr (is_half_v<T>)
+    return tensor_cores::add_products<T, Width, Transposed>(tile, with, first, begin, columns, memory, sums);
   using C = compute_t<T>;
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
   for (int part = 0; part < N; part += depth) {
@@ -169,9 +298,11 @@ __device__ void make_scores(const Attention& a, int64_t n, int64_t h, const Rows
   }
 }
 
-template <typename C, int Width>
+template <typename T, int Width>
 constexpr size_t shared_elements() {
+  using C = compute_t<T>;
   constexpr int n = tile_rows<C>;
+  if constexpr (is_half_v<T>) return n * (n + 1) + tensor_cores::most_elements * sizeof(T) / sizeof(C);
   constexpr int loads = 2 * depth * (n + 1), values = depth * (Width + 1);
   return static_cast<size_t>(n * (n + 1) + (loads > values ? loads : values));
 }
@@ -181,7 +312,7 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
   using C = compute_t<T>;
   constexpr int n_tile = tile_rows<C>, each = n_tile / side, wide = Width / side, together = block / n_tile;
   constexpr C none = -std::numeric_limits<C>::infinity();
-  __shared__ alignas(16) unsigned char memory[shared_elements<C, Width>() * sizeof(C)];
+  __shared__ alignas(32) unsigned char memory[shared_elements<T, Width>() * sizeof(C)];
   __shared__ C factors[n_tile], totals[n_tile];
   C* scores = reinterpret_cast<C*>(memory);
   C* loads = scores + n_tile * (n_tile + 1);
@@ -305,7 +436,7 @@ __global__ void __launch_bounds__(block)
     backward_kernel(const __grid_constant__ Attention a, const __grid_constant__ Heads out, Result wanted) {
   using C = compute_t<T>;
   constexpr int n_tile = tile_rows<C>, each = n_tile / side, wide = Width / side;
-  __shared__ alignas(16) unsigned char memory[shared_elements<C, Width>() * sizeof(C)];
+  __shared__ alignas(32) unsigned char memory[shared_elements<T, Width>() * sizeof(C)];
   C* scores = reinterpret_cast<C*>(memory);
   C* loads = scores + n_tile * (n_tile + 1);
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
