@@ -12,6 +12,7 @@
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -136,7 +137,9 @@ class Cache {
   void* take(SizeClass wanted, bool& hit) {
     {
       std::lock_guard lock(mutex_);
-      if (void* block = pop(wanted)) {
+      void* block = pop(wanted);
+      if (!block && wanted.bytes >= mapping_threshold) block = pop_larger(wanted);
+      if (block) {
         hit = true;
         return block;
       }
@@ -155,8 +158,12 @@ class Cache {
 
   void put(void* memory, SizeClass size) {
     int64_t most = bound();
-    if (static_cast<int64_t>(size.bytes) > most) return give_back(memory, size.bytes);
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (size.bytes >= mapping_threshold) size = true_size(memory, size);
+    if (static_cast<int64_t>(size.bytes) > most) {
+      lock.unlock();
+      return give_back(memory, size.bytes);
+    }
     while (cached_ + static_cast<int64_t>(size.bytes) > most && evict_oldest()) {
     }
     push(memory, size);
@@ -208,6 +215,25 @@ class Cache {
     return block;
   }
 
+  // A free block of one of the next classes, so that memory of one size which is idle while another is asked for is not held twice.
+  void* pop_larger(SizeClass wanted) {
+    constexpr int classes_above = 4;  // up to half as large again
+    for (int i = wanted.index + 1; i <= std::min(wanted.index + classes_above, class_count - 1); ++i)
+      if (lists_[i].head) {
+        larger_.emplace(lists_[i].head, i);
+        return pop({i, bytes_of_class(i)});
+      }
+    return nullptr;
+  }
+  // What a block was before it was lent for less.
+  SizeClass true_size(void* memory, SizeClass size) {
+    const auto found = larger_.find(memory);
+    if (found == larger_.end()) return size;
+    size = {found->second, bytes_of_class(found->second)};
+    larger_.erase(found);
+    return size;
+  }
+
   bool evict_oldest() {
     int oldest = -1;
     for (int i = 0; i < class_count; ++i)
@@ -236,6 +262,7 @@ class Cache {
 
   std::mutex mutex_;
   std::array<ClassList, class_count> lists_{};
+  std::unordered_map<void*, int> larger_;  // classes of blocks that were lent for less than they are
   int64_t cached_ = 0;
   uint64_t clock_ = 0;
   int64_t bound_;

@@ -19,12 +19,6 @@ constexpr int64_t block_bytes = 8192;
 constexpr int64_t far_block_bytes = 2048;
 constexpr int64_t far_bytes = int64_t{1} << 20;
 
-// Results from this size on go past the caches: those that the last cache would not keep until they are read.
-int64_t streaming_from() {
-  static const int64_t bytes = std::clamp<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE) / 8, streaming_threshold, int64_t{32} << 20);
-  return bytes;
-}
-
 void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
 }
@@ -109,11 +103,17 @@ class Driver {
       in_place |= k > 0 && data_[k] == data_[0];
     }
     far_ = g_.numel * size_[0] >= far_bytes;
+    for (int k = 0; k < N; ++k) {
+      int64_t bytes = size_[0];
+      for (int d = 0; d < g_.ndim; ++d)
+        if (g_.strides[k][d] != 0) bytes *= g_.sizes[d];
+      is_far_[k] = bytes >= far_bytes;
+    }
     block_ = (far_ ? far_block_bytes : block_bytes) / widest;
     across_ = transposed_dimension();
     if (across_) block_ = block_bytes / widest;
-    streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place && g_.numel * size_[0] >= streaming_from() &&
-                 reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
+    streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
+                 g_.numel * size_[0] >= streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
 
   void run() {
@@ -126,6 +126,9 @@ class Driver {
   struct Buffers {
     alignas(64) std::byte operand[N][block_bytes];
     alignas(64) std::byte raw[block_bytes];
+    // Which element fills an operand's buffer, and how often: it may do for the next block of a row, too.
+    const std::byte* repeated[N] = {};
+    int64_t repetitions[N] = {};
   };
 
   void repeat_constants(const void** in, Buffers& buffers, int64_t n) const {
@@ -248,7 +251,13 @@ class Driver {
       if (constant_[k]) continue;
       const std::byte* from = data_[k] + at.offsets[k] * size_[k];
       in[k] = from;
-      if (far_ && g_.strides[k][0] == 1) prefetch(from + n * size_[k], n * size_[k]);
+      if (is_far_[k] && g_.strides[k][0] == 1) prefetch(from + n * size_[k], n * size_[k]);
+      if (g_.strides[k][0] == 0) {
+        in[k] = buffers.operand[k];
+        if (buffers.repeated[k] == from && buffers.repetitions[k] >= n) continue;
+        buffers.repeated[k] = from;
+        buffers.repetitions[k] = n;
+      }
       if (g_.strides[k][0] != 1) {
         std::byte* to = half_[k] ? buffers.raw : buffers.operand[k];
         gather(to, from, g_.strides[k][0], size_[k], n);
@@ -286,6 +295,7 @@ class Driver {
     for (int k = 1; k < N; ++k) {
       plain &= constant_[k] || !half_[k];
       if (!constant_[k]) in[k] = buffers.operand[k];
+      buffers.repeated[k] = nullptr;
     }
     if (plain) {
       walk(at, n, [&](int64_t done, int64_t m) {
@@ -336,13 +346,18 @@ class Driver {
   std::byte* data_[N];
   int32_t dtype_[N];
   int64_t size_[N];
-  bool half_[N], constant_[N];
+  bool half_[N], constant_[N], is_far_[N];
   int64_t block_;
   int across_;
   bool far_, streaming_;
 };
 
 }  // namespace
+
+int64_t streaming_threshold() {
+  static const int64_t bytes = std::clamp<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE) / 8, int64_t{4} << 20, int64_t{32} << 20);
+  return bytes;
+}
 
 void use_half_conversions(const HalfConversions& chosen) {
   conversions = chosen;

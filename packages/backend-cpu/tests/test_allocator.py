@@ -83,6 +83,26 @@ def test_statistics() -> None:
     assert statistics().allocated_peak == after.allocated
 
 
+def test_a_free_block_serves_a_request_for_somewhat_less() -> None:
+    table = backend().table
+    table.empty_cache(0)
+    large, less = 9 << 20, 8 << 20
+    block = allocate(large)
+    held = statistics().reserved
+    deallocate(block, large)
+    assert allocate(less) == block
+    assert statistics().reserved == held
+    deallocate(block, less)
+    # It is what it was: for less than two thirds of it nothing so large is taken.
+    assert allocate(large) == block
+    deallocate(block, large)
+    small = allocate(4 << 20)
+    assert small != block
+    deallocate(small, 4 << 20)
+    table.empty_cache(0)
+    assert statistics().reserved <= held - large
+
+
 @pytest.mark.parametrize("size", [2**63 - 1, 2**64 - 1, 2**50, 2**46])
 def test_absurd_requests(size: int) -> None:
     result = ctypes.c_void_p()
