@@ -83,6 +83,18 @@ WORKLOADS = [
         "linear, 1024 x 768 to 3072, bfloat16", lambda xp, x, w, b: xp.nn.functional.linear(x, w, b),
         *(normal(*shape, dtype="bfloat16") for shape in ((1024, 768), (3072, 768), (3072,))), operations=2 * 1024 * 768 * 3072, rate="bfloat16",
     ),
+    forward(
+        "linear and relu, 1024 x 256 to 1024", lambda xp, x, w, b: xp._addmm_activation(b, x, w.t()),
+        normal(1024, 256), normal(1024, 256, number=1), normal(1024), operations=2 * 1024 * 256 * 1024,
+    ),
+    forward(
+        "linear and gelu, 1024 x 256 to 1024", lambda xp, x, w, b: xp._addmm_activation(b, x, w.t(), use_gelu=True),
+        normal(1024, 256), normal(1024, 256, number=1), normal(1024), operations=2 * 1024 * 256 * 1024,
+    ),
+    forward(
+        "linear and gelu, 1024 x 256 to 1024, bfloat16", lambda xp, x, w, b: xp._addmm_activation(b, x, w.t(), use_gelu=True),
+        *(normal(*shape, dtype="bfloat16") for shape in ((1024, 256), (1024, 256), (1024,))), operations=2 * 1024 * 256 * 1024, rate="bfloat16",
+    ),
     both_ways(
         "linear, forward and backward, 256 x 784 to 2048", lambda xp, x, w, b: xp.nn.functional.linear(x, w, b),
         normal(256, 784, grad=True), normal(2048, 784, grad=True), normal(2048, grad=True), operations=6 * 256 * 784 * 2048,
