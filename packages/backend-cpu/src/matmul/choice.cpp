@@ -143,6 +143,10 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   return static_cast<GemmLibrary>(chosen - 1);
 }
 
+bool may_use_tiles() {
+  return has_split_gemm() && (forced() == 0 || forced() == 1 + static_cast<int>(GemmLibrary::tiles));
+}
+
 std::string describe_gemm_choices() {
   std::string lines;
   for (int i = 0; i < shape_class_count; ++i) {

@@ -32,6 +32,10 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 // CANDELABRA_CPU_GEMM (mkl, onednn or tiles) decides, or the caller is inside a parallel region, where nothing can be timed.
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
+// Whether kernels that have float32 products of their own may make them on tile units: there are some, and the environment variable
+// does not name a library.
+bool may_use_tiles();
+
 // What the choice is between, with split_gemm(); all do what gemm() promises.
 void gemm_by_mkl(const Gemm<float>& problem);
 void gemm_by_onednn(const Gemm<float>& problem);

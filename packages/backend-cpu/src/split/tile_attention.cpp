@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../allocator.hpp"
+#include "../matmul/choice.hpp"
 #include "../vec_math.hpp"
 #include "candelabra/math.hpp"
 #include "split_gemm.hpp"
@@ -93,6 +94,14 @@ class Mask {
       else
         return _mm512_add_ps(
             scores, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, added)), 16)));
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      constexpr int64_t farthest = int64_t{1} << 26;
+      if (step < farthest) {
+        const __m512i places = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                                                  _mm512_set1_epi32(static_cast<int>(step)));
+        return _mm512_add_ps(scores, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes, places, added, sizeof(float)));
+      }
     }
     alignas(64) float values[16] = {};
     for (int lane = 0; lane < 16; ++lane)
@@ -467,7 +476,7 @@ bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
 
 bool suits_tile_attention(const AttentionCall& call) {
   const int32_t dtype = call.query->dtype;
-  if ((dtype != CB_FLOAT32 && dtype != CB_BFLOAT16) || !has_split_gemm()) return false;
+  if (dtype == CB_FLOAT32 ? !may_use_tiles() : dtype != CB_BFLOAT16 || !has_split_gemm()) return false;
   const int64_t queries = call.query->sizes[2], width = call.query->sizes[3], keys = call.key->sizes[2],
                 columns = call.value->sizes[3], heads = call.query->sizes[0] * call.query->sizes[1];
   // Short sides leave tiles empty; for little work the units are not woken; and what is packed of a head is to fit the caches.
