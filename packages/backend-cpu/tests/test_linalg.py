@@ -202,6 +202,28 @@ def test_bmm_of_any_strides(dtype: str) -> None:
     check(out, wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 2048, 128), (64, 4099, 40), (128, 9000, 33)])
+def test_addmm_of_long_sums_for_any_number_of_threads(dtype: str, m: int, k: int, n: int) -> None:
+    """Few results are summed in parts along k, which depend on the shape alone."""
+    added = random((m, n), dtype, 2)
+    left, right = random((m, k), dtype), random((k, n), dtype, 1)
+    threads = backend().table.thread_count()
+    results = []
+    try:
+        for count in (1, 2, 5):
+            backend().table.set_thread_count(count)
+            for a, b in ((left, right), (transpose(np.ascontiguousarray(left.T)), transpose(np.ascontiguousarray(right.T)))):
+                results.append(empty((m, n), dtype))
+                call("addmm", [results[-1]], added, a, b, Scalar(0.5), Scalar(2.0))
+    finally:
+        backend().table.set_thread_count(threads)
+    magnitude = 0.5 * np.abs(wide(added)) + 2 * (np.abs(wide(left)) @ np.abs(wide(right)))
+    for result in results:
+        check(result, 0.5 * wide(added) + 2 * (wide(left) @ wide(right)), magnitude)
+    assert len({result.tobytes() for result in results[::2]}) == len({result.tobytes() for result in results[1::2]}) == 1
+
+
 def test_bmm_of_large_matrices() -> None:
     a, b, out = random((2, 300, 260), "float32"), random((2, 260, 280), "float32", 1), empty((2, 300, 280), "float32")
     call("bmm", [out], a, b)

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "allocator.hpp"
 #include "choice.hpp"
 #include "kernels.hpp"
 #include "onednn_matmul.hpp"
@@ -138,7 +139,55 @@ void gemm_by_onednn(const Gemm<float>& p) {
                   static_cast<long long>(p.n), static_cast<long long>(p.k), static_cast<int>(status));
 }
 
+namespace {
+
+// Of k in a part of a product that is summed by itself.
+constexpr int64_t part_of_depth = 512, most_parts = 8;
+
+// Few results, each a long sum. Libraries divide the results among threads, whose shares are then so narrow that packing both
+// factors counts; parts of k are what keeps threads busy. Measured with two threads beside MKL's own: 0.6 of the time for sides of
+// 32, 0.75 for 64, 0.85 for 128.
+template <typename T>
+bool is_deep(const Gemm<T>& p) {
+  constexpr int64_t shortest = 16, longest = 128;
+  return std::min(p.m, p.n) >= shortest && std::max(p.m, p.n) <= longest && p.k >= 4 * part_of_depth;
+}
+
+// The parts depend on the shape alone, and are added in their order: so the result does not depend on the number of threads.
+template <typename T>
+void multiply_in_parts(const Gemm<T>& p, void (*multiply)(const Gemm<T>&)) {
+  const int64_t parts = std::min(most_parts, p.k / part_of_depth), results = p.m * p.n;
+  Scratch<T> sums((parts - 1) * results);
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    use_library_threads(1);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t from = p.k * i / parts;
+      Gemm<T> part = p;
+      part.k = p.k * (i + 1) / parts - from;
+      part.a += from * (p.transpose_a ? p.lda : 1);
+      part.b += from * (p.transpose_b ? 1 : p.ldb);
+      if (i > 0) {
+        part.beta = 0;
+        part.c = sums.data() + (i - 1) * results;
+        part.ldc = p.n;
+      }
+      multiply(part);
+    }
+  });
+  parallel_for(p.m, light_grain / (parts * p.n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t part = 0; part + 1 < parts; ++part)
+        for (int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] += sums[part * results + i * p.n + j];
+  });
+}
+
+}  // namespace
+
 void gemm(const Gemm<float>& problem) {
+  if (is_deep(problem)) {
+    const bool by_mkl = choose_gemm_library(ShapeClass::large) == GemmLibrary::mkl;
+    return multiply_in_parts(problem, by_mkl ? gemm_by_mkl : gemm_by_onednn);
+  }
   ShapeClass shape = shape_class(problem.m, problem.n, problem.k);
   GemmLibrary library = choose_gemm_library(shape);
   if (library == GemmLibrary::tiles) return split_gemm(problem);
@@ -146,12 +195,13 @@ void gemm(const Gemm<float>& problem) {
   library == GemmLibrary::mkl ? gemm_by_mkl(problem) : gemm_by_onednn(problem);
 }
 bool finishes_blocks(const Gemm<float>& problem) {
-  return choose_gemm_library(shape_class(problem.m, problem.n, problem.k)) == GemmLibrary::tiles;
+  return !is_deep(problem) && choose_gemm_library(shape_class(problem.m, problem.n, problem.k)) == GemmLibrary::tiles;
 }
 void gemm(const Gemm<float>& problem, const Finish<float>& finish) {
   split_gemm(problem, finish);
 }
 void gemm(const Gemm<double>& problem) {
+  if (is_deep(problem)) return multiply_in_parts(problem, multiply_by_mkl<double>);
   use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
   multiply_by_mkl(problem);
 }
