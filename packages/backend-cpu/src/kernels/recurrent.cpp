@@ -1,4 +1,5 @@
-// Recurrent layers over whole sequences: lstm_sequence, and recurrent_sequence and recurrent_states of all cells.
+// Recurrent layers over whole sequences: lstm_sequence, and recurrent_sequence, recurrent_layer and what keeps nothing, of all
+// cells.
 #include "../kernels.hpp"
 #include "../recurrent/forward.hpp"
 
@@ -17,28 +18,34 @@ void lstm_sequence(Call& call) {
   const cb_tensor& out = call.output(0);
   const Sequence sequence(out.sizes[0], out.sizes[1], out.sizes[2], {}, call.boolean(4));
   dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    recurrent::run_forward(
-        recurrent::Lstm{}, sequence,
-        Forward<T>{data<T>(call.tensor(0)), data<T>(call.tensor(1)), data<T>(call.tensor(2)), data<T>(call.tensor(3)), nullptr,
-                   mutable_data<T>(out), mutable_data<T>(call.output(1)), mutable_data<T>(call.output(2)), nullptr});
+    recurrent::run_forward(recurrent::Lstm{}, sequence,
+                           Forward<T>{nullptr, nullptr, nullptr, 0, data<T>(call.tensor(0)), data<T>(call.tensor(1)),
+                                      data<T>(call.tensor(2)), data<T>(call.tensor(3)), nullptr, mutable_data<T>(out),
+                                      mutable_data<T>(call.output(1)), mutable_data<T>(call.output(2)), nullptr});
   });
 }
 
-// gates, h0, c0, weight, bias, batch_sizes, reverse, cell; `all`: what the gradient needs is wanted, else the last cell state.
-void run(const Call& call, bool all) {
-  const cb_tensor &gates = call.tensor(0), &h0 = call.tensor(1);
-  const std::span<const int64_t> sizes = call.ints(5);
-  const bool packed = gates.ndim == 2;
-  const Sequence sequence(packed ? static_cast<int64_t>(sizes.size()) : gates.sizes[0], h0.sizes[0], h0.sizes[1],
-                          packed ? sizes : std::span<const int64_t>{}, call.boolean(6));
-  const std::string_view name = call.string(7);
-  dispatch<FloatTypes>(gates.dtype, [&]<typename T>() {
+// The gates, or the input with its weight and bias; then h0, c0, weight, bias, batch_sizes, reverse, cell. `all`: what the gradient
+// needs is wanted, else the last cell state.
+void run(const Call& call, bool of_gates, bool all) {
+  const int first = of_gates ? 1 : 3;
+  const cb_tensor &over_time = call.tensor(0), &h0 = call.tensor(first);
+  const std::span<const int64_t> sizes = call.ints(first + 4);
+  const bool packed = over_time.ndim == 2;
+  const Sequence sequence(packed ? static_cast<int64_t>(sizes.size()) : over_time.sizes[0], h0.sizes[0], h0.sizes[1],
+                          packed ? sizes : std::span<const int64_t>{}, call.boolean(first + 5));
+  const std::string_view name = call.string(first + 6);
+  dispatch<FloatTypes>(over_time.dtype, [&]<typename T>() {
     const auto cell_output = [&](int i) { return call.output(i).numel > 0 ? mutable_data<T>(call.output(i)) : nullptr; };
-    const Forward<T> task{data<T>(gates),
+    const Forward<T> task{of_gates ? nullptr : data<T>(over_time),
+                          of_gates ? nullptr : data<T>(call.tensor(1)),
+                          of_gates ? nullptr : given<T>(call, 2),
+                          of_gates ? 0 : over_time.sizes[over_time.ndim - 1],
+                          of_gates ? data<T>(over_time) : nullptr,
                           data<T>(h0),
-                          given<T>(call, 2),
-                          data<T>(call.tensor(3)),
-                          given<T>(call, 4),
+                          given<T>(call, first + 1),
+                          data<T>(call.tensor(first + 2)),
+                          given<T>(call, first + 3),
                           mutable_data<T>(call.output(0)),
                           all ? cell_output(1) : nullptr,
                           all ? cell_output(2) : nullptr,
@@ -53,10 +60,16 @@ void run(const Call& call, bool all) {
 }
 
 void recurrent_sequence(Call& call) {
-  run(call, true);
+  run(call, true, true);
 }
 void recurrent_states(Call& call) {
-  run(call, false);
+  run(call, true, false);
+}
+void recurrent_layer(Call& call) {
+  run(call, false, true);
+}
+void recurrent_layer_states(Call& call) {
+  run(call, false, false);
 }
 
 }  // namespace
@@ -65,6 +78,8 @@ void register_recurrent(KernelTable& table) {
   table.add<lstm_sequence>("lstm_sequence");
   table.add<recurrent_sequence>("recurrent_sequence");
   table.add<recurrent_states>("recurrent_states");
+  table.add<recurrent_layer>("recurrent_layer");
+  table.add<recurrent_layer_states>("recurrent_layer_states");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -226,22 +226,14 @@ class BackwardWalk {
       result = sum.data();
     else
       result = task_.grad_weight;
-    const auto add = [&](const C* d, const C* h, int64_t count, C beta) {
-      gemm(Gemm<C>{true, false, width_, hidden_, count, 1, d, width_, h, hidden_, beta, result, hidden_});
-    };
-    if (sequence_.is_packed()) {
-      Scratch<C> states_before(rows * hidden_);
-      for (int64_t number = 0; number < sequence_.steps; ++number)
+    Scratch<C> states_before(rows * hidden_);
+    parallel_for(sequence_.steps, grain_for(batch * hidden_), [&](int64_t begin, int64_t end) {
+      for (int64_t number = begin; number < end; ++number)
         for (int64_t row = 0; row < sequence_.rows(number); ++row)
           std::copy_n(before(output_.data(), h0_.data(), number, row), hidden_,
                       states_before.data() + sequence_.at(number, row) * hidden_);
-      add(of_state(), states_before.data(), rows, 0);
-    } else {
-      add(of_state() + sequence_.at(0, 0) * width_, h0_.data(), batch, 0);
-      if (rows > batch)
-        add(of_state() + (sequence_.reverse() ? 0 : batch * width_), output_.data() + (sequence_.reverse() ? batch * hidden_ : 0),
-            rows - batch, 1);
-    }
+    });
+    gemm(Gemm<C>{true, false, width_, hidden_, rows, 1, of_state(), width_, states_before.data(), hidden_, 0, result, hidden_});
     if constexpr (is_half_v<T>) store(result, task_.grad_weight, width_ * hidden_);
   }
 

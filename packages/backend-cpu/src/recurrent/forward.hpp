@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -16,9 +17,12 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace recurrent {
 
-// What is null is not there, or not wanted.
+// What is null is not there, or not wanted. Without gates they are the product of the input, of `input_size` elements a row, with
+// its weight.
 template <typename T>
 struct Forward {
+  const T *input, *input_weight, *input_bias;
+  int64_t input_size;
   const T *gates, *h0, *c0, *weight, *bias;
   T *output, *cells, *kept, *last_cell;
 };
@@ -38,36 +42,43 @@ class ForwardWalk {
         width_(Cell::gates * sequence.hidden),
         kept_(Cell::kept * sequence.hidden),
         weight_(task.weight, width_ * hidden_),
-        bias_(task.bias, width_) {}
+        bias_(task.bias, width_),
+        input_bias_(task.gates ? nullptr : task.input_bias, width_) {}
 
   void run() {
     const Matrix matrix{weight_.data(), hidden_, width_, true};
-    switch (way_of<C>(sequence_, Cell::gates)) {
-      case Way::as_it_lies:
-        return as_it_lies();
-      case Way::tiles:
-        if constexpr (std::is_same_v<C, float> && lanes == tile_columns) {
-          TileFactor factor(matrix, panels(), columns());
-          return by_panels(factor);
-        }
-        break;
-      case Way::vectors: {
-        VectorFactor<C> factor(matrix, panels(), columns());
-        return by_panels(factor);
-      }
+    const Way way = way_of<C>(sequence_, Cell::gates);
+    // On tiles the input's share is made at each step, where it is needed, and never goes to memory.
+    const bool at_each_step = !task_.gates && way == Way::tiles && std::is_same_v<T, float> && task_.input_size > 0;
+    Scratch<T> gates(task_.gates || at_each_step ? 0 : sequence_.all_rows() * width_);
+    if (!task_.gates && !at_each_step) {
+      multiply_input(gates.data());
+      task_.gates = gates.data();
     }
+    if constexpr (std::is_same_v<C, float> && lanes == tile_columns)
+      if (way == Way::tiles) {
+        TileFactor factor(matrix, panels(), columns());
+        if (!at_each_step) return by_panels(factor, static_cast<TileFactor*>(nullptr));
+        TileFactor of_input({task_.input_weight, task_.input_size, width_, true}, panels(), columns());
+        return by_panels(factor, &of_input);
+      }
+    if (way == Way::as_it_lies) return as_it_lies();
+    VectorFactor<C> factor(matrix, panels(), columns());
+    by_panels(factor, static_cast<VectorFactor<C>*>(nullptr));
   }
 
  private:
   // Some rows at a step, in numbers to compute with.
   struct Step {
-    const C *gates, *h;
+    const C *gates, *input;  // the share of the input, or the input
+    const C* h;
     C *after, *c;              // the states after it; the cells before and after
     C *output, *cells, *kept;  // further places for them, and for what is kept
 
     Step from(int64_t row, int64_t width, int64_t hidden, int64_t kept_width) const {
       const int64_t state = row * hidden;
       return {gates + row * width,
+              nullptr,
               h + state,
               after + state,
               c + state,
@@ -89,20 +100,29 @@ class ForwardWalk {
     };
   }
 
-  // Sums of gates become states: of the rows from `begin` to `end` and the `n` units from j on, of which `sums` has the gates
-  // `gate_step` elements apart, rows `sums_step` apart.
-  void finish(const Step& step, const C* sums, int64_t sums_step, int64_t gate_step, int64_t begin, int64_t end, int64_t j,
+  // Numbers of the gates, rows `row_step` elements apart and gates `gate_step`.
+  struct Gates {
+    const C* data;
+    int64_t row_step, gate_step;
+    V load(int64_t row, int gate, int64_t n) const { return V::load(data + row * row_step + gate * gate_step, n); }
+  };
+
+  // Shares of the state and of the input become states: of the rows from `begin` to `end` and the `n` units from j on, where both
+  // shares begin; `bias` is that of the input.
+  void finish(const Step& step, const Gates& sums, const Gates& given, const C* bias, int64_t begin, int64_t end, int64_t j,
               int64_t n) const {
     StepForward<C, Cell::gates> s;
-    if constexpr (Cell::has_bias)
-      for (int gate = 0; gate < Cell::gates; ++gate)
-        s.bias[gate] = bias_.data() ? V::load(bias_.data() + gate * hidden_ + j, n) : V(C(0));
+    V input_bias[Cell::gates];
+#pragma GCC unroll 4
+    for (int gate = 0; gate < Cell::gates; ++gate) {
+      input_bias[gate] = bias ? V::load(bias + gate * hidden_ + j, n) : V(C(0));
+      if constexpr (Cell::has_bias) s.bias[gate] = bias_.data() ? V::load(bias_.data() + gate * hidden_ + j, n) : V(C(0));
+    }
     for (int64_t row = begin; row < end; ++row) {
-      const C* given = step.gates + row * width_ + j;
 #pragma GCC unroll 4
       for (int gate = 0; gate < Cell::gates; ++gate) {
-        s.sums[gate] = V::load(sums + row * sums_step + gate * gate_step, n);
-        s.given[gate] = V::load(given + gate * hidden_, n);
+        s.sums[gate] = sums.load(row, gate, n);
+        s.given[gate] = given.load(row, gate, n) + input_bias[gate];
       }
       const int64_t at = row * hidden_ + j;
       if constexpr (Cell::sees_state_before) s.h = V::load(step.h + at, n);
@@ -120,6 +140,8 @@ class ForwardWalk {
           for (int i = 0; i < Cell::kept; ++i) s.kept[i].store(step.kept + row * kept_ + i * hidden_ + j, n);
     }
   }
+  Gates in_memory(const C* gates, int64_t j) const { return {gates + j, width_, hidden_}; }
+  static Gates of_panel(const C* sums, int64_t j) { return {sums + j, VectorFactor<C>::width, lanes}; }
 
   // What comes after a product lies far apart, a line here and there: it is asked for before.
   void ask(const Step& step, int64_t row, int64_t j) const {
@@ -132,31 +154,54 @@ class ForwardWalk {
 
   int vectors_of(int64_t here) const { return Cell::gates == 1 ? static_cast<int>((here + lanes - 1) / lanes) : Cell::gates; }
 
-  // The product with some panels, and what is made of it, on one thread. `sums` has `room` for it.
-  template <typename Worker>
-  static int64_t room(int64_t rows) {
-    return VectorFactor<C>::width * (Worker::interleaves ? 2 * rows : together(rows));
-  }
   static int64_t together(int64_t rows) { return std::min<int64_t>(rows, 2 * panel_rows); }
 
-  template <typename Worker>
-  void multiply(Worker& worker, const Step& step, int64_t rows, int64_t begin, int64_t end, C* sums) const {
-    constexpr int64_t wide = VectorFactor<C>::width;
-    if constexpr (Worker::interleaves) {
-      worker.take(step.h, hidden_, rows);
+  // What a thread multiplies with, and where the products go: of two panels, and of state and input, where work is interleaved.
+  template <typename Factor>
+  class Hands {
+   public:
+    using Worker = typename Factor::Worker;
+    static constexpr int64_t wide = VectorFactor<C>::width;
+    Hands(Factor& factor, Factor* of_input, int64_t rows)
+        : state(factor, rows), rows_(rows), sums_(wide * (Worker::interleaves ? 4 * rows : together(rows))) {
+      if (of_input) input.emplace(*of_input, rows);
+    }
+    C* sums(int64_t panel = 0) { return sums_.data() + panel % 2 * 2 * rows_ * wide; }
+    C* given(int64_t panel) { return sums(panel) + rows_ * wide; }
+    Worker state;
+    std::optional<Worker> input;
+
+   private:
+    int64_t rows_;
+    Scratch<C> sums_;
+  };
+
+  // The product with some panels, and what is made of it, on one thread.
+  template <typename Factor>
+  void multiply(Hands<Factor>& hands, const Step& step, int64_t rows, int64_t begin, int64_t end) const {
+    if constexpr (Factor::Worker::interleaves) {
+      hands.state.take(step.h, hidden_, rows);
+      if (hands.input) hands.input->take(step.input, task_.input_size, rows);
       // Sums of a panel are finished while the next one is multiplied.
       const auto finish_panel = [&](int64_t panel, int64_t from, int64_t to) {
         const int64_t unit = panel * units, here = std::min(units, hidden_ - unit);
-        const C* of_panel = sums + panel % 2 * rows * wide;
         for (int64_t j = 0; j < here; j += lanes)
-          finish(step, of_panel + j, wide, lanes, from, to, unit + j, std::min(lanes, here - j));
+          finish(step, of_panel(hands.sums(panel), j),
+                 hands.input ? of_panel(hands.given(panel), j) : in_memory(step.gates, unit + j),
+                 hands.input ? input_bias_.data() : nullptr, from, to, unit + j, std::min(lanes, here - j));
       };
-      for (int64_t panel = begin; panel < end; ++panel)
-        worker.multiply(panel, sums + panel % 2 * rows * wide, vectors_of(std::min(units, hidden_ - panel * units)),
-                        [&](int64_t part, int64_t parts) {
-                          const int64_t from = part * rows / parts, to = (part + 1) * rows / parts;
-                          if (panel > begin && from < to) finish_panel(panel - 1, from, to);
-                        });
+      const int64_t middle = hands.input ? rows * task_.input_size / (task_.input_size + hidden_) : 0;
+      for (int64_t panel = begin; panel < end; ++panel) {
+        const int vectors = vectors_of(std::min(units, hidden_ - panel * units));
+        const auto between = [&](int64_t first, int64_t last) {
+          return [&, first, last](int64_t part, int64_t parts) {
+            const int64_t from = first + part * (last - first) / parts, to = first + (part + 1) * (last - first) / parts;
+            if (panel > begin && from < to) finish_panel(panel - 1, from, to);
+          };
+        };
+        if (hands.input) hands.input->multiply(panel, hands.given(panel), vectors, between(0, middle));
+        hands.state.multiply(panel, hands.sums(panel), vectors, between(middle, rows));
+      }
       if (begin < end) finish_panel(end - 1, 0, rows);
     } else {
       for (int64_t panel = begin; panel < end; ++panel) {
@@ -164,13 +209,14 @@ class ForwardWalk {
         for (int64_t first = 0; first < rows; first += each) {
           const int64_t count = std::min(each, rows - first);
           const Step part = step.from(first, width_, hidden_, kept_);
-          worker.take(part.h, hidden_, count);
-          worker.multiply(panel, sums, vectors_of(here), [&](int64_t i, int64_t of) {
+          hands.state.take(part.h, hidden_, count);
+          hands.state.multiply(panel, hands.sums(), vectors_of(here), [&](int64_t i, int64_t of) {
             for (int64_t row = i * count / of; row < (i + 1) * count / of; ++row)
               for (int64_t j = unit; j < unit + here; j += lanes) ask(part, row, j);
           });
           for (int64_t j = 0; j < here; j += lanes)
-            finish(part, sums + j, wide, lanes, 0, count, unit + j, std::min(lanes, here - j));
+            finish(part, of_panel(hands.sums(), j), in_memory(part.gates, unit + j), nullptr, 0, count, unit + j,
+                   std::min(lanes, here - j));
         }
       }
     }
@@ -191,13 +237,15 @@ class ForwardWalk {
       if (rows <= 0) continue;
       if constexpr (half) {
         load(task_.gates + at * width_, pre.data(), rows * width_);
-        compute(Step{pre.data(), before, after, cells.data(), nullptr, nullptr, task_.kept ? active.data() : nullptr}, rows);
+        compute(Step{pre.data(), nullptr, before, after, cells.data(), nullptr, nullptr, task_.kept ? active.data() : nullptr},
+                rows);
         store(after, task_.output + at * hidden_, rows * hidden_);
         if (task_.cells) store(cells.data(), task_.cells + at * hidden_, rows * hidden_);
         if (task_.kept) store(active.data(), task_.kept + at * kept_, rows * kept_);
       } else {
-        compute(Step{task_.gates + at * width_, before, after, cells.data(), task_.output + at * hidden_,
-                     task_.cells ? task_.cells + at * hidden_ : nullptr, task_.kept ? task_.kept + at * kept_ : nullptr},
+        compute(Step{task_.gates ? task_.gates + at * width_ : nullptr, task_.gates ? nullptr : task_.input + at * task_.input_size,
+                     before, after, cells.data(), task_.output + at * hidden_, task_.cells ? task_.cells + at * hidden_ : nullptr,
+                     task_.kept ? task_.kept + at * kept_ : nullptr},
                 rows);
       }
       std::swap(before, after);
@@ -207,25 +255,20 @@ class ForwardWalk {
   }
 
   template <typename Factor>
-  void by_panels(Factor& factor) {
-    using Worker = typename Factor::Worker;
-    const int64_t work = width_ * hidden_ / 8;
+  void by_panels(Factor& factor, Factor* of_input) {
     if (width_ * hidden_ * static_cast<int64_t>(sizeof(C)) > divided_weight) {
       all_steps(0, sequence_.batch, [&](const Step& step, int64_t rows) {
         parallel_for(panels(), grain_for(rows * units * Cell::gates * hidden_ / 8), [&](int64_t begin, int64_t end) {
-          Worker worker(factor, rows);
-          Scratch<C> sums(room<Worker>(rows));
-          multiply(worker, step, rows, begin, end, sums.data());
+          Hands<Factor> hands(factor, of_input, rows);
+          multiply(hands, step, rows, begin, end);
         });
       });
     } else {
-      for_blocks_of_rows(sequence_, work, [&](int64_t begin, int64_t end) {
-        const int64_t most = std::min(block, end - begin);
-        Worker worker(factor, most);
-        Scratch<C> sums(room<Worker>(most));
+      for_blocks_of_rows(sequence_, width_ * hidden_ / 8, [&](int64_t begin, int64_t end) {
+        Hands<Factor> hands(factor, of_input, std::min(block, end - begin));
         for (int64_t first = begin; first < end; first += block)
           all_steps(first, std::min(block, end - first),
-                    [&](const Step& step, int64_t rows) { multiply(worker, step, rows, 0, panels(), sums.data()); });
+                    [&](const Step& step, int64_t rows) { multiply(hands, step, rows, 0, panels()); });
       });
     }
   }
@@ -235,15 +278,53 @@ class ForwardWalk {
     all_steps(0, sequence_.batch, [&](const Step& step, int64_t rows) {
       gemm(Gemm<C>{false, true, rows, width_, hidden_, 1, step.h, hidden_, weight_.data(), hidden_, 0, sums.data(), width_});
       for (int64_t j = 0; j < hidden_; j += lanes)
-        finish(step, sums.data() + j, width_, hidden_, 0, rows, j, std::min(lanes, hidden_ - j));
+        finish(step, in_memory(sums.data(), j), in_memory(step.gates, j), nullptr, 0, rows, j, std::min(lanes, hidden_ - j));
     });
+  }
+
+  // The share of the input in the gates of all steps.
+  void multiply_input(T* gates) const {
+    const int64_t rows = sequence_.all_rows(), size = task_.input_size;
+    if constexpr (is_half_v<T>) {
+      if (size > 0 && half_gemm({.dtype = dtype_v<T>,
+                                 .transpose_a = false,
+                                 .transpose_b = true,
+                                 .m = rows,
+                                 .n = width_,
+                                 .k = size,
+                                 .a = task_.input,
+                                 .lda = size,
+                                 .b = task_.input_weight,
+                                 .ldb = size,
+                                 .bias = task_.input_bias,
+                                 .c = gates,
+                                 .ldc = width_,
+                                 .float_result = false}))
+        return;
+    }
+    const Numbers<T> input(task_.input, rows * size), weight(task_.input_weight, width_ * size);
+    Scratch<C> copy(is_half_v<T> ? rows * width_ : 0);
+    C* sums;
+    if constexpr (is_half_v<T>)
+      sums = copy.data();
+    else
+      sums = gates;
+    const C* bias = input_bias_.data();
+    if (bias || size == 0)
+      parallel_for(rows, grain_for(width_), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row)
+          bias ? void(std::copy_n(bias, width_, sums + row * width_)) : void(std::fill_n(sums + row * width_, width_, C(0)));
+      });
+    if (size > 0)
+      gemm(Gemm<C>{false, true, rows, width_, size, 1, input.data(), size, weight.data(), size, bias ? C(1) : C(0), sums, width_});
+    if constexpr (is_half_v<T>) store(sums, gates, rows * width_);
   }
 
   const Cell& cell_;
   const Sequence& sequence_;
-  const Forward<T>& task_;
+  Forward<T> task_;
   int64_t hidden_, width_, kept_;
-  Numbers<T> weight_, bias_;
+  Numbers<T> weight_, bias_, input_bias_;
 };
 
 template <typename Cell, typename T>

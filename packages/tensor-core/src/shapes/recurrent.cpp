@@ -96,6 +96,7 @@ struct Layer {
   }
 };
 
+// The sequence has `factor` elements a unit, 0: as many as there are gates; negative: any number.
 Layer check_layer(Call& call, const Places& at, int64_t factor) {
   const Cell& cell = cell_named(call, at.cell);
   const TensorObject &sequence = call.tensor(at.sequence), &h = call.tensor(at.h0), &weight = call.tensor(at.weight);
@@ -105,12 +106,12 @@ Layer check_layer(Call& call, const Places& at, int64_t factor) {
   const int64_t width = factor ? factor : cell.gates;
   check(call[at.c0].given() == cell.has_state, PyExc_RuntimeError, base_name(call),
         "(): c0 is for the cell \"lstm\", which needs it");
-  check(sequence.ndim() == dims && h.ndim() == 2 && weight.ndim() == 2 && sequence.sizes[dims - 1] == width * h.sizes[1] &&
-            weight.sizes[0] == cell.gates * h.sizes[1] && weight.sizes[1] == h.sizes[1] &&
-            h.sizes[0] == (sizes.empty() ? sequence.sizes[1] : sizes[0]),
+  check(sequence.ndim() == dims && h.ndim() == 2 && weight.ndim() == 2 &&
+            (factor < 0 || sequence.sizes[dims - 1] == width * h.sizes[1]) && weight.sizes[0] == cell.gates * h.sizes[1] &&
+            weight.sizes[1] == h.sizes[1] && h.sizes[0] == (sizes.empty() ? sequence.sizes[1] : sizes[0]),
         PyExc_RuntimeError, base_name(call), "(): shapes ", shown(sequence.sizes), " of the sequence, ", shown(h.sizes),
-        " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ", width, "H), or (rows, ", width,
-        "H) with batch_sizes, (N, H) and (", cell.gates, "H, H)");
+        " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ", factor < 0 ? "I" : text(width, "H"),
+        "), or without T and with all rows for N where there ", "are batch_sizes, (N, H) and (", cell.gates, "H, H)");
   int64_t rows = 0, before = sizes.empty() ? 0 : sizes[0];
   for (const int64_t size : sizes) {
     check(size >= 1 && size <= before, PyExc_RuntimeError, base_name(call), "(): batch_sizes must be positive and must not grow");
@@ -150,21 +151,56 @@ Layer check_layer(Call& call, const Places& at, int64_t factor) {
 }
 
 constexpr Places forward_places{0, 1, 2, 3, 4, 5, 7};
+constexpr Places layer_places{0, 3, 4, 5, 6, 7, 9};
+
+// The share of the input is a product with input_weight (GH, I), and input_bias (GH) where there is one.
+Layer check_layer_of_input(Call& call) {
+  constexpr int input_weight = 1, input_bias = 2;
+  const TensorObject &input = call.tensor(layer_places.sequence), &weight = call.tensor(input_weight),
+                     &recurrent = call.tensor(layer_places.weight);
+  const int last = input.ndim() - 1;
+  check(weight.ndim() == 2 && last >= 0 && input.sizes[last] == weight.sizes[1] && recurrent.ndim() == 2 &&
+            recurrent.sizes[0] == weight.sizes[0],
+        PyExc_RuntimeError, base_name(call), "(): shapes ", shown(input.sizes), " of the input, ", shown(weight.sizes),
+        " of input_weight and ", shown(recurrent.sizes), " of weight do not fit: expected (T, N, I), (GH, I) and (GH, H)");
+  for (int i : {input_weight, input_bias}) {
+    if (!call[i].given()) continue;
+    const TensorObject& other = call.tensor(i);
+    check(other.dtype == input.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
+          c_name(input.dtype), " and ", c_name(other.dtype), "; convert one of them with to()");
+    check(i == input_weight || (other.ndim() == 1 && other.sizes[0] == weight.sizes[0]), PyExc_RuntimeError, base_name(call),
+          "(): expected an input_bias of shape [", weight.sizes[0], "], but got ", shown(other.sizes));
+    call.make_contiguous(i);
+  }
+  return check_layer(call, layer_places, -1);
+}
+
+void add_results(Call& call, const Layer& layer, bool all) {
+  call.add_output(layer.dtype, layer.of(1));
+  if (!all) {
+    call.add_output(layer.dtype, layer.cell.has_state ? Dims{layer.batch, layer.hidden} : Dims{0});
+    return;
+  }
+  call.add_output(layer.dtype, layer.cell.has_state ? layer.of(1) : Dims{0});
+  call.add_output(layer.dtype, layer.cell.kept ? layer.of(layer.cell.kept) : Dims{0});
+}
 
 }  // namespace
 
 // recurrent_sequence(gates, h0, c0, weight, bias, batch_sizes, reverse, cell)
 void recurrent_sequence(Call& call) {
-  const Layer layer = check_layer(call, forward_places, 0);
-  call.add_output(layer.dtype, layer.of(1));
-  call.add_output(layer.dtype, layer.cell.has_state ? layer.of(1) : Dims{0});
-  call.add_output(layer.dtype, layer.cell.kept ? layer.of(layer.cell.kept) : Dims{0});
+  add_results(call, check_layer(call, forward_places, 0), true);
+}
+void recurrent_states(Call& call) {
+  add_results(call, check_layer(call, forward_places, 0), false);
 }
 
-void recurrent_states(Call& call) {
-  const Layer layer = check_layer(call, forward_places, 0);
-  call.add_output(layer.dtype, layer.of(1));
-  call.add_output(layer.dtype, layer.cell.has_state ? Dims{layer.batch, layer.hidden} : Dims{0});
+// recurrent_layer(input, input_weight, input_bias, h0, c0, weight, bias, batch_sizes, reverse, cell)
+void recurrent_layer(Call& call) {
+  add_results(call, check_layer_of_input(call), true);
+}
+void recurrent_layer_states(Call& call) {
+  add_results(call, check_layer_of_input(call), false);
 }
 
 // recurrent_sequence_backward(grad_output, grad_cells, grad_activations, h0, c0, weight, output, cells, activations, batch_sizes,

@@ -147,6 +147,8 @@ ShapeRule find_shape_rule(std::string_view name) {
       {"lstm_sequence_backward", shapes::lstm_sequence_backward},
       {"recurrent_sequence", shapes::recurrent_sequence},
       {"recurrent_states", shapes::recurrent_states},
+      {"recurrent_layer", shapes::recurrent_layer},
+      {"recurrent_layer_states", shapes::recurrent_layer_states},
       {"recurrent_sequence_backward", shapes::recurrent_sequence_backward},
       {"convolution", shapes::convolution},
       {"convolution_input_gradient", shapes::convolution_input_gradient},

@@ -204,6 +204,8 @@ void lstm_sequence(Call& call);
 void lstm_sequence_backward(Call& call);
 void recurrent_sequence(Call& call);
 void recurrent_states(Call& call);
+void recurrent_layer(Call& call);
+void recurrent_layer_states(Call& call);
 void recurrent_sequence_backward(Call& call);
 
 // convolution.cpp

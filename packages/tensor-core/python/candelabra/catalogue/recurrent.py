@@ -110,3 +110,36 @@ operator(
         "empty", out="", notes=_CELL_NOTES,
     ),
 )  # fmt: skip
+
+_LAYER = {
+    "input": "Tensor: the input, of shape (T, N, I), or (rows, I) of a packed sequence",
+    "input_weight": "Tensor: what the input is multiplied with for the gates, of shape (GH, I)",
+    "input_bias": "Tensor or None: what is added to that, of shape (GH)",
+    **{name: text for name, text in _OF_ANY_CELL.items() if name != "gates"},
+}
+_EXAMPLE = (
+    ">>> input, one, weight = candelabra.zeros(2, 1, 5), candelabra.ones(1, 1), candelabra.zeros(3, 5)\n"
+    ">>> candelabra.ops.{}(input, weight, None, one, None, weight[:, :1], None, [], False, \"gru\").output.flatten()\n"
+    "tensor([0.5000, 0.2500])"
+)
+operator(
+    "recurrent_layer(Tensor input, Tensor input_weight, Tensor? input_bias, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias,"
+    " int[] batch_sizes, bool reverse, str cell) -> (Tensor output, Tensor cells, Tensor activations)",
+    shape="recurrent_layer", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Run a recurrent layer over sequences, with the product of the input.", _EXAMPLE.format("recurrent_layer"),
+        **_LAYER, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        returns="(output, cells, activations): as of ``recurrent_sequence`` of ``linear(input, input_weight, input_bias)``",
+    ),
+)  # fmt: skip
+operator(
+    "recurrent_layer_states(Tensor input, Tensor input_weight, Tensor? input_bias, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias,"
+    " int[] batch_sizes, bool reverse, str cell) -> (Tensor output, Tensor cell_state)",
+    shape="recurrent_layer_states", tags=HIDDEN | COMPOSITE | NO_OUT,
+    doc=document(
+        "Run a recurrent layer over sequences, with the product of the input, and keep nothing but its states.",
+        _EXAMPLE.format("recurrent_layer_states"),
+        **_LAYER, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
+        returns="(output, cell_state): as of ``recurrent_states`` of ``linear(input, input_weight, input_bias)``",
+    ),
+)  # fmt: skip

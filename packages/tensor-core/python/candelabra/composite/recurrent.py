@@ -263,6 +263,42 @@ def last_states(over_time: Tensor, first: Tensor, batch_sizes: list[int], revers
     return parts[0] if len(parts) == 1 else _cat(parts, 0)
 
 
+@decomposes("recurrent_layer")
+def recurrent_layer(
+    input: Tensor,
+    input_weight: Tensor,
+    input_bias: Tensor | None,
+    h0: Tensor,
+    c0: Tensor | None,
+    weight: Tensor,
+    bias: Tensor | None,
+    batch_sizes: list[int],
+    reverse: bool,
+    cell: str,
+) -> Any:
+    gates = OPERATORS["linear"](input, input_weight, input_bias)
+    return OPERATORS["recurrent_sequence"](gates, h0, c0, weight, bias, batch_sizes, reverse, cell)
+
+
+@decomposes("recurrent_layer_states")
+def recurrent_layer_states(
+    input: Tensor,
+    input_weight: Tensor,
+    input_bias: Tensor | None,
+    h0: Tensor,
+    c0: Tensor | None,
+    weight: Tensor,
+    bias: Tensor | None,
+    batch_sizes: list[int],
+    reverse: bool,
+    cell: str,
+) -> Any:
+    output, cells, _ = OPERATORS["recurrent_layer"](
+        input, input_weight, input_bias, h0, c0, weight, bias, batch_sizes, reverse, cell
+    )
+    return output, _empty(output) if c0 is None else last_states(cells, c0, batch_sizes, reverse)
+
+
 @decomposes("recurrent_sequence_backward")
 def recurrent_sequence_backward(
     grad_output: Tensor | None,

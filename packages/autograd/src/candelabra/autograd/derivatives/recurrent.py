@@ -21,7 +21,8 @@ def _lstm_sequence(grads: Any, results: list[Tensor], arguments: dict[str, Any],
 several_derivative("lstm_sequence", ("gates", "h0", "c0", "weight"), _lstm_sequence, unsaved=("gates",))
 
 
-def _recurrent_sequence(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def _of_steps(grads: Any, results: list[Tensor], arguments: dict[str, Any]) -> tuple[Any, ...]:
+    """The gradients of gates, h0, c0, weight and bias."""
     cell = arguments["cell"]
     of_output, of_cells, of_activations = grads
     of_gates, of_h0, third, of_weight = ops.recurrent_sequence_backward(
@@ -30,8 +31,33 @@ def _recurrent_sequence(grads: Any, results: list[Tensor], arguments: dict[str, 
         None if cell.startswith("rnn") else of_activations,
         arguments["h0"], arguments["c0"], arguments["weight"], *results, arguments["batch_sizes"], arguments["reverse"], cell,
     )  # fmt: skip
-    gradients = (of_gates, of_h0, third if cell == "lstm" else None, of_weight, third if cell == "gru" else None)
+    return of_gates, of_h0, third if cell == "lstm" else None, of_weight, third if cell == "gru" else None
+
+
+def _recurrent_sequence(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    gradients = _of_steps(grads, results, arguments)
     return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
 
 
 several_derivative("recurrent_sequence", ("gates", "h0", "c0", "weight", "bias"), _recurrent_sequence, unsaved=("gates", "bias"))
+
+
+def _recurrent_layer(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    of_gates, *others = _of_steps(grads, results, arguments)
+    input, weight = arguments["input"], arguments["input_weight"]
+    rows = of_gates.flatten(0, -2)
+    gradients = (
+        rows.mm(weight).reshape(input.shape) if needs[0] else None,
+        rows.t().mm(input.flatten(0, -2)) if needs[1] else None,
+        rows.sum(0) if needs[2] else None,
+        *others,
+    )
+    return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
+
+
+several_derivative(
+    "recurrent_layer",
+    ("input", "input_weight", "input_bias", "h0", "c0", "weight", "bias"),
+    _recurrent_layer,
+    unsaved=("input_bias", "bias"),
+)

@@ -170,17 +170,25 @@ def lstm_cell(
 # ---- layers
 
 
-def _run_fused(name: str, gates: Tensor, states: State, weights: _Weights, backwards: bool, batch_sizes: list[int]) -> tuple[Tensor, State]:
-    """One direction over gates (T, N, G), or (sum of batch sizes, G): all steps in one call."""
-    w_hh, bias = weights.w_hh, weights.b_hh
-    if gates.dtype != states[0].dtype:
-        # Autocasting: products are computed in the fast dtype, and the new state of a GRU, a mean with the old one, in that of the state.
-        if name == "gru":
-            gates = gates.to(states[0].dtype)
-        else:
-            states, w_hh = tuple(state.to(gates.dtype) for state in states), w_hh.to(gates.dtype)
+def _run_fused(
+    name: str, input: Tensor, states: State, weights: _Weights, backwards: bool, batch_sizes: list[int]
+) -> tuple[Tensor, State]:
+    """One direction over an input (T, N, I), or (sum of batch sizes, I): all steps in one call."""
+    w_hh, bias_ih = weights.w_hh, weights.input_bias(name)
     h0, c0 = states[0], states[1] if name == "lstm" else None
-    output, cell_state = ops.recurrent_states(gates, h0, c0, w_hh, bias, batch_sizes, backwards, name)
+    rest = batch_sizes, backwards, name
+    if not candelabra.is_autocast_enabled():
+        output, cell_state = ops.recurrent_layer_states(input, weights.w_ih, bias_ih, h0, c0, w_hh, weights.b_hh, *rest)
+    else:
+        gates = _linear(input, weights.w_ih, bias_ih)
+        if gates.dtype != h0.dtype:
+            # Products are computed in the fast dtype, and the new state of a GRU, a mean with the old one, in that of the state.
+            if name == "gru":
+                gates = gates.to(h0.dtype)
+            else:
+                h0, w_hh = h0.to(gates.dtype), w_hh.to(gates.dtype)
+                c0 = None if c0 is None else c0.to(gates.dtype)
+        output, cell_state = ops.recurrent_states(gates, h0, c0, w_hh, weights.b_hh, *rest)
     last = last_states(output, h0, batch_sizes, backwards)
     return output, (last,) if c0 is None else (last, cell_state)
 
@@ -269,14 +277,15 @@ def _layers(
             hidden = weights.w_hh.shape[0] // gate_count
             if initial[-1].shape[2] != hidden or initial[0].shape[2] != weights.w_hh.shape[1]:
                 raise RuntimeError(f"{name}: expected hidden states of size {hidden}, but got {list(initial[-1].shape)}")
-            gates = _linear(input, weights.w_ih, weights.input_bias(name))
             states = tuple(state[at] for state in initial)
             if not projected:
-                output, final = _run_fused(name, gates, states, weights, direction == 1, batch_sizes or [])
-            elif batch_sizes is None:
-                output, final = _run_padded(gates, states, weights, step, direction == 1)
+                output, final = _run_fused(name, input, states, weights, direction == 1, batch_sizes or [])
             else:
-                output, final = _run_packed(gates, states, weights, step, direction == 1, batch_sizes)
+                gates = _linear(input, weights.w_ih, weights.input_bias(name))
+                if batch_sizes is None:
+                    output, final = _run_padded(gates, states, weights, step, direction == 1)
+                else:
+                    output, final = _run_packed(gates, states, weights, step, direction == 1, batch_sizes)
             outputs.append(output)
             finals.append(final)
         input = outputs[0] if directions == 1 else candelabra.cat(outputs, -1)

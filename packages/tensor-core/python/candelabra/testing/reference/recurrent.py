@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -144,6 +145,14 @@ def states(
     return output, last
 
 
+def layer(input: Array, input_weight: Array, input_bias: Array | None, *rest: Any) -> tuple[Array, Array, Array]:
+    return sequence(input @ input_weight.T + (0 if input_bias is None else input_bias), *rest)
+
+
+def layer_states(input: Array, input_weight: Array, input_bias: Array | None, *rest: Any) -> tuple[Array, Array]:
+    return states(input @ input_weight.T + (0 if input_bias is None else input_bias), *rest)
+
+
 def sequence_backward(
     grad_output: Array | None,
     grad_cells: Array | None,
@@ -248,6 +257,18 @@ def _sequences(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             ))  # fmt: skip
 
 
+def _layers(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for number, sample in enumerate(_sequences(rng, dtype)):
+        gates, *rest = sample.arguments
+        *over_time, width = gates.values.shape
+        size = (3, 1, 18)[number % 3]
+        yield Sample((
+            Input(numbers(rng, dtype, (*over_time, size), -1, 1), dtype, gates.layout),
+            Input(numbers(rng, dtype, (width, size), -1, 1), dtype, gates.layout),
+            Input(numbers(rng, dtype, (width,), -1, 1), dtype) if number % 2 else None, *rest,
+        ))  # fmt: skip
+
+
 def _sequences_backward(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for number, sample in enumerate(_sequences(rng, dtype)):
         gates, h0, c0, weight, bias, batch_sizes, reverse, cell = sample.arguments
@@ -264,5 +285,7 @@ REFERENCES: dict[str, Reference] = {
     "lstm_sequence_backward": Reference(backward, _backwards, ("float32", "float64"), 200),
     "recurrent_sequence": Reference(sequence, _sequences, FLOATS, 50),
     "recurrent_states": Reference(states, _sequences, FLOATS, 50),
+    "recurrent_layer": Reference(layer, _layers, FLOATS, 100),
+    "recurrent_layer_states": Reference(layer_states, _layers, FLOATS, 100),
     "recurrent_sequence_backward": Reference(sequence_backward, _sequences_backward, ("float32", "float64"), 200),
 }
