@@ -142,15 +142,16 @@ void gemm_by_onednn(const Gemm<float>& p) {
 namespace {
 
 // Of k in a part of a product that is summed by itself.
-constexpr int64_t part_of_depth = 512, most_parts = 8;
+constexpr int64_t part_of_depth = 256, most_parts = 8;
 
 // Few results, each a long sum. Libraries divide the results among threads, whose shares are then so narrow that packing both
 // factors counts; parts of k are what keeps threads busy. Measured with two threads beside MKL's own: 0.6 of the time for sides of
-// 32, 0.75 for 64, 0.85 for 128.
+// 16 and 32, 0.75 for 64, 0.9 for 128.
 template <typename T>
 bool is_deep(const Gemm<T>& p) {
   constexpr int64_t shortest = 16, longest = 128;
-  return std::min(p.m, p.n) >= shortest && std::max(p.m, p.n) <= longest && p.k >= 4 * part_of_depth;
+  return std::min(p.m, p.n) >= shortest && std::max(p.m, p.n) <= longest && p.k >= 4 * part_of_depth &&
+         shape_class(p.m, p.n, p.k) != ShapeClass::small;
 }
 
 // The parts depend on the shape alone, and are added in their order: so the result does not depend on the number of threads.
