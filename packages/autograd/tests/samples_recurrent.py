@@ -20,9 +20,14 @@ def _sequence(d: Any) -> list[Any]:
     return samples
 
 
+def _states(d: Any) -> list[Any]:
+    """One padded or packed sample of each cell: these operators are made of recurrent_sequence where they are differentiated."""
+    return _sequence(d)[::5]
+
+
 def _layer(d: Any) -> list[Any]:
-    samples = []
-    for (gates, *rest), keywords in _sequence(d):
+    samples: list[Any] = []
+    for (gates, *rest), keywords in _states(d):
         width = gates.shape[-1]
         samples.append(((d(*gates.shape[:-1], 3), d(width, 3), d(width) if len(samples) % 2 else None, *rest), keywords))
     return samples
@@ -31,7 +36,7 @@ def _layer(d: Any) -> list[Any]:
 SAMPLERS = {
     "lstm_sequence": _lstm,
     "recurrent_sequence": _sequence,
-    "recurrent_states": _sequence,
+    "recurrent_states": _states,
     "recurrent_layer": _layer,
     "recurrent_layer_states": _layer,
 }
