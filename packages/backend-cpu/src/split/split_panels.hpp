@@ -53,8 +53,13 @@ namespace split_detail {
 // Sixteen rows of sixteen elements, `step` elements apart, become sixteen columns.
 inline void turn(const float* from, int64_t step, int64_t rows, __mmask16 columns, float* to) {
   __m512i r[16], t[16];
+  if (rows >= 16 && columns == 0xffff) {
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) r[i] = _mm512_castps_si512(_mm512_maskz_loadu_ps(i < rows ? columns : 0, from + i * step));
+    for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(from + i * step);
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) r[i] = _mm512_castps_si512(_mm512_maskz_loadu_ps(i < rows ? columns : 0, from + i * step));
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
@@ -103,21 +108,21 @@ inline __mmask16 first_lanes(int64_t count) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
   __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();  // bits of numbers without their sign, less one; bits
   alignas(64) float turned_rows[2][256];
-  const auto take = [&](const float* low_rows, const float* high_rows, int64_t row_step, __mmask16 near, __mmask16 far_lanes,
-                        int64_t near_count, int64_t far_count, uint16_t* tile) {
-    for (int64_t row = 0; row < 16; ++row) {
-      const __m512 low = _mm512_maskz_loadu_ps(row < near_count ? near : 0, low_rows + row * row_step),
-                   high = _mm512_maskz_loadu_ps(row < far_count ? far_lanes : 0, high_rows + row * row_step);
-      for (const __m512 value : {low, high}) {
-        const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
-        most = _mm512_max_epu32(most, bits);
-        least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, one));  // zero is the largest of all
-      }
-      __m512i parts[3];
-      split_detail::split_pair(low, high, parts);
-#pragma GCC unroll 3
-      for (int part = 0; part < 3; ++part) _mm512_store_si512(tile + part * 2 * tile_elements + row * 32, parts[part]);
+  const auto take = [&](__m512 low, __m512 high, uint16_t* row) __attribute__((always_inline)) {
+    for (const __m512 value : {low, high}) {
+      const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
+      most = _mm512_max_epu32(most, bits);
+      least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, one));  // zero is the largest of all
     }
+    __m512i parts[3];
+    split_detail::split_pair(low, high, parts);
+#pragma GCC unroll 3
+    for (int part = 0; part < 3; ++part) _mm512_store_si512(row + part * 2 * tile_elements, parts[part]);
+  };
+  const auto take_rows = [&](const float* low, const float* high, int64_t row_step, uint16_t* tile) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int64_t row = 0; row < 16; ++row)
+      take(_mm512_loadu_ps(low + row * row_step), _mm512_loadu_ps(high + row * row_step), tile + row * 32);
   };
   for (int64_t half = 0; half < sides; half += tile_side) {
     const float* from = source.data + (side + half) * source.side_step + depth * source.depth_step;
@@ -133,9 +138,13 @@ inline __mmask16 first_lanes(int64_t count) {
     if (turned) {
       split_detail::turn(from, step, near_rows, near_lanes, turned_rows[0]);
       split_detail::turn(from + far, step, far_rows, far_lanes, turned_rows[1]);
-      take(turned_rows[0], turned_rows[1], 16, 0xffff, 0xffff, 16, 16, tile);
+      take_rows(turned_rows[0], turned_rows[1], 16, tile);
+    } else if (near_rows >= 16 && far_rows >= 16 && near_lanes == 0xffff && far_lanes == 0xffff) {
+      take_rows(from, from + far, step, tile);
     } else {
-      take(from, from + far, step, near_lanes, far_lanes, near_rows, far_rows, tile);
+      for (int64_t row = 0; row < 16; ++row)
+        take(_mm512_maskz_loadu_ps(row < near_rows ? near_lanes : 0, from + row * step),
+             _mm512_maskz_loadu_ps(row < far_rows ? far_lanes : 0, from + far + row * step), tile + row * 32);
     }
   }
   const uint32_t low = _mm512_reduce_min_epu32(least), high = _mm512_reduce_max_epu32(most);
