@@ -231,19 +231,16 @@ struct Log {
       return math::log(x);
   }
 };
-struct Log2 {
+template <int base>
+struct Logarithm {
+  static_assert(base == 2 || base == 10);
   template <typename T>
   __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
+    if constexpr (base == 2 && is_complex_v<T>)
       return complex_math::log2(x);
-    else
+    else if constexpr (base == 2)
       return math::log2(x);
-  }
-};
-struct Log10 {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
+    else if constexpr (is_complex_v<T>)
       return ::cuda::std::log10(x);
     else
       return math::log10(x);
@@ -276,45 +273,36 @@ struct Rsqrt {
       return T(1) / math::sqrt(x);
   }
 };
-struct Sine {
-  template <typename T>
-  static __device__ T near(T x) {
-    return math::sin(x);
-  }
-  template <typename T>
-  static __device__ T far(T x) {
-    return ::cuda::std::sin(x);
-  }
-};
-struct Cosine {
-  template <typename T>
-  static __device__ T near(T x) {
-    return math::cos(x);
-  }
-  template <typename T>
-  static __device__ T far(T x) {
-    return ::cuda::std::cos(x);
-  }
-};
-struct Tangent {
-  template <typename T>
-  static __device__ T near(T x) {
-    return math::tan(x);
-  }
-  template <typename T>
-  static __device__ T far(T x) {
-    return ::cuda::std::tan(x);
-  }
-};
+enum class Wave { sine, cosine, tangent };
+
 // Far from zero the formulas lose digits, and they are for real numbers.
-template <typename Function>
+template <Wave wave>
 struct Periodic {
   template <typename T>
   __device__ T operator()(T x) const {
-    if constexpr (is_complex_v<T>)
-      return Function::far(x);
+    if constexpr (!is_complex_v<T>)
+      if (!(math::abs(x) > math::trigonometric_limit<T>)) return near(x);
+    return far(x);
+  }
+
+ private:
+  template <typename T>
+  static __device__ T near(T x) {
+    if constexpr (wave == Wave::sine)
+      return math::sin(x);
+    else if constexpr (wave == Wave::cosine)
+      return math::cos(x);
     else
-      return math::abs(x) > math::trigonometric_limit<T> ? Function::far(x) : Function::near(x);
+      return math::tan(x);
+  }
+  template <typename T>
+  static __device__ T far(T x) {
+    if constexpr (wave == Wave::sine)
+      return ::cuda::std::sin(x);
+    else if constexpr (wave == Wave::cosine)
+      return ::cuda::std::cos(x);
+    else
+      return ::cuda::std::tan(x);
   }
 };
 struct Asin {
@@ -459,15 +447,15 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Heavy<Exp2>, FloatsAndComplex>>("exp2");
   table.add<unary<Heavy<Expm1>, FloatsAndComplex>>("expm1");
   table.add<unary<Heavy<Log>, FloatsAndComplex>>("log");
-  table.add<unary<Heavy<Log2>, FloatsAndComplex>>("log2");
-  table.add<unary<Heavy<Log10>, FloatsAndComplex>>("log10");
+  table.add<unary<Heavy<Logarithm<2>>, FloatsAndComplex>>("log2");
+  table.add<unary<Heavy<Logarithm<10>>, FloatsAndComplex>>("log10");
   table.add<unary<Heavy<Log1p>, FloatsAndComplex>>("log1p");
   table.add<unary<Heavy<Sqrt>, FloatsAndComplex>>("sqrt");
   table.add<unary<Heavy<Rsqrt>, FloatsAndComplex>>("rsqrt");
   table.add<unary<Heavy<formulas::InverseOf>, FloatsAndComplex>>("reciprocal");
-  table.add<unary<Heavy<Periodic<Sine>>, FloatsAndComplex>>("sin");
-  table.add<unary<Heavy<Periodic<Cosine>>, FloatsAndComplex>>("cos");
-  table.add<unary<Heavy<Periodic<Tangent>>, FloatsAndComplex>>("tan");
+  table.add<unary<Heavy<Periodic<Wave::sine>>, FloatsAndComplex>>("sin");
+  table.add<unary<Heavy<Periodic<Wave::cosine>>, FloatsAndComplex>>("cos");
+  table.add<unary<Heavy<Periodic<Wave::tangent>>, FloatsAndComplex>>("tan");
   table.add<unary<Heavy<Asin>, FloatsAndComplex>>("asin");
   table.add<unary<Heavy<Acos>, FloatsAndComplex>>("acos");
   table.add<unary<Heavy<Atan>, FloatsAndComplex>>("atan");
