@@ -434,7 +434,18 @@ def package_stub() -> str:
     for name in NN_FUNCTIONS | NATIVE_FUNCTIONS | TAPE_FUNCTIONS:
         functions.setdefault(name, f"{name}: Callable[..., Any]")
     alias_lines(functions)
-    types = ["AcceleratorError", "BackendError", "BackendVersionError", "Generator", "OutOfMemoryError", "Size", "Storage", "Tensor", "device", "dtype"]
+    types = [
+        "AcceleratorError",
+        "BackendError",
+        "BackendVersionError",
+        "Generator",
+        "OutOfMemoryError",
+        "Size",
+        "Storage",
+        "Tensor",
+        "device",
+        "dtype",
+    ]
     types += [
         "memory_format",
         "contiguous_format",
