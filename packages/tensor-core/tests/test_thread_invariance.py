@@ -24,7 +24,12 @@ Recipe = Callable[["Maker"], Iterator[Call]]
 LIBRARIES = {
     "MKL's matrix products": ["_addmm_activation", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear"],
     "matrix products of tiles": ["attention_forward", "attention_backward"],
-    "matrix products of steps": ["lstm_sequence_backward", "recurrent_sequence_backward", "recurrent_layer", "recurrent_layer_states"],
+    "matrix products of steps": [
+        "lstm_sequence_backward",
+        "recurrent_sequence_backward",
+        "recurrent_layer",
+        "recurrent_layer_states",
+    ],
     "oneDNN's convolutions": ["convolution", "convolution_input_gradient", "convolution_weight_gradient"],
     "MKL's LAPACK": [*FAMILIES["factorization"], *FAMILIES["spectral"], *FAMILIES["solving"]],
     "MKL's Fourier transforms": FAMILIES["fft"],

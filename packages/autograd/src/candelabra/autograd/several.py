@@ -75,9 +75,7 @@ def several_derivative(name: str, inputs: tuple[str, ...], formula: Callable[...
     def record(result: Any, *arguments: Any) -> Any:
         node = made()
         node._sequence, node._hooks = next_sequence(), None
-        node._edges = tuple(
-            None if (argument := arguments[position]) is None else argument._edge for position in input_positions
-        )
+        node._edges = tuple(None if (argument := arguments[position]) is None else argument._edge for position in input_positions)
         node.values = {names[position]: arguments[position] for position in value_positions}
         saved: list[Any] = []
         for tensor in (arguments[position] for position in tensor_positions):
