@@ -1,3 +1,22 @@
 """Tests compute on whatever backend is the default; CANDELABRA_TEST_DEVICE says another one."""
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from candelabra.testing.on_device import *  # noqa: F403
+
+
+@pytest.fixture(scope="module")
+def extension_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Operators in C and C++ are built in a folder of the test module's own."""
+    folder = tmp_path_factory.mktemp("extensions")
+    before = os.environ.get("CANDELABRA_EXTENSIONS_DIR")
+    os.environ["CANDELABRA_EXTENSIONS_DIR"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["CANDELABRA_EXTENSIONS_DIR"]
+    else:
+        os.environ["CANDELABRA_EXTENSIONS_DIR"] = before

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TypeVar
 
 from candelabra import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
     Interposer = Callable[[Any, tuple[Any, ...], Any, Any, bool], Any]
     Casting = Callable[[Any, tuple[Any, ...]], "tuple[Any, ...] | None"]
-
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
 class _Thread(threading.local):

@@ -285,7 +285,8 @@ def _compare(
     if fast_mode:
         vectors = [sum((vector * (0.3 + 0.7 * ((7 * k + 3) % 11) / 11) for k, vector in enumerate(vectors[1:])), vectors[0])]
     analytical = candelabra.stack(analytical_jacobian(output, target, vectors), 1)
-    numerical = candelabra.stack([_numerical_products(jacobian, vector, target) for vector in vectors], 1).to(analytical.dtype)
+    numerical = candelabra.stack([_numerical_products(jacobian, vector, target) for vector in vectors], 1)
+    numerical = numerical.to(analytical)  # outputs may be on another device than the input
     if not candelabra.allclose(analytical, numerical, rtol, atol, equal_nan=True):
         kind = "for real outputs and complex inputs " if target.is_complex() and not output.is_complex() else ""
         difference = (analytical - numerical).abs().max().item()
@@ -430,9 +431,10 @@ def gradgradcheck(
     given = _inputs(inputs)
     outputs = _outputs(func(*given))
     if grad_outputs is None:
-        generator = candelabra.Generator()
-        generator.manual_seed(0)
-        gradients = tuple(_random_like(output, gen_non_contig_grad_outputs, generator) for output in outputs)
+        generators = {output.device: candelabra.Generator(output.device) for output in outputs}
+        for generator in generators.values():
+            generator.manual_seed(0)
+        gradients = tuple(_random_like(output, gen_non_contig_grad_outputs, generators[output.device]) for output in outputs)
     else:
         gradients = _inputs(grad_outputs)
     count = len(gradients)
