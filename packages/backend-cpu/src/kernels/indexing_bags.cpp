@@ -19,8 +19,8 @@ Mode mode_named(std::string_view name) {
   return name == "mean" ? Mode::mean : name == "max" ? Mode::max : Mode::sum;
 }
 
-// Writes the bag of each index, the last that begins at or before it, and returns where each bag begins and the last one ends.
-std::vector<int64_t> number_bags(const cb_tensor& offsets, int64_t bags, int64_t count, int64_t* bag_of) {
+// Returns where each bag begins and the last one ends.
+std::vector<int64_t> begins_of_bags(const cb_tensor& offsets, int64_t bags, int64_t count) {
   std::vector<int64_t> starts(bags + 1);
   const int64_t* begins = data<int64_t>(offsets);
   if (offsets.numel != 0 && begins[0] != 0)
@@ -39,8 +39,6 @@ std::vector<int64_t> number_bags(const cb_tensor& offsets, int64_t bags, int64_t
   }
   starts[bags] = count;
   if (!std::is_sorted(starts.begin(), starts.end())) std::sort(starts.begin(), starts.end());
-  std::fill_n(bag_of, bags == 0 ? count : starts[0], int64_t{-1});
-  for (int64_t b = 0; b < bags; ++b) std::fill(bag_of + starts[b], bag_of + starts[b + 1], b);
   return starts;
 }
 
@@ -79,8 +77,8 @@ int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, 
   const T* table = data<T>(weight);
   const bool far = weight.numel * static_cast<int64_t>(sizeof(T)) > near_bytes;
   const int64_t whole = step == 1 ? columns - columns % together : 0;
-  int64_t used = 0;
-  for (int64_t i = first; i < last; ++i) used += indices[i] != padding;
+  int64_t used = last - first;
+  for (int64_t i = first; padding >= 0 && i < last; ++i) used -= indices[i] == padding;
   for (int64_t c0 = 0; c0 < whole; c0 += together) {
     C parts[together] = {};
     for (int64_t i = first; i < last; ++i) {
@@ -118,11 +116,14 @@ void forward(Call& call) {
   check_rows(indices, count, weight.sizes[0]);
   int64_t* sizes = mutable_data<int64_t>(call.output(2));
   int64_t* positions = mutable_data<int64_t>(call.output(3));
-  const std::vector<int64_t> starts = number_bags(call.tensor(2), bags, count, mutable_data<int64_t>(call.output(1)));
+  const std::vector<int64_t> starts = begins_of_bags(call.tensor(2), bags, count);
+  int64_t* bag_of = mutable_data<int64_t>(call.output(1));  // of each index, the last that begins at or before it
+  std::fill_n(bag_of, bags == 0 ? count : starts[0], int64_t{-1});
   const int64_t each = bags ? (count * std::max<int64_t>(columns, 1)) / bags + 1 : 1;
   parallel_for(bags, grain_for(each), [&](int64_t begin, int64_t end) {
     Scratch<C> sums(columns);
     for (int64_t b = begin; b < end; ++b) {
+      std::fill(bag_of + starts[b], bag_of + starts[b + 1], b);
       int64_t used = 0;
       if (mode == Mode::max) {
         std::fill_n(sums.data(), columns, C(0));

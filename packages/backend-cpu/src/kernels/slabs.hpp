@@ -181,8 +181,59 @@ struct Slabs {
   };
 };
 
+// Slabs that are rows without gaps of this many bytes: long enough for registers, and not so long that a call for each is nothing.
+inline bool are_short_rows(const Slabs& slabs, int64_t bytes) {
+  return slabs.slab_after_slab && slabs.shape.numel > 1 && slabs.shape.flat() && slabs.shape.strides[0][0] == 1 &&
+         slabs.shape.strides[1][0] == 1 && bytes >= 16 && bytes <= 1024;
+}
+
+using Bytes16 = char __attribute__((vector_size(16), aligned(1), may_alias));
+using Bytes32 = char __attribute__((vector_size(32), aligned(1), may_alias));
+
+// A row of `bytes`, which are a multiple of 32, or in registers of 16 of which the last may overlap the one before.
+template <bool By32>
+[[gnu::always_inline]] inline void move_row(std::byte* out, const std::byte* in, int64_t bytes) {
+  if constexpr (By32) {
+    for (int64_t at = 0; at < bytes; at += 32) *reinterpret_cast<Bytes32*>(out + at) = *reinterpret_cast<const Bytes32*>(in + at);
+  } else {
+    const Bytes16 last = *reinterpret_cast<const Bytes16*>(in + bytes - 16);
+    for (int64_t at = 0; at + 16 < bytes; at += 16)
+      *reinterpret_cast<Bytes16*>(out + at) = *reinterpret_cast<const Bytes16*>(in + at);
+    *reinterpret_cast<Bytes16*>(out + bytes - 16) = last;
+  }
+}
+
+// Short rows by number. Those of a table that is larger than the second cache are asked for before they are needed.
+template <bool By32>
+void move_short_rows_by_number(const Slabs& slabs, std::byte* out, const std::byte* in, int64_t size, int64_t bytes, bool far) {
+  constexpr int64_t together = 256, ahead = 12, line = 64;
+  // What is far is waited for, which two threads do at once.
+  parallel_for(slabs.count, (far ? 1 : 2) * grain_for(slabs.shape.numel), [&](int64_t begin, int64_t end) {
+    int64_t to_buffer[together], from_buffer[together];
+    for (int64_t first = begin; first < end; first += together) {
+      const int64_t n = std::min(together, end - first);
+      const int64_t* to_at = slabs.to.some(first, n, to_buffer);
+      const int64_t* from_at = slabs.from.some(first, n, from_buffer);
+      for (int64_t j = 0; j < n; ++j) {
+        if (far && j + ahead < n)
+          for (int64_t at = 0; at < bytes; at += line) __builtin_prefetch(in + from_at[j + ahead] * size + at);
+        move_row<By32>(out + to_at[j] * size, in + from_at[j] * size, bytes);
+      }
+    }
+  });
+}
+
 template <bool Exclusive>
 void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
+  const int64_t size = itemsize(out.dtype), bytes = slabs.shape.numel * size;
+  if (Exclusive && slabs.count > 0 && are_short_rows(slabs, bytes)) {
+    constexpr int64_t near_bytes = 1 << 20;
+    const bool far = in.numel * size > near_bytes;
+    auto* to = static_cast<std::byte*>(out.data);
+    const auto* from = static_cast<const std::byte*>(in.data);
+    return bytes % 32 == 0 ? move_short_rows_by_number<true>(slabs, to, from, size, bytes, far)
+                           : move_short_rows_by_number<false>(slabs, to, from, size, bytes, far);
+  }
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(in);
