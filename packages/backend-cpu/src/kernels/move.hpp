@@ -17,7 +17,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) {
   parallel_for(bytes, light_grain * 4, [&](int64_t begin, int64_t end) {
-    if (bytes >= streaming_threshold)
+    if (bytes >= streaming_threshold())
       stream_bytes(out + begin, in + begin, end - begin);
     else
       std::memcpy(out + begin, in + begin, end - begin);
@@ -203,7 +203,7 @@ inline Geometry<2> without_innermost(const Geometry<2>& g) {
 inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
   const int64_t size = itemsize(out.dtype), bytes = g.sizes[0] * size;
   const Geometry<2> outer = without_innermost(g);
-  const bool past_caches = g.numel * size >= streaming_threshold;
+  const bool past_caches = g.numel * size >= streaming_threshold();
   auto* to = static_cast<std::byte*>(out.data);
   const auto* from = static_cast<const std::byte*>(in.data);
   parallel_for(outer.numel, std::max<int64_t>(1, light_grain * 4 / std::max<int64_t>(bytes, 4)), [&](int64_t begin, int64_t end) {
@@ -250,7 +250,7 @@ inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
     constexpr int64_t short_run = 16;
     if (g.ndim > 1 && g.sizes[0] <= short_run && g.sizes[1] > g.sizes[0]) return move_short_runs(g, to, from);
     const bool repeats =
-        g.strides[0][0] == 1 && g.strides[1][0] == 0 && g.numel * static_cast<int64_t>(sizeof(U)) >= streaming_threshold;
+        g.strides[0][0] == 1 && g.strides[1][0] == 0 && g.numel * static_cast<int64_t>(sizeof(U)) >= streaming_threshold();
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
       for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
         if (repeats)

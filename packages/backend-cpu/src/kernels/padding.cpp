@@ -126,7 +126,7 @@ void frame(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
   // Positions of a row that the input has.
   const int64_t first = std::clamp<int64_t>(f.before[last], 0, row);
   const int64_t end = std::clamp<int64_t>(f.before[last] + f.in_sizes[last], first, row);
-  const bool past_caches = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold && row * sizeof(T) >= 1024;
+  const bool past_caches = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold() && row * sizeof(T) >= 1024;
   const T* from = data<T>(in);
   T* to = mutable_data<T>(out);
   parallel_for(rows, grain_for(row), [&](int64_t begin, int64_t stop) {

@@ -3,6 +3,7 @@
 #include <complex>
 #include <cstring>
 
+#include "../vec.hpp"
 #include "reduce_extremum.hpp"
 #include "reduce_sum.hpp"
 
@@ -103,15 +104,33 @@ struct Product {
 
   static Acc identity() { return 1; }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
-    Acc a = 1, b = 1;
-    int64_t half = n / 2;
-    const T* second = values + half;
-#pragma omp simd reduction(* : a, b)
-    for (int64_t i = 0; i < half; ++i) {
-      a *= static_cast<Acc>(values[i]);
-      b *= static_cast<Acc>(second[i]);
+    int64_t i = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      // Four products of whole registers side by side, so that none waits for another.
+      using Wide = math::Vec<double>;
+      constexpr int64_t together = 2 * math::Vec<float>::size;
+      if (n >= together) {
+        Wide p[4] = {1.0, 1.0, 1.0, 1.0}, low, high;
+        for (; i + together <= n; i += together)
+          for (int k = 0; k < 2; ++k) {
+            math::to_double(math::Vec<float>::load(values + i + k * math::Vec<float>::size), low, high);
+            p[2 * k] = p[2 * k] * low;
+            p[2 * k + 1] = p[2 * k + 1] * high;
+          }
+        alignas(64) double lanes[Wide::size];
+        ((p[0] * p[1]) * (p[2] * p[3])).store(lanes);
+        for (const double each : lanes) acc *= each;
+      }
     }
-    if (n % 2) a *= static_cast<Acc>(values[n - 1]);
+    Acc a = 1, b = 1;
+    const int64_t half = (n - i) / 2;
+    const T *first = values + i, *second = first + half;
+#pragma omp simd reduction(* : a, b)
+    for (int64_t k = 0; k < half; ++k) {
+      a *= static_cast<Acc>(first[k]);
+      b *= static_cast<Acc>(second[k]);
+    }
+    if ((n - i) % 2) a *= static_cast<Acc>(values[n - 1]);
     acc *= a * b;
   }
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {

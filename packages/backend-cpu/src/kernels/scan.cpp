@@ -1,4 +1,6 @@
 // cumsum, cumprod, logcumsumexp.
+#include <immintrin.h>
+
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -8,6 +10,7 @@
 #include "../iterate.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "dense.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -64,9 +67,70 @@ A total(const V* in, int64_t n) {
   return Operation::apply(Operation::apply(result[0], result[1]), Operation::apply(result[2], result[3]));
 }
 
+#ifdef __AVX512F__
+// Eight running results at a time: what is 1, then 2, then 4 places before is taken in within a register, then what came before all
+// of them, which alone waits for the register before. What comes from outside is neutral.
+inline __m512d load_eight(const float* from) {
+  return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));
+}
+inline __m512d load_eight(const double* from) {
+  return _mm512_loadu_pd(from);
+}
+inline void store_eight(float* to, __m512d values) {
+  _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, values));
+}
+inline void store_eight(double* to, __m512d values) {
+  _mm512_storeu_pd(to, values);
+}
+template <typename Operation, typename V>
+[[gnu::always_inline]] inline __m512d running_eight(__m512d before, const V* in, V* out) {
+  const auto apply = [](__m512d a, __m512d b) {
+    return std::is_same_v<Operation, Adding> ? _mm512_add_pd(a, b) : _mm512_mul_pd(a, b);
+  };
+  const __m512d none = _mm512_set1_pd(Operation::template start<double>());
+  const __m512i by_1 = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6), by_2 = _mm512_setr_epi64(8, 8, 0, 1, 2, 3, 4, 5),
+                by_4 = _mm512_setr_epi64(8, 8, 8, 8, 0, 1, 2, 3), last = _mm512_set1_epi64(7);
+  __m512d x = load_eight(in);
+  x = apply(x, _mm512_permutex2var_pd(x, by_1, none));
+  x = apply(x, _mm512_permutex2var_pd(x, by_2, none));
+  x = apply(x, _mm512_permutex2var_pd(x, by_4, none));
+  store_eight(out, apply(before, x));
+  return apply(before, _mm512_maskz_permutexvar_pd(0xff, last, x));
+}
+#endif
+
+// Products of eight doubles may leave the range where the running one does not; those of floats cannot.
+#ifdef __AVX512F__
+template <typename Operation, typename V>
+constexpr bool by_registers = std::is_same_v<V, float> || (std::is_same_v<V, double> && std::is_same_v<Operation, Adding>);
+#else
+template <typename Operation, typename V>
+constexpr bool by_registers = false;
+#endif
+
+template <typename Operation, typename A, typename V>
+void run_serial(const V* in, V* out, int64_t n, A acc) {
+  int64_t i = 0;
+#ifdef __AVX512F__
+  if constexpr (by_registers<Operation, V>)
+    for (__m512d last = _mm512_set1_pd(acc); i + 8 <= n; i += 8) {
+      last = running_eight<Operation>(last, in + i, out + i);
+      acc = _mm512_cvtsd_f64(last);
+    }
+#endif
+  for (; i < n; ++i) {
+    acc = Operation::apply(acc, static_cast<A>(in[i]));
+    out[i] = static_cast<V>(acc);
+  }
+}
+
 // A full segment from `starts`; in and out may be the same memory.
 template <typename Operation, typename A, typename V>
 void run_parts(const V* in, V* out, const A* starts) {
+  if constexpr (by_registers<Operation, V>) {
+    for (int64_t k = 0; k < parts; ++k) run_serial<Operation>(in + k * part_length, out + k * part_length, part_length, starts[k]);
+    return;
+  }
   A acc[parts];
   for (int64_t k = 0; k < parts; ++k) acc[k] = starts[k];
   for (int64_t i = 0; i < part_length; ++i)
@@ -74,14 +138,6 @@ void run_parts(const V* in, V* out, const A* starts) {
       acc[k] = Operation::apply(acc[k], static_cast<A>(in[k * part_length + i]));
       out[k * part_length + i] = static_cast<V>(acc[k]);
     }
-}
-
-template <typename Operation, typename A, typename V>
-void run_serial(const V* in, V* out, int64_t n, A acc) {
-  for (int64_t i = 0; i < n; ++i) {
-    acc = Operation::apply(acc, static_cast<A>(in[i]));
-    out[i] = static_cast<V>(acc);
-  }
 }
 
 // Elements of type T as values of type V, side by side, and back.
@@ -254,7 +310,9 @@ void scan(Call& call) {
       *data<T>(out) = *data<T>(in);
       return;
     }
-    Scan<Operation, T>(in, out, static_cast<int>(call.integer(1))).run();
+    const int dim = static_cast<int>(call.integer(1));
+    const InOrderOf read(in, out, dim);
+    Scan<Operation, T>(*read, out, dim).run();
   });
 }
 

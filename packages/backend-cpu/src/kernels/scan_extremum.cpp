@@ -2,6 +2,7 @@
 #include "../iterate.hpp"
 #include "../load.hpp"
 #include "../parallel.hpp"
+#include "dense.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -110,9 +111,11 @@ void positions(const cb_tensor& in, const cb_tensor& out, int dim) {
 }
 
 void running_extremum(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const cb_tensor &given = call.tensor(0), &out = call.output();
   if (out.numel == 0) return;
   const int dim = static_cast<int>(call.integer(1));
+  const InOrderOf read(given, out, dim);
+  const cb_tensor& in = *read;
   dispatch_among(in.dtype, BoolType{} + RealTypes{}, [&]<typename T>() {
     if (call.boolean(2))
       positions<true, T>(in, out, dim);
