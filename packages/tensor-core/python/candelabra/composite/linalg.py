@@ -257,6 +257,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.ndim, b.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        others, common_shape = a.shape[: a.ndim - dims], b.shape[:dims]
+        if out is None and a.shape[a.ndim - dims :] == common_shape:
+            # They lie as a product of matrices takes them.
+            common, rest = math.prod(common_shape), b.shape[dims:]
+            return reshape(_mm(reshape(a, (math.prod(others), common)), reshape(b, (common, math.prod(rest)))), (*others, *rest))
         dims_a, dims_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
