@@ -25,9 +25,7 @@ def _backward(d: Any) -> list[Any]:
     made = []
     for target, weight, ignored, reduction in _calls(d):
         scores = d(4, 3)
-        _, *kept = candelabra.ops.cross_entropy_forward(
-            scores.detach(), target, weight, ignore_index=ignored, reduction=reduction
-        )
+        _, *kept = candelabra.ops.cross_entropy_forward(scores.detach(), target, weight, ignore_index=ignored, reduction=reduction)
         made.append(((d(4) if reduction == "none" else d(), scores, target, weight, ignored, reduction, *kept), {}))
     return made
 

@@ -112,7 +112,11 @@ def test_classes_are_checked(bad: int, reduction: str) -> None:
         ((candelabra.ones(2, 3), candelabra.zeros(2)), RuntimeError, "expected target dtype to be Long"),
         ((candelabra.ones(2, 3), candelabra.zeros(2, 1, dtype=candelabra.int64)), RuntimeError, r"classes of shape \(N\)"),
         ((candelabra.ones(2, 3), candelabra.zeros(2, dtype=candelabra.int64), candelabra.ones(2)), RuntimeError, "all 3 classes"),
-        ((candelabra.ones(2, 3).int(), candelabra.zeros(2, dtype=candelabra.int64)), NotImplementedError, "not implemented for 'Int'"),
+        (
+            (candelabra.ones(2, 3).int(), candelabra.zeros(2, dtype=candelabra.int64)),
+            NotImplementedError,
+            "not implemented for 'Int'",
+        ),
     ],
 )
 def test_refusals(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:

@@ -58,8 +58,7 @@ void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObj
     if (i >= 0) {
       if (given.values[i]) mismatch(schema.name, "() got multiple values for argument '", schema.parameters[i].name, "'");
       given.values[i] = values[k];
-    } else if (is_out(name) && !(op.tags & (tag_no_out | tag_view | tag_core)) &&
-               !op.returns_self) {
+    } else if (is_out(name) && !(op.tags & (tag_no_out | tag_view | tag_core)) && !op.returns_self) {
       if (values[k] != Py_None) given.out = values[k];
     } else if (PyUnicode_CompareWithASCIIString(name, "generator") == 0 && (op.tags & tag_random)) {
       if (values[k] != Py_None) given.generator = values[k];

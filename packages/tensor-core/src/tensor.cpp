@@ -27,8 +27,7 @@ void construct(TensorObject* tensor) {
   tensor->unrecorded_view = false;
   tensor->output_number = 0;
   tensor->history = 0;
-  tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs =
-      tensor->shape = nullptr;
+  tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs = tensor->shape = nullptr;
 }
 
 // Not tracked by the garbage collector: a tensor is, from the moment that it refers to other objects.

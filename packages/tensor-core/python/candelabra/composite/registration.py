@@ -97,9 +97,7 @@ def _stands_behind(operator: Any, implementation: Callable[..., Any]) -> None:
     BY_OPERATOR.add(operator.name)
 
 
-def fronted(
-    operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()
-) -> Callable[[Function], Function]:
+def fronted(operator: Any, *, dimensions: tuple[int, ...] = (), appended: tuple[Any, ...] = ()) -> Callable[[Function], Function]:
     """Have the plain calls of the decorated function done by an operator, without a step of Python.
 
     Parameters
