@@ -40,6 +40,11 @@ WORKLOADS = [
     forward("argmax of rows, 64 x 10", lambda xp, x: x.argmax(1), normal(64, 10)),
     forward("aminmax, 4 M", lambda xp, x: xp.aminmax(x), normal(4_000_000)),
     forward("prod of rows, 2048 x 2048", lambda xp, x: x.prod(1), uniform(2048, 2048, low=0.99, high=1.01)),
+    forward(
+        "prod of rows, 1024 x 1024, complex64", lambda xp, x: x.prod(1), normal(1024, 1024, dtype="complex64"), comparable=False
+    ),
+    forward("amax of columns, 2048 x 2048, uint8", lambda xp, x: x.amax(0), integers(200, 2048, 2048, dtype="uint8")),
+    forward("sum of columns, 2048 x 2048, float16", lambda xp, x: x.sum(0), normal(2048, 2048, dtype="float16"), tolerance=1e-2),
     forward("any, 4 M bools, none true", lambda xp, x: (x != x).any(), integers(2, 4_000_000, dtype="uint8"), written=4e6),
     forward("all of rows, 2048 x 2048", lambda xp, x: x.all(1), booleans(2048, 2048)),
     forward("norm, 4 M", lambda xp, x: xp.linalg.vector_norm(x), normal(4_000_000)),

@@ -13,6 +13,16 @@ WORKLOADS = [
     forward("cumsum of rows, 2048 x 1024", lambda xp, x: xp.cumsum(x, 1), normal(2048, 1024)),
     forward("cumsum of columns, 2048 x 1024", lambda xp, x: xp.cumsum(x, 0), normal(2048, 1024)),
     forward("cumsum of rows, 2048 x 1024, transposed", lambda xp, x: xp.cumsum(x, 1), normal(2048, 1024, layout="transposed")),
+    forward("cumsum of rows, 2048 x 512, every second column", lambda xp, x: xp.cumsum(x[:, ::2], 1), normal(2048, 1024)),
+    forward(
+        "cumsum of columns, 1024 x 2048, one column expanded", lambda xp, x: xp.cumsum(x.expand(1024, 2048), 0), normal(1024, 1)
+    ),
+    forward(
+        "cumprod of rows, 1024 x 1024, complex64",
+        lambda xp, x: xp.cumprod(x, 1),
+        normal(1024, 1024, dtype="complex64"),
+        comparable=False,
+    ),
     forward("cumprod of rows, 2048 x 1024", lambda xp, x: xp.cumprod(x, 1), uniform(2048, 1024, low=0.99, high=1.01)),
     forward("cummax of rows, 2048 x 1024", lambda xp, x: xp.cummax(x, 1), normal(2048, 1024)),
     forward("cummax of columns, 500 x 400", lambda xp, x: xp.cummax(x, 0), normal(500, 400)),
