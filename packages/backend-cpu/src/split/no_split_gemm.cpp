@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "../kernels.hpp"
-#include "split_factor.hpp"
 #include "split_gemm.hpp"
 #include "tile_attention.hpp"
 #include "tile_panels.hpp"
@@ -25,20 +24,6 @@ void split_gemm(const Gemm<float>&) {
   refuse();
 }
 void split_gemm(const Gemm<float>&, const Finish<float>&) {
-  refuse();
-}
-
-SplitFactor::SplitFactor(const float* data, int64_t side_step, int64_t depth_step, int64_t n, int64_t k)
-    : data_(data), side_step_(side_step), depth_step_(depth_step), n_(n), k_(k), panels_(0), ranges_(0) {
-  refuse();
-}
-SplitRows::SplitRows(int64_t, int64_t k) : k_(k), panels_(0), ranges_(0) {
-  refuse();
-}
-void SplitRows::take(const float*, int64_t, int64_t) {
-  refuse();
-}
-void SplitRows::multiply(SplitFactor&, int64_t, float*, int64_t) {
   refuse();
 }
 
