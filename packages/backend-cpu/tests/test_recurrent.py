@@ -10,6 +10,7 @@ from values import FLOATS, assert_values, random_tensor, wide
 
 import candelabra
 from candelabra import ops
+from candelabra.testing.reference import recurrent as reference
 from candelabra.testing.reference.recurrent import backward, forward
 
 
@@ -97,3 +98,79 @@ def test_shapes_that_do_not_fit() -> None:
         ops.lstm_sequence(gates, h.double(), c, weight, False)
     with pytest.raises((RuntimeError, NotImplementedError), match="not implemented"):
         ops.lstm_sequence(gates.long(), h, c, weight, False)
+
+
+CELLS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def layer_arguments(cell: str, over_time: tuple[int, ...], batch: int, size: int, hidden: int) -> list[Any]:
+    width = CELLS[cell] * hidden
+    input, h0 = (
+        random_tensor((*over_time, size), "float32", "contiguous", 0),
+        random_tensor((batch, hidden), "float32", "contiguous", 1),
+    )
+    weight, input_weight = (random_tensor((width, n), "float32", "contiguous", n) / n**0.5 for n in (hidden, size))
+    c0 = random_tensor((batch, hidden), "float32", "contiguous", 2) if cell == "lstm" else None
+    bias = random_tensor((width,), "float32", "contiguous", 3) if cell == "gru" else None
+    return [input, input_weight, random_tensor((width,), "float32", "contiguous", 4), h0, c0, weight, bias]
+
+
+def wide_or_none(tensor: Any) -> Any:
+    return None if tensor is None else wide(tensor)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("batch", "hidden", "batch_sizes"), [(20, 48, []), (33, 70, [33, 33, 18, 5, 1]), (9, 528, [9, 4])])
+def test_layers_of_every_cell(cell: str, reverse: bool, batch: int, hidden: int, batch_sizes: list[int]) -> None:
+    over_time = (sum(batch_sizes),) if batch_sizes else (3, batch)
+    given = layer_arguments(cell, over_time, batch, 37, hidden)
+    made = ops.recurrent_layer(*given, batch_sizes, reverse, cell)
+    expected = reference.layer(*map(wide_or_none, given), batch_sizes, reverse, cell)
+    for got, wanted in zip(made, expected, strict=True):
+        assert_values(got, wanted, scale=100)
+    output, last = ops.recurrent_layer_states(*given, batch_sizes, reverse, cell)
+    assert output.equal(made[0])
+    if cell == "lstm":
+        states = reference.layer_states(*map(wide_or_none, given), batch_sizes, reverse, cell)
+        assert_values(last, states[1], scale=100)
+    grads = [random_tensor(tuple(one.shape), "float32", "contiguous", i) for i, one in enumerate(made)]
+    rest = (given[3], given[4], given[5], *made)
+    back = ops.recurrent_sequence_backward(*grads, *rest, batch_sizes, reverse, cell)
+    wanted_back = reference.sequence_backward(*map(wide_or_none, (*grads, *rest)), batch_sizes, reverse, cell)
+    for got, wanted in zip(back, wanted_back, strict=True):
+        assert_values(got, wanted, scale=1000)
+
+
+def test_numbers_far_from_one() -> None:
+    """Rows that tile units cannot do are multiplied otherwise, and leave the others as they are."""
+    given = layer_arguments("rnn_relu", (4, 24), 24, 40, 64)
+    scales = candelabra.ones(24, 1)
+    scales[3], scales[20] = 1e-35, 1e35
+    given[0], given[3], given[2] = given[0] * scales, given[3] * scales, None
+    expected = reference.layer(*map(wide_or_none, given), [], False, "rnn_relu")[0]
+    output = ops.recurrent_layer(*given, [], False, "rnn_relu")[0]
+    for row in range(24):
+        scale = float(scales[row])
+        assert_values(output[:, row] / scale, expected[:, row] / scale, scale=200)
+
+
+def test_states_that_are_no_numbers_stay_in_their_rows() -> None:
+    given = layer_arguments("gru", (3, 20), 20, 40, 64)
+    whole = ops.recurrent_layer(*given, [], False, "gru")[0]
+    given[3][5] = candelabra.nan
+    output = ops.recurrent_layer(*given, [], False, "gru")[0]
+    assert output[:, 5].isnan().all()
+    others = [row for row in range(20) if row != 5]
+    assert output[:, others].equal(whole[:, others])
+
+
+def test_packed_rows_that_do_not_fit() -> None:
+    given = layer_arguments("gru", (6,), 3, 4, 5)
+    for sizes in ([3, 2], [3, 2, 2], [2, 3, 1], [3, 3, 0], [4, 2]):
+        with pytest.raises(RuntimeError, match=r"batch_sizes|do not fit"):
+            ops.recurrent_layer(*given, sizes, False, "gru")
+    with pytest.raises(ValueError, match="cell must be"):
+        ops.recurrent_layer(*given, [3, 3], False, "elman")
+    with pytest.raises(RuntimeError, match="c0 is for the cell"):
+        ops.recurrent_layer(*given, [3, 3], False, "lstm")
