@@ -46,7 +46,7 @@ operator(
     ),
 )  # fmt: skip
 
-_CELLS = "str: ``\"lstm\"``, ``\"gru\"``, ``\"rnn_tanh\"`` or ``\"rnn_relu\"``"
+_CELLS = 'str: ``"lstm"``, ``"gru"``, ``"rnn_tanh"`` or ``"rnn_relu"``'
 _OF_ANY_CELL = {
     "gates": "Tensor: the share of the inputs in the gates, of shape (T, N, GH), or (rows, GH) of a packed sequence: 4 gates of "
     "``lstm`` (input, forget, cell, output), 3 of ``gru`` (reset, update, new), 1 of the others",
@@ -119,7 +119,7 @@ _LAYER = {
 }
 _EXAMPLE = (
     ">>> input, one, weight = candelabra.zeros(2, 1, 5), candelabra.ones(1, 1), candelabra.zeros(3, 5)\n"
-    ">>> candelabra.ops.{}(input, weight, None, one, None, weight[:, :1], None, [], False, \"gru\").output.flatten()\n"
+    '>>> candelabra.ops.{}(input, weight, None, one, None, weight[:, :1], None, [], False, "gru").output.flatten()\n'
     "tensor([0.5000, 0.2500])"
 )
 operator(
