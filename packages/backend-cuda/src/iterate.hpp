@@ -106,13 +106,13 @@ template <int N>
 struct Indexer {
   int ndim = 1;
   uint32_t count = 0;
-  Divider sizes[max_piece_dims];
+  Divider sizes[max_piece_dims];  // of all but the outermost dimension
   uint32_t strides[max_piece_dims][N];
 
   Indexer() = default;
   explicit Indexer(const Geometry<N>& piece) : ndim(piece.ndim), count(static_cast<uint32_t>(piece.numel)) {
     for (int d = 0; d < max_piece_dims; ++d) {
-      if (d < ndim) sizes[d] = Divider(piece.sizes[d]);
+      if (d + 1 < ndim) sizes[d] = Divider(piece.sizes[d]);
       for (int k = 0; k < N; ++k) strides[d][k] = d < ndim ? static_cast<uint32_t>(piece.strides[k][d]) : 0u;
     }
   }
