@@ -111,25 +111,27 @@ template <typename T>
 CANDELABRA_FORMULA LogParts<T> reduce_log(T x) {
   using F = Format<T>;
   using Bits = typename F::Bits;
+  using Unsigned = typename F::Unsigned;  // what is no number or negative may wrap around
   bool tiny = x < std::numeric_limits<T>::min();
   T scaled = tiny ? x * F::tiny_scale : x;
   constexpr Bits sqrt_half = sizeof(T) == 4 ? static_cast<Bits>(0x3f3504f3) : static_cast<Bits>(0x3fe6a09e667f3bcdLL);
   Bits word = bits_of(scaled), exponent;
+  const Unsigned above = static_cast<Unsigned>(word) - static_cast<Unsigned>(sqrt_half);
   T e;
 #ifndef __AVX512DQ__
   if constexpr (sizeof(T) == 8) {
     // Before AVX-512, processors shift vectors of 64-bit integers without sign only, and do not convert them to double: the
     // exponent is kept positive by a bias, and converted by adding it to the bits of round_magic.
     constexpr Bits bias = F::bias;
-    exponent = static_cast<Bits>(static_cast<typename F::Unsigned>(word - sqrt_half + (bias << F::fraction)) >> F::fraction) - bias;
+    exponent = static_cast<Bits>((above + (Unsigned{F::bias} << F::fraction)) >> F::fraction) - bias;
     e = from_bits<T>(bits_of(F::round_magic) + exponent) - F::round_magic;
   } else
 #endif
   {
-    exponent = (word - sqrt_half) >> F::fraction;
+    exponent = static_cast<Bits>(above) >> F::fraction;
     e = static_cast<T>(exponent);
   }
-  T m = from_bits<T>(word - (exponent << F::fraction));
+  T m = from_bits<T>(static_cast<Bits>(static_cast<Unsigned>(word) - (static_cast<Unsigned>(exponent) << F::fraction)));
   e -= tiny ? static_cast<T>(F::tiny_shift) : T(0);
   T f = m - T(1), s = f / (m + T(1)), z = s * s;
   T series;
