@@ -558,21 +558,6 @@ CANDELABRA_FORMULA Vec<T> mish_derivative(Vec<T> x) {
 
 // ---- error function
 
-CANDELABRA_FORMULA Vec<float> erfc(Vec<float> x) {  // of double: vec_error_function.hpp
-  // e^(-x^2) / (1 + 2x) times a polynomial in (x - k) / (x + k) (Shepherd and Laframboise 1981); the rounding error of x^2 is
-  // carried along.
-  using V = Vec<float>;
-  constexpr float end = 10.5f, k = parts::erfcx_centre<float>;
-  const V a = least(V(end), abs(x));
-  const V t = (a - k) * parts::inverse(a + k);
-  const V square = a * a, rest = fma(a, a, -square);
-  const V e = parts::exp_unclipped(-square);
-  const V far = parts::quotient(fnma(e, rest, e) * parts::series(t, parts::erfcx_series<float>), fma(V(2.0f), a, V(1.0f)));
-  V result = select(x < V(0.0f), 2.0f - far, far);
-  const Mask<float> near = a < V(0.47f);  // where many roundings would show
-  if (any(near)) result = select(near, 1.0f - with_sign_of(parts::piecewise(parts::erf_table<float>, a), x), result);
-  return result;
-}
 template <typename T>
 CANDELABRA_FORMULA Vec<T> erf(Vec<T> x) {
   const Vec<T> a = abs(x);
