@@ -1,6 +1,13 @@
-// lstm_sequence and lstm_sequence_backward: a product by cuBLASLt and one kernel for all that is elementwise, at each step. cuDNN's
-// recurrent layers do not fit: they make the share of the inputs in the gates themselves, and keep the gates to themselves.
+// Recurrent layers over whole sequences, padded or packed, of every cell: lstm_sequence and recurrent_sequence with their
+// gradients. A product by cuBLASLt and one kernel for all that is elementwise, at each step. cuDNN's recurrent layers do not fit:
+// they make the share of the inputs in the gates themselves, and keep the gates to themselves.
+//
+// Row n of a step is of sequence n: of packed sequences the longest come first, so that the rows of a step are the first of those
+// of any step with more of them. What a step finds of the one before it are `known` rows; the others begin here, with h0 and c0.
 #include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "candelabra/math.hpp"
 #include "cublas.hpp"
@@ -12,185 +19,324 @@ namespace {
 constexpr int threads = 256;
 constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
 
-// What all steps of a call have in common.
-struct Sizes {
-  int64_t steps, batch, hidden;
-  bool reverse;
+enum class Cell { lstm, gru, tanh, relu };
 
-  int64_t gates() const { return 4 * hidden; }
+Cell cell_named(std::string_view name) {
+  return name == "lstm" ? Cell::lstm : name == "gru" ? Cell::gru : name == "rnn_tanh" ? Cell::tanh : Cell::relu;
+}
+
+// The rows of each step, in the order that they are gone through.
+class Sequence {
+ public:
+  struct Step {
+    int64_t start, rows, known;
+  };
+
+  Sequence(const cb_tensor& over_time, const cb_tensor& h0, std::span<const int64_t> batch_sizes, bool reverse, Cell cell)
+      : batch(h0.sizes[0]),
+        hidden(h0.sizes[1]),
+        gates((cell == Cell::lstm  ? 4
+               : cell == Cell::gru ? 3
+                                   : 1) *
+              hidden) {
+    const auto times = batch_sizes.empty() ? over_time.sizes[0] : static_cast<int64_t>(batch_sizes.size());
+    steps.reserve(static_cast<size_t>(times));
+    for (int64_t time = 0; time < times; ++time) {
+      const int64_t size = batch_sizes.empty() ? batch : batch_sizes[static_cast<size_t>(time)];
+      steps.push_back({rows, size, 0});
+      rows += size;
+    }
+    if (reverse) std::reverse(steps.begin(), steps.end());
+    for (size_t i = 1; i < steps.size(); ++i) steps[i].known = std::min(steps[i].rows, steps[i - 1].rows);
+  }
+
+  bool empty() const { return rows == 0 || hidden == 0; }
   int64_t states() const { return batch * hidden; }
-  // The first element of a step in a tensor (T, N, width).
-  int64_t at(int64_t step, int64_t width) const { return (reverse ? steps - 1 - step : step) * batch * width; }
-  bool empty() const { return steps == 0 || batch == 0 || hidden == 0; }
+
+  int64_t batch, hidden, gates, rows = 0;
+  std::vector<Step> steps;
 };
 
-void product(const Call& call, const Gemm& gemm, bool add) {
+// result = a^(T where `turned`) @ b^(T ...) (+ result), of matrices that the library sees by columns.
+template <typename T>
+struct Product {
+  int64_t rows, columns, inner;
+  const T* a;
+  int64_t a_leading;
+  bool a_turned;
+  const T* b;
+  int64_t b_leading;
+  bool b_turned;
+  T* result;
+};
+
+template <typename T>
+void multiply_into(const Call& call, const Product<T>& p, bool add) {
+  if (p.columns == 0) return;
+  Gemm gemm{};
+  gemm.dtype = call.output(0).dtype;
+  gemm.rows = p.rows, gemm.columns = p.columns, gemm.inner = p.inner, gemm.batches = 1;
+  gemm.a = {p.a, p.a_leading, 0, p.a_turned};
+  gemm.b = {p.b, p.b_leading, 0, p.b_turned};
+  gemm.result = p.result;
+  gemm.result_leading = p.rows;
   if (!multiply(call, gemm, one, add ? one : zero))
     throw failure(CB_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for matrices of %lld x %lld by %lld", call.raw()->operator_name,
                   static_cast<long long>(gemm.rows), static_cast<long long>(gemm.inner), static_cast<long long>(gemm.columns));
 }
 
-// `active` holds the gates before sigmoid and tanh, and what they become. The cell state is kept in the type computed in.
+// One step. Of an LSTM `active` holds the gates before sigmoid and tanh, and what they become; of a GRU the gates are `given` and
+// `sums`, and `active` gets what is kept; of others `output` holds them. The cell state is kept in the type computed in.
 template <typename T>
 struct Step {
+  Cell cell;
   T *active, *output, *cells;
-  const T* first_cell;  // the state before the first step; null later
+  const T *given, *sums, *bias;
+  const T *before, *first;  // the state before: h of a GRU, of an LSTM only its first c
   compute_t<T>* state;
-  int64_t count, hidden;
+  int64_t known, count, hidden;  // elements of the state
 };
 
 template <typename T>
 __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ Step<T> s) {
   using C = compute_t<T>;
+  const int64_t width = s.hidden;
   for (int64_t at = first_index(); at < s.count; at += index_step()) {
-    const int64_t row = at / s.hidden;
-    T* gates = s.active + row * 4 * s.hidden + (at - row * s.hidden);
-    const C i = math::sigmoid(loaded<T>(gates[0])), f = math::sigmoid(loaded<T>(gates[s.hidden]));
-    const C g = math::tanh(loaded<T>(gates[2 * s.hidden])), o = math::sigmoid(loaded<T>(gates[3 * s.hidden]));
-    const C before = s.first_cell ? loaded<T>(s.first_cell[at]) : s.state[at];
-    const C c = f * before + i * g;
-    gates[0] = stored<T>(i);
-    gates[s.hidden] = stored<T>(f);
-    gates[2 * s.hidden] = stored<T>(g);
-    gates[3 * s.hidden] = stored<T>(o);
-    s.state[at] = c;
-    s.cells[at] = stored<T>(c);
-    s.output[at] = stored<T>(o * math::tanh(c));
+    const int64_t row = at / width, unit = at - row * width;
+    if (s.cell == Cell::lstm) {
+      T* gates = s.active + row * 4 * width + unit;
+      const C i = math::sigmoid(loaded<T>(gates[0])), f = math::sigmoid(loaded<T>(gates[width]));
+      const C g = math::tanh(loaded<T>(gates[2 * width])), o = math::sigmoid(loaded<T>(gates[3 * width]));
+      const C before = at < s.known ? s.state[at] : loaded<T>(s.first[at]);
+      const C c = f * before + i * g;
+      gates[0] = stored<T>(i);
+      gates[width] = stored<T>(f);
+      gates[2 * width] = stored<T>(g);
+      gates[3 * width] = stored<T>(o);
+      s.state[at] = c;
+      s.cells[at] = stored<T>(c);
+      s.output[at] = stored<T>(o * math::tanh(c));
+    } else if (s.cell == Cell::gru) {
+      const T *given = s.given + row * 3 * width + unit, *sums = s.sums + row * 3 * width + unit;
+      C own[3];
+      for (int k = 0; k < 3; ++k) own[k] = loaded<T>(sums[k * width]) + (s.bias ? loaded<T>(s.bias[k * width + unit]) : C(0));
+      const C r = math::sigmoid(loaded<T>(given[0]) + own[0]), z = math::sigmoid(loaded<T>(given[width]) + own[1]);
+      const C n = math::tanh(loaded<T>(given[2 * width]) + r * own[2]);
+      const C h = loaded<T>(at < s.known ? s.before[at] : s.first[at]);
+      T* kept = s.active + row * 4 * width + unit;
+      kept[0] = stored<T>(r);
+      kept[width] = stored<T>(z);
+      kept[2 * width] = stored<T>(n);
+      kept[3 * width] = stored<T>(own[2]);
+      s.output[at] = stored<T>(n + z * (h - n));
+    } else {
+      const C x = loaded<T>(s.output[at]);
+      s.output[at] = stored<T>(s.cell == Cell::tanh ? math::tanh(x) : x <= C(0) ? C(0) : x);
+    }
   }
 }
+
+// Where a call has what; bias -1: nowhere.
+struct Forward {
+  int gates, h0, c0, weight, bias;
+};
 
 template <typename T>
-void forward(const Call& call) {
-  const cb_tensor& out = call.output(0);
-  const Sizes size{out.sizes[0], out.sizes[1], out.sizes[2], call.boolean(4)};
-  if (size.empty()) return;
-  const int64_t hidden = size.hidden, width = size.gates();
-  T *output = mutable_data<T>(out), *cells = mutable_data<T>(call.output(1)), *active = mutable_data<T>(call.output(2));
-  const T *h0 = data<T>(call.tensor(1)), *weight = data<T>(call.tensor(3));
-  copy_bytes(call, active, call.tensor(0).data, static_cast<size_t>(size.steps * size.batch * width) * sizeof(T));
-  const Workspace state(call, static_cast<size_t>(size.states()) * sizeof(compute_t<T>));
-  for (int64_t step = 0; step < size.steps; ++step) {
-    const int64_t at = size.at(step, hidden);
-    // active += h @ weight^T; the library thinks in columns.
-    Gemm gemm{};
-    gemm.dtype = out.dtype;
-    gemm.rows = width, gemm.columns = size.batch, gemm.inner = hidden, gemm.batches = 1;
-    gemm.a = {weight, hidden, 0, true};
-    gemm.b = {step == 0 ? h0 : output + size.at(step - 1, hidden), hidden, 0, false};
-    gemm.result = active + size.at(step, width);
-    gemm.result_leading = width;
-    product(call, gemm, true);
-    const Step<T> s{active + size.at(step, width), output + at,   cells + at, step == 0 ? data<T>(call.tensor(2)) : nullptr,
-                    state.as<compute_t<T>>(),      size.states(), hidden};
+void forward(const Call& call, const Forward& at, const Sequence& sequence, Cell cell) {
+  if (sequence.empty()) return;
+  const bool lstm = cell == Cell::lstm, gru = cell == Cell::gru;
+  const int64_t hidden = sequence.hidden, width = sequence.gates;
+  const T *given = data<T>(call.tensor(at.gates)), *h0 = data<T>(call.tensor(at.h0)), *weight = data<T>(call.tensor(at.weight));
+  T* output = mutable_data<T>(call.output(0));
+  T* cells = lstm ? mutable_data<T>(call.output(1)) : nullptr;
+  T* active = lstm || gru ? mutable_data<T>(call.output(2)) : nullptr;
+  if (!gru) copy_bytes(call, lstm ? active : output, given, static_cast<size_t>(sequence.rows * width) * sizeof(T));
+  const Workspace scratch(call, lstm  ? static_cast<size_t>(sequence.states()) * sizeof(compute_t<T>)
+                                : gru ? static_cast<size_t>(sequence.batch * width) * sizeof(T)
+                                      : 1);
+  const T* before = nullptr;
+  for (const auto& [start, rows, known] : sequence.steps) {
+    T* sums = lstm ? active + start * width : gru ? scratch.as<T>() : output + start * width;
+    const auto product = [&](const T* states, int64_t first, int64_t count) {
+      multiply_into<T>(
+          call, {width, count, hidden, weight, hidden, true, states + first * hidden, hidden, false, sums + first * width}, !gru);
+    };
+    if (known) product(before, 0, known);
+    product(h0, known, rows - known);
+    const Step<T> s{cell,
+                    active ? active + start * 4 * hidden : nullptr,
+                    output + start * hidden,
+                    lstm ? cells + start * hidden : nullptr,
+                    gru ? given + start * width : nullptr,
+                    sums,
+                    at.bias >= 0 && call.given(at.bias) ? data<T>(call.tensor(at.bias)) : nullptr,
+                    before,
+                    lstm ? data<T>(call.tensor(at.c0)) : h0,
+                    lstm ? scratch.as<compute_t<T>>() : nullptr,
+                    known * hidden,
+                    rows * hidden,
+                    hidden};
     launch(call, step_kernel<T>, grid_for(call, s.count, threads), threads, 0, s);
+    before = output + start * hidden;
   }
 }
 
-// What comes to a step from later ones: `of_output` without the share of the step itself, and `of_cell`; null at the last step.
+// One step of the way back. `of_output` has what comes from later steps, and keeps of a GRU what passes to h without a product.
 template <typename T>
 struct StepBack {
-  const T *active, *cells, *cells_before;
+  Cell cell;
+  const T *active, *output, *cells;
+  const T *cells_before, *h_before;  // of the `known` elements; the others have their first
+  const T *c0, *h0;
   const T *grad_output, *grad_cells, *grad_active;  // null where there is none
-  const T* of_output;
+  T *of_output, *grad_gates, *grad_sums, *grad_first_cell;
+  T* kept_before;  // the state before, for the product of the weight's gradient
   compute_t<T>* of_cell;
-  bool last;
-  T* grad_gates;
-  T* grad_first_cell;  // written at the first step
-  int64_t count, hidden;
+  int64_t known, count, hidden;
 };
 
 template <typename T>
 __global__ void __launch_bounds__(threads) step_back_kernel(const __grid_constant__ StepBack<T> s) {
   using C = compute_t<T>;
+  const int64_t width = s.hidden;
   for (int64_t at = first_index(); at < s.count; at += index_step()) {
-    const int64_t row = at / s.hidden, gate = row * 4 * s.hidden + (at - row * s.hidden);
-    const C i = loaded<T>(s.active[gate]), f = loaded<T>(s.active[gate + s.hidden]);
-    const C g = loaded<T>(s.active[gate + 2 * s.hidden]), o = loaded<T>(s.active[gate + 3 * s.hidden]);
-    C more[4] = {};
-    if (s.grad_active)
-      for (int k = 0; k < 4; ++k) more[k] = loaded<T>(s.grad_active[gate + k * s.hidden]);
-    C dh = s.of_output ? loaded<T>(s.of_output[at]) : C(0), dc = s.last ? C(0) : s.of_cell[at];
+    const int64_t row = at / width, unit = at - row * width, kept = row * 4 * width + unit;
+    const T h = at < s.known ? s.h_before[at] : s.h0[at];
+    s.kept_before[at] = h;
+    C dh = loaded<T>(s.of_output[at]);
     if (s.grad_output) dh += loaded<T>(s.grad_output[at]);
+    if (s.cell == Cell::tanh || s.cell == Cell::relu) {
+      const C y = loaded<T>(s.output[at]);
+      s.grad_gates[at] = stored<T>(s.cell == Cell::tanh ? dh * (C(1) - y * y) : y > C(0) ? dh : C(0));
+      continue;
+    }
+    C of[4], more[4] = {};
+    for (int k = 0; k < 4; ++k) {
+      of[k] = loaded<T>(s.active[kept + k * width]);
+      if (s.grad_active) more[k] = loaded<T>(s.grad_active[kept + k * width]);
+    }
+    if (s.cell == Cell::gru) {
+      const C r = of[0], z = of[1], n = of[2], m = of[3];
+      const C dn = (dh * (C(1) - z) + more[2]) * (C(1) - n * n);
+      const C dr = (dn * m + more[0]) * r * (C(1) - r), dz = (dh * (loaded<T>(h) - n) + more[1]) * z * (C(1) - z);
+      const int64_t gate = row * 3 * width + unit;
+      s.grad_gates[gate] = s.grad_sums[gate] = stored<T>(dr);
+      s.grad_gates[gate + width] = s.grad_sums[gate + width] = stored<T>(dz);
+      s.grad_gates[gate + 2 * width] = stored<T>(dn);
+      s.grad_sums[gate + 2 * width] = stored<T>(dn * r + more[3]);
+      s.of_output[at] = stored<T>(dh * z);
+      continue;
+    }
+    const C i = of[0], f = of[1], g = of[2], o = of[3], t = math::tanh(loaded<T>(s.cells[at]));
+    const C c_before = loaded<T>(at < s.known ? s.cells_before[at] : s.c0[at]);
+    C dc = s.of_cell[at] + dh * o * (C(1) - t * t);
     if (s.grad_cells) dc += loaded<T>(s.grad_cells[at]);
-    const C t = math::tanh(loaded<T>(s.cells[at]));
-    dc += dh * o * (C(1) - t * t);
-    s.grad_gates[gate] = stored<T>((dc * g + more[0]) * i * (C(1) - i));
-    s.grad_gates[gate + s.hidden] = stored<T>((dc * loaded<T>(s.cells_before[at]) + more[1]) * f * (C(1) - f));
-    s.grad_gates[gate + 2 * s.hidden] = stored<T>((dc * i + more[2]) * (C(1) - g * g));
-    s.grad_gates[gate + 3 * s.hidden] = stored<T>((dh * t + more[3]) * o * (C(1) - o));
+    s.grad_gates[kept] = stored<T>((dc * g + more[0]) * i * (C(1) - i));
+    s.grad_gates[kept + width] = stored<T>((dc * c_before + more[1]) * f * (C(1) - f));
+    s.grad_gates[kept + 2 * width] = stored<T>((dc * i + more[2]) * (C(1) - g * g));
+    s.grad_gates[kept + 3 * width] = stored<T>((dh * t + more[3]) * o * (C(1) - o));
     s.of_cell[at] = dc * f;
-    if (s.grad_first_cell) s.grad_first_cell[at] = stored<T>(dc * f);
+    if (at >= s.known) s.grad_first_cell[at] = stored<T>(dc * f);
   }
 }
 
+// The sums of columns, each of a warp's width of them by one block, whose rows of threads take every 32nd row.
+constexpr int tile = 32;
 template <typename T>
-void backward(const Call& call) {
-  const cb_tensor& out = call.tensor(6);
-  const Sizes size{out.sizes[0], out.sizes[1], out.sizes[2], call.boolean(9)};
-  const int64_t hidden = size.hidden, width = size.gates();
-  if (size.empty()) {
-    // No step: the first states are not used.
-    for (int i : {1, 2, 3}) fill_bytes(call, call.output(i).data, 0, static_cast<size_t>(call.output(i).numel) * sizeof(T));
+__global__ void __launch_bounds__(tile* tile) column_sums(const T* from, int64_t rows, int64_t columns, T* out) {
+  using C = compute_t<T>;
+  __shared__ C parts[tile][tile + 1];
+  const int lane = static_cast<int>(threadIdx.x) % tile, rank = static_cast<int>(threadIdx.x) / tile;
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * tile + lane;
+  C sum = 0;
+  if (column < columns)
+    for (int64_t row = rank; row < rows; row += tile) sum += loaded<T>(from[row * columns + column]);
+  parts[rank][lane] = sum;
+  __syncthreads();
+  if (rank != 0 || column >= columns) return;
+  for (int k = 1; k < tile; ++k) sum += parts[k][lane];
+  out[column] = stored<T>(sum);
+}
+
+// The gradients of output, cells and activations, then h0, c0, weight and the three results, lie in the first places of both calls.
+template <typename T>
+void backward(const Call& call, const Sequence& sequence, Cell cell) {
+  const int64_t hidden = sequence.hidden, width = sequence.gates;
+  const bool lstm = cell == Cell::lstm, gru = cell == Cell::gru;
+  // What no step comes to has no gradient.
+  fill_bytes(call, call.output(1).data, 0, static_cast<size_t>(call.output(1).numel) * sizeof(T));
+  if (sequence.empty()) {
+    for (int i : {2, 3}) fill_bytes(call, call.output(i).data, 0, static_cast<size_t>(call.output(i).numel) * sizeof(T));
     return;
   }
-  const auto optional = [&](int i) { return call.given(i) ? data<T>(call.tensor(i)) : nullptr; };
-  const T *of_output = optional(0), *of_cells = optional(1), *of_active = optional(2);
-  const T *h0 = data<T>(call.tensor(3)), *c0 = data<T>(call.tensor(4)), *weight = data<T>(call.tensor(5));
-  const T *output = data<T>(out), *cells = data<T>(call.tensor(7)), *active = data<T>(call.tensor(8));
+  const auto optional = [&](int i, bool used) { return used && call.given(i) ? data<T>(call.tensor(i)) : nullptr; };
+  const T *of_output = optional(0, true), *of_cells = optional(1, lstm), *of_active = optional(2, lstm || gru);
+  const T *h0 = data<T>(call.tensor(3)), *c0 = optional(4, lstm), *weight = data<T>(call.tensor(5));
+  const T *output = data<T>(call.tensor(6)), *cells = optional(7, lstm), *active = optional(8, lstm || gru);
   T *grad_gates = mutable_data<T>(call.output(0)), *grad_h0 = mutable_data<T>(call.output(1)),
-    *grad_c0 = mutable_data<T>(call.output(2)), *grad_weight = mutable_data<T>(call.output(3));
-  const Workspace to_output(call, static_cast<size_t>(size.states()) * sizeof(T)),
-      to_cell(call, static_cast<size_t>(size.states()) * sizeof(compute_t<T>));
-  const auto shifted = [](const T* from, int64_t by) { return from ? from + by : nullptr; };
-  for (int64_t step = size.steps - 1; step >= 0; --step) {
-    const int64_t at = size.at(step, hidden), gate = size.at(step, width);
-    const bool last = step == size.steps - 1;
-    const StepBack<T> s{active + gate,
-                        cells + at,
-                        step ? cells + size.at(step - 1, hidden) : c0,
+    *grad_weight = mutable_data<T>(call.output(3));
+  const auto memory = [&](int64_t count, size_t size) {
+    return Workspace(call, static_cast<size_t>(std::max<int64_t>(count, 1)) * size);
+  };
+  const Workspace befores = memory(sequence.rows * hidden, sizeof(T)),
+                  to_cell = memory(lstm ? sequence.states() : 0, sizeof(compute_t<T>)),
+                  own_sums = memory(gru ? sequence.rows * width : 0, sizeof(T));
+  if (lstm) fill_bytes(call, to_cell.data(), 0, static_cast<size_t>(sequence.states()) * sizeof(compute_t<T>));
+  T* grad_sums = gru ? own_sums.as<T>() : grad_gates;
+  const auto shifted = [](auto* from, int64_t by) { return from ? from + by : nullptr; };
+  for (size_t i = sequence.steps.size(); i-- > 0;) {
+    const auto [start, rows, known] = sequence.steps[i];
+    const int64_t at = start * hidden, earlier = i ? sequence.steps[i - 1].start * hidden : 0;
+    const StepBack<T> s{cell,
+                        shifted(active, 4 * at),
+                        output + at,
+                        shifted(cells, at),
+                        shifted(cells, earlier),
+                        output + earlier,
+                        c0,
+                        h0,
                         shifted(of_output, at),
                         shifted(of_cells, at),
-                        shifted(of_active, gate),
-                        last ? nullptr : to_output.as<T>(),
+                        shifted(of_active, 4 * at),
+                        grad_h0,
+                        grad_gates + start * width,
+                        grad_sums + start * width,
+                        lstm ? mutable_data<T>(call.output(2)) : nullptr,
+                        befores.as<T>() + at,
                         to_cell.as<compute_t<T>>(),
-                        last,
-                        grad_gates + gate,
-                        step == 0 ? grad_c0 : nullptr,
-                        size.states(),
+                        known * hidden,
+                        rows * hidden,
                         hidden};
     launch(call, step_back_kernel<T>, grid_for(call, s.count, threads), threads, 0, s);
     // The gradient of the state before: that of the gates @ weight.
-    Gemm gemm{};
-    gemm.dtype = out.dtype;
-    gemm.rows = hidden, gemm.columns = size.batch, gemm.inner = width, gemm.batches = 1;
-    gemm.a = {weight, hidden, 0, false};
-    gemm.b = {grad_gates + gate, width, 0, false};
-    gemm.result = step == 0 ? grad_h0 : to_output.as<T>();
-    gemm.result_leading = hidden;
-    product(call, gemm, false);
+    multiply_into<T>(call, {hidden, rows, width, weight, hidden, false, grad_sums + start * width, width, false, grad_h0}, gru);
   }
-  // The weight's gradient is a product over all steps at once; the state before the first step is not among the outputs.
-  const int64_t later = (size.steps - 1) * size.batch;
-  Gemm gemm{};
-  gemm.dtype = out.dtype;
-  gemm.rows = hidden, gemm.columns = width, gemm.inner = size.batch, gemm.batches = 1;
-  gemm.a = {h0, hidden, 0, false};
-  gemm.b = {grad_gates + size.at(0, width), width, 0, true};
-  gemm.result = grad_weight;
-  gemm.result_leading = hidden;
-  product(call, gemm, false);
-  if (later == 0) return;
-  gemm.inner = later;
-  gemm.a.data = output + (size.reverse ? size.states() : 0);
-  gemm.b.data = grad_gates + (size.reverse ? 0 : size.batch * width);
-  product(call, gemm, true);
+  // The weight's gradient is a product over all steps at once.
+  multiply_into<T>(call, {hidden, width, sequence.rows, befores.as<T>(), hidden, false, grad_sums, width, true, grad_weight},
+                   false);
+  if (gru)
+    launch(call, column_sums<T>, static_cast<unsigned>(divide_up(width, tile)), tile * tile, 0, static_cast<const T*>(grad_sums),
+           sequence.rows, width, mutable_data<T>(call.output(2)));
 }
 
 void lstm_sequence(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  const Sequence sequence(call.tensor(0), call.tensor(1), {}, call.boolean(4), Cell::lstm);
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call, {0, 1, 2, 3, -1}, sequence, Cell::lstm); });
 }
 void lstm_sequence_backward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(6).dtype, [&]<typename T>() { backward<T>(call); });
+  const Sequence sequence(call.tensor(6), call.tensor(3), {}, call.boolean(9), Cell::lstm);
+  dispatch<FloatTypes>(call.tensor(6).dtype, [&]<typename T>() { backward<T>(call, sequence, Cell::lstm); });
+}
+
+void recurrent_sequence(Call& call) {
+  const Cell cell = cell_named(call.string(7));
+  const Sequence sequence(call.tensor(0), call.tensor(1), call.ints(5), call.boolean(6), cell);
+  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call, {0, 1, 2, 3, 4}, sequence, cell); });
+}
+void recurrent_sequence_backward(Call& call) {
+  const Cell cell = cell_named(call.string(11));
+  const Sequence sequence(call.tensor(6), call.tensor(3), call.ints(9), call.boolean(10), cell);
+  dispatch<FloatTypes>(call.tensor(6).dtype, [&]<typename T>() { backward<T>(call, sequence, cell); });
 }
 
 }  // namespace
@@ -198,6 +344,8 @@ void lstm_sequence_backward(Call& call) {
 void register_recurrent(KernelTable& table) {
   table.add<lstm_sequence>("lstm_sequence");
   table.add<lstm_sequence_backward>("lstm_sequence_backward");
+  table.add<recurrent_sequence>("recurrent_sequence");
+  table.add<recurrent_sequence_backward>("recurrent_sequence_backward");
 }
 
 }  // namespace candelabra::cuda
