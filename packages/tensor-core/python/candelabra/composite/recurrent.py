@@ -326,7 +326,7 @@ def recurrent_sequence_backward(
     if c0 is not None:
         c0, cells = wide(c0), wide(cells)
     has_kept = cell in ("lstm", "gru")
-    activations = wide(activations) if has_kept else None
+    kept = wide(activations) if has_kept else None
     more = wide(grad_activations) if has_kept and grad_activations is not None else None
     of_gates = []
     of_weight = OPERATORS["mul"](factor, 0)
@@ -345,7 +345,7 @@ def recurrent_sequence_backward(
         h_before = rows.before(output, h0, step)
         of_input, of_state, passed, dc_now = _step_back(
             cell,
-            rows.at(activations, time) if activations is not None else None,
+            rows.at(kept, time) if kept is not None else None,
             rows.at(more, time) if more is not None else None,
             h_before, c_before, rows.at(output, time), c_now, dh_now, dc_now,
         )  # fmt: skip

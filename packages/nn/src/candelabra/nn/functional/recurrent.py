@@ -12,6 +12,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.amp import is_autocast_enabled
 from candelabra.composite.recurrent import last_states
 
 from .dropout import dropout as _dropout
@@ -177,7 +178,7 @@ def _run_fused(
     w_hh, bias_ih = weights.w_hh, weights.input_bias(name)
     h0, c0 = states[0], states[1] if name == "lstm" else None
     rest = batch_sizes, backwards, name
-    if not candelabra.is_autocast_enabled():
+    if not is_autocast_enabled(input.device.type):
         output, cell_state = ops.recurrent_layer_states(input, weights.w_ih, bias_ih, h0, c0, w_hh, weights.b_hh, *rest)
     else:
         gates = _linear(input, weights.w_ih, bias_ih)
