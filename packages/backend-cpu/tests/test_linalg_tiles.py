@@ -39,7 +39,7 @@ def wide(x):
 
 
 # Shapes that fill tiles and that do not, factors that lie either way, sums into what is there, rows with gaps between them.
-for m, n, k in [(256, 256, 256), (300, 257, 333), (49, 2100, 513), (2100, 50, 200), (513, 1030, 48), (256, 1100, 129), (64, 600, 1000)]:
+for m, n, k in [(256, 256, 256), (300, 257, 333), (49, 2100, 513), (2100, 50, 200), (513, 1030, 48), (256, 1100, 129), (64, 600, 1000), (250, 130, 1500)]:
     for left in (False, True):
         for right in (False, True):
             a, b = matrix(m, k, left), matrix(k, n, right)
@@ -58,12 +58,12 @@ for m, n, k in [(256, 256, 256), (300, 257, 333), (49, 2100, 513), (2100, 50, 20
     check(c, exact + wide(bias), magnitude + np.abs(wide(bias)), k)
 
 # Of any number of threads.
-a, b = normal(700, 300), normal(900, 300).T
-backend().table.set_thread_count(1)
-one = product(a, b)
-for threads in (2, 3, 4):
-    backend().table.set_thread_count(threads)
-    assert np.array_equal(product(a, b), one), threads
+for a, b in [(normal(700, 300), normal(900, 300).T), (normal(200, 900), normal(400, 900).T), (normal(256, 600), normal(600, 300))]:
+    backend().table.set_thread_count(1)
+    one = product(a, b)
+    for threads in (2, 3, 4):
+        backend().table.set_thread_count(threads)
+        assert np.array_equal(product(a, b), one), (a.shape, threads)
 
 # Whole numbers whose products and sums float32 holds are exact, up to 24 bits.
 a, b = (rng.integers(-limit, limit + 1, shape).astype(np.float32) for limit, shape in ((1000, (260, 300)), (16, (300, 270))))
@@ -73,13 +73,14 @@ b = np.eye(256, 300, 5, dtype=np.float32)
 assert np.array_equal(product(a, b), wide(a) @ wide(b))
 
 # What parts do not hold: infinities, NaN, numbers near the largest, numbers and products so small that they are denormal.
-a, b = normal(320, 288), normal(288, 352)
-a[3, 5], a[40, 7], b[200, 100], a[300, 3] = np.inf, np.nan, -np.inf, 3.4e38
-with np.errstate(all="ignore"):
-    exact = (wide(a) @ wide(b)).astype(np.float32)
-result = product(a, b)
-for kind in (np.isnan, np.isposinf, np.isneginf):
-    assert np.array_equal(kind(result), kind(exact)), kind
+for rows, turned in [(320, False), (240, True)]:
+    a, b = normal(rows, 288), matrix(288, 352, turned)
+    a[3, 5], a[40, 7], b[200, 100], a[rows - 20, 3] = np.inf, np.nan, -np.inf, 3.4e38
+    with np.errstate(all="ignore"):
+        exact = (wide(a) @ wide(b)).astype(np.float32)
+    result = product(a, b)
+    for kind in (np.isnan, np.isposinf, np.isneginf):
+        assert np.array_equal(kind(result), kind(exact)), (rows, kind)
 for left, right in [(1e-20, 1e-18), (1e-36, 1e6), (1e-38, 1e20), (1e-42, 1e10), (1e30, 1e-34)]:
     a, b = ((normal(256, 256) * size).astype(np.float32) for size in (left, right))
     error = np.abs(product(a, b) - wide(a) @ wide(b))
