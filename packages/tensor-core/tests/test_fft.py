@@ -93,6 +93,15 @@ def test_out():
     close(out, scipy.fft.ihfft(REAL))
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_out_of_transforms_along_one_of_the_dimensions(axis):
+    for name in ("ihfftn", "ihfft2"):
+        expected = scipy.fft.ihfftn(REAL, axes=(axis,))
+        out = candelabra.full(expected.shape, 7.0, dtype=candelabra.complex128)
+        assert getattr(fft, name)(candelabra.tensor(REAL), dim=(axis,), out=out) is out
+        close(out, expected)
+
+
 @pytest.mark.parametrize(
     ("run", "kind", "message"),
     [

@@ -72,6 +72,13 @@ def test_zeta_and_polygamma():
     numpy.testing.assert_allclose(total, (numpy.pi / numpy.sin(numpy.pi * x)) ** 2, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [candelabra.float32, candelabra.float64, candelabra.int16, candelabra.int64], ids=str)
+def test_trigamma_is_infinite_at_its_poles(dtype):
+    x = numpy.arange(-40, 1)
+    made = special.polygamma(1, candelabra.tensor(x).to(dtype)).numpy()
+    numpy.testing.assert_array_equal(made, scipy.special.polygamma(1, x))
+
+
 POLYNOMIALS = {
     "chebyshev_polynomial_t": scipy.special.eval_chebyt, "chebyshev_polynomial_u": scipy.special.eval_chebyu,
     "hermite_polynomial_h": scipy.special.eval_hermite, "hermite_polynomial_he": scipy.special.eval_hermitenorm,
