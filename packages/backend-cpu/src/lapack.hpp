@@ -220,6 +220,7 @@ struct Lapack<float> {
   static constexpr auto gesv = sgesv_;
   static constexpr auto geqrf = sgeqrf_;
   static constexpr auto orgqr = sorgqr_;
+  static constexpr auto ormqr = sormqr_;
   static constexpr auto trsm = strsm;
   static constexpr auto sytrf = ssytrf_;
   static constexpr auto hetrf = ssytrf_;
@@ -242,6 +243,7 @@ struct Lapack<double> {
   static constexpr auto gesv = dgesv_;
   static constexpr auto geqrf = dgeqrf_;
   static constexpr auto orgqr = dorgqr_;
+  static constexpr auto ormqr = dormqr_;
   static constexpr auto trsm = dtrsm;
   static constexpr auto sytrf = dsytrf_;
   static constexpr auto hetrf = dsytrf_;
@@ -264,6 +266,7 @@ struct Lapack<complex64> {
   static constexpr auto gesv = cgesv_;
   static constexpr auto geqrf = cgeqrf_;
   static constexpr auto orgqr = cungqr_;
+  static constexpr auto ormqr = cunmqr_;
   static constexpr auto trsm = ctrsm;
   static constexpr auto sytrf = csytrf_;
   static constexpr auto hetrf = chetrf_;
@@ -286,6 +289,7 @@ struct Lapack<complex128> {
   static constexpr auto gesv = zgesv_;
   static constexpr auto geqrf = zgeqrf_;
   static constexpr auto orgqr = zungqr_;
+  static constexpr auto ormqr = zunmqr_;
   static constexpr auto trsm = ztrsm;
   static constexpr auto sytrf = zsytrf_;
   static constexpr auto hetrf = zhetrf_;

@@ -147,6 +147,38 @@ void ldl_solve(Call& call) {
   });
 }
 
+// Whether nothing in a factorization can overflow or be lost: LAPACK's drivers scale what is not so. Of zeros alone it is
+// `zeros_are_not` that says.
+template <typename T>
+bool is_far_from_the_ends(std::span<const T> values, bool zeros_are_not) {
+  using R = real_t<T>;
+  const R* parts = reinterpret_cast<const R*>(values.data());
+  const size_t count = values.size() * (sizeof(T) / sizeof(R));
+  R largest(0);
+#pragma omp simd reduction(max : largest)
+  for (size_t i = 0; i < count; ++i) {
+    const R size = std::abs(parts[i]);
+    largest = size > largest ? size : largest;
+  }
+  const R least = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
+  return largest == R(0) ? !zeros_are_not : largest > least && largest < R(1) / least;
+}
+
+// A = Q R: R takes the place of A's first rows, and Q's adjoint times x that of x.
+template <typename T>
+void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
+  int info = 0;
+  std::vector<T> tau(static_cast<size_t>(a.columns));
+  with_work<T>(
+      [&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
+  with_work<T>([&](T* work, int* size) {
+    Lapack<T>::ormqr("L", is_complex_v<T> ? "C" : "T", &a.rows, &x.columns, &a.columns, a.data(), &a.leading, tau.data(), x.data(),
+                     &x.leading, work, size, &info);
+  });
+  for (int j = 0; j < a.columns; ++j)
+    for (int i = j + 1; i < a.columns; ++i) a.at(i, j) = T(0);
+}
+
 // One least-squares problem; x holds the right-hand sides in its first rows, and then the solution. Returns the rank (of gels: the
 // smaller side).
 template <typename T>
@@ -172,15 +204,23 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     return k;
   }
   if (driver == "gelsy") {
+    // Exchanges of columns go one vector after the other: of a tall matrix that is done to the triangle only, whose columns have
+    // the same lengths and angles (Chan, "An improved algorithm for computing the singular value decomposition", 1982, does so for
+    // the decomposition). Measured: from twice as many rows as columns on it is faster.
+    int rows = a.rows;
+    if (a.rows >= 2 * a.columns && is_far_from_the_ends<T>(a.values(), true) && is_far_from_the_ends<T>(x.values(), false)) {
+      reduce_to_triangle(a, x);
+      rows = a.columns;
+    }
     std::vector<int> columns(static_cast<size_t>(a.columns));
     std::vector<R> reals(static_cast<size_t>(2 * a.columns));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
-        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff,
-                         &rank, work, size, reals.data(), &info);
+        Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank,
+                         work, size, reals.data(), &info);
       else
-        Lapack<T>::gelsy(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff,
-                         &rank, work, size, &info);
+        Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank,
+                         work, size, &info);
     });
   } else if (driver == "gelss") {
     std::vector<R> reals(static_cast<size_t>(5 * k));
