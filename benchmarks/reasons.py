@@ -78,7 +78,7 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^solving: lstsq",
-        "60 % is MKL's products of a matrix and a vector and norms of columns, within LAPACK's gelsy",
+        "177 of 206 µs are MKL's on one thread (timed alone: QR 100, its product 21, gelsy of the triangle 56); PyTorch took 183 to 326 µs from one run to the next",
     ),
 ]
 
