@@ -31,6 +31,9 @@ std::vector<Operator*>& declared() {
   return operators;
 }
 
+// Whether anything records: without it, what requires gradients is computed as all else.
+bool has_tape = false;
+
 void take_out(Call& call, PyObject* out) {
   size_t results = call.op.schema.result_names.size();
   auto take = [&](size_t k, PyObject* tensor) {
@@ -180,7 +183,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   }
   if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
   if (op.returns_self && record && grad_mode.enabled) refuse_unrecorded_view(call, requires_grad);
-  bool recording = record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
+  const bool recording = has_tape && record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
   size_t parameters = op.schema.parameters.size();
   if (recording) {
     if (op.inplace_recorder) return call_recorder(op.inplace_recorder, reinterpret_cast<PyObject*>(&op), given, parameters);
@@ -352,6 +355,12 @@ int set_slot(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
+int set_recorder(PyObject* self, PyObject* value, void* closure) {
+  if (set_slot<&Operator::recorder>(self, value, closure) < 0) return -1;
+  has_tape |= reinterpret_cast<Operator*>(self)->recorder != nullptr;
+  return 0;
+}
+
 // A custom operator is composite while it has a decomposition; those of the catalogue say which they are.
 int set_composite(PyObject* self, PyObject* value, void* closure) {
   if (set_slot<&Operator::composite>(self, value, closure) < 0) return -1;
@@ -394,7 +403,7 @@ PyGetSetDef operator_attributes[] = {
     {"composite", get_slot<&Operator::composite>, set_composite, "The decomposition, or None.", nullptr},
     {"fallback", get_slot<&Operator::fallback>, set_slot<&Operator::fallback>, "Called where the arguments do not fit the schema.",
      nullptr},
-    {"recorder", get_slot<&Operator::recorder>, set_slot<&Operator::recorder>, "recorder(result, *arguments) -> result", nullptr},
+    {"recorder", get_slot<&Operator::recorder>, set_recorder, "recorder(result, *arguments) -> result", nullptr},
     {"inplace_recorder", get_slot<&Operator::inplace_recorder>, set_slot<&Operator::inplace_recorder>,
      "inplace_recorder(operator, *arguments) -> result", nullptr},
     {"implementation", get_slot<&Operator::implementation>, set_slot<&Operator::implementation>,
