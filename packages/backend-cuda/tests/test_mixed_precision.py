@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import candelabra
-import candelabra.autograd
-from candelabra import nn, optim
+
+nn, optim = pytest.importorskip("candelabra.nn"), pytest.importorskip("candelabra.optim")
+pytest.importorskip("candelabra.autograd")
 
 
 def made(*sizes: int, seed: int = 0) -> np.ndarray:
