@@ -89,6 +89,14 @@ def test_only_the_first_result_is_returned_recorded_or_not() -> None:
     np.testing.assert_array_equal(F.layer_norm(wide, (2,)).numpy(), np.zeros((500, 2), "float32"))
 
 
+def test_what_requires_gradients_goes_the_way_of_all_else() -> None:
+    # With or without the tape: a composite with a kernel is not computed by its parts.
+    x = candelabra.arange(96.0).reshape(2, 3, 4, 4).contiguous(memory_format=candelabra.channels_last)
+    plain, given = F.interpolate(x, scale_factor=2), F.interpolate(x.clone().requires_grad_(), scale_factor=2)
+    assert given.stride() == plain.stride() == (192, 1, 24, 3)
+    np.testing.assert_array_equal(given.detach().numpy(), plain.numpy())
+
+
 def test_convolutions_take_every_form() -> None:
     x, w = candelabra.arange(9.0).reshape(1, 1, 3, 3), candelabra.ones(1, 1, 2, 2)
     plain = F.conv2d(x, w)
