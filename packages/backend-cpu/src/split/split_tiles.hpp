@@ -11,23 +11,26 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Eight tiles of sixteen rows of 64 bytes for the time of a block; the state of the units is given back after it, so that changes
-// between threads need not save it.
+// Eight tiles of 64 bytes a row: the last of sixteen rows, the others of so many.
+inline void configure_tiles(int64_t rows) {
+  struct alignas(64) {
+    uint8_t palette = 1, start = 0, reserved[14] = {};
+    uint16_t bytes[16] = {};
+    uint8_t rows[16] = {};
+  } layout;
+  for (int tile = 0; tile < 8; ++tile) {
+    layout.bytes[tile] = 64;
+    layout.rows[tile] = static_cast<uint8_t>(tile == 7 ? tile_side : rows);
+  }
+  __asm__ volatile("" : : "r"(&layout) : "memory");
+  _tile_loadconfig(&layout);
+}
+
+// Eight whole tiles for the time of a block; the state of the units is given back after it, so that changes between threads need
+// not save it.
 class TileUnits {
  public:
-  TileUnits() {
-    struct alignas(64) {
-      uint8_t palette = 1, start = 0, reserved[14] = {};
-      uint16_t bytes[16] = {};
-      uint8_t rows[16] = {};
-    } layout;
-    for (int tile = 0; tile < 8; ++tile) {
-      layout.bytes[tile] = 64;
-      layout.rows[tile] = tile_side;
-    }
-    __asm__ volatile("" : : "r"(&layout) : "memory");
-    _tile_loadconfig(&layout);
-  }
+  TileUnits() { configure_tiles(tile_side); }
   ~TileUnits() { _tile_release(); }
   TileUnits(const TileUnits&) = delete;
   TileUnits& operator=(const TileUnits&) = delete;
@@ -51,6 +54,15 @@ template <bool second>
 [[gnu::always_inline]] inline void load_right(const uint16_t* tiles) {
   _tile_loadd(6, tiles, 64);
   if constexpr (second) _tile_loadd(7, tiles + tile_elements, 64);
+}
+
+template <bool second_row, bool second_column>
+[[gnu::always_inline]] inline void store_sums(float* sums) {
+  constexpr int64_t pitch = panel_side * sizeof(float), below = tile_side * panel_side;
+  _tile_stored(0, sums, pitch);
+  if constexpr (second_column) _tile_stored(1, sums + tile_side, pitch);
+  if constexpr (second_row) _tile_stored(2, sums + below, pitch);
+  if constexpr (second_row && second_column) _tile_stored(3, sums + below + tile_side, pitch);
 }
 
 template <bool rows, bool columns, typename Between>
@@ -84,11 +96,7 @@ template <bool rows, bool columns, typename Between>
     load_right<columns>(b);
     multiply_loaded<rows, columns>();  // a1 b1
   }
-  constexpr int64_t pitch = panel_side * sizeof(float), below = tile_side * panel_side;
-  _tile_stored(0, sums, pitch);
-  if constexpr (columns) _tile_stored(1, sums + tile_side, pitch);
-  if constexpr (rows) _tile_stored(2, sums + below, pitch);
-  if constexpr (rows && columns) _tile_stored(3, sums + below + tile_side, pitch);
+  store_sums<rows, columns>(sums);
   __asm__ volatile("" : : : "memory");
 }
 

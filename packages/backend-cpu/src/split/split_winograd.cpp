@@ -259,12 +259,6 @@ int64_t room_of_strips(int64_t longest) {
   return 2 * strip_size(longest);
 }
 
-int64_t tiles_of(const Tiling& tiling, int64_t begin, int64_t end) {
-  int64_t count = 0;
-  for (int64_t s = begin; s < end; ++s) count += Segment(tiling, s).tiles;
-  return count;
-}
-
 // Fewer patches than weights: those are transformed first, for all threads, and each weight where it is used.
 bool convolve_few_tiles(const Images& input, const Weight& weight, const float* bias, const Images& output, const Tiling& tiling,
                         int64_t pad_rows, int64_t pad_columns) {

@@ -66,11 +66,7 @@ template <bool rows, bool columns>
     split_detail::load_right<columns>(right);
     split_detail::multiply_loaded<rows, columns>();
   }
-  constexpr int64_t pitch = panel_side * sizeof(float), below = tile_side * panel_side;
-  _tile_stored(0, sums, pitch);
-  if constexpr (columns) _tile_stored(1, sums + tile_side, pitch);
-  if constexpr (rows) _tile_stored(2, sums + below, pitch);
-  if constexpr (rows && columns) _tile_stored(3, sums + below + tile_side, pitch);
+  split_detail::store_sums<rows, columns>(sums);
   __asm__ volatile("" : : : "memory");
 }
 

@@ -7,7 +7,7 @@
 
 #include "../parallel.hpp"
 #include "../transpose.hpp"
-#include "split_panels.hpp"
+#include "split_tiles.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -251,20 +251,6 @@ void multiply_tiles(const uint16_t* left, const uint16_t* right, int64_t blocks,
     }
 }
 
-void configure(int64_t rows) {
-  struct alignas(64) {
-    uint8_t palette = 1, start = 0, reserved[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-  } layout;
-  for (int tile = 0; tile < 8; ++tile) {
-    layout.bytes[tile] = 64;
-    layout.rows[tile] = static_cast<uint8_t>(tile == 7 ? tile_side : rows);
-  }
-  __asm__ volatile("" : : "r"(&layout) : "memory");
-  _tile_loadconfig(&layout);
-}
-
 }  // namespace
 }  // namespace CANDELABRA_ISA_NAMESPACE
 
@@ -303,7 +289,7 @@ TilePanels::TilePanels(const float* data, int64_t side_step, int64_t depth_step,
 
 TileRows::TileRows(int64_t most_rows, int64_t k)
     : k_(k), tiles_(tiles_of(most_rows) * blocks_of(k) * left_block), ranges_(tiles_of(most_rows) * parts_of(k)) {
-  configure(std::clamp<int64_t>(most_rows, 1, tile_side));
+  configure_tiles(std::clamp<int64_t>(most_rows, 1, tile_side));
 }
 
 TileRows::~TileRows() {
