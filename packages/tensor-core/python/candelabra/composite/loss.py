@@ -42,10 +42,12 @@ def huber_error_backward(grad: Tensor, self: Tensor, target: Tensor, delta: Numb
     return narrow_to(wide(grad) * slope, self.dtype)
 
 
+#: The numbers that operators with a reduction take.
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def _number(reduction: str) -> int:
+def reduction_number(reduction: str) -> int:
+    """Give the number of a reduction, or raise ValueError."""
     found = _REDUCTIONS.get(reduction)
     if found is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -56,7 +58,7 @@ def _number(reduction: str) -> int:
 def cross_entropy_forward(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100, reduction: str = "mean"
 ) -> tuple[Tensor, Tensor, Tensor]:
-    number = _number(reduction)
+    number = reduction_number(reduction)
     log_p = OPERATORS["log_softmax"](input, 1)
     output, total = OPERATORS["nll_loss_forward"](log_p, target, weight, number, ignore_index)
     scores, log_p = wide(input.detach()), wide(log_p.detach())
@@ -79,7 +81,7 @@ def cross_entropy_backward(
     statistics: Tensor,
 ) -> Tensor:
     log_p = OPERATORS["log_softmax"](input, 1)
-    through = OPERATORS["nll_loss_backward"](grad, log_p, target, weight, _number(reduction), ignore_index, total_weight)
+    through = OPERATORS["nll_loss_backward"](grad, log_p, target, weight, reduction_number(reduction), ignore_index, total_weight)
     return OPERATORS["log_softmax_backward"](through, log_p, 1)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.composite.loss import reduction_number
 from candelabra.interposing import full_precision
 
 from .distance import pairwise_distance
 from .dtypes import floating_only
-from .reduction import legacy, number, reduced
+from .reduction import legacy, reduced
 
 _log_sigmoid = ops.log_sigmoid
 
@@ -206,7 +207,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with any distance d; see `triplet_margin_loss`."""
-    number(reduction)
+    reduction_number(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
@@ -295,7 +296,7 @@ def multi_margin_loss(
     """The mean over the other classes of ``max(0, margin - x[target] + x[class])^p``. Shapes: (N, C) and (N), or (C) and ()."""
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
-    number(reduction)
+    reduction_number(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:

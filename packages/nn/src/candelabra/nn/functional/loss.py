@@ -8,11 +8,12 @@ import warnings
 import candelabra
 from candelabra import Tensor, no_grad, ops
 from candelabra.amp import is_autocast_enabled
+from candelabra.composite.loss import reduction_number
 from candelabra.composite.registration import fronted
 from candelabra.composite.transformed import all_values
 from candelabra.interposing import full_precision
 
-from .reduction import legacy, number, reduced
+from .reduction import legacy, reduced
 
 _log_softmax = ops.log_softmax
 _nll_loss = ops.nll_loss_forward
@@ -71,7 +72,7 @@ def nll_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
-    mode = number(reduction)
+    mode = reduction_number(reduction)
     _check_classes("nll_loss", input, target)
     return _nll_loss(input, target, weight, mode, ignore_index)[0]
 
@@ -119,7 +120,7 @@ def cross_entropy(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
-    mode = number(reduction)
+    mode = reduction_number(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     dims = input.ndim
@@ -211,7 +212,7 @@ def binary_cross_entropy(
         )
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
-    number(reduction)
+    reduction_number(reduction)
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please ensure they "
@@ -247,7 +248,7 @@ def binary_cross_entropy_with_logits(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
-    number(reduction)
+    reduction_number(reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     if pos_weight is not None:
@@ -360,7 +361,7 @@ def gaussian_nll_loss(
             var = var.unsqueeze(-1)
         elif input.ndim != var.ndim or sum(y for x, y in zip(input.shape, var.shape, strict=True) if x != y) != 1:
             raise ValueError("var is of incorrect size")
-    number(reduction)
+    reduction_number(reduction)
     # The bound changes the value only: the gradient of a variance below it goes on as if there were none.
     bounded = var.clone()
     with no_grad():

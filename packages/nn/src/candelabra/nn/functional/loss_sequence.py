@@ -9,11 +9,12 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
+from candelabra.composite.loss import reduction_number
 from candelabra.interposing import full_precision
 
 from .dtypes import floating_only
 from .loss import cross_entropy
-from .reduction import legacy, number, reduced
+from .reduction import legacy, reduced
 
 _ctc = ops.ctc_loss_forward
 _linear = ops.linear
@@ -73,7 +74,7 @@ def ctc_loss(
     >>> F.ctc_loss(log_probs, candelabra.tensor([[1]]), [2], [1])
     tensor(0.2877)
     """
-    mode = number(reduction)
+    mode = reduction_number(reduction)
     single = log_probs.ndim == 2
     if single:
         log_probs = log_probs.unsqueeze(1)
@@ -117,7 +118,7 @@ def multilabel_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
-    number(reduction)
+    reduction_number(reduction)
     if input.ndim > 2 or (input.ndim > 0 and input.shape[-1] == 0):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
     if target.shape != input.shape and not (input.ndim <= 1 and target.ndim <= 1 and target.numel() == input.numel()):
@@ -261,7 +262,7 @@ def linear_cross_entropy(
     ignored = -100 if ignore_index is None else ignore_index
     if options is not None:
         if len(outputs) == 1 and label_smoothing == 0.0 and target.dtype == candelabra.int64 and tuple(target.shape) != shape:
-            number(reduction)
+            reduction_number(reduction)
             if input.ndim == 1:
                 return _in_pieces(
                     input.unsqueeze(0), linear_weight, target.reshape(1), linear_bias, weight, reduction, ignored, options

@@ -6,9 +6,6 @@ import warnings
 
 from candelabra import Tensor
 
-#: The numbers that operators with a reduction take.
-NUMBERS = {"none": 0, "mean": 1, "sum": 2}
-
 
 def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """The reduction that the older arguments `size_average` and `reduce` mean."""
@@ -18,14 +15,6 @@ def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = 
     if emit_warning:
         warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
     return reduction
-
-
-def number(reduction: str) -> int:
-    """The number of a reduction, or ValueError."""
-    found = NUMBERS.get(reduction)
-    if found is None:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return found
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
