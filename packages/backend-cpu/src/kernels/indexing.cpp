@@ -69,9 +69,13 @@ void gather(Call& call) {
     const bool whole = self_step == 1 && line_bytes <= whole_bytes && lines.count * 2 >= size && size > 64;
     lines.for_each(
         line_bytes,
-        [&](const int64_t* at) {
-          if (whole) ask_for(from + at[2], size);
-          pick(to + at[1], out_step, numbers + at[0], index_step, from + at[2], self_step, lines.count, dim, size);
+        [&](const int64_t* at, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) {
+            const U* line = from + at[2] + i * self_side;
+            if (whole) ask_for(line, size);
+            pick(to + at[1] + i * out_side, out_step, numbers + at[0] + i * index_side, index_step, line, self_step, lines.count,
+                 dim, size);
+          }
         },
         [&](const int64_t* at, int64_t n) {
           constexpr int64_t ahead = 4;

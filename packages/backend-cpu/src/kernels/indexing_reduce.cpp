@@ -89,6 +89,17 @@ void combine(Reduction reduction, const cb_tensor& out, const cb_tensor& index, 
   }
 }
 
+// How many elements go to each position, and `first` more.
+void count_positions(const cb_tensor& counts, const cb_tensor& index, const cb_tensor& source, int64_t dim, int64_t first) {
+  std::fill_n(mutable_data<int64_t>(counts), counts.numel, first);
+  int64_t one = 1;
+  cb_tensor ones = source;
+  ones.data = &one;
+  ones.dtype = CB_INT64;
+  ones.flags = CB_TENSOR_NUMBER;
+  scatter_lines<int64_t>(counts, index, ones, dim, [](int64_t& to, const int64_t& value) { to += value; });
+}
+
 // Divides by how many went to each position; whole numbers are rounded down.
 template <typename C>
 void divide_by_counts(const cb_tensor& out, const cb_tensor& counts) {
@@ -127,14 +138,8 @@ void reduce(Call& call, const cb_tensor& out) {
   if (reduction != Reduction::mean) return;
   if constexpr (!std::is_same_v<C, bool>) {
     Scratch<int64_t> counts(out.numel);
-    std::fill_n(counts.data(), out.numel, int64_t{include_self});
     const Dense counted(out, counts.data(), CB_INT64);
-    int64_t one = 1;
-    cb_tensor ones = source;
-    ones.data = &one;
-    ones.dtype = CB_INT64;
-    ones.flags = CB_TENSOR_NUMBER;
-    scatter_lines<int64_t>(counted.tensor, index, ones, dim, [](int64_t& to, const int64_t& value) { to += value; });
+    count_positions(counted.tensor, index, source, dim, include_self);
     divide_by_counts<C>(out, counted.tensor);
   }
 }

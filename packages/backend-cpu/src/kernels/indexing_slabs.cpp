@@ -67,9 +67,15 @@ void index_fill(Call& call) {
   Slabs slabs(index.numel);
   set_along(slabs, out, out, call.integer(1), index, Negative::CountsFromTheEnd, true);
   begin_as(out, self);
+  alignas(Bits128) std::byte element[sizeof(Bits128)];
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
-    T value = scalar_to<T>(call.scalar(3));
-    T* to = data<T>(out);
+    const T value = scalar_to<T>(call.scalar(3));
+    std::memcpy(element, &value, sizeof value);
+  });
+  dispatch_size(itemsize(out.dtype), [&]<typename U>() {
+    U value;
+    std::memcpy(&value, element, sizeof value);
+    U* to = mutable_data<U>(out);
     slabs.for_each<false>([=](int64_t o, int64_t, int64_t n, int64_t stride, int64_t) {
       for (int64_t k = 0; k < n; ++k) to[o + k * stride] = value;
     });

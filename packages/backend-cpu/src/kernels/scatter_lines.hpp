@@ -84,19 +84,12 @@ struct Lines {
     along = g.numel == 1 || std::abs(step[0]) < std::abs(g.strides[0][0]);
   }
 
-  // line(at): each line; or block(at, n): n lines side by side, few enough for `bytes` of each to stay in the second cache.
-  template <typename Line, typename Block>
-  void for_each(int64_t bytes, Line&& line, Block&& block) const {
+  // one_by_one(at, n): n lines, one after the other; or block(at, n): side by side, few enough for `bytes` of each to stay in the
+  // second cache.
+  template <typename Along, typename Block>
+  void for_each(int64_t bytes, Along&& one_by_one, Block&& block) const {
     if (along) {
-      parallel_for(g.numel, grain_for(2 * count), [&](int64_t begin, int64_t end) {
-        for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-          for (int64_t i = 0; i < n; ++i) {
-            int64_t here[4];
-            for (int k = 0; k < 4; ++k) here[k] = at[k] + i * g.strides[k][0];
-            line(here);
-          }
-        });
-      });
+      parallel_for(g.numel, grain_for(2 * count), [&](int64_t begin, int64_t end) { for_each_run(g, begin, end, one_by_one); });
       return;
     }
     // As wide as the cache and the number of threads allow: what is read comes in longer stretches (32 lines at once instead of
@@ -123,59 +116,114 @@ template <typename T>
   for (int64_t i = 0; i < n; i += each) __builtin_prefetch(row + i);
 }
 
-// Where several indices are equal, the last one is written last, and sums are made in the order of the index: work is shared out
-// by lines along `dim`, which write apart from one another. write(T& of the output, const S& of the source). Where `self` is given,
-// the output begins as a copy of it (each part just before it is written to, as far as the index reaches all of them).
-template <typename T, typename S = T, typename F>
-void scatter_lines(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim, F&& write,
-                   const cb_tensor* self = nullptr) {
+// How far apart the elements of lines lie that are written to, and the lines themselves.
+struct ScatterSteps {
+  int64_t count;  // of the indices along a line
+  int64_t index_step, out_step, source_step;
+  int64_t index_side, out_side, source_side;
+};
+
+// Writing to n lines, one after the other or side by side.
+struct ScatterLoops {
+  using Loop = void (*)(const ScatterSteps& steps, void* to, const int64_t* numbers, const void* from, int64_t n,
+                        const void* write);
+  int64_t out_size, source_size;  // of an element
+  Loop lines, block;
+};
+
+template <typename T, typename S, typename F>
+void scatter_to_lines(const ScatterSteps& steps, void* to, const int64_t* numbers, const void* from, int64_t n,
+                      const void* function) {
+  const F& write = *static_cast<const F*>(function);
+  const auto [count, index_step, out_step, source_step, index_side, out_side, source_side] = steps;
+  for (int64_t i = 0; i < n; ++i) {
+    T* line = static_cast<T*>(to) + i * out_side;
+    const int64_t* number = numbers + i * index_side;
+    const S* value = static_cast<const S*>(from) + i * source_side;
+    if (index_step == 1 && out_step == 1 && source_step == 1)
+      for (int64_t k = 0; k < count; ++k) write(line[number[k]], value[k]);
+    else
+      for (int64_t k = 0; k < count; ++k) write(line[number[k * index_step] * out_step], value[k * source_step]);
+  }
+}
+
+template <typename T, typename S, typename F>
+void scatter_to_block(const ScatterSteps& steps, void* to, const int64_t* numbers, const void* from, int64_t n,
+                      const void* function) {
+  const F& write = *static_cast<const F*>(function);
+  const auto [count, index_step, out_step, source_step, index_side, out_side, source_side] = steps;
+  constexpr int64_t ahead = 4;
+  T* block = static_cast<T*>(to);
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t* number = numbers + k * index_step;
+    const S* value = static_cast<const S*>(from) + k * source_step;
+    if (index_side == 0 && out_side == 1 && source_side == 1) {  // one number for all of them
+      T* row = block + *number * out_step;
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) write(row[i], value[i]);
+    } else if (index_side == 1 && out_side == 1 && source_side == 1) {
+      if (k + ahead < count) ask_for(number + ahead * index_step, n), ask_for(value + ahead * source_step, n);
+      for (int64_t i = 0; i < n; ++i) write(block[i + number[i] * out_step], value[i]);
+    } else {
+      for (int64_t i = 0; i < n; ++i) write(block[i * out_side + number[i * index_side] * out_step], value[i * source_side]);
+    }
+  }
+}
+
+// What scatter_lines does but for the writing: compiled once, and not once per operation and dtype.
+inline void scatter_by(const ScatterLoops& loops, const void* write, const cb_tensor& out, const cb_tensor& index,
+                       const cb_tensor& source, int64_t dim, const cb_tensor* self) {
   const bool fresh = self && self->data != out.data;
   bool reaches_all = fresh && index.numel != 0;
   for (int d = 0; d < index.ndim && reaches_all; ++d) reaches_all = d == dim || index.sizes[d] == out.sizes[d];
   if (fresh && !reaches_all) begin_as(out, *self);
   if (index.numel == 0) return;
   const Lines lines(index, {&out, &source, reaches_all ? self : &out}, dim);
-  const int64_t extent = out.ndim ? out.sizes[dim] : 1, count = lines.count;
+  const int64_t extent = out.ndim ? out.sizes[dim] : 1;
   const auto [index_step, out_step, source_step, self_step] = std::to_array(lines.step);
-  const int64_t index_side = lines.g.strides[0][0], out_side = lines.g.strides[1][0], source_side = lines.g.strides[2][0];
-  const int64_t self_side = lines.g.strides[3][0];
-  T* to = mutable_data<T>(out);
-  const S* from = data<S>(source);
+  const int64_t out_side = lines.g.strides[1][0], self_side = lines.g.strides[3][0];
+  const ScatterSteps steps{lines.count, index_step, out_step, source_step, lines.g.strides[0][0], out_side, lines.g.strides[2][0]};
+  char* to = static_cast<char*>(out.data);
+  const char* from = static_cast<const char*>(source.data);
   const int64_t* numbers = data<int64_t>(index);
-  const T* begins = reaches_all ? data<T>(*self) : nullptr;
+  const auto write_to = [&](ScatterLoops::Loop loop, const int64_t* at, int64_t n) {
+    loop(steps, to + at[1] * loops.out_size, numbers + at[0], from + at[2] * loops.source_size, n, write);
+  };
+  void (*move)(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) = nullptr;
+  dispatch_size(loops.out_size, [&]<typename U>() {
+    move = [](char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+      move_run(reinterpret_cast<U*>(to), to_stride, reinterpret_cast<const U*>(from), from_stride, n);
+    };
+  });
+  const int64_t size = loops.out_size;
+  const char* begins = reaches_all ? static_cast<const char*>(self->data) : nullptr;
   lines.for_each(
-      extent * static_cast<int64_t>(sizeof(T)),
-      [&](const int64_t* at) {
-        T* line = to + at[1];
-        const int64_t* number = numbers + at[0];
-        const S* value = from + at[2];
-        if (begins) move_run(line, out_step, begins + at[3], self_step, extent);
-        if (index_step == 1 && out_step == 1 && source_step == 1)
-          for (int64_t k = 0; k < count; ++k) write(line[number[k]], value[k]);
-        else
-          for (int64_t k = 0; k < count; ++k) write(line[number[k * index_step] * out_step], value[k * source_step]);
+      extent * loops.out_size,
+      [&](const int64_t* at, int64_t n) {
+        if (!begins) return write_to(loops.lines, at, n);
+        for (int64_t i = 0; i < n; ++i) {
+          int64_t here[4];
+          for (int k = 0; k < 4; ++k) here[k] = at[k] + i * lines.g.strides[k][0];
+          move(to + here[1] * size, out_step, begins + here[3] * size, self_step, extent);
+          write_to(loops.lines, here, 1);
+        }
       },
       [&](const int64_t* at, int64_t n) {
-        constexpr int64_t ahead = 4;
-        T* block = to + at[1];
         if (begins)
           for (int64_t k = 0; k < extent; ++k)
-            move_run(block + k * out_step, out_side, begins + at[3] + k * self_step, self_side, n);
-        for (int64_t k = 0; k < count; ++k) {
-          const int64_t* number = numbers + at[0] + k * index_step;
-          const S* value = from + at[2] + k * source_step;
-          if (index_side == 0 && out_side == 1 && source_side == 1) {  // one number for all of them
-            T* row = block + *number * out_step;
-#pragma omp simd
-            for (int64_t i = 0; i < n; ++i) write(row[i], value[i]);
-          } else if (index_side == 1 && out_side == 1 && source_side == 1) {
-            if (k + ahead < count) ask_for(number + ahead * index_step, n), ask_for(value + ahead * source_step, n);
-            for (int64_t i = 0; i < n; ++i) write(block[i + number[i] * out_step], value[i]);
-          } else {
-            for (int64_t i = 0; i < n; ++i) write(block[i * out_side + number[i * index_side] * out_step], value[i * source_side]);
-          }
-        }
+            move(to + (at[1] + k * out_step) * size, out_side, begins + (at[3] + k * self_step) * size, self_side, n);
+        write_to(loops.block, at, n);
       });
+}
+
+// Where several indices are equal, the last one is written last, and sums are made in the order of the index: work is shared out
+// by lines along `dim`, which write apart from one another. write(T& of the output, const S& of the source). Where `self` is given,
+// the output begins as a copy of it (each part just before it is written to, as far as the index reaches all of them).
+template <typename T, typename S = T, typename F>
+void scatter_lines(const cb_tensor& out, const cb_tensor& index, const cb_tensor& source, int64_t dim, const F& write,
+                   const cb_tensor* self = nullptr) {
+  static constexpr ScatterLoops loops{sizeof(T), sizeof(S), scatter_to_lines<T, S, F>, scatter_to_block<T, S, F>};
+  scatter_by(loops, &write, out, index, source, dim, self);
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

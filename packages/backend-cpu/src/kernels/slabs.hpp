@@ -105,7 +105,30 @@ struct Slabs {
   // run(to, from, n, to_stride, from_stride). Exclusive: slabs may be written by different threads; else each thread takes a part
   // of every slab, so that what meets in one element meets in order.
   template <bool Exclusive, typename F>
-  void for_each(F&& run) {
+  void for_each(const F& run) {
+    for_each_of_runs(Exclusive, [](const Runs& runs, const void* function) { runs.call(*static_cast<const F*>(function)); }, &run);
+  }
+
+ private:
+  // Runs of n elements, one in each of `count` slabs. Who goes through slabs hands out so many at a time that it can be compiled
+  // once, and not once per operation and dtype.
+  struct Runs {
+    const int64_t *to, *from;  // where the slabs begin
+    int64_t count;
+    int64_t to_shift, from_shift;  // of the run's first element in its slab
+    int64_t n, to_stride, from_stride;
+
+    template <typename F>
+    void call(const F& run) const {
+      if (n == 1)
+        for (int64_t j = 0; j < count; ++j) run(to[j] + to_shift, from[j] + from_shift, int64_t{1}, int64_t{1}, int64_t{1});
+      else
+        for (int64_t j = 0; j < count; ++j) run(to[j] + to_shift, from[j] + from_shift, n, to_stride, from_stride);
+    }
+  };
+  using TakeRuns = void (*)(const Runs& runs, const void* function);
+
+  void for_each_of_runs(bool exclusive, TakeRuns take, const void* function) const {
     int64_t elements = shape.numel;
     if (count == 0 || elements == 0) return;
     int64_t to_stride = shape.strides[0][0], from_stride = shape.strides[1][0];
@@ -115,22 +138,18 @@ struct Slabs {
       for (; first < last; first += together) {
         int64_t n_slabs = std::min(together, last - first);
         const int64_t *to_at = to.some(first, n_slabs, to_buffer), *from_at = from.some(first, n_slabs, from_buffer);
-        if (elements == 1) {
-          for (int64_t j = 0; j < n_slabs; ++j) run(to_at[j], from_at[j], int64_t{1}, int64_t{1}, int64_t{1});
-        } else if (shape.flat()) {
-          for (int64_t j = 0; j < n_slabs; ++j)
-            run(to_at[j] + begin * to_stride, from_at[j] + begin * from_stride, end - begin, to_stride, from_stride);
-        } else {
+        if (shape.flat())
+          take({to_at, from_at, n_slabs, begin * to_stride, begin * from_stride, end - begin, to_stride, from_stride}, function);
+        else
           for (int64_t j = 0; j < n_slabs; ++j)
             for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
-              run(to_at[j] + at[0], from_at[j] + at[1], n, to_stride, from_stride);
+              take({to_at + j, from_at + j, 1, at[0], at[1], n, to_stride, from_stride}, function);
             });
-        }
       }
     };
     if (!slab_after_slab && elements > 1)
-      for_each_element(run);
-    else if (Exclusive && (count >= 64 || elements < 1024))
+      for_each_element(take, function);
+    else if (exclusive && (count >= 64 || elements < 1024))
       // A copy costs half of an addition: a thousand rows of 64 take one thread as long as two and their start.
       parallel_for(count, 2 * grain_for(elements), [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
     else
@@ -138,10 +157,8 @@ struct Slabs {
                    [&](int64_t begin, int64_t end) { block(0, count, begin, end); });
   }
 
- private:
   // Each element of a slab through all slabs, whose offsets stay in the second cache.
-  template <typename F>
-  void for_each_element(F&& run) const {
+  void for_each_element(TakeRuns take, const void* function) const {
     constexpr int64_t together = 8192;
     const int64_t most = std::min(count, together);
     Scratch<int64_t> even_to(to.values() ? 0 : most), even_from(from.values() ? 0 : most);
@@ -151,11 +168,8 @@ struct Slabs {
       const int64_t* from_at = from.some(first, n_slabs, even_from.data());
       parallel_for(shape.numel, std::max<int64_t>(1, grain_for(n_slabs)), [&](int64_t begin, int64_t end) {
         for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
-          for (int64_t i = 0; i < n; ++i) {
-            const int64_t to_base = at[0] + i * shape.strides[0][0], from_base = at[1] + i * shape.strides[1][0];
-            for (int64_t j = 0; j < n_slabs; ++j)
-              run(to_at[j] + to_base, from_at[j] + from_base, int64_t{1}, int64_t{1}, int64_t{1});
-          }
+          for (int64_t i = 0; i < n; ++i)
+            take({to_at, from_at, n_slabs, at[0] + i * shape.strides[0][0], at[1] + i * shape.strides[1][0], 1, 1, 1}, function);
         });
       });
     }
