@@ -30,7 +30,7 @@ NONDIFFERENTIABLE = 8
 SECOND_DERIVATIVES = {
     "grid_sampler_backward": "grid_sampler_forward", "native_layer_norm_backward": "native_layer_norm",
     "native_group_norm_backward": "native_group_norm", "lstm_sequence_backward": "lstm_sequence",
-    "recurrent_sequence_backward": "recurrent_sequence",
+    "recurrent_sequence_backward": "recurrent_sequence", "recurrent_stack_backward": "recurrent_stack_kept",
 }  # fmt: skip
 OPTIONS: dict[str, Any] = {"atol": 1e-4, "rtol": 1e-3}
 CHECKS: dict[str, Callable[..., bool]] = {

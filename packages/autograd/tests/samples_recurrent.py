@@ -33,10 +33,26 @@ def _layer(d: Any) -> list[Any]:
     return samples
 
 
+def _stack(d: Any) -> list[Any]:
+    """Two layers of two directions, and one of one, padded and packed, with biases and without."""
+    samples: list[Any] = []
+    for number, (cell, gates) in enumerate((("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1))):
+        layers, directions, biases = (2, 2, 2) if number % 2 else (1, 1, 0)
+        sizes = [2, 1, 1] if number < 2 else []
+        over_time = (4,) if sizes else (3, 2)
+        h0 = d(layers * directions, 2, 2)
+        count = directions * gates * 2 * (3 + 2 + biases + (layers - 1) * (2 * directions + 2 + biases))
+        c0 = d(*h0.shape) if cell == "lstm" else None
+        samples.append(((d(*over_time, 3), d(count), h0, c0, sizes, layers, directions == 2, biases > 0, cell), {}))
+    return samples
+
+
 SAMPLERS = {
     "lstm_sequence": _lstm,
     "recurrent_sequence": _sequence,
     "recurrent_states": _states,
     "recurrent_layer": _layer,
     "recurrent_layer_states": _layer,
+    "recurrent_stack": _stack,
+    "recurrent_stack_kept": _stack,
 }

@@ -29,7 +29,7 @@ _ELSEWHERE |= {"attention_backward", "ctc_loss_forward", "ctc_loss_backward"}
 #: Decompositions that are checked as second derivatives.
 _ELSEWHERE |= {"grid_sampler_backward", "distances_backward"}
 #: The same of lstm_sequence.
-_ELSEWHERE |= {"lstm_sequence_backward", "recurrent_sequence_backward"}
+_ELSEWHERE |= {"lstm_sequence_backward", "recurrent_sequence_backward", "recurrent_stack_backward"}
 DIFFERENTIABLE = [name for name, operator in OPERATORS.items() if not operator.tags & _NONDIFFERENTIABLE]
 
 

@@ -8,7 +8,6 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "launch.hpp"
-#include "libraries.hpp"
 
 namespace candelabra::cuda::cudnn {
 namespace {
@@ -30,13 +29,6 @@ struct Functions {
 const Functions& functions() {
   static const Functions table;
   return table;
-}
-
-void check(cudnnStatus_t status, const char* function) {
-  if (status == CUDNN_STATUS_SUCCESS) [[likely]]
-    return;
-  if (status == CUDNN_STATUS_ALLOC_FAILED) throw failure(CB_OUT_OF_MEMORY, "cuDNN: %s: out of memory", function);
-  raise_library("cuDNN", function, static_cast<int>(status), functions().error_string(status));
 }
 
 // A handle has one stream at a time, so each thread has its own.
@@ -102,6 +94,17 @@ std::vector<Descriptor> configurations(const Descriptor& graph, const Descriptor
 
 }  // namespace
 
+const Library& library() {
+  return functions().library;
+}
+
+void check(cudnnStatus_t status, const char* function) {
+  if (status == CUDNN_STATUS_SUCCESS) [[likely]]
+    return;
+  if (status == CUDNN_STATUS_ALLOC_FAILED) throw failure(CB_OUT_OF_MEMORY, "cuDNN: %s: out of memory", function);
+  raise_library("cuDNN", function, static_cast<int>(status), functions().error_string(status));
+}
+
 bool available() {
   static const bool found = version() != 0;  // looked for once
   return found;
@@ -166,7 +169,7 @@ std::vector<Plan> find_plans(const Target& target, std::span<const Descriptor> o
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()), raw.data());
   if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
   const cudnnStatus_t status = graph.try_finalize();
-  if (status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR) return result;
+  if (is_unsupported(status)) return result;
   check(status, "cudnnBackendFinalize");
   const Descriptor properties = target.handle ? Descriptor() : device_properties(target.properties);
   // Where nothing keeps to the limit of the workspace, the plan that needs least.

@@ -13,12 +13,22 @@
 #include <vector>
 
 #include "kernels.hpp"
+#include "libraries.hpp"
 
 namespace candelabra::cuda::cudnn {
 
 // Whether the library can be loaded; and its number, 92800 for 9.28.0, or 0 where it cannot.
 bool available();
 int64_t version();
+
+// For the functions that other files call; throws where the library cannot be loaded.
+const Library& library();
+// Whether it says that it has not what was asked for.
+constexpr bool is_unsupported(cudnnStatus_t status) {
+  return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
+}
+// Throws where a function of cuDNN failed.
+void check(cudnnStatus_t status, const char* function);
 
 // One of the backend's descriptors: created empty, given its attributes, finalized.
 class Descriptor {

@@ -65,4 +65,5 @@ def test_every_graph_has_a_plan(tmp_path):
     done = subprocess.run([str(program)], capture_output=True, text=True, env=environment)
     missing = [line for line in done.stdout.splitlines() if ": none," in line]
     assert done.returncode == 0, "\n".join([*missing[:20], done.stdout[-300:], done.stderr[-300:]])
-    assert "attention, bfloat16" in done.stdout and "float32, channels-last, 3x3, weight gradient" in done.stdout
+    assert "attention, bfloat16" in done.stdout and "recurrent, bfloat16, GRU" in done.stdout
+    assert "float32, channels-last, 3x3, weight gradient" in done.stdout

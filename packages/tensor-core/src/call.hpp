@@ -172,6 +172,9 @@ void resolve_device(Call& call);
 // Gives out= the sizes of the result, with new memory where it has others.
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes);
 
+// What run() throws where the kernel of an operator tagged declines does not take the call.
+struct Declined {};
+
 // Runs a parsed call: device, shape rule, memory, kernel, in that order. Results are in outputs[].tensor or in result.
 void run(Call& call);
 

@@ -311,6 +311,7 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
 
 [[noreturn]] void raise_kernel_failure(Call& call, const Frame& frame, int32_t status) {
   if (PyErr_Occurred()) throw PythonError();
+  if (status == CB_NOT_IMPLEMENTED && !frame.error[0] && (call.op.tags & tag_declines)) throw Declined();
   if (frame.error[0]) {
     // A message that names the operator stands by itself.
     bool named = std::strstr(frame.error, call.name()) != nullptr;

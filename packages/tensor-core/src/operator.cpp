@@ -220,7 +220,11 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   if (op.returns_self) call.outputs[0].given = call[0].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
   call.first_alone = manner.front && !recording;
-  run(call);
+  try {
+    run(call);
+  } catch (const Declined&) {
+    return call_composite(op, given);  // and recorded as what it is made of
+  }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
   if (recording && op.recorder) return call_recorder(op.recorder, result.get(), given, parameters);

@@ -1,6 +1,6 @@
 // Recurrent layers over whole sequences, padded or packed, of every cell: lstm_sequence and recurrent_sequence with their
-// gradients. A product by cuBLASLt and one kernel for all that is elementwise, at each step. cuDNN's recurrent layers do not fit:
-// they make the share of the inputs in the gates themselves, and keep the gates to themselves.
+// gradients. A product by cuBLASLt and one kernel for all that is elementwise, at each step. Layers on top of each other are
+// cuDNN's (recurrent_stack); where it does not take them, they are made of these.
 //
 // Row n of a step is of sequence n: of packed sequences the longest come first, so that the rows of a step are the first of those
 // of any step with more of them. What a step finds of the one before it are `known` rows; the others begin here, with h0 and c0.
@@ -11,6 +11,7 @@
 
 #include "candelabra/math.hpp"
 #include "cublas.hpp"
+#include "cudnn_recurrent.hpp"
 #include "elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -339,6 +340,16 @@ void recurrent_sequence_backward(Call& call) {
   dispatch<FloatTypes>(call.tensor(6).dtype, [&]<typename T>() { backward<T>(call, sequence, cell); });
 }
 
+void recurrent_stack(Call& call) {
+  if (!cudnn_recurrent_forward(call, false)) throw not_implemented();
+}
+void recurrent_stack_kept(Call& call) {
+  if (!cudnn_recurrent_forward(call, true)) throw not_implemented();
+}
+void recurrent_stack_backward(Call& call) {
+  if (!cudnn_recurrent_backward(call)) throw not_implemented();
+}
+
 }  // namespace
 
 void register_recurrent(KernelTable& table) {
@@ -346,6 +357,9 @@ void register_recurrent(KernelTable& table) {
   table.add<lstm_sequence_backward>("lstm_sequence_backward");
   table.add<recurrent_sequence>("recurrent_sequence");
   table.add<recurrent_sequence_backward>("recurrent_sequence_backward");
+  table.add<recurrent_stack>("recurrent_stack");
+  table.add<recurrent_stack_kept>("recurrent_stack_kept");
+  table.add<recurrent_stack_backward>("recurrent_stack_backward");
 }
 
 }  // namespace candelabra::cuda

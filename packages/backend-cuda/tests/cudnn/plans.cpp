@@ -5,6 +5,7 @@
 
 #include "cudnn_attention.hpp"
 #include "cudnn_convolution.hpp"
+#include "cudnn_recurrent.hpp"
 
 using namespace candelabra::cuda;
 
@@ -139,6 +140,23 @@ void attention(const cudnn::Target& target, bool all) {
         }
 }
 
+// There is no handle without a device, and so neither weights nor plans to look at: whether layers and sequences can be described.
+void recurrent() {
+  for (const auto& [dtype, name] : {std::pair{CB_FLOAT32, "float32"}, std::pair{CB_FLOAT64, "float64"},
+                                    std::pair{CB_FLOAT16, "float16"}, std::pair{CB_BFLOAT16, "bfloat16"}})
+    for (const auto& [cell, cell_name] : {std::pair{CUDNN_LSTM, "LSTM"}, std::pair{CUDNN_GRU, "GRU"},
+                                          std::pair{CUDNN_RNN_TANH, "tanh"}, std::pair{CUDNN_RNN_RELU, "ReLU"}})
+      for (const bool flag : {false, true}) {
+        const RecurrentStack stack{dtype, cell, flag, flag, flag, 40, 64, flag ? 3 : 1};
+        const bool possible = describe_layers(nullptr, stack).layers != nullptr;
+        describe_rows(dtype, {7, 7, 7}, 40);
+        describe_rows(dtype, {9, 4, 4, 1}, stack.directions() * stack.hidden);
+        std::printf("recurrent, %s, %s%s: %s, 0 bytes\n", name, cell_name, flag ? ", three layers of two directions" : "",
+                    possible ? "described" : "none");
+        failures += !possible;
+      }
+}
+
 }  // namespace
 
 int main() {
@@ -152,6 +170,7 @@ int main() {
     };
     look(hopper, true);
     for (const Device& device : others) look(device, false);
+    recurrent();
   } catch (const Failure& error) {
     std::printf("failed: %s\n", error.what());
     return 2;

@@ -32,6 +32,8 @@ LIBRARIES = {
     "cudnn": "cudnn/lib/libcudnn.so.9",
     "nccl": "nccl/lib/libnccl.so.2",
 }
+#: Their further sources.
+FURTHER = {"cudnn": ("cudnn_recurrent",)}
 #: Those that need LAPACK: MKL's static libraries (pip install mkl-static mkl-include).
 ON_LAPACK = ("cublas", "cusolver")
 
@@ -164,7 +166,9 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
             parts = " ".join(f"{lapack}/libmkl_{part}.a" for part in ("intel_lp64", "sequential", "core"))
             libraries += f" -Wl,--start-group {parts} -Wl,--end-group -Wl,--exclude-libs,ALL -lpthread -lm -ldl"
         out = site / "nvidia" / place
-        made = compile_to(source, f"library_{name}", flags)
+        made = " ".join(
+            compile_to(HERE / "libraries" / f"{part}.cpp", f"library_{part}", flags) for part in (name, *FURTHER.get(name, ()))
+        )
         lines.append(f"build {out}: link {made} | {runtime}\n  libraries = {libraries}")
         targets.append(os.fspath(out))
     # A program of kernels with faults, for the tests of the emulation itself.

@@ -96,6 +96,24 @@ struct Layer {
   }
 };
 
+// Of a packed sequence the rows of all times are as many as there are.
+void check_batch_sizes(Call& call, std::span<const int64_t> sizes, int64_t have) {
+  int64_t rows = 0, before = sizes.empty() ? 0 : sizes[0];
+  for (const int64_t size : sizes) {
+    check(size >= 1 && size <= before, PyExc_RuntimeError, base_name(call), "(): batch_sizes must be positive and must not grow");
+    before = size;
+    rows += size;
+    check(rows <= have, PyExc_RuntimeError, base_name(call), "(): batch_sizes are of more than the ", have, " rows that there are");
+  }
+  check(sizes.empty() || rows == have, PyExc_RuntimeError, base_name(call), "(): batch_sizes are of ", rows, " of the ", have,
+        " rows that there are");
+}
+
+void check_same_dtype(Call& call, const TensorObject& first, const TensorObject& other) {
+  check(other.dtype == first.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
+        c_name(first.dtype), " and ", c_name(other.dtype), "; convert one of them with to()");
+}
+
 // The sequence has `factor` elements a unit, 0: as many as there are gates; negative: any number.
 Layer check_layer(Call& call, const Places& at, int64_t factor) {
   const Cell& cell = cell_named(call, at.cell);
@@ -112,20 +130,8 @@ Layer check_layer(Call& call, const Places& at, int64_t factor) {
         PyExc_RuntimeError, base_name(call), "(): shapes ", shown(sequence.sizes), " of the sequence, ", shown(h.sizes),
         " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ", factor < 0 ? "I" : text(width, "H"),
         "), or without T and with all rows for N where there ", "are batch_sizes, (N, H) and (", cell.gates, "H, H)");
-  int64_t rows = 0, before = sizes.empty() ? 0 : sizes[0];
-  for (const int64_t size : sizes) {
-    check(size >= 1 && size <= before, PyExc_RuntimeError, base_name(call), "(): batch_sizes must be positive and must not grow");
-    before = size;
-    rows += size;
-    check(rows <= sequence.sizes[0], PyExc_RuntimeError, base_name(call), "(): batch_sizes are of more than the ",
-          sequence.sizes[0], " rows that there are");
-  }
-  check(sizes.empty() || rows == sequence.sizes[0], PyExc_RuntimeError, base_name(call), "(): batch_sizes are of ", rows,
-        " of the ", sequence.sizes[0], " rows that there are");
-  const auto same_dtype = [&](const TensorObject& other) {
-    check(other.dtype == sequence.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
-          c_name(sequence.dtype), " and ", c_name(other.dtype), "; convert one of them with to()");
-  };
+  check_batch_sizes(call, sizes, sequence.sizes[0]);
+  const auto same_dtype = [&](const TensorObject& other) { check_same_dtype(call, sequence, other); };
   same_dtype(h);
   same_dtype(weight);
   if (cell.has_state) {
@@ -166,8 +172,7 @@ Layer check_layer_of_input(Call& call) {
   for (int i : {input_weight, input_bias}) {
     if (!call[i].given()) continue;
     const TensorObject& other = call.tensor(i);
-    check(other.dtype == input.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
-          c_name(input.dtype), " and ", c_name(other.dtype), "; convert one of them with to()");
+    check_same_dtype(call, input, other);
     check(i == input_weight || (other.ndim() == 1 && other.sizes[0] == weight.sizes[0]), PyExc_RuntimeError, base_name(call),
           "(): expected an input_bias of shape [", weight.sizes[0], "], but got ", shown(other.sizes));
     call.make_contiguous(i);
@@ -224,6 +229,91 @@ void recurrent_sequence_backward(Call& call) {
                                : layer.cell.has_bias ? Dims{layer.cell.gates * layer.hidden}
                                                      : nothing);
   call.add_output(layer.dtype, Dims{layer.cell.gates * layer.hidden, layer.hidden});
+}
+
+namespace {
+
+// Where a call of layers over layers has what; the two numbers and the two flags follow the batch_sizes.
+struct StackPlaces {
+  int input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell;
+};
+constexpr StackPlaces stack_places{0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+// The sizes of the output.
+Dims check_stack(Call& call, const StackPlaces& at) {
+  const Cell& cell = cell_named(call, at.cell);
+  const TensorObject &input = call.tensor(at.input), &weights = call.tensor(at.weights), &h = call.tensor(at.h0);
+  if (!is_floating(input.dtype)) not_implemented(call, input.dtype);
+  const std::span<const int64_t> sizes = call.ints(at.batch_sizes);
+  const int dims = sizes.empty() ? 3 : 2;
+  const int64_t layers = call.integer(at.layers), directions = call.boolean(at.bidirectional) ? 2 : 1;
+  check(layers >= 1, PyExc_RuntimeError, base_name(call), "(): expected one layer or more, but got ", layers);
+  check(call[at.c0].given() == cell.has_state, PyExc_RuntimeError, base_name(call),
+        "(): c0 is for the cell \"lstm\", which needs it");
+  check(input.ndim() == dims && h.ndim() == 3 && h.sizes[0] == layers * directions &&
+            h.sizes[1] == (sizes.empty() ? input.sizes[1] : sizes[0]),
+        PyExc_RuntimeError, base_name(call), "(): shapes ", shown(input.sizes), " of the input and ", shown(h.sizes),
+        " of h0 do not fit: expected (T, N, I), or (rows, I) where there are batch_sizes, and (", layers * directions, ", N, H)");
+  check_batch_sizes(call, sizes, input.sizes[0]);
+  const int64_t hidden = h.sizes[2], gates = cell.gates * hidden, biases = call.boolean(at.has_biases) ? 2 : 0;
+  const int64_t first = input.sizes[dims - 1] + hidden + biases, others = directions * hidden + hidden + biases;
+  const int64_t wanted = directions * gates * (first + (layers - 1) * others);
+  check(weights.ndim() == 1 && weights.sizes[0] == wanted, PyExc_RuntimeError, base_name(call), "(): expected weights of shape [",
+        wanted, "], but got ", shown(weights.sizes));
+  check_same_dtype(call, input, weights);
+  check_same_dtype(call, input, h);
+  if (cell.has_state) {
+    const TensorObject& c = call.tensor(at.c0);
+    check(c.sizes == h.sizes, PyExc_RuntimeError, base_name(call), "(): expected c0 of shape ", shown(h.sizes), ", but got ",
+          shown(c.sizes));
+    check_same_dtype(call, input, c);
+    call.make_contiguous(at.c0);
+  }
+  Dims output(std::span<const int64_t>(input.sizes.begin(), input.sizes.end() - 1));
+  output.push_back(directions * hidden);
+  for (int i : {at.input, at.weights, at.h0}) call.make_contiguous(i);
+  return output;
+}
+
+}  // namespace
+
+// recurrent_stack(input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell)
+void recurrent_stack(Call& call) {
+  const Dims output = check_stack(call, stack_places);
+  const TensorObject& h = call.tensor(stack_places.h0);
+  call.add_output(h.dtype, output);
+  call.add_output(h.dtype, h.sizes);
+  call.add_output(h.dtype, call[stack_places.c0].given() ? h.sizes : Dims{0});
+}
+void recurrent_stack_kept(Call& call) {
+  recurrent_stack(call);
+  call.add_output(Dtype::UInt8, Dims{0});  // the kernel says how much it keeps
+}
+
+// recurrent_stack_backward(grad_output, grad_h, grad_c, input, weights, h0, c0, output, reserve, batch_sizes, layers,
+// bidirectional, has_biases, cell)
+void recurrent_stack_backward(Call& call) {
+  constexpr StackPlaces at{3, 4, 5, 6, 9, 10, 11, 12, 13};
+  constexpr int output_place = 7, reserve_place = 8;
+  const Dims output = check_stack(call, at);
+  const TensorObject& h = call.tensor(at.h0);
+  for (int i : {0, 1, 2, output_place}) {
+    if (!call[i].given()) continue;
+    const Dims& wanted = i == 1 || i == 2 ? h.sizes : output;
+    check(call.tensor(i).sizes == wanted, PyExc_RuntimeError, "recurrent_stack_backward(): expected argument ", i, " of shape ",
+          shown(wanted), ", but got ", shown(call.tensor(i).sizes));
+    call.convert(i, h.dtype);
+    call.make_contiguous(i);
+  }
+  const TensorObject& reserve = call.tensor(reserve_place);
+  check(reserve.dtype == Dtype::UInt8 && reserve.ndim() == 1, PyExc_RuntimeError,
+        "recurrent_stack_backward(): expected a reserve of bytes, of one dimension, but got ", shown(reserve.sizes), " of ",
+        c_name(reserve.dtype));
+  call.make_contiguous(reserve_place);
+  call.add_output(h.dtype, call.tensor(at.input).sizes);
+  call.add_output(h.dtype, call.tensor(at.weights).sizes);
+  call.add_output(h.dtype, h.sizes);
+  call.add_output(h.dtype, call[at.c0].given() ? h.sizes : Dims{0});
 }
 
 }  // namespace candelabra::shapes

@@ -207,6 +207,9 @@ void recurrent_states(Call& call);
 void recurrent_layer(Call& call);
 void recurrent_layer_states(Call& call);
 void recurrent_sequence_backward(Call& call);
+void recurrent_stack(Call& call);
+void recurrent_stack_kept(Call& call);
+void recurrent_stack_backward(Call& call);
 
 // convolution.cpp
 void convolution(Call& call);

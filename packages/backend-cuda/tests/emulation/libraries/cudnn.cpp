@@ -1,5 +1,6 @@
 // The functions of cuDNN that the backend calls: its descriptors, and graphs of operations run one after the other, by loops.
-#include <cudnn.h>
+// Recurrent layers are in cudnn_recurrent.cpp.
+#include "cudnn.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -12,14 +13,11 @@
 #include <vector>
 
 #include "emulation.hpp"
-#include "halves.hpp"
-
-struct cudnnContext {
-  cudaStream_t stream = nullptr;
-};
 
 namespace {
 
+using emulation::load;
+using emulation::store;
 using Sizes = std::vector<int64_t>;
 
 struct Attribute {
@@ -100,33 +98,6 @@ struct Tensor {
   }
 };
 
-double load(cudnnDataType_t type, const void* data, int64_t at) {
-  switch (type) {
-    case CUDNN_DATA_HALF:
-      return static_cast<const emulation::Half*>(data)[at];
-    case CUDNN_DATA_BFLOAT16:
-      return static_cast<const emulation::BFloat16*>(data)[at];
-    case CUDNN_DATA_FLOAT:
-      return static_cast<const float*>(data)[at];
-    default:
-      return static_cast<const double*>(data)[at];
-  }
-}
-void store(cudnnDataType_t type, void* data, int64_t at, double value) {
-  switch (type) {
-    case CUDNN_DATA_HALF:
-      static_cast<emulation::Half*>(data)[at] = emulation::Half(static_cast<float>(value));
-      break;
-    case CUDNN_DATA_BFLOAT16:
-      static_cast<emulation::BFloat16*>(data)[at] = emulation::BFloat16(static_cast<float>(value));
-      break;
-    case CUDNN_DATA_FLOAT:
-      static_cast<float*>(data)[at] = static_cast<float>(value);
-      break;
-    default:
-      static_cast<double*>(data)[at] = value;
-  }
-}
 double rounded(cudnnDataType_t type, double value) {
   if (type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN) return value;
   double room = 0;

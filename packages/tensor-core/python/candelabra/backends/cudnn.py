@@ -11,7 +11,7 @@ benchmark_limit : int
 deterministic : bool
     Whether only algorithms are taken that give the same bits at every run; False at the start. All kernels of the backend itself do.
 allow_tf32 : bool
-    Whether convolutions of float32 are computed in TF32; True at the start, as in PyTorch.
+    Whether convolutions and recurrent layers of float32 are computed in TF32; True at the start, as in PyTorch.
 conv : object
     The same in words: ``conv.fp32_precision`` is ``"tf32"`` or ``"ieee"``.
 

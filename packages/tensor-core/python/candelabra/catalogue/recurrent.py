@@ -1,6 +1,6 @@
 """Recurrent layers, fused: all steps of a sequence in one call."""
 
-from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
+from .declaration import COMPOSITE, DECLINES, HIDDEN, NO_OUT, document, operator
 
 _ARGUMENTS = {
     "gates": "Tensor: the share of the inputs in the gates, of shape (T, N, 4H): input, forget, cell, output gate",
@@ -141,5 +141,67 @@ operator(
         _EXAMPLE.format("recurrent_layer_states"),
         **_LAYER, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
         returns="(output, cell_state): as of ``recurrent_states`` of ``linear(input, input_weight, input_bias)``",
+    ),
+)  # fmt: skip
+
+_STACK = {
+    "input": "Tensor: the input, of shape (T, N, I), or (rows, I) of a packed sequence",
+    "weights": "Tensor: all weights in one, flattened: of each layer, and of each direction of it, the matrix of the input (GH, I) and that of "
+    "the state (GH, H); then, with `has_biases`, of each again the two biases (GH)",
+    "h0": "Tensor: the first output states of all layers and their directions, of shape (layers * directions, N, H)",
+    "c0": "Tensor or None: the first cell states of ``lstm``, of the same shape",
+    "batch_sizes": _OF_ANY_CELL["batch_sizes"],
+    "layers": "int: how many; the input of each is the output of the one before it",
+    "bidirectional": "bool: whether each layer has a second direction, from the last step to the first",
+    "has_biases": "bool: whether there are any",
+    "cell": _CELLS,
+}
+_STACK_RETURNS = (
+    "output, of shape (T, N, directions * H) or (rows, directions * H); the output states after the last step, of the shape of `h0`; the cell "
+    "states of ``lstm`` after it, else empty"
+)
+_STACK_EXAMPLE = (
+    ">>> input, h0, weights = candelabra.zeros(2, 1, 5), candelabra.ones(1, 1, 1), candelabra.zeros(3 * (5 + 1))\n"
+    '>>> candelabra.ops.{}(input, weights, h0, None, [], 1, False, False, "gru")[0].flatten()\n'
+    "tensor([0.5000, 0.2500])"
+)
+_STACK_ARGUMENTS = "Tensor input, Tensor weights, Tensor h0, Tensor? c0, int[] batch_sizes, int layers, bool bidirectional, bool has_biases, str cell"
+operator(
+    f"recurrent_stack({_STACK_ARGUMENTS}) -> (Tensor output, Tensor h, Tensor c)",
+    shape="recurrent_stack", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    doc=document(
+        "Run recurrent layers, one on top of the other, over sequences: all of them in one call.",
+        _STACK_EXAMPLE.format("recurrent_stack"), **_STACK, out="", notes=_CELL_NOTES, returns=f"(output, h, c): {_STACK_RETURNS}",
+    ),
+)  # fmt: skip
+operator(
+    f"recurrent_stack_kept({_STACK_ARGUMENTS}) -> (Tensor output, Tensor h, Tensor c, Tensor reserve)",
+    shape="recurrent_stack_kept", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    doc=document(
+        "Run recurrent layers, one on top of the other, and keep what the gradient needs.",
+        _STACK_EXAMPLE.format("recurrent_stack_kept"), **_STACK, out="", notes=_CELL_NOTES,
+        returns=f"(output, h, c, reserve): {_STACK_RETURNS}; and bytes that mean something to the backend's "
+        "``recurrent_stack_backward`` only: none where the call was decomposed",
+    ),
+)  # fmt: skip
+operator(
+    "recurrent_stack_backward(Tensor? grad_output, Tensor? grad_h, Tensor? grad_c, Tensor input, Tensor weights, Tensor h0, Tensor? c0,"
+    " Tensor output, Tensor reserve, int[] batch_sizes, int layers, bool bidirectional, bool has_biases, str cell)"
+    " -> (Tensor grad_input, Tensor grad_weights, Tensor grad_h0, Tensor grad_c0)",
+    shape="recurrent_stack_backward", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    doc=document(
+        "Compute the gradients of recurrent layers, one on top of the other.",
+        ">>> input, h0, weights = candelabra.zeros(2, 1, 5), candelabra.ones(1, 1, 1), candelabra.zeros(3 * (5 + 1))\n"
+        ">>> rest = [], 1, False, False, \"gru\"\n"
+        ">>> output, h, _, reserve = candelabra.ops.recurrent_stack_kept(input, weights, h0, None, *rest)\n"
+        ">>> candelabra.ops.recurrent_stack_backward(None, h, None, input, weights, h0, None, output, reserve, *rest)[2]\n"
+        "tensor([[[0.0625]]])",
+        grad_output="Tensor or None: the gradient of the output", grad_h="Tensor or None: that of the last output states",
+        grad_c="Tensor or None: that of the last cell states",
+        **{name: text for name, text in _STACK.items() if name in ("input", "weights", "h0", "c0")},
+        output="Tensor: the first result", reserve="Tensor: the last result; the layers are run again where it is empty",
+        **{name: text for name, text in _STACK.items() if name not in ("input", "weights", "h0", "c0")},
+        returns="(grad_input, grad_weights, grad_h0, grad_c0): of the shapes of what they are of; the last is empty where there is no `c0`",
+        out="", notes=_CELL_NOTES,
     ),
 )  # fmt: skip

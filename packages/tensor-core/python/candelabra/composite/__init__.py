@@ -9,7 +9,7 @@ from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, f
 for _module in (
     "creation", "from_data", "like", "ranges", "copying", "elementwise", "activation", "comparison", "reduction", "hashing", "order_statistics", "scan", "gradient",
     "sorting", "views", "splitting", "view_copies", "broadcasting", "diagonals", "joining", "indexing", "linalg", "linalg_distances", "solving", "matrix_exp", "low_rank", "special", "einsum", "softmax", "histograms",
-    "normalization", "attention", "recurrent", "resampling", "embedding_bags", "random", "spectrum", "tensor_protocol", "array_namespace", "tape_methods",
+    "normalization", "attention", "recurrent", "recurrent_stack", "resampling", "embedding_bags", "random", "spectrum", "tensor_protocol", "array_namespace", "tape_methods",
     "legacy_types", "symbolic", "control_flow", "other_layouts", "old_methods", "storage_methods", "mapped_files", "binomial", "poisson", "convolution", "names", "pooling", "loss",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")

@@ -61,3 +61,17 @@ several_derivative(
     _recurrent_layer,
     unsaved=("input_bias", "bias"),
 )
+
+
+def _recurrent_stack(grads: Any, results: list[Tensor], arguments: dict[str, Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    cell = arguments["cell"]
+    of_output, of_h, of_c, _ = grads
+    gradients = ops.recurrent_stack_backward(
+        of_output, of_h, of_c if cell == "lstm" else None,
+        arguments["input"], arguments["weights"], arguments["h0"], arguments["c0"], results[0], results[3],
+        arguments["batch_sizes"], arguments["layers"], arguments["bidirectional"], arguments["has_biases"], cell,
+    )  # fmt: skip
+    return tuple(gradient if needed else None for gradient, needed in zip(gradients, needs, strict=True))
+
+
+several_derivative("recurrent_stack_kept", ("input", "weights", "h0", "c0"), _recurrent_stack)

@@ -12,7 +12,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, ops
-from candelabra.amp import is_autocast_enabled
+from candelabra.amp import get_autocast_dtype, is_autocast_enabled
 from candelabra.composite.recurrent import last_states
 
 from .dropout import dropout as _dropout
@@ -194,6 +194,32 @@ def _run_fused(
     return output, (last,) if c0 is None else (last, cell_state)
 
 
+def _run_whole(
+    name: str, input: Tensor, states: State, params: Sequence[Tensor], has_biases: bool, bidirectional: bool, batch_sizes: list[int]
+) -> tuple[Tensor, State]:
+    """All layers that the states and parameters are of, in one call."""
+    each, count = 4 if has_biases else 2, states[0].shape[0]
+    weights = candelabra.cat([
+        param.flatten() for first in range(0, each, 2) for at in range(count) for param in params[at * each + first : at * each + first + 2]
+    ])  # fmt: skip
+    if is_autocast_enabled(input.device.type) and input.dtype is not candelabra.float64:
+        dtype = get_autocast_dtype(input.device.type)
+        input, weights, states = input.to(dtype), weights.to(dtype), tuple(state.to(dtype) for state in states)
+    h0, c0 = states[0], states[1] if name == "lstm" else None
+    layers = count // (2 if bidirectional else 1)
+    output, h, c = ops.recurrent_stack(input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, name)
+    return output, (h,) if c0 is None else (h, c)
+
+
+def _check_sizes(name: str, w_ih: Tensor, w_hh: Tensor, width: int, states: State, gate_count: int) -> None:
+    """Check the weights of a direction of a layer against the width of its input and the states."""
+    if w_ih.shape[1] != width:
+        raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {w_ih.shape[1]}, got {width}")
+    hidden = w_hh.shape[0] // gate_count
+    if states[-1].shape[-1] != hidden or states[0].shape[-1] != w_hh.shape[1]:
+        raise RuntimeError(f"{name}: expected hidden states of size {hidden}, but got {list(states[-1].shape)}")
+
+
 def _run_padded(gates: Tensor, states: State, weights: _Weights, step: Step, backwards: bool) -> tuple[Tensor, State]:
     """One direction over gates (T, N, G), step by step."""
     times = gates.unbind(0)
@@ -263,6 +289,10 @@ def _layers(
     batch = batch_sizes[0] if batch_sizes is not None else input.shape[1]
     if initial[0].shape[1] != batch:
         raise RuntimeError(f"{name}: expected hidden states of a batch of {batch}, but got {list(initial[0].shape)}")
+    if not (projected or input.is_cpu) and ops.recurrent_stack.has_kernel(input.device):
+        return _stacks(
+            name, input, initial, params, has_biases, num_layers, dropout if train else 0.0, bidirectional, batch_sizes or []
+        )
     finals: list[State] = []
     for layer in range(num_layers):
         if layer and dropout:
@@ -271,13 +301,7 @@ def _layers(
         for direction in range(directions):
             at = layer * directions + direction
             weights = _Weights(params[at * each : (at + 1) * each], has_biases, projected)
-            if weights.w_ih.shape[1] != input.shape[-1]:
-                raise RuntimeError(
-                    f"input.size(-1) must be equal to input_size. Expected {weights.w_ih.shape[1]}, got {input.shape[-1]}"
-                )
-            hidden = weights.w_hh.shape[0] // gate_count
-            if initial[-1].shape[2] != hidden or initial[0].shape[2] != weights.w_hh.shape[1]:
-                raise RuntimeError(f"{name}: expected hidden states of size {hidden}, but got {list(initial[-1].shape)}")
+            _check_sizes(name, weights.w_ih, weights.w_hh, input.shape[-1], initial, gate_count)
             states = tuple(state[at] for state in initial)
             if not projected:
                 output, final = _run_fused(name, input, states, weights, direction == 1, batch_sizes or [])
@@ -291,6 +315,37 @@ def _layers(
             finals.append(final)
         input = outputs[0] if directions == 1 else candelabra.cat(outputs, -1)
     return input, tuple(candelabra.stack(parts) for parts in zip(*finals, strict=True))
+
+
+def _stacks(
+    name: str,
+    input: Tensor,
+    initial: State,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    batch_sizes: list[int],
+) -> tuple[Tensor, State]:
+    """All layers, for a device that takes many at once: as many a call as there are without a dropout between them."""
+    directions, each = 2 if bidirectional else 1, 4 if has_biases else 2
+    for at in range(num_layers * directions):
+        w_ih, w_hh = params[at * each : at * each + 2]
+        width = input.shape[-1] if at < directions else directions * initial[0].shape[2]
+        _check_sizes(name, w_ih, w_hh, width, initial, _KINDS[name][1])
+    if not dropout:
+        return _run_whole(name, input, initial, params, has_biases, bidirectional, batch_sizes)
+    finals: list[State] = []
+    for layer in range(num_layers):
+        if layer:
+            input = _dropout(input, dropout, True)
+        first = layer * directions
+        states = tuple(state[first : first + directions] for state in initial)
+        own = params[first * each : (first + directions) * each]
+        input, final = _run_whole(name, input, states, own, has_biases, bidirectional, batch_sizes)
+        finals.append(final)
+    return input, tuple(candelabra.cat(parts) for parts in zip(*finals, strict=True))
 
 
 _PADDED = ("input", "hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional", "batch_first")

@@ -211,6 +211,110 @@ def sequence_backward(
     return of_gates.reshape(*output.shape[:-1], width), of_h0, third, of_weight
 
 
+# ---- layers on top of each other, with all weights in one array
+
+
+def _parts(
+    weights: Array, input_size: int, hidden: int, layers: int, directions: int, has_biases: bool, cell: str
+) -> list[list[Array]]:
+    """For each direction of each layer its two matrices and its two biases: zeros where there are none."""
+    gates, count = _GATES[cell] * hidden, layers * directions
+    shapes: list[tuple[int, ...]] = [
+        (gates, width) for at in range(count) for width in (input_size if at < directions else directions * hidden, hidden)
+    ]
+    shapes += [(gates,)] * (2 * count if has_biases else 0)
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    arrays = [part.reshape(shape) for part, shape in zip(np.split(weights, ends), shapes, strict=True)]
+    biases = arrays[2 * count :] or [np.zeros(gates)] * 2 * count
+    return [[*arrays[2 * at : 2 * at + 2], *biases[2 * at : 2 * at + 2]] for at in range(count)]
+
+
+def _run_stack(
+    input: Array, weights: Array, h0: Array, c0: Array | None, batch_sizes: list[int], layers: int, bidirectional: bool,
+    has_biases: bool, cell: str,
+) -> tuple[list[Array], list[tuple[Any, ...]]]:  # fmt: skip
+    """Run the layers: the input of each and the output of the last, and what `sequence` makes of each direction."""
+    directions = 2 if bidirectional else 1
+    inputs, runs = [input], []
+    for at, (w_ih, w_hh, b_ih, b_hh) in enumerate(
+        _parts(weights, input.shape[-1], h0.shape[2], layers, directions, has_biases, cell)
+    ):
+        gates = inputs[-1] @ w_ih.T + b_ih
+        own = b_hh if cell == "gru" else None
+        first_c = None if c0 is None else c0[at]
+        runs.append(
+            sequence(gates if cell == "gru" else gates + b_hh, h0[at], first_c, w_hh, own, batch_sizes, at % directions == 1, cell)
+        )
+        if len(runs) % directions == 0:
+            inputs.append(np.concatenate([run[0] for run in runs[-directions:]], -1))
+    return inputs, runs
+
+
+def _last_rows(batch: int, steps: int, batch_sizes: list[int], reverse: bool) -> list[int | None]:
+    return [rows[-1] if rows else None for rows in _rows_of(batch, steps, batch_sizes, reverse)]
+
+
+def stack(
+    input: Array, weights: Array, h0: Array, c0: Array | None, batch_sizes: list[int], *rest: Any
+) -> tuple[Array, Array, Array]:
+    inputs, runs = _run_stack(input, weights, h0, c0, batch_sizes, *rest)
+    last_h, last_c = h0.copy(), np.empty(0) if c0 is None else c0.copy()
+    for at, (output, cells, _) in enumerate(runs):
+        for number, row in enumerate(_last_rows(h0.shape[1], len(input), batch_sizes, rest[1] and at % 2 == 1)):
+            if row is not None:
+                last_h[at, number] = output.reshape(-1, h0.shape[2])[row]
+                if c0 is not None:
+                    last_c[at, number] = cells.reshape(-1, h0.shape[2])[row]
+    return inputs[-1], last_h, last_c
+
+
+def stack_kept(*arguments: Any) -> tuple[Array | None, ...]:
+    return *stack(*arguments), None  # what is kept is the backend's own
+
+
+def stack_backward(
+    grad_output: Array | None, grad_h: Array | None, grad_c: Array | None, input: Array, weights: Array, h0: Array, c0: Array | None,
+    output: Array, reserve: Array, batch_sizes: list[int], layers: int, bidirectional: bool, has_biases: bool, cell: str,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    directions, (_, batch, hidden) = 2 if bidirectional else 1, h0.shape
+    inputs, runs = _run_stack(input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell)
+    parts = _parts(weights, input.shape[-1], hidden, layers, directions, has_biases, cell)
+    of_h0, of_c0 = np.zeros(h0.shape), np.zeros(h0.shape)
+    matrices: list[list[Array]] = [[]] * len(parts)
+    biases: list[list[Array]] = [[]] * len(parts)
+    of_above = np.zeros(inputs[-1].shape) if grad_output is None else grad_output
+    for layer in reversed(range(layers)):
+        of_input = np.zeros(inputs[layer].shape)
+        for direction in range(directions):
+            at = layer * directions + direction
+            (own, cells, kept), reverse = runs[at], direction == 1
+            of_output = of_above[..., direction * hidden : (direction + 1) * hidden].copy()
+            of_cells = np.zeros(of_output.shape)
+            for number, row in enumerate(_last_rows(batch, len(input), batch_sizes, reverse)):
+                for given, rows, first in ((grad_h, of_output, of_h0), (grad_c, of_cells, of_c0)):
+                    if given is None:
+                        continue
+                    if row is None:
+                        first[at, number] += given[at, number]
+                    else:
+                        rows.reshape(-1, hidden)[row] += given[at, number]
+            w_ih, w_hh = parts[at][:2]
+            first_c = None if c0 is None else c0[at]
+            of_gates, of_h, third, of_w_hh = sequence_backward(
+                of_output, of_cells, None, h0[at], first_c, w_hh, own, cells, kept, batch_sizes, reverse, cell
+            )
+            of_h0[at] += of_h
+            if c0 is not None:
+                of_c0[at] += third
+            rows = of_gates.reshape(math.prod(of_gates.shape[:-1]), of_gates.shape[-1])
+            matrices[at] = [rows.T @ inputs[layer].reshape(len(rows), inputs[layer].shape[-1]), of_w_hh]
+            biases[at] = [rows.sum(0), third if cell == "gru" else rows.sum(0)] if has_biases else []
+            of_input = of_input + of_gates @ w_ih
+        of_above = of_input
+    of_weights = np.concatenate([part.ravel() for pairs in (matrices, biases) for pair in pairs for part in pair])
+    return of_above, of_weights, of_h0, of_c0 if c0 is not None else np.empty(0)
+
+
 #: Steps, batch, hidden size.
 _SIZES = ((3, 2, 4), (1, 1, 1), (5, 33, 9), (2, 17, 16), (0, 2, 3), (3, 0, 3))
 
@@ -280,6 +384,38 @@ def _sequences_backward(rng: np.random.Generator, dtype: str) -> Iterator[Sample
         yield Sample((*grads, h0, c0, weight, *(Input(one, dtype) for one in made), batch_sizes, reverse, cell))
 
 
+def _stacks(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    shapes: list[tuple[tuple[int, ...], int, int, list[int]]] = [
+        ((steps, batch), batch, hidden, []) for steps, batch, hidden in ((3, 2, 4), (1, 1, 1), (5, 9, 17), (0, 2, 3), (3, 0, 3))
+    ]
+    shapes += [((sum(sizes),), sizes[0], hidden, list(sizes)) for hidden, sizes in _PACKED[:2]]
+    for over_time, batch, hidden, batch_sizes in shapes:
+        for number, (cell, gates) in enumerate(_GATES.items()):
+            layers, directions, biases = 1 + (number + batch) % 2, 1 + number % 2, 2 * ((number + hidden) % 2)
+            size, layout = (3, 1, 12)[number % 3], "strided" if number % 2 else "contiguous"
+            count = directions * gates * hidden * (size + hidden + biases + (layers - 1) * (directions * hidden + hidden + biases))
+            first = (layers * directions, batch, hidden)
+            yield Sample((
+                Input(numbers(rng, dtype, (*over_time, size), -1, 1), dtype, layout),
+                Input(numbers(rng, dtype, (count,), -1, 1) / hidden**0.5, dtype, layout),
+                Input(numbers(rng, dtype, first, -1, 1), dtype, layout),
+                Input(numbers(rng, dtype, first, -1, 1), dtype, layout) if cell == "lstm" else None,
+                batch_sizes, layers, directions == 2, biases > 0, cell,
+            ))  # fmt: skip
+
+
+def _stacks_backward(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for number, sample in enumerate(_stacks(rng, dtype)):
+        input, weights, h0, c0, *rest = sample.arguments
+        made = stack(input.values, weights.values, h0.values, None if c0 is None else c0.values, *rest)
+        grads = [
+            Input(numbers(rng, dtype, one.shape, -1, 1), dtype) if number % 4 != i and (i < 2 or c0 is not None) else None
+            for i, one in enumerate(made)
+        ]
+        nothing = Input(np.empty(0, np.uint8), "uint8")
+        yield Sample((*grads, input, weights, h0, c0, Input(made[0], dtype), nothing, *rest))
+
+
 REFERENCES: dict[str, Reference] = {
     "lstm_sequence": Reference(forward, _forwards, FLOATS, 50),
     "lstm_sequence_backward": Reference(backward, _backwards, ("float32", "float64"), 200),
@@ -288,4 +424,7 @@ REFERENCES: dict[str, Reference] = {
     "recurrent_layer": Reference(layer, _layers, FLOATS, 100),
     "recurrent_layer_states": Reference(layer_states, _layers, FLOATS, 100),
     "recurrent_sequence_backward": Reference(sequence_backward, _sequences_backward, ("float32", "float64"), 200),
+    "recurrent_stack": Reference(stack, _stacks, FLOATS, 200),
+    "recurrent_stack_kept": Reference(stack_kept, _stacks, FLOATS, 200),
+    "recurrent_stack_backward": Reference(stack_backward, _stacks_backward, ("float32", "float64"), 400),
 }

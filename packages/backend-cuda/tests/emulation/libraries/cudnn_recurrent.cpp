@@ -1,0 +1,582 @@
+// cuDNN's recurrent layers, row by row in float64: what they are described with, and both ways through them. As strict as the
+// library about what it is given; what it keeps for the way back is scrambled, and good for one time only.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "cudnn.hpp"
+#include "emulation.hpp"
+
+struct cudnnTensorStruct {
+  cudnnDataType_t type{};
+  std::vector<int> sizes, strides;
+};
+struct cudnnDropoutStruct {
+  bool set = false;
+};
+struct cudnnRNNStruct {
+  bool set = false;
+  cudnnRNNMode_t cell{};
+  bool has_biases = false;
+  int directions = 1;
+  cudnnDataType_t type{};
+  cudnnMathType_t math{};
+  int64_t input = 0, hidden = 0, layers = 0;
+  int64_t gap = 0;  // between matrices, in elements
+
+  int64_t gates() const { return cell == CUDNN_LSTM ? 4 : cell == CUDNN_GRU ? 3 : 1; }
+  int64_t count() const { return layers * directions; }
+  int64_t width(int64_t at) const { return at < directions ? input : directions * hidden; }
+};
+struct cudnnRNNDataStruct {
+  bool set = false;
+  cudnnDataType_t type{};
+  int64_t width = 0;
+  std::vector<int> lengths;
+};
+
+namespace {
+
+using emulation::load;
+using emulation::store;
+using Values = std::vector<double>;
+
+int64_t size_of(cudnnDataType_t type) {
+  return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+bool has_type(cudnnDataType_t type) {
+  return type == CUDNN_DATA_DOUBLE || type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// ---- the weight space
+
+// Where the matrices and biases of each gate lie, in elements: behind each other; or with gaps, as the library is free to have
+// them.
+struct Weights {
+  explicit Weights(const cudnnRNNStruct& net) : net(net) {
+    for (const bool biases : {false, true}) {
+      if (biases && !net.has_biases) break;
+      for (int64_t at = 0; at < net.count(); ++at)
+        for (int64_t linear = 0; linear < 2 * net.gates(); ++linear) {
+          (biases ? bias_places : matrix_places).push_back(size);
+          size += net.gap + (biases ? net.hidden : net.hidden * columns(at, linear));
+        }
+    }
+  }
+  int64_t columns(int64_t at, int64_t linear) const { return linear < net.gates() ? net.width(at) : net.hidden; }
+  int64_t matrix(int64_t at, int64_t linear) const { return matrix_places[static_cast<size_t>(at * 2 * net.gates() + linear)]; }
+  int64_t bias(int64_t at, int64_t linear) const {
+    return net.has_biases ? bias_places[static_cast<size_t>(at * 2 * net.gates() + linear)] : -1;
+  }
+
+  cudnnRNNStruct net;
+  int64_t size = 0;
+  std::vector<int64_t> matrix_places, bias_places;
+};
+
+// ---- sequences
+
+// The rows of a packed batch: sequence n has row n of each time that it reaches.
+struct Rows {
+  explicit Rows(const cudnnRNNDataStruct& data) : lengths(data.lengths) {
+    for (int time = 0; time < lengths.front(); ++time) {
+      starts.push_back(total);
+      total += std::count_if(lengths.begin(), lengths.end(), [&](int length) { return length > time; });
+    }
+  }
+  // The rows of a sequence in the order of a direction.
+  std::vector<int64_t> of(size_t sequence, bool reverse) const {
+    std::vector<int64_t> rows;
+    for (int time = 0; time < lengths[sequence]; ++time)
+      rows.push_back(starts[static_cast<size_t>(time)] + static_cast<int64_t>(sequence));
+    if (reverse) std::reverse(rows.begin(), rows.end());
+    return rows;
+  }
+  std::vector<int> lengths;
+  std::vector<int64_t> starts;
+  int64_t total = 0;
+};
+
+// ---- what is kept for the way back
+
+// Numbers of each direction of each layer: outputs, cells, gates; and, once the data's gradient is known, the gradients of the
+// input's and of the state's share of the gates.
+class Reserve {
+ public:
+  enum class Stage : uint64_t { Forward = 0x6f7277617264, Data = 0x64617461 };
+
+  Reserve(const cudnnRNNStruct& net, int64_t rows) : hidden_(net.hidden), rows_(rows), count_(net.count()) {}
+  size_t bytes() const { return sizeof(uint64_t) * static_cast<size_t>(1 + count_ * rows_ * parts * hidden_); }
+
+  // The values of a row: part 0 outputs, 1 cells, 2 to 5 gates, 6 to 9 and 10 to 13 gradients.
+  double* row(int64_t at, int64_t row, int64_t part) { return values_.data() + ((at * rows_ + row) * parts + part) * hidden_; }
+  void clear() { values_.assign(static_cast<size_t>(count_ * rows_ * parts * hidden_), 0.0); }
+  void write(void* memory, Stage stage) const {
+    auto* words = static_cast<uint64_t*>(memory);
+    words[0] = static_cast<uint64_t>(stage);
+    for (size_t i = 0; i < values_.size(); ++i) {
+      uint64_t bits;
+      std::memcpy(&bits, &values_[i], sizeof bits);
+      words[i + 1] = bits ^ scramble;
+    }
+  }
+  // False where the memory has not what belongs there: then the values are no numbers.
+  bool read(const void* memory, Stage stage) {
+    const auto* words = static_cast<const uint64_t*>(memory);
+    clear();
+    if (words[0] != static_cast<uint64_t>(stage)) {
+      std::fill(values_.begin(), values_.end(), std::numeric_limits<double>::quiet_NaN());
+      return false;
+    }
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const uint64_t bits = words[i + 1] ^ scramble;
+      std::memcpy(&values_[i], &bits, sizeof bits);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int64_t parts = 14;
+  static constexpr uint64_t scramble = 0x5555aaaa5555aaaa;
+  int64_t hidden_, rows_, count_;
+  Values values_;
+};
+
+// ---- both ways
+
+// All that the work of a call needs, copied when it is queued.
+struct Job {
+  cudnnRNNStruct net;
+  Weights weights;
+  Rows rows;
+  const void *x, *y, *hx, *cx, *space;
+
+  double weight(int64_t place) const { return load(net.type, space, place); }
+  double state(const void* states, int64_t at, int64_t n, int64_t unit) const {
+    if (!states) return 0;
+    return load(net.type, states, (at * static_cast<int64_t>(rows.lengths.size()) + n) * net.hidden + unit);
+  }
+  double rounded(double value) const {
+    double room = 0;
+    store(net.type, &room, 0, value);
+    return load(net.type, &room, 0);
+  }
+  // The input of a layer's row.
+  Values below(Reserve& kept, int64_t at, int64_t row) const {
+    Values result(static_cast<size_t>(net.width(at)));
+    for (int64_t k = 0; k < net.width(at); ++k)
+      result[static_cast<size_t>(k)] =
+          at < net.directions ? load(net.type, x, row * net.input + k)
+                              : kept.row((at / net.directions - 1) * net.directions + k / net.hidden, row, 0)[k % net.hidden];
+    return result;
+  }
+  // One gate's share of the input or of the state, with its bias.
+  double share(int64_t at, int64_t linear, int64_t unit, const Values& values) const {
+    double sum = net.has_biases ? weight(weights.bias(at, linear) + unit) : 0.0;
+    const int64_t columns = weights.columns(at, linear), place = weights.matrix(at, linear) + unit * columns;
+    for (int64_t k = 0; k < columns; ++k) sum += weight(place + k) * values[static_cast<size_t>(k)];
+    return sum;
+  }
+
+  void forward(Reserve& kept) const {
+    for (int64_t at = 0; at < net.count(); ++at)
+      for (size_t n = 0; n < rows.lengths.size(); ++n) {
+        Values h(static_cast<size_t>(net.hidden)), c(h.size());
+        for (size_t u = 0; u < h.size(); ++u) {
+          h[u] = state(hx, at, static_cast<int64_t>(n), static_cast<int64_t>(u));
+          c[u] = state(cx, at, static_cast<int64_t>(n), static_cast<int64_t>(u));
+        }
+        for (const int64_t row : rows.of(n, at % net.directions == 1)) step(kept, at, row, h, c);
+      }
+  }
+  void step(Reserve& kept, int64_t at, int64_t row, Values& h, Values& c) const {
+    const Values input = below(kept, at, row), before = h;
+    const int64_t gates = net.gates();
+    for (int64_t u = 0; u < net.hidden; ++u) {
+      std::array<double, 4> a{}, b{};
+      for (int64_t g = 0; g < gates; ++g) {
+        a[static_cast<size_t>(g)] = share(at, g, u, input);
+        b[static_cast<size_t>(g)] = share(at, gates + g, u, before);
+      }
+      const auto keep = [&](std::array<double, 4> values) {
+        for (int64_t g = 0; g < 4; ++g) kept.row(at, row, 2 + g)[u] = values[static_cast<size_t>(g)];
+      };
+      auto& state = h[static_cast<size_t>(u)];
+      if (net.cell == CUDNN_LSTM) {
+        const double i = sigmoid(a[0] + b[0]), f = sigmoid(a[1] + b[1]), g = std::tanh(a[2] + b[2]), o = sigmoid(a[3] + b[3]);
+        auto& cell = c[static_cast<size_t>(u)];
+        cell = f * cell + i * g;
+        state = rounded(o * std::tanh(cell));
+        keep({i, f, g, o});
+        kept.row(at, row, 1)[u] = cell;
+      } else if (net.cell == CUDNN_GRU) {
+        const double r = sigmoid(a[0] + b[0]), z = sigmoid(a[1] + b[1]), n = std::tanh(a[2] + r * b[2]);
+        state = rounded((1 - z) * n + z * before[static_cast<size_t>(u)]);
+        keep({r, z, n, b[2]});
+      } else {
+        state = rounded(net.cell == CUDNN_RNN_TANH ? std::tanh(a[0] + b[0]) : std::max(a[0] + b[0], 0.0));
+      }
+      kept.row(at, row, 0)[u] = state;
+    }
+  }
+
+  // The results, where they are asked for.
+  void write_forward(Reserve& kept, void* y_out, void* hy, void* cy) const {
+    const int64_t above = net.count() - net.directions, batch = static_cast<int64_t>(rows.lengths.size());
+    for (int64_t row = 0; row < rows.total; ++row)
+      for (int64_t d = 0; d < net.directions; ++d)
+        for (int64_t u = 0; u < net.hidden; ++u)
+          store(net.type, y_out, (row * net.directions + d) * net.hidden + u, kept.row(above + d, row, 0)[u]);
+    for (int64_t at = 0; at < net.count(); ++at)
+      for (int64_t n = 0; n < batch; ++n) {
+        const int64_t last = rows.of(static_cast<size_t>(n), at % net.directions == 1).back();
+        for (int64_t u = 0; u < net.hidden; ++u) {
+          const int64_t place = (at * batch + n) * net.hidden + u;
+          if (hy) store(net.type, hy, place, kept.row(at, last, 0)[u]);
+          if (cy) store(net.type, cy, place, kept.row(at, last, 1)[u]);
+        }
+      }
+  }
+
+  void backward(Reserve& kept, const void* dy, const void* dhy, const void* dcy, void* dx, void* dhx, void* dcx) const {
+    const int64_t batch = static_cast<int64_t>(rows.lengths.size()), wide = net.directions * net.hidden;
+    Values of_output(static_cast<size_t>(rows.total * wide));
+    for (size_t i = 0; i < of_output.size(); ++i) of_output[i] = load(net.type, dy, static_cast<int64_t>(i));
+    for (int64_t layer = net.layers; layer-- > 0;) {
+      const int64_t width = net.width(layer * net.directions);
+      Values of_input(static_cast<size_t>(rows.total * width));
+      for (int64_t d = 0; d < net.directions; ++d)
+        for (int64_t n = 0; n < batch; ++n) {
+          const int64_t at = layer * net.directions + d;
+          Values dh(static_cast<size_t>(net.hidden)), dc(dh.size());
+          for (size_t u = 0; u < dh.size(); ++u) {
+            dh[u] = state(dhy, at, n, static_cast<int64_t>(u));
+            dc[u] = state(dcy, at, n, static_cast<int64_t>(u));
+          }
+          const std::vector<int64_t> order = rows.of(static_cast<size_t>(n), d == 1);
+          for (size_t i = order.size(); i-- > 0;) {
+            const int64_t row = order[i], earlier = i ? order[i - 1] : -1;
+            for (int64_t u = 0; u < net.hidden; ++u)
+              dh[static_cast<size_t>(u)] += of_output[static_cast<size_t>(row * wide + d * net.hidden + u)];
+            step_back(kept, at, n, row, earlier, dh, dc, of_input);
+          }
+          for (int64_t u = 0; u < net.hidden; ++u) {
+            const int64_t place = (at * batch + n) * net.hidden + u;
+            if (dhx) store(net.type, dhx, place, dh[static_cast<size_t>(u)]);
+            if (dcx) store(net.type, dcx, place, dc[static_cast<size_t>(u)]);
+          }
+        }
+      of_output = std::move(of_input);
+    }
+    for (size_t i = 0; i < of_output.size(); ++i) store(net.type, dx, static_cast<int64_t>(i), of_output[i]);
+  }
+  void step_back(Reserve& kept, int64_t at, int64_t n, int64_t row, int64_t earlier, Values& dh, Values& dc,
+                 Values& of_input) const {
+    const int64_t gates = net.gates(), width = net.width(at);
+    Values through(dh.size());
+    for (int64_t u = 0; u < net.hidden; ++u) {
+      const auto gate = [&](int64_t g) { return kept.row(at, row, 2 + g)[u]; };
+      const auto give = [&](int64_t g, double of_share, double of_state) {
+        kept.row(at, row, 6 + g)[u] = of_share;
+        kept.row(at, row, 10 + g)[u] = of_state;
+      };
+      const double up = dh[static_cast<size_t>(u)];
+      if (net.cell == CUDNN_LSTM) {
+        const double i = gate(0), f = gate(1), g = gate(2), o = gate(3), t = std::tanh(kept.row(at, row, 1)[u]);
+        const double c_before = earlier >= 0 ? kept.row(at, earlier, 1)[u] : state(cx, at, n, u);
+        const double of_cell = dc[static_cast<size_t>(u)] + up * o * (1 - t * t);
+        const std::array<double, 4> slopes{of_cell * g * i * (1 - i), of_cell * c_before * f * (1 - f), of_cell * i * (1 - g * g),
+                                           up * t * o * (1 - o)};
+        for (int64_t k = 0; k < 4; ++k) give(k, slopes[static_cast<size_t>(k)], slopes[static_cast<size_t>(k)]);
+        dc[static_cast<size_t>(u)] = of_cell * f;
+      } else if (net.cell == CUDNN_GRU) {
+        const double r = gate(0), z = gate(1), m = gate(2), own = gate(3);
+        const double before = earlier >= 0 ? kept.row(at, earlier, 0)[u] : state(hx, at, n, u);
+        const double dn = up * (1 - z) * (1 - m * m), dr = dn * own * r * (1 - r), dz = up * (before - m) * z * (1 - z);
+        give(0, dr, dr);
+        give(1, dz, dz);
+        give(2, dn, dn * r);
+        through[static_cast<size_t>(u)] = up * z;
+      } else {
+        const double h = kept.row(at, row, 0)[u], slope = net.cell == CUDNN_RNN_TANH ? up * (1 - h * h) : h > 0 ? up : 0.0;
+        give(0, slope, slope);
+      }
+    }
+    for (int64_t g = 0; g < gates; ++g)
+      for (int64_t u = 0; u < net.hidden; ++u) {
+        const double of_share = kept.row(at, row, 6 + g)[u], of_state = kept.row(at, row, 10 + g)[u];
+        for (int64_t k = 0; k < width; ++k)
+          of_input[static_cast<size_t>(row * width + k)] += of_share * weight(weights.matrix(at, g) + u * width + k);
+        for (int64_t k = 0; k < net.hidden; ++k)
+          through[static_cast<size_t>(k)] += of_state * weight(weights.matrix(at, gates + g) + u * net.hidden + k);
+      }
+    dh = through;
+  }
+
+  void add_weights(Reserve& kept, void* gradients) const {
+    Values sums(static_cast<size_t>(weights.size));
+    const int64_t gates = net.gates();
+    for (int64_t at = 0; at < net.count(); ++at)
+      for (size_t n = 0; n < rows.lengths.size(); ++n) {
+        int64_t earlier = -1;
+        for (const int64_t row : rows.of(n, at % net.directions == 1)) {
+          const Values input = below(kept, at, row);
+          for (int64_t linear = 0; linear < 2 * gates; ++linear)
+            for (int64_t u = 0; u < net.hidden; ++u) {
+              const bool own = linear >= gates;
+              const double slope = kept.row(at, row, (own ? 10 : 6) + linear % gates)[u];
+              if (net.has_biases) sums[static_cast<size_t>(weights.bias(at, linear) + u)] += slope;
+              const int64_t columns = weights.columns(at, linear);
+              for (int64_t k = 0; k < columns; ++k) {
+                const double factor = !own           ? input[static_cast<size_t>(k)]
+                                      : earlier >= 0 ? kept.row(at, earlier, 0)[k]
+                                                     : state(hx, at, static_cast<int64_t>(n), k);
+                sums[static_cast<size_t>(weights.matrix(at, linear) + u * columns + k)] += slope * factor;
+              }
+            }
+          earlier = row;
+        }
+      }
+    for (int64_t i = 0; i < weights.size; ++i)
+      store(net.type, gradients, i, load(net.type, gradients, i) + sums[static_cast<size_t>(i)]);
+  }
+};
+
+// ---- what is refused
+
+size_t workspace_of(const cudnnRNNStruct& net, const cudnnRNNDataStruct& data) {
+  return static_cast<size_t>(Rows(data).total * net.gates() * net.hidden * size_of(net.type)) + 256;
+}
+bool fits(const cudnnRNNStruct* net, const cudnnRNNDataStruct* x, const cudnnRNNDataStruct* y) {
+  return net && net->set && x && x->set && y && y->set && x->type == net->type && y->type == net->type && x->width == net->input &&
+         y->width == net->directions * net->hidden && x->lengths == y->lengths;
+}
+bool fits(const cudnnRNNStruct& net, const cudnnRNNDataStruct& x, const cudnnTensorStruct* states) {
+  const int batch = static_cast<int>(x.lengths.size()), hidden = static_cast<int>(net.hidden);
+  return states && states->type == net.type && states->sizes == std::vector{static_cast<int>(net.count()), batch, hidden} &&
+         states->strides == std::vector{batch * hidden, hidden, 1};
+}
+bool has_spaces(const cudnnRNNStruct& net, const cudnnRNNDataStruct& x, size_t weights, const void* weight_space, size_t work,
+                const void* workspace) {
+  return weight_space && weights >= static_cast<size_t>(Weights(net).size * size_of(net.type)) && workspace &&
+         work >= workspace_of(net, x);
+}
+bool has_reserve(const cudnnRNNStruct& net, const cudnnRNNDataStruct& x, size_t size, const void* reserve) {
+  return reserve && size >= Reserve(net, Rows(x).total).bytes() && reinterpret_cast<uintptr_t>(reserve) % 8 == 0;
+}
+
+cudnnStatus_t queued(cudnnHandle_t handle, std::function<void()> work) {
+  return emulation::queue(handle->stream, std::move(work)) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+// For the tests: how often layers were run forward, and with which of cudnnMathType_t the last time.
+std::atomic<int> calls{0}, last_math{-1};
+
+template <typename T>
+cudnnStatus_t create(T** made) {
+  if (!made) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  *made = new T;
+  return CUDNN_STATUS_SUCCESS;
+}
+template <typename T>
+cudnnStatus_t destroy(T* made) {
+  delete made;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+int emulated_recurrent_calls() {
+  return calls;
+}
+int emulated_recurrent_math() {
+  return last_math;
+}
+
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* made) {
+  return create(made);
+}
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
+  return destroy(tensor);
+}
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int dims, const int* sizes,
+                                         const int* strides) {
+  if (dims < 1 || dims > CUDNN_DIM_MAX || std::any_of(sizes, sizes + dims, [](int size) { return size < 1; }))
+    return CUDNN_STATUS_BAD_PARAM;
+  *tensor = {type, {sizes, sizes + dims}, {strides, strides + dims}};
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int room, cudnnDataType_t* type, int* dims,
+                                         int* sizes, int* strides) {
+  *type = tensor->type;
+  *dims = static_cast<int>(tensor->sizes.size());
+  std::copy_n(tensor->sizes.begin(), std::min(room, *dims), sizes);
+  std::copy_n(tensor->strides.begin(), std::min(room, *dims), strides);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* made) {
+  return create(made);
+}
+cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
+  return destroy(dropout);
+}
+// Of none only: its random numbers are not emulated.
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability, void* states,
+                                        size_t, unsigned long long) {
+  if (!handle || !(probability >= 0 && probability <= 1)) return CUDNN_STATUS_BAD_PARAM;
+  if (probability > 0 || states) return CUDNN_STATUS_NOT_SUPPORTED;
+  dropout->set = true;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* made) {
+  return create(made);
+}
+cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t net) {
+  return destroy(net);
+}
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t net, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell,
+                                       cudnnRNNBiasMode_t biases, cudnnDirectionMode_t direction, cudnnRNNInputMode_t input_mode,
+                                       cudnnDataType_t type, cudnnDataType_t precision, cudnnMathType_t math, int32_t input,
+                                       int32_t hidden, int32_t projection, int32_t layers, cudnnDropoutDescriptor_t dropout,
+                                       uint32_t flags) {
+  // The library says the same of each of these.
+  if (input < 1 || hidden < 1 || projection < 1 || layers < 1 || flags > CUDNN_RNN_PADDED_IO_ENABLED) return CUDNN_STATUS_BAD_PARAM;
+  if (dropout && !dropout->set) return CUDNN_STATUS_BAD_PARAM;
+  const bool wide = precision == CUDNN_DATA_FLOAT && (type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16);
+  if (!has_type(type) || !(wide || (precision == type && type != CUDNN_DATA_BFLOAT16)) || projection > hidden ||
+      (projection != hidden && cell != CUDNN_LSTM))
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  // The stand-in has no more than the backend asks for; and not the largest layers, so that there is something it has not.
+  constexpr int32_t largest = 999;
+  if (algorithm != CUDNN_RNN_ALGO_STANDARD || input_mode != CUDNN_LINEAR_INPUT || projection != hidden || hidden > largest ||
+      (biases != CUDNN_RNN_NO_BIAS && biases != CUDNN_RNN_DOUBLE_BIAS))
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  const char* gaps = std::getenv("CANDELABRA_EMULATION_CUDNN_GAPS");
+  *net = {true,   cell,   biases == CUDNN_RNN_DOUBLE_BIAS, direction == CUDNN_BIDIRECTIONAL ? 2 : 1, type, math, input,
+          hidden, layers, gaps && gaps[0] == '1' ? 24 : 0};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* made) {
+  return create(made);
+}
+cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data) {
+  return destroy(data);
+}
+// Rows without padding only.
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type, cudnnRNNDataLayout_t layout,
+                                        int longest, int batch, int width, const int* lengths, void*) {
+  if (!has_type(type) || layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (longest < 1 || batch < 1 || width < 1 || !lengths) return CUDNN_STATUS_BAD_PARAM;
+  const bool sorted = std::is_sorted(lengths, lengths + batch, std::greater<>());
+  if (!sorted || lengths[0] != longest || lengths[batch - 1] < 1) return CUDNN_STATUS_BAD_PARAM;
+  *data = {true, type, width, {lengths, lengths + batch}};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t net, size_t* size) {
+  if (!handle || !net->set) return CUDNN_STATUS_BAD_PARAM;
+  *size = static_cast<size_t>(Weights(*net).size * size_of(net->type));
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t net, int32_t at, size_t size, const void* space,
+                                      int32_t linear, cudnnTensorDescriptor_t matrix, void** matrix_at,
+                                      cudnnTensorDescriptor_t bias, void** bias_at) {
+  if (!handle || !net->set || !space || at < 0 || at >= net->count() || linear < 0 || linear >= 2 * net->gates())
+    return CUDNN_STATUS_BAD_PARAM;
+  const Weights weights(*net);
+  if (size < static_cast<size_t>(weights.size * size_of(net->type))) return CUDNN_STATUS_BAD_PARAM;
+  const auto address = [&](int64_t place) {
+    return const_cast<char*>(static_cast<const char*>(space) + place * size_of(net->type));
+  };
+  const int rows = static_cast<int>(net->hidden), columns = static_cast<int>(weights.columns(at, linear));
+  *matrix = {net->type, {1, rows, columns}, {rows * columns, columns, 1}};
+  *matrix_at = address(weights.matrix(at, linear));
+  *bias = {net->type, {1, rows, 1}, {rows, 1, 1}};
+  *bias_at = net->has_biases ? address(weights.bias(at, linear)) : nullptr;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t net, cudnnForwardMode_t mode,
+                                        cudnnRNNDataDescriptor_t x, size_t* workspace, size_t* reserve) {
+  if (!handle || !net->set || !x->set || x->type != net->type || x->width != net->input) return CUDNN_STATUS_BAD_PARAM;
+  *workspace = workspace_of(*net, *x);
+  *reserve = mode == CUDNN_FWD_MODE_TRAINING ? Reserve(*net, Rows(*x).total).bytes() : 0;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t net, cudnnForwardMode_t mode, const int32_t*,
+                              cudnnRNNDataDescriptor_t x_rows, const void* x, cudnnRNNDataDescriptor_t y_rows, void* y,
+                              cudnnTensorDescriptor_t h, const void* hx, void* hy, cudnnTensorDescriptor_t c, const void* cx,
+                              void* cy, size_t weight_size, const void* weights, size_t work_size, void* work, size_t reserve_size,
+                              void* reserve) {
+  const bool training = mode == CUDNN_FWD_MODE_TRAINING, lstm = net->cell == CUDNN_LSTM;
+  if (!handle || !x || !y || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) || (lstm && !fits(*net, *x_rows, c)) ||
+      !has_spaces(*net, *x_rows, weight_size, weights, work_size, work) ||
+      (training && !has_reserve(*net, *x_rows, reserve_size, reserve)))
+    return CUDNN_STATUS_BAD_PARAM;
+  ++calls;
+  last_math = net->math;
+  const Job job{*net, Weights(*net), Rows(*x_rows), x, nullptr, hx, lstm ? cx : nullptr, weights};
+  return queued(handle, [=] {
+    std::memset(work, 0x7f, work_size);
+    Reserve kept(job.net, job.rows.total);
+    kept.clear();
+    job.forward(kept);
+    job.write_forward(kept, y, hy, lstm ? cy : nullptr);
+    if (training) kept.write(reserve, Reserve::Stage::Forward);
+  });
+}
+
+cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t net, const int32_t*,
+                                      cudnnRNNDataDescriptor_t y_rows, const void* y, const void* dy,
+                                      cudnnRNNDataDescriptor_t x_rows, void* dx, cudnnTensorDescriptor_t h, const void* hx,
+                                      const void* dhy, void* dhx, cudnnTensorDescriptor_t c, const void* cx, const void* dcy,
+                                      void* dcx, size_t weight_size, const void* weights, size_t work_size, void* work,
+                                      size_t reserve_size, void* reserve) {
+  const bool lstm = net->cell == CUDNN_LSTM;
+  if (!handle || !y || !dy || !dx || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) || (lstm && !fits(*net, *x_rows, c)) ||
+      !has_spaces(*net, *x_rows, weight_size, weights, work_size, work) || !has_reserve(*net, *x_rows, reserve_size, reserve))
+    return CUDNN_STATUS_BAD_PARAM;
+  const Job job{*net, Weights(*net), Rows(*x_rows), nullptr, y, hx, lstm ? cx : nullptr, weights};
+  return queued(handle, [=] {
+    std::memset(work, 0x7f, work_size);
+    Reserve kept(job.net, job.rows.total);
+    kept.read(reserve, Reserve::Stage::Forward);
+    job.backward(kept, dy, dhy, lstm ? dcy : nullptr, dx, dhx, lstm ? dcx : nullptr);
+    kept.write(reserve, Reserve::Stage::Data);
+  });
+}
+
+cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t net, cudnnWgradMode_t mode, const int32_t*,
+                                         cudnnRNNDataDescriptor_t x_rows, const void* x, cudnnTensorDescriptor_t h, const void* hx,
+                                         cudnnRNNDataDescriptor_t y_rows, const void* y, size_t weight_size, void* gradients,
+                                         size_t work_size, void* work, size_t reserve_size, void* reserve) {
+  if (mode != CUDNN_WGRAD_MODE_ADD) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (!handle || !x || !y || !fits(net, x_rows, y_rows) || !fits(*net, *x_rows, h) ||
+      !has_spaces(*net, *x_rows, weight_size, gradients, work_size, work) || !has_reserve(*net, *x_rows, reserve_size, reserve))
+    return CUDNN_STATUS_BAD_PARAM;
+  const Job job{*net, Weights(*net), Rows(*x_rows), x, y, hx, nullptr, gradients};
+  return queued(handle, [=] {
+    std::memset(work, 0x7f, work_size);
+    Reserve kept(job.net, job.rows.total);
+    kept.read(reserve, Reserve::Stage::Data);
+    job.add_weights(kept, gradients);
+  });
+}
+
+}  // extern "C"
