@@ -48,6 +48,10 @@ bool differs_from_zero(T value) {
     return value != T(0);
 }
 
+template <size_t bytes>
+using Unsigned = std::conditional_t<bytes == 1, uint8_t,
+                                    std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
+
 template <typename T>
 struct CountNonzero {
   using Value = T;
@@ -57,9 +61,7 @@ struct CountNonzero {
   static Acc identity() { return 0; }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
     // Counters as wide as the elements: a block is too short for them to overflow.
-    using Counter =
-        std::conditional_t<sizeof(T) == 1, uint8_t,
-                           std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+    using Counter = Unsigned<sizeof(T)>;
     constexpr int64_t lanes = 128 / sizeof(Counter);
     static_assert(block_length / lanes <= 255);
     Counter counters[lanes] = {};
@@ -88,7 +90,7 @@ void count_nonzero(Call& call) {
   const cb_tensor& in = call.tensor(0);
   const cb_tensor& out = call.output();
   dispatch<AllTypes>(in.dtype, [&]<typename T>() {
-    using Value = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    using Value = std::conditional_t<is_integer_v<T>, Unsigned<sizeof(T)>, T>;
     run<CountNonzero<Value>>(in, out, {static_cast<const char*>(in.data), sizeof(T)},
                              {static_cast<char*>(out.data), sizeof(int64_t), store_count});
   });
@@ -221,31 +223,25 @@ void store_truth(const uint8_t* results, int64_t count, int64_t, char* to, int64
 }
 
 // Of all elements together: chunks that begin after the element that decides was found are left out.
-template <bool Largest, typename T>
-void decide(const cb_tensor& in, const cb_tensor& out) {
+template <bool Largest>
+void decide(const cb_tensor& in, const Source<uint8_t>& source, const cb_tensor& out) {
   constexpr int64_t chunk = 1 << 15;
   const Geometry<1> g = geometry<1>({&in});
-  const char* from = static_cast<const char*>(in.data);
+  const int64_t stride = g.strides[0][0];
+  const Load load = source.load ? source.load : stride == 1 ? nullptr : load_through<uint8_t, uint8_t, Unchanged>;
   std::atomic<bool> decided{false};
   parallel_for((g.numel + chunk - 1) / chunk, 1, [&](int64_t first, int64_t last) {
     uint8_t truths[block_length];
-    for (int64_t c = first; c < last && !decided.load(std::memory_order_relaxed); ++c) {
-      uint8_t found = !Largest;
+    for (int64_t c = first; c < last && !decided.load(std::memory_order_relaxed); ++c)
       for_each_run(g, c * chunk, std::min((c + 1) * chunk, g.numel), [&](const int64_t* at, int64_t n) {
-        const int64_t stride = g.strides[0][0];
         for (int64_t i = 0; i < n; i += block_length) {
           const int64_t count = std::min(block_length, n - i);
-          const char* here = from + (at[0] + i * stride) * static_cast<int64_t>(sizeof(T));
-          if constexpr (std::is_same_v<T, bool>)
-            load_through<uint8_t, uint8_t, Truth>(here, stride, count, truths, nullptr);
-          else
-            load_through<T, uint8_t, Truth>(here, stride, count, truths, nullptr);
-          const uint8_t one = Extremum<uint8_t, Largest>::of(truths, count);
-          found = Largest ? found | one : found & one;
+          const char* from = source.data + (at[0] + i * stride) * source.itemsize;
+          if (load) load(from, stride, count, truths, nullptr);
+          const uint8_t* values = load ? truths : reinterpret_cast<const uint8_t*>(from);
+          if ((Extremum<uint8_t, Largest>::of(values, count) != 0) == Largest) decided.store(true, std::memory_order_relaxed);
         }
       });
-      if ((found != 0) == Largest) decided.store(true, std::memory_order_relaxed);
-    }
   });
   const bool result = decided ? Largest : !Largest;
   std::memcpy(out.data, &result, 1);
@@ -253,14 +249,12 @@ void decide(const cb_tensor& in, const cb_tensor& out) {
 
 template <bool Largest>
 void reduce_truth(const cb_tensor& in, const cb_tensor& out) {
-  if (out.numel == 1 && in.numel > (1 << 15))
-    return dispatch<AllTypes>(in.dtype, [&]<typename T>() { decide<Largest, T>(in, out); });
-  Target<uint8_t> target{static_cast<char*>(out.data), 1, store_truth};
+  Source<uint8_t> source{static_cast<const char*>(in.data), itemsize(in.dtype)};
   dispatch<AllTypes>(in.dtype, [&]<typename T>() {
-    Source<uint8_t> source{static_cast<const char*>(in.data), sizeof(T)};
     if constexpr (sizeof(T) != 1) source.load = load_through<T, uint8_t, Truth>;
-    run<Extremum<uint8_t, Largest>>(in, out, source, target);
   });
+  if (out.numel == 1 && in.numel > (1 << 15)) return decide<Largest>(in, source, out);
+  run<Extremum<uint8_t, Largest>>(in, out, source, {static_cast<char*>(out.data), 1, store_truth});
 }
 
 void all(Call& call) {

@@ -1,0 +1,316 @@
+#include "reducer.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <limits>
+
+#include "../allocator.hpp"
+#include "../iterate.hpp"
+#include "../parallel.hpp"
+#include "../transpose.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+namespace reduce {
+namespace {
+
+constexpr int64_t loaded_columns = 256;    // columns taken up together where they go through a buffer,
+constexpr int64_t loaded_rows = 32;        // of so many rows
+constexpr int64_t few_values = 16;         // of one result: less than what a call of blocks() costs
+constexpr int64_t chunk_elements = 65536;  // elements of one task where one result has many
+constexpr int64_t half_page = 2048;        // bytes
+
+struct Plan {
+  Geometry<2> kept;     // one element a result; operands: the input and the output
+  Geometry<1> reduced;  // one element an element of the input that makes up a result
+  int64_t outputs = 1;
+  int64_t length = 1;  // elements that make up one result
+  bool inner = true;   // the values of one result lie side by side, rather than those of neighbouring results
+
+  // A dimension is reduced where the output has size 1 and the input has not. Complex elements may count as pairs of real ones.
+  Plan(const cb_tensor& in, const cb_tensor& out, Parts parts) {
+    int64_t scale = parts == Parts::Whole ? 1 : 2;
+    int64_t out_scale = parts == Parts::Keep ? 2 : 1;
+    if (parts == Parts::Keep) keep(2, 1, 1);
+    if (parts == Parts::Reduce) reduce(2, 1);
+    bool all = out.ndim != in.ndim;
+    for (int d = in.ndim - 1; d >= 0; --d) {
+      if (all || out.sizes[d] != in.sizes[d])
+        reduce(in.sizes[d], in.strides[d] * scale);
+      else
+        keep(in.sizes[d], in.strides[d] * scale, out.strides[d] * out_scale);
+    }
+    kept.numel = outputs;
+    reduced.numel = length;
+    // Sums and extrema may take their elements in the order of memory.
+    kernel::merge_dims(kept, outputs ? kept_count : 0, Order::Any);
+    kernel::merge_dims(reduced, length ? reduced_count : 0, Order::Any);
+    if (length == 0) reduced.sizes[0] = 0;
+    inner = kept_count == 0 || (length != 1 && distance(reduced.strides[0][0]) <= distance(kept.strides[0][0]));
+    // Many results of few values each: a block for each would cost more than turning tiles of them around.
+    if (length <= few_values && reduced.flat() && kept.numel != 0 && kept.sizes[0] >= 16) inner = false;
+  }
+
+ private:
+  void keep(int64_t size, int64_t in, int64_t out) {
+    outputs *= size;
+    if (size == 1) return;
+    kept.sizes[kept_count] = size;
+    kept.strides[0][kept_count] = in;
+    kept.strides[1][kept_count++] = out;
+  }
+  void reduce(int64_t size, int64_t in) {
+    length *= size;
+    if (size == 1) return;
+    reduced.sizes[reduced_count] = size;
+    reduced.strides[0][reduced_count++] = in;
+  }
+  static int64_t distance(int64_t stride) { return stride == 0 ? std::numeric_limits<int64_t>::max() : std::abs(stride); }
+
+  int kept_count = 0, reduced_count = 0;
+};
+
+template <typename Bits>
+void gather_values(const char* from, int64_t stride, int64_t n, void* to, const void*) {
+  const Bits* in = reinterpret_cast<const Bits*>(from);
+  Bits* out = static_cast<Bits*>(to);
+  if (stride == 2)  // every other one: whole vectors are loaded
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * 2];
+  else if (std::abs(stride) * static_cast<int64_t>(sizeof(Bits)) >= half_page)
+    // The processor does not ask ahead for what lies on other pages.
+    for (int64_t i = 0; i < n; ++i) {
+      constexpr int64_t ahead = 32;
+      __builtin_prefetch(in + std::min(i + ahead, n - 1) * stride);
+      out[i] = in[i * stride];
+    }
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
+}
+inline Load gather_of(int64_t value_size) {
+  Load gather = nullptr;
+  dispatch_size(value_size, [&]<typename Bits>() { gather = gather_values<Bits>; });
+  return gather;
+}
+
+class Reducer {
+ public:
+  Reducer(const Steps& steps, const Plan& plan, const Input& input, const Output& output)
+      : steps_(steps), plan_(plan), input_(input), output_(output), load_(input.load ? input.load : gather_of(steps.value_size)) {
+    direct_ = !input.load && (plan.inner ? plan.reduced.strides[0][0] : plan.kept.strides[0][0]) == 1;
+  }
+
+  void run() const {
+    if (plan_.outputs == 0) return;
+    if (plan_.inner)
+      run_inner();
+    else
+      run_outer();
+  }
+
+ private:
+  const char* address(int64_t offset) const { return input_.data + offset * input_.itemsize; }
+  // Partial result i of an array.
+  std::byte* partial(std::byte* results, int64_t i) const { return results + i * steps_.partial_size; }
+  void store(const std::byte* results, int64_t count, int64_t at, int64_t stride) const {
+    output_.store(output_, results, count, plan_.length, output_.data + at * output_.itemsize, stride);
+  }
+
+  // Takes up n values that lie side by side.
+  void take_values(std::byte* result, const char* values, int64_t n, int64_t first) const {
+    for (int64_t i = 0; i < n; i += block_length)
+      steps_.blocks(result, 1, values + i * steps_.value_size, 0, std::min(block_length, n - i), first + i);
+  }
+
+  // Takes up elements [begin, end) of the result whose input begins at `offset`.
+  void take_inner(std::byte* result, int64_t offset, int64_t begin, int64_t end) const {
+    if (direct_ && plan_.reduced.flat()) return take_values(result, address(offset + begin), end - begin, begin);
+    int64_t stride = plan_.reduced.strides[0][0], first = begin;
+    for_each_run(plan_.reduced, begin, end, [&](const int64_t* at, int64_t n) {
+      const char* from = address(offset + at[0]);
+      if (direct_) {
+        take_values(result, from, n, first);
+      } else {
+        alignas(64) std::byte buffer[block_length * largest_value];
+        for (int64_t i = 0; i < n; i += block_length) {
+          int64_t count = std::min(block_length, n - i);
+          load_(from + i * stride * input_.itemsize, stride, count, buffer, input_.context);
+          steps_.blocks(result, 1, buffer, 0, count, first + i);
+        }
+      }
+      first += n;
+    });
+  }
+
+  void run_inner() const {
+    int64_t chunks = (plan_.length + chunk_elements - 1) / chunk_elements;
+    if (plan_.outputs < 32 && chunks > 1) return run_inner_in_chunks(chunks);
+    parallel_for(plan_.outputs, grain_for(plan_.length + 8), [&](int64_t begin, int64_t end) {
+      constexpr int64_t batch = 64;
+      alignas(64) std::byte results[batch * largest_partial];
+      int64_t in_stride = plan_.kept.strides[0][0];
+      for_each_run(plan_.kept, begin, end, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; i += batch) {
+          int64_t count = std::min(batch, n - i), offset = at[0] + i * in_stride;
+          steps_.begin(results, count);
+          if (direct_ && plan_.reduced.flat() && plan_.length <= block_length)
+            steps_.blocks(results, count, address(offset), in_stride, plan_.length, 0);
+          else if (results_alternate())
+            take_side_by_side(results, count, offset, in_stride);
+          else
+            for (int64_t j = 0; j < count; ++j) take_inner(partial(results, j), offset + j * in_stride, 0, plan_.length);
+          store(results, count, at[1] + i * plan_.kept.strides[1][0], plan_.kept.strides[1][0]);
+        }
+      });
+    });
+  }
+
+  // Whether the runs of several results lie between those of one: then they are taken up in the order of memory.
+  bool results_alternate() const {
+    return direct_ && !plan_.reduced.flat() && std::abs(plan_.kept.strides[0][0]) < std::abs(plan_.reduced.strides[0][1]);
+  }
+  void take_side_by_side(std::byte* results, int64_t count, int64_t offset, int64_t step) const {
+    int64_t first = 0;
+    for_each_run(plan_.reduced, 0, plan_.length, [&](const int64_t* at, int64_t n) {
+      if (n <= block_length)
+        steps_.blocks(results, count, address(offset + at[0]), step, n, first);
+      else
+        for (int64_t j = 0; j < count; ++j) take_values(partial(results, j), address(offset + at[0] + j * step), n, first);
+      first += n;
+    });
+  }
+
+  void run_inner_in_chunks(int64_t chunks) const {
+    Scratch<std::byte> partials(plan_.outputs * chunks * steps_.partial_size);
+    // Of one size, so that no thread waits for another.
+    const int64_t each = ((plan_.length + chunks - 1) / chunks + block_length - 1) / block_length * block_length;
+    parallel_for(plan_.outputs * chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = std::min(task % chunks * each, plan_.length);
+        std::byte* result = partial(partials.data(), task);
+        steps_.begin(result, 1);
+        take_inner(result, Position<2>(plan_.kept, task / chunks).offsets[0], first, std::min(first + each, plan_.length));
+      }
+    });
+    for (int64_t i = 0; i < plan_.outputs; ++i) {
+      std::byte* result = partial(partials.data(), i * chunks);
+      for (int64_t c = 1; c < chunks; ++c) steps_.merge(result, partial(result, c), 1);
+      store(result, 1, Position<2>(plan_.kept, i).offsets[1], 0);
+    }
+  }
+
+  // Takes up rows of columns that lie `pitch` elements apart.
+  void take_rows(std::byte* results, int64_t offset, int64_t pitch, int64_t rows, int64_t columns, int64_t stride,
+                 int64_t first) const {
+    if (direct_) return steps_.rows(results, address(offset), pitch, rows, columns, first);
+    alignas(64) std::byte buffer[loaded_rows * loaded_columns * largest_value];
+    for (int64_t r = 0; r < rows; r += loaded_rows) {
+      int64_t count = std::min(loaded_rows, rows - r);
+      if (pitch == 1 && stride != 1)
+        load_turned(address(offset + r), stride, columns, count, buffer);
+      else
+        for (int64_t i = 0; i < count; ++i)
+          load_(address(offset + (r + i) * pitch), stride, columns, buffer + i * columns * steps_.value_size, input_.context);
+      steps_.rows(results, buffer, columns, count, columns, first + r);
+    }
+  }
+
+  // Rows whose elements lie side by side from row to row: turned around as they are, then brought as values.
+  void load_turned(const char* from, int64_t stride, int64_t columns, int64_t rows, std::byte* to) const {
+    dispatch_size(input_.itemsize, [&]<typename U>() {
+      const U* elements = reinterpret_cast<const U*>(from);
+      if (!input_.load) return transpose_tile(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
+      alignas(64) U turned[loaded_rows * loaded_columns];
+      transpose_tile(turned, columns, elements, stride, columns, rows);
+      load_(reinterpret_cast<const char*>(turned), 1, rows * columns, to, input_.context);
+    });
+  }
+
+  // Takes up rows [begin, end) of columns that begin at `offset`.
+  void take_outer(std::byte* results, int64_t offset, int64_t columns, int64_t begin, int64_t end) const {
+    int64_t stride = plan_.kept.strides[0][0], pitch = plan_.reduced.strides[0][0], first = begin;
+    steps_.begin(results, columns);
+    for_each_run(plan_.reduced, begin, end, [&](const int64_t* at, int64_t n) {
+      int64_t from = offset + at[0];
+      // Few columns in rows without gaps: several rows are taken up as one wide row, whose parts are merged at the end.
+      constexpr int64_t wide = 128;
+      int64_t together = wide / columns;
+      if (!steps_.ordered && stride == 1 && pitch == columns && together > 1 && n >= 16 * together) {
+        int64_t rows = n / together, width = together * columns;
+        alignas(64) std::byte parts[wide * largest_partial];
+        steps_.begin(parts, width);
+        take_rows(parts, from, width, rows, width, 1, first);
+        for (int64_t k = 0; k < together; ++k) steps_.merge(results, partial(parts, k * columns), columns);
+        from += rows * width;
+        first += rows * together;
+        n -= rows * together;
+      }
+      if (n > 0) take_rows(results, from, pitch, n, columns, stride, first);
+      first += n;
+    });
+  }
+
+  void run_outer() const {
+    int64_t size = plan_.kept.sizes[0];
+    int64_t width = std::min(size, direct_ ? tile_columns : loaded_columns);
+    int64_t tiles = (size + width - 1) / width;
+    int64_t units = tiles * (plan_.outputs / size);
+    int64_t chunk_rows = std::max<int64_t>(1, chunk_elements / width);
+    int64_t chunks = units >= 32 ? 1 : std::max<int64_t>(1, (plan_.length + chunk_rows - 1) / chunk_rows);
+    int64_t rows = chunks == 1 ? plan_.length : chunk_rows;
+
+    auto columns = [&](int64_t unit) { return std::min(width, size - unit % tiles * width); };
+    auto position = [&](int64_t unit) { return Position<2>(plan_.kept, unit / tiles * size + unit % tiles * width); };
+    auto take = [&](std::byte* results, int64_t unit, int64_t chunk) {
+      take_outer(results, position(unit).offsets[0], columns(unit), chunk * rows, std::min((chunk + 1) * rows, plan_.length));
+    };
+    auto finish = [&](const std::byte* results, int64_t unit) {
+      store(results, columns(unit), position(unit).offsets[1], plan_.kept.strides[1][0]);
+    };
+
+    if (chunks == 1) {
+      parallel_for(units, grain_for(width * (plan_.length + 1)), [&](int64_t begin, int64_t end) {
+        alignas(64) std::byte results[tile_columns * largest_partial];
+        for (int64_t unit = begin; unit < end; ++unit) {
+          take(results, unit, 0);
+          finish(results, unit);
+        }
+      });
+      return;
+    }
+    Scratch<std::byte> partials(units * chunks * width * steps_.partial_size);
+    parallel_for(units * chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) take(partial(partials.data(), task * width), task / chunks, task % chunks);
+    });
+    for (int64_t unit = 0; unit < units; ++unit) {
+      std::byte* results = partial(partials.data(), unit * chunks * width);
+      for (int64_t c = 1; c < chunks; ++c) steps_.merge(results, partial(results, c * width), columns(unit));
+      finish(results, unit);
+    }
+  }
+
+  const Steps& steps_;
+  const Plan& plan_;
+  const Input& input_;
+  const Output& output_;
+  Load load_;
+  bool direct_;  // values are read where they are
+};
+
+}  // namespace
+
+void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output, Parts parts) {
+  // The whole of a small tensor: the way of most losses and checks, where planning would cost more than adding.
+  if (out.numel == 1 && !input.load && parts == Parts::Whole && in.numel <= block_length && is_contiguous(in)) {
+    alignas(64) std::byte result[largest_partial];
+    steps.begin(result, 1);
+    steps.blocks(result, 1, input.data, 0, in.numel, 0);
+    output.store(output, result, 1, in.numel, output.data, 0);
+    return;
+  }
+  Reducer(steps, Plan(in, out, parts), input, output).run();
+}
+
+}  // namespace reduce
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
