@@ -4,7 +4,7 @@
 #include <cmath>
 #include <complex>
 
-#include "reduce.hpp"
+#include "reduce_distinct.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -391,48 +391,6 @@ void store_sum(const typename Operation::Acc* results, int64_t count, int64_t le
     out[i * stride] = narrowed<T>(sum);
   }
 }
-
-// What differs: of a dimension along which all elements of the input are one (stride 0), the first. Reduced, its sum counts
-// `times`; kept, its result is copied.
-struct Distinct {
-  int64_t in_sizes[max_dims], out_sizes[max_dims], copied[max_dims];
-  cb_tensor in, out;
-  int64_t times = 1, copies = 1;
-
-  Distinct(const cb_tensor& whole, const cb_tensor& results) : in(whole), out(results) {
-    if (whole.numel == 0) return;
-    bool some = false;
-    for (int d = 0; d < whole.ndim; ++d) some |= whole.strides[d] == 0 && whole.sizes[d] > 1;
-    if (!some) return;
-    std::copy_n(whole.sizes, whole.ndim, in_sizes);
-    std::copy_n(results.sizes, results.ndim, out_sizes);
-    std::copy_n(results.strides, results.ndim, copied);
-    for (int d = 0; d < whole.ndim; ++d) {
-      if (whole.strides[d] != 0 || whole.sizes[d] == 1) continue;
-      const bool kept = results.ndim == whole.ndim && results.sizes[d] == whole.sizes[d];
-      (kept ? copies : times) *= whole.sizes[d];
-      in_sizes[d] = 1;
-      if (kept) out_sizes[d] = 1, copied[d] = 0;
-    }
-    in.sizes = in_sizes;
-    in.numel /= times * copies;
-    out.sizes = out_sizes;
-    out.numel /= copies;
-  }
-  Distinct(const Distinct&) = delete;
-
-  template <typename T>
-  void copy(const cb_tensor& results) const {
-    if (copies == 1) return;
-    cb_tensor first = results;
-    first.strides = const_cast<int64_t*>(copied);
-    const auto g = geometry<2>({&results, &first});
-    T* to = mutable_data<T>(results);
-    for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) to[at[0] + i * g.strides[0][0]] = to[at[1] + i * g.strides[1][0]];
-    });
-  }
-};
 
 // Sums or means of the elements of dimensions that have size 1 in the output.
 template <typename T, bool Mean, Of What = Of::elements>

@@ -1,4 +1,5 @@
 // amax, amin, and the same with the position: argmax, argmin, max_with_indices, min_with_indices.
+#include "reduce_distinct.hpp"
 #include "reduce_extremum.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -33,10 +34,12 @@ void store_value(const Compared<T>* results, int64_t count, int64_t, char* to, i
 
 template <bool Largest>
 void extremum(Call& call) {
-  const cb_tensor& in = call.tensor(0);
-  cb_tensor& out = call.output();
-  dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
-    run<Extremum<Compared<T>, Largest>>(in, out, compared_source<T>(in), {static_cast<char*>(out.data), sizeof(T), store_value<T>});
+  const cb_tensor& out = call.output();
+  const Distinct distinct(call.tensor(0), out);
+  dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
+    run<Extremum<Compared<T>, Largest>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
+                                        {static_cast<char*>(out.data), sizeof(T), store_value<T>});
+    distinct.copy<T>(out);
   });
 }
 
@@ -107,14 +110,17 @@ void store_extrema(const typename Extrema<Compared<T>>::Acc* results, int64_t co
 }
 
 void extrema(Call& call) {
-  const cb_tensor& in = call.tensor(0);
   cb_tensor &low = call.output(0), &high = call.output(1);
   for (int d = 0; d < low.ndim; ++d)
     if (low.sizes[d] != 1 && low.strides[d] != high.strides[d])
       throw failure(CB_RUNTIME_ERROR, "extrema(): both results must have the same strides");
-  dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
+  const Distinct distinct(call.tensor(0), low);
+  dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
     char* places[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};
-    run<Extrema<Compared<T>>>(in, low, compared_source<T>(in), {places[0], sizeof(T), store_extrema<T>, places});
+    run<Extrema<Compared<T>>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
+                              {places[0], sizeof(T), store_extrema<T>, places});
+    distinct.copy<T>(low);
+    distinct.copy<T>(high);
   });
 }
 
@@ -191,11 +197,12 @@ void store_index(const Found<Compared<T>>* results, int64_t count, int64_t, char
 
 template <bool Largest>
 void arg_extremum(Call& call) {
-  const cb_tensor& in = call.tensor(0);
-  cb_tensor& out = call.output();
-  dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
-    run<ArgExtremum<Compared<T>, Largest>>(in, out, compared_source<T>(in),
+  const cb_tensor& out = call.output();
+  const Distinct distinct(call.tensor(0), out);
+  dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
+    run<ArgExtremum<Compared<T>, Largest>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
                                            {static_cast<char*>(out.data), sizeof(int64_t), store_index<T>});
+    distinct.copy<int64_t>(out);
   });
 }
 
@@ -223,17 +230,23 @@ void store_found_value(const Found<Compared<T>>* results, int64_t count, int64_t
 
 template <bool Largest>
 void extremum_with_indices(Call& call) {
-  const cb_tensor& in = call.tensor(0);
-  cb_tensor &values = call.output(0), &indices = call.output(1);
+  const cb_tensor &values = call.output(0), &indices = call.output(1);
+  const Distinct distinct(call.tensor(0), values), found(call.tensor(0), indices);
+  const cb_tensor& in = distinct.in;
   bool alike = values.ndim == indices.ndim;
   for (int d = 0; alike && d < values.ndim; ++d) alike = values.sizes[d] == 1 || values.strides[d] == indices.strides[d];
   dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
     using Operation = ArgExtremum<Compared<T>, Largest>;
     char *to_values = static_cast<char*>(values.data), *to_indices = static_cast<char*>(indices.data);
     BothOutputs both{to_values, to_indices};
-    if (alike) return run<Operation>(in, values, compared_source<T>(in), {to_values, sizeof(T), store_both<T>, &both});
-    run<Operation>(in, values, compared_source<T>(in), {to_values, sizeof(T), store_found_value<T>});
-    run<Operation>(in, indices, compared_source<T>(in), {to_indices, sizeof(int64_t), store_index<T>});
+    if (alike) {
+      run<Operation>(in, distinct.out, compared_source<T>(in), {to_values, sizeof(T), store_both<T>, &both});
+    } else {
+      run<Operation>(in, distinct.out, compared_source<T>(in), {to_values, sizeof(T), store_found_value<T>});
+      run<Operation>(in, found.out, compared_source<T>(in), {to_indices, sizeof(int64_t), store_index<T>});
+    }
+    distinct.copy<T>(values);
+    found.copy<int64_t>(indices);
   });
 }
 

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <complex>
 
+#include "../vec_complex.hpp"
+#include "../vec_power.hpp"
 #include "candelabra/math.hpp"
 #include "reduce_extremum.hpp"
 #include "reduce_sum.hpp"
@@ -23,39 +25,11 @@ struct Spread {
   }
 };
 
-template <typename T>
-void store_spread(const Moments* results, int64_t count, int64_t length, char* to, int64_t stride, const void* context) {
+template <typename T, typename Acc>
+void store_spread(const Acc* results, int64_t count, int64_t length, char* to, int64_t stride, const void* context) {
   const Spread& spread = *static_cast<const Spread*>(context);
   for (int64_t i = 0; i < count; ++i)
     reinterpret_cast<T*>(to)[i * stride] = static_cast<compute_t<T>>(spread.of(results[i].squares, length));
-}
-
-// The variance of complex numbers is that of their real plus that of their imaginary parts: sums of squares of both first.
-void store_squares(const Moments* results, int64_t count, int64_t, char* to, int64_t stride, const void*) {
-  for (int64_t i = 0; i < count; ++i) reinterpret_cast<double*>(to)[i * stride] = results[i].squares;
-}
-
-template <typename T>
-void complex_spread(const cb_tensor& in, const cb_tensor& out, const Spread& spread) {
-  Scratch<double> squares(2 * out.numel);
-  int64_t strides[max_dims], step = 1;
-  for (int d = out.ndim - 1; d >= 0; --d) {
-    strides[d] = out.sizes[d] == 1 ? 0 : step;
-    step *= out.sizes[d];
-  }
-  cb_tensor parts = out;
-  parts.data = squares.data();
-  parts.strides = strides;
-  run<Variance<T>>(in, parts, {static_cast<const char*>(in.data), sizeof(T)},
-                   {reinterpret_cast<char*>(squares.data()), sizeof(double), store_squares}, Parts::Keep);
-  int64_t length = out.numel ? in.numel / out.numel : 0;
-  auto g = geometry<2>({&out, &parts});
-  for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      const double* pair = squares.data() + 2 * (at[1] + i * g.strides[1][0]);
-      mutable_data<T>(out)[at[0] + i * g.strides[0][0]] = static_cast<T>(spread.of(pair[0] + pair[1], length));
-    }
-  });
 }
 
 template <bool Root>
@@ -64,12 +38,10 @@ void variance(Call& call) {
   cb_tensor& out = call.output();
   Spread spread{call.given(2) ? call.real(2) : 1.0, Root};
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() {
-    if constexpr (is_complex_v<T>) {
-      complex_spread<real_t<T>>(in, out, spread);
-    } else {
-      using Value = compute_t<T>;
-      run<Variance<Value>>(in, out, source_of<T, Value>(in), {static_cast<char*>(out.data), sizeof(T), store_spread<T>, &spread});
-    }
+    using Operation = std::conditional_t<is_complex_v<T>, VarianceOfPairs<real_t<T>>, Variance<compute_t<T>>>;
+    using Acc = typename Operation::Acc;
+    run<Operation>(in, out, source_of<T, typename Operation::Value>(in),
+                   {static_cast<char*>(out.data), sizeof(real_t<T>), store_spread<real_t<T>, Acc>, &spread});
   });
 }
 
@@ -96,14 +68,24 @@ struct NotZero {
     return value != T(0) ? 1.0f : 0.0f;
   }
 };
-struct Power {
-  double exponent;
-  explicit Power(const void* context) : exponent(*static_cast<const double*>(context)) {}
+struct MagnitudeInDouble {
+  explicit MagnitudeInDouble(const void*) {}
   template <typename T>
   double operator()(T value) const {
-    return std::pow(static_cast<double>(std::abs(value)), exponent);
+    return static_cast<double>(std::abs(value));
   }
 };
+// Powers of magnitudes; `context` is the exponent.
+template <typename T>
+void load_powers(const char* from, int64_t stride, int64_t n, void* values, const void* context) {
+  using V = math::Vec<double>;
+  double* to = static_cast<double*>(values);
+  load_through<T, double, MagnitudeInDouble>(from, stride, n, to, nullptr);
+  const V exponent = *static_cast<const double*>(context);
+  int64_t i = 0;
+  for (; i + V::size <= n; i += V::size) math::pow(V::load(to + i), exponent).store(to + i);
+  if (i < n) math::pow(V::load(to + i, n - i), exponent).store(to + i, n - i);
+}
 
 // T: type of the output
 template <typename T, typename Operation>
@@ -227,7 +209,7 @@ void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
   }
   using Operation = Sum<double>;
   root = 1 / order;
-  Source<double> powers{from, sizeof(T), load_through<T, double, Power>, &order};
+  Source<double> powers{from, sizeof(T), load_powers<T>, &order};
   run<Operation>(in, out, powers, {to, sizeof(R), store_norm<R, Operation>, &root});
 }
 
@@ -317,16 +299,63 @@ struct LogSumExp<std::complex<T>> {
   static constexpr bool ordered = false;
 
   static Acc identity() { return {}; }
-  static void take(Acc& acc, Value value) {
-    double real = static_cast<double>(value.real());
-    acc.add(real, std::exp(complex128(real - ScaledSum::shift(real), static_cast<double>(value.imag()))));
+  static double larger(double a, T b) { return (b > a) | (b != b) ? static_cast<double>(b) : a; }
+  static complex128 power(Value value, double shift) {
+    return std::exp(complex128(static_cast<double>(value.real()) - shift, static_cast<double>(value.imag())));
   }
+  // Whole registers are added where all of their numbers are such as math::exp is for.
+  static bool add_powers(const Value* values, math::Vec<double> shift, math::VecComplex& sum) {
+    math::VecComplex z = math::VecComplex::load(values);
+    z.real = z.real - shift;
+    if (any(!math::turns_and_grows(z.imag, z.real))) return false;
+    const math::VecComplex e = math::exp(z);
+    sum = {sum.real + e.real, sum.imag + e.imag};
+    return true;
+  }
+
   static void block(Acc& acc, const Value* values, int64_t n, int64_t) {
-    for (int64_t i = 0; i < n; ++i) take(acc, values[i]);
+    using V = math::VecComplex;
+    double largest = -std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < n; ++i) largest = larger(largest, values[i].real());
+    const double shift = ScaledSum::shift(largest);
+    V parts = {0.0, 0.0};
+    complex128 sum = 0;
+    for (int64_t i = 0; i < n; i += V::size) {
+      const int64_t count = std::min(V::size, n - i);
+      if (count == V::size && add_powers(values + i, shift, parts)) continue;
+      for (int64_t k = i; k < i + count; ++k) sum += power(values[k], shift);
+    }
+    alignas(64) complex128 each[V::size];
+    parts.store(each);
+    for (const complex128 part : each) sum += part;
+    acc.add(largest, sum);
   }
   static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < columns; ++j) take(acc[j], values[r * stride + j]);
+    using V = math::VecComplex;
+    constexpr int64_t group = 32;
+    for (int64_t r = 0; r < rows; r += group) {
+      const int64_t count = std::min(group, rows - r);
+      for (int64_t j = 0; j < columns; j += V::size) {
+        const Value* top = values + r * stride + j;
+        const int64_t wide = std::min(V::size, columns - j);
+        double largest[V::size];
+        alignas(64) complex128 shift[V::size] = {}, sum[V::size] = {};
+        std::fill_n(largest, V::size, -std::numeric_limits<double>::infinity());
+        for (int64_t i = 0; i < count; ++i)
+          for (int64_t k = 0; k < wide; ++k) largest[k] = larger(largest[k], top[i * stride + k].real());
+        for (int64_t k = 0; k < wide; ++k) shift[k] = ScaledSum::shift(largest[k]);
+        const math::Vec<double> shifts = V::load(shift).real;
+        V parts = {0.0, 0.0};
+        for (int64_t i = 0; i < count; ++i) {
+          const Value* row = top + i * stride;
+          if (wide == V::size && add_powers(row, shifts, parts)) continue;
+          for (int64_t k = 0; k < wide; ++k) sum[k] += power(row[k], shift[k].real());
+        }
+        alignas(64) complex128 each[V::size];
+        parts.store(each);
+        for (int64_t k = 0; k < wide; ++k) acc[j + k].add(largest[k], sum[k] + each[k]);
+      }
+    }
   }
   static void merge(Acc& acc, const Acc& later) { acc.add(later.largest, later.sum); }
 };

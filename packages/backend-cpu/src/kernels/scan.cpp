@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t parts = 8;
 constexpr int64_t part_length = 528;  // not a power of two: the parts should not meet in the same cache sets
 constexpr int64_t segment = parts * part_length;
-constexpr int64_t columns_together = 512;
+constexpr int64_t columns_together = 512, fewest_columns = 64;
 
 template <typename V>
 struct Wide {
@@ -68,33 +68,50 @@ A total(const V* in, int64_t n) {
 }
 
 #ifdef __AVX512F__
-// Eight running results at a time: what is 1, then 2, then 4 places before is taken in within a register, then what came before all
-// of them, which alone waits for the register before. What comes from outside is neutral.
-inline __m512d load_eight(const float* from) {
+// As many running results at a time as a register has numbers in float64, `width` of which make up an element: what is 1, then 2,
+// then 4 places before is taken in within the register, then what came before all of it, which alone waits for the register before.
+// What comes from outside is neutral.
+inline __m512d load_wide(const float* from) {
   return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));
 }
-inline __m512d load_eight(const double* from) {
+inline __m512d load_wide(const double* from) {
   return _mm512_loadu_pd(from);
 }
-inline void store_eight(float* to, __m512d values) {
+inline void store_wide(float* to, __m512d values) {
   _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, values));
 }
-inline void store_eight(double* to, __m512d values) {
+inline void store_wide(double* to, __m512d values) {
   _mm512_storeu_pd(to, values);
 }
-template <typename Operation, typename V>
-[[gnu::always_inline]] inline __m512d running_eight(__m512d before, const V* in, V* out) {
-  const auto apply = [](__m512d a, __m512d b) {
-    return std::is_same_v<Operation, Adding> ? _mm512_add_pd(a, b) : _mm512_mul_pd(a, b);
-  };
-  const __m512d none = _mm512_set1_pd(Operation::template start<double>());
-  const __m512i by_1 = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6), by_2 = _mm512_setr_epi64(8, 8, 0, 1, 2, 3, 4, 5),
-                by_4 = _mm512_setr_epi64(8, 8, 8, 8, 0, 1, 2, 3), last = _mm512_set1_epi64(7);
-  __m512d x = load_eight(in);
-  x = apply(x, _mm512_permutex2var_pd(x, by_1, none));
-  x = apply(x, _mm512_permutex2var_pd(x, by_2, none));
-  x = apply(x, _mm512_permutex2var_pd(x, by_4, none));
-  store_eight(out, apply(before, x));
+template <typename Operation, bool Complex>
+[[gnu::always_inline]] inline __m512d apply_wide(__m512d a, __m512d b) {
+  if constexpr (std::is_same_v<Operation, Adding>) return _mm512_add_pd(a, b);
+  if constexpr (!Complex) return _mm512_mul_pd(a, b);
+  const __m512d real = _mm512_maskz_movedup_pd(0xff, b), imag = _mm512_maskz_permute_pd(0xff, b, 0xff);
+  return _mm512_fmaddsub_pd(a, real, _mm512_mul_pd(_mm512_maskz_permute_pd(0xff, a, 0x55), imag));
+}
+template <typename Operation, bool Complex, typename R>
+[[gnu::always_inline]] inline __m512d running_register(__m512d before, const R* in, R* out) {
+  constexpr auto apply = apply_wide<Operation, Complex>;
+  __m512d x = load_wide(in);
+  __m512i last;
+  if constexpr (Complex) {
+    const double start = Operation::template start<double>();
+    const __m512d none = _mm512_setr_pd(start, 0, start, 0, start, 0, start, 0);
+    const __m512i by_1 = _mm512_setr_epi64(8, 9, 0, 1, 2, 3, 4, 5), by_2 = _mm512_setr_epi64(8, 9, 10, 11, 0, 1, 2, 3);
+    last = _mm512_setr_epi64(6, 7, 6, 7, 6, 7, 6, 7);
+    x = apply(_mm512_permutex2var_pd(x, by_1, none), x);
+    x = apply(_mm512_permutex2var_pd(x, by_2, none), x);
+  } else {
+    const __m512d none = _mm512_set1_pd(Operation::template start<double>());
+    const __m512i by_1 = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6), by_2 = _mm512_setr_epi64(8, 8, 0, 1, 2, 3, 4, 5),
+                  by_4 = _mm512_setr_epi64(8, 8, 8, 8, 0, 1, 2, 3);
+    last = _mm512_set1_epi64(7);
+    x = apply(x, _mm512_permutex2var_pd(x, by_1, none));
+    x = apply(x, _mm512_permutex2var_pd(x, by_2, none));
+    x = apply(x, _mm512_permutex2var_pd(x, by_4, none));
+  }
+  store_wide(out, apply(before, x));
   return apply(before, _mm512_maskz_permutexvar_pd(0xff, last, x));
 }
 #endif
@@ -102,26 +119,43 @@ template <typename Operation, typename V>
 // Products of eight doubles may leave the range where the running one does not; those of floats cannot.
 #ifdef __AVX512F__
 template <typename Operation, typename V>
-constexpr bool by_registers = std::is_same_v<V, float> || (std::is_same_v<V, double> && std::is_same_v<Operation, Adding>);
+constexpr bool by_registers =
+    std::is_same_v<real_t<V>, float> || (std::is_same_v<real_t<V>, double> && std::is_same_v<Operation, Adding>);
 #else
 template <typename Operation, typename V>
 constexpr bool by_registers = false;
 #endif
 
+// Returns the last running result.
 template <typename Operation, typename A, typename V>
-void run_serial(const V* in, V* out, int64_t n, A acc) {
-  int64_t i = 0;
+A run_serial(const V* in, V* out, int64_t n, A acc) {
+  int64_t whole = 0;
 #ifdef __AVX512F__
-  if constexpr (by_registers<Operation, V>)
-    for (__m512d last = _mm512_set1_pd(acc); i + 8 <= n; i += 8) {
-      last = running_eight<Operation>(last, in + i, out + i);
-      acc = _mm512_cvtsd_f64(last);
-    }
+  if constexpr (by_registers<Operation, V>) {
+    using R = real_t<V>;
+    constexpr bool is_complex = is_complex_v<V>;
+    constexpr int64_t together = is_complex ? 4 : 8;
+    whole = n & ~(together - 1);
+    __m512d last;
+    if constexpr (is_complex)
+      last = _mm512_setr_pd(acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag());
+    else
+      last = _mm512_set1_pd(acc);
+    for (int64_t i = 0; i < whole; i += together)
+      last = running_register<Operation, is_complex>(last, reinterpret_cast<const R*>(in + i), reinterpret_cast<R*>(out + i));
+    alignas(64) double numbers[8];
+    _mm512_store_pd(numbers, last);
+    if constexpr (is_complex)
+      acc = {numbers[0], numbers[1]};
+    else
+      acc = numbers[0];
+  }
 #endif
-  for (; i < n; ++i) {
+  for (int64_t i = whole; i < n; ++i) {
     acc = Operation::apply(acc, static_cast<A>(in[i]));
     out[i] = static_cast<V>(acc);
   }
+  return acc;
 }
 
 // A full segment from `starts`; in and out may be the same memory.
@@ -212,19 +246,25 @@ class Scan {
     A starts[parts + 1];
     starts[0] = Operation::template start<A>();
     int64_t i = 0;
-    for (; i + segment <= n_; i += segment) {
-      with_values(in, out, i, segment, [&](const V* values, V* results) {
-        starts_of(values, starts);
-        run_parts<Operation>(values, results, starts);
-      });
-      starts[0] = starts[parts];
+    if constexpr (by_registers<Operation, V>) {
+      for (; i + segment <= n_; i += segment)
+        with_values(in, out, i, segment,
+                    [&](const V* values, V* results) { starts[0] = run_serial<Operation>(values, results, segment, starts[0]); });
+    } else {
+      for (; i + segment <= n_; i += segment) {
+        with_values(in, out, i, segment, [&](const V* values, V* results) {
+          starts_of(values, starts);
+          run_parts<Operation>(values, results, starts);
+        });
+        starts[0] = starts[parts];
+      }
     }
     if (i < n_)
       with_values(in, out, i, n_ - i,
                   [&](const V* values, V* results) { run_serial<Operation>(values, results, n_ - i, starts[0]); });
   }
 
-  // The same on several threads: the totals of all segments first. Rounds as line() does.
+  // The same on several threads: the totals of all segments first.
   void long_line(const T* in, T* out) const {
     int64_t full = n_ / segment;
     Scratch<A> totals(full * parts + 1);
@@ -258,11 +298,37 @@ class Scan {
     });
   }
 
+  static void take_row(A* acc, const V* in, V* out, int64_t columns) {
+    int64_t j = 0;
+#ifdef __AVX512F__
+    if constexpr (is_complex_v<V>) {
+      using R = real_t<V>;
+      auto* sums = reinterpret_cast<double*>(acc);
+      for (; j + 4 <= columns; j += 4) {
+        const __m512d result =
+            apply_wide<Operation, true>(_mm512_loadu_pd(sums + 2 * j), load_wide(reinterpret_cast<const R*>(in + j)));
+        _mm512_storeu_pd(sums + 2 * j, result);
+        store_wide(reinterpret_cast<R*>(out + j), result);
+      }
+      for (; j < columns; ++j) out[j] = static_cast<V>(acc[j] = Operation::apply(acc[j], static_cast<A>(in[j])));
+      return;
+    }
+#endif
+#pragma omp simd
+    for (int64_t k = j; k < columns; ++k) {
+      acc[k] = Operation::apply(acc[k], static_cast<A>(in[k]));
+      out[k] = static_cast<V>(acc[k]);
+    }
+  }
+
   // Neighbouring lines lie side by side: a running result for each, row by row.
   void run_rows() const {
-    int64_t width = std::min(columns_together, kept_.sizes[0]);
+    // Fewer columns at a time where some threads would else have nothing to do.
+    const int64_t others = kept_.numel / kept_.sizes[0], wanted = (thread_count() + others - 1) / others;
+    const int64_t share = ((kept_.sizes[0] + wanted - 1) / wanted + 15) & ~int64_t{15};
+    int64_t width = std::min({columns_together, kept_.sizes[0], std::max(fewest_columns, share)});
     int64_t tiles = (kept_.sizes[0] + width - 1) / width;
-    int64_t units = tiles * (kept_.numel / kept_.sizes[0]);
+    int64_t units = tiles * others;
     parallel_for(units, grain_for(width * n_), [&](int64_t begin, int64_t end) {
       A acc[columns_together];
       V buffer[columns_together];
@@ -274,18 +340,10 @@ class Scan {
         for (int64_t j = 0; j < columns; ++j) acc[j] = Operation::template start<A>();
         for (int64_t r = 0; r < n_; ++r, in += in_stride_, out += out_stride_) {
           if constexpr (same) {
-#pragma omp simd
-            for (int64_t j = 0; j < columns; ++j) {
-              acc[j] = Operation::apply(acc[j], static_cast<A>(in[j]));
-              out[j] = static_cast<V>(acc[j]);
-            }
+            take_row(acc, in, out, columns);
           } else {
             bring(in, 1, columns, buffer);
-#pragma omp simd
-            for (int64_t j = 0; j < columns; ++j) {
-              acc[j] = Operation::apply(acc[j], static_cast<A>(buffer[j]));
-              buffer[j] = static_cast<V>(acc[j]);
-            }
+            take_row(acc, buffer, buffer, columns);
             bring_back(buffer, columns, out, 1);
           }
         }
@@ -311,6 +369,9 @@ void scan(Call& call) {
       return;
     }
     const int dim = static_cast<int>(call.integer(1));
+    // Along lines whose elements lie close together they are gathered when they are needed.
+    constexpr int64_t close = 4;
+    if (out.strides[dim] == 1 && std::abs(in.strides[dim]) <= close) return Scan<Operation, T>(in, out, dim).run();
     const InOrderOf read(in, out, dim);
     Scan<Operation, T>(*read, out, dim).run();
   });

@@ -17,44 +17,40 @@ template <bool Larger, typename C>
 // Lines side by side that are gone along together.
 constexpr int64_t together = 64;
 
-// Whether any of n elements takes the place of the extremum before them.
-template <bool Larger, typename C, typename T>
-[[gnu::always_inline]] inline bool any_takes(const T* line, int64_t n, C best) {
-  int32_t found = 0;
-#pragma omp simd reduction(| : found)
-  for (int64_t k = 0; k < n; ++k) found |= takes<Larger>(static_cast<C>(load(line + k)), best);
-  return found != 0;
-}
-
-// A line without gaps. Where the extremum rarely changes, blocks in which it does not are filled with its position.
+// A line without gaps. Blocks in which the extremum does not change are filled with its position; in others nothing branches.
 template <bool Larger, typename T>
 void along_line(const T* line, int64_t length, int64_t* to) {
   using C = compute_t<T>;
   constexpr int64_t block = 32;
   C best = static_cast<C>(load(line));
-  int64_t place = 0, k = 0;
-  const auto one_by_one = [&](int64_t end) {
-    for (; k < end; ++k) {
-      const C now = static_cast<C>(load(line + k));
-      const bool better = takes<Larger>(now, best);
-      best = better ? now : best;
-      place = better ? k : place;
-      to[k] = place;
+  int64_t place = 0;
+  for (int64_t k = 0; k < length; k += block) {
+    const int64_t n = std::min(block, length - k);
+    C values[block];
+    int32_t found = 0, nan = best != best;
+#pragma omp simd reduction(| : found, nan)
+    for (int64_t i = 0; i < n; ++i) {
+      const C value = static_cast<C>(load(line + k + i));
+      values[i] = value;
+      found |= takes<Larger>(value, best);
+      nan |= value != value;
     }
-  };
-  // A block in which it changes is followed by as many without a look, up to a limit: where it changes everywhere, little is lost.
-  int64_t skipped = 0;
-  while (k + block <= length) {
-    if (!any_takes<Larger>(line + k, block, best)) {
-      skipped = 0;
-      std::fill_n(to + k, block, place);
-      k += block;
+    if (!found) {
+      std::fill_n(to + k, n, place);
+    } else if (nan) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (takes<Larger>(values[i], best)) best = values[i], place = k + i;
+        to[k + i] = place;
+      }
     } else {
-      one_by_one(std::min(length, k + block * (1 + skipped)));
-      skipped = std::min<int64_t>(2 * skipped + 1, 7);
+      for (int64_t i = 0; i < n; ++i) {
+        const bool reaches = Larger ? values[i] >= best : values[i] <= best;
+        best = Larger ? std::max(values[i], best) : std::min(values[i], best);
+        place = std::max(place, reaches ? k + i : int64_t{0});
+        to[k + i] = place;
+      }
     }
   }
-  one_by_one(length);
 }
 
 template <bool Larger, typename T>

@@ -9,6 +9,7 @@
 #include "../transpose.hpp"
 #include "../vec_math.hpp"
 #include "candelabra/math.hpp"
+#include "dense.hpp"
 #include "softmax_lines.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -336,11 +337,29 @@ class Along {
   Geometry<inputs + 1> kept_;
 };
 
+// Whether an operand has gaps both along lines and from line to line, being contiguous along a third dimension: walking it in the
+// results' order would touch a cache line for every element.
+bool lies_across(const cb_tensor& in, const cb_tensor& out, int64_t dim) {
+  constexpr int64_t fewest = 4096;  // below, the copy's memory is dearer than the steps
+  if (in.numel < fewest || !is_contiguous(out)) return false;
+  int64_t beside = out.ndim - 1;
+  while (beside >= 0 && (beside == dim || out.sizes[beside] == 1)) --beside;
+  if (beside < 0 || in.strides[dim] <= 1 || in.strides[beside] <= 1) return false;
+  for (int64_t d = 0; d < in.ndim; ++d)
+    if (in.strides[d] == 1 && in.sizes[d] >= 8) return true;
+  return false;
+}
+
 template <typename Operation>
 void along(Call& call) {
-  const cb_tensor* in[2] = {&call.tensor(0), Operation::inputs == 2 ? &call.tensor(1) : nullptr};
   cb_tensor& out = call.output();
-  int64_t dim = call.integer(Operation::inputs);
+  const int64_t dim = call.integer(Operation::inputs);
+  const cb_tensor* in[Operation::inputs];
+  std::optional<DenseCopy> copies[Operation::inputs];
+  for (int k = 0; k < Operation::inputs; ++k) {
+    in[k] = &call.tensor(k);
+    if (lies_across(*in[k], out, dim)) in[k] = &copies[k].emplace(*in[k]).tensor();
+  }
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() { Along<Operation, T>(in, out, dim).run(); });
 }
 
