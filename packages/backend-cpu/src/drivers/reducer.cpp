@@ -31,15 +31,13 @@ struct Plan {
   // A dimension is reduced where the output has size 1 and the input has not. Complex elements may count as pairs of real ones.
   Plan(const cb_tensor& in, const cb_tensor& out, Parts parts) {
     int64_t scale = parts == Parts::Whole ? 1 : 2;
-    int64_t out_scale = parts == Parts::Keep ? 2 : 1;
-    if (parts == Parts::Keep) keep(2, 1, 1);
     if (parts == Parts::Reduce) reduce(2, 1);
     bool all = out.ndim != in.ndim;
     for (int d = in.ndim - 1; d >= 0; --d) {
       if (all || out.sizes[d] != in.sizes[d])
         reduce(in.sizes[d], in.strides[d] * scale);
       else
-        keep(in.sizes[d], in.strides[d] * scale, out.strides[d] * out_scale);
+        keep(in.sizes[d], in.strides[d] * scale, out.strides[d]);
     }
     kept.numel = outputs;
     reduced.numel = length;

@@ -19,7 +19,7 @@ constexpr int64_t tile_columns = 512;    // columns taken up together by rows()
 constexpr int64_t largest_value = 16;    // bytes of a value
 constexpr int64_t largest_partial = 32;  // and of a partial result
 
-enum class Parts { Whole, Keep, Reduce };  // complex elements as they are; as pairs with two results; as pairs into one result
+enum class Parts { Whole, Reduce };  // complex elements as they are; as pairs of numbers into one result
 
 // An operation as the driver sees it. Partial results and values are arrays of the operation's own types.
 struct Steps {
