@@ -19,6 +19,7 @@
 #endif
 
 #include "kernels.hpp"
+#include "onednn/kept_weights.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -361,6 +362,7 @@ inline bool count_allocated(Cache& all, int64_t bytes) {
   all.slow_calls.fetch_add(1, std::memory_order_relaxed);
   bool hit = false;
   void* block = all.take(size, hit);
+  if (!block && forget_all_weights()) block = all.take(size, hit);
   if (!block) {
     all.allocated.fetch_sub(static_cast<int64_t>(size.bytes), std::memory_order_relaxed);
     out_of_memory(bytes);
@@ -376,7 +378,8 @@ void* allocate(size_t bytes) {
   if (bytes > largest_block || (bytes >= mapping_threshold && static_cast<int64_t>(bytes) > all.refuse_above()))
     out_of_memory(bytes);
   SizeClass size = size_class(bytes);
-  if (!count_allocated(all, static_cast<int64_t>(size.bytes))) out_of_memory(bytes);
+  const auto counted = [&] { return count_allocated(all, static_cast<int64_t>(size.bytes)); };
+  if (!counted() && !(forget_all_weights() && counted())) out_of_memory(bytes);
   if (size.index < magazine_classes) {
     Magazine* mine = magazine();
     if (mine && mine->counts[size.index]) {

@@ -13,6 +13,7 @@
 #include "denormals.hpp"
 #include "families.hpp"
 #include "matmul/gemm.hpp"
+#include "onednn/kept_weights.hpp"
 #include "parallel.hpp"
 
 namespace candelabra::cpu {
@@ -72,10 +73,20 @@ int32_t initialize(const cb_host*) {
                     "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
     set_thread_count(default_thread_count());
     // The core tells a child about its fork only where the fork went through Python.
-    static const int registered = pthread_atfork(allocator_before_fork, allocator_after_fork, [] {
-      allocator_after_fork();
-      forked();
-    });
+    static const int registered = pthread_atfork(
+        [] {
+          kept_weights_before_fork();
+          allocator_before_fork();
+        },
+        [] {
+          allocator_after_fork();
+          kept_weights_after_fork();
+        },
+        [] {
+          allocator_after_fork();
+          kept_weights_after_fork();
+          forked();
+        });
     (void)registered;
   });
 }
@@ -98,6 +109,7 @@ int32_t allocate_memory(int32_t, size_t bytes, void*, void** result) {
 }
 
 void deallocate_memory(int32_t, void* memory, size_t bytes, void*) {
+  forget_weights(memory, bytes);
   deallocate(memory, bytes);
 }
 
@@ -171,13 +183,18 @@ cb_backend make_table() {
   table.copy_within = copy_bytes;
   table.memory_statistics = statistics;
   table.reset_peak_statistics = [](int32_t) { reset_peak_statistics(); };
-  table.empty_cache = [](int32_t) { empty_cache(); };
+  table.empty_cache = [](int32_t) {
+    forget_all_weights();
+    empty_cache();
+  };
   table.set_memory_limit = limit_memory;
   table.thread_count = [] { return thread_count(); };
   table.set_thread_count = change_thread_count;
   table.after_fork_in_child = forked;
   table.extension = extension;
   table.describe = describe;
+  static constexpr const char* readers[] = {"convolution", "convolution_input_gradient", nullptr};
+  table.contents_readers = readers;
   return table;
 }
 

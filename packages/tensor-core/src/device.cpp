@@ -183,9 +183,11 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
       const cb_kernel_entry& entry = type.table->kernels[i];
       // A kernel of an operator this core does not know belongs to a newer one: nothing will ask for it.
       if (Operator* op = find_operator(entry.operator_name)) {
-        op->kernels[number] = {entry.kernel, nullptr, type.original};
+        op->kernels[number] = {entry.kernel, nullptr, type.original, false};
       }
     }
+    for (const char* const* name = type.table->contents_readers; name && *name; ++name)
+      if (Operator* op = find_operator(*name)) op->kernels[number].reads_contents = op->kernels[number].compiled != nullptr;
     Py_RETURN_NONE;
   });
 }
@@ -204,7 +206,7 @@ PyObject* register_kernel(PyObject*, PyObject* arguments) {
     if (!op) Py_RETURN_FALSE;
     Kernel& kernel = op->kernels[number];
     Py_XDECREF(kernel.python);
-    kernel = {nullptr, Py_NewRef(function), device_type(number).original};
+    kernel = {nullptr, Py_NewRef(function), device_type(number).original, false};
     Py_RETURN_TRUE;
   });
 }
@@ -225,7 +227,7 @@ PyObject* register_compiled_kernel(PyObject*, PyObject* arguments) {
     }
     auto kernel = reinterpret_cast<cb_kernel>(dlsym(library, symbol));
     check(kernel, PyExc_OSError, path, " exports no function ", symbol, ", the kernel of ", operator_name);
-    op->kernels[number] = {kernel, nullptr, device_type(number).original};
+    op->kernels[number] = {kernel, nullptr, device_type(number).original, false};
     Py_RETURN_NONE;
   });
 }

@@ -21,6 +21,7 @@ struct Frame {
   Call* owner;
   cb_tensor outputs[max_outputs];
   cb_value values[max_arguments];
+  uint64_t contents[max_arguments];
   PyThreadState* unlocked = nullptr;  // of a kernel that runs without Python's global lock
   char error[512];
 };
@@ -363,6 +364,7 @@ void call_kernel(Call& call, const Kernel& kernel) {
   c.random_seed = c.random_offset = 0;
   c.error = frame.error;
   c.error_capacity = sizeof frame.error;
+  c.contents = nullptr;
   for (int i = 0; i < call.argument_count; ++i) frame.values[i] = describe_argument(call, call[i]);
   for (int k = 0; k < call.output_count; ++k) {
     const Output& output = call.outputs[k];
@@ -377,6 +379,11 @@ void call_kernel(Call& call, const Kernel& kernel) {
     GeneratorState taken = take_random_numbers(call);
     c.random_seed = taken.seed;
     c.random_offset = taken.offset;
+  }
+  if (kernel.reads_contents) {
+    c.contents = frame.contents;
+    for (int i = 0; i < call.argument_count; ++i)
+      frame.contents[i] = call[i].is_tensor() ? contents_of(call[i].tensor->storage) : 0;
   }
   int32_t status;
   // How much a custom kernel does cannot be told from its arguments; one whose shape depends on data waits for a device that is

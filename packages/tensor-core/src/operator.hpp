@@ -14,6 +14,7 @@ struct Kernel {
   cb_kernel compiled = nullptr;
   PyObject* python = nullptr;  // a callable
   const cb_backend* backend = nullptr;
+  bool reads_contents = false;  // cb_call.contents is for it
   bool there() const { return compiled || python; }
 };
 

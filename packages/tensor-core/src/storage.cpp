@@ -87,8 +87,12 @@ PyMethodDef storage_functions[] = {
 PyMethodDef storage_methods[] = {
     {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
     {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
-    {"data_ptr", [](PyObject* self, PyObject*) { return PyLong_FromVoidPtr(of(self).data); }, METH_NOARGS,
-     "Address on its device."},
+    {"data_ptr",
+     [](PyObject* self, PyObject*) {
+       root_storage(&of(self))->is_address_known = true;
+       return PyLong_FromVoidPtr(of(self).data);
+     },
+     METH_NOARGS, "Address on its device."},
     {"tobytes", storage_bytes, METH_NOARGS, "A copy of the memory as bytes."},
     {"__len__", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
@@ -154,6 +158,7 @@ void release_alias(Storage& alias) {
   Storage** place = &root->aliases;
   while (*place != &alias) place = &(*place)->next_alias;
   *place = alias.next_alias;
+  root->past_changes += alias.version;
   release(root);
 }
 
@@ -178,7 +183,21 @@ Storage* begin_export(Storage* storage) {
 
 void end_export(Storage* storage) {
   --storage->exports;
+  ++storage->past_changes;  // whether it was written to, nobody says
   release(storage);
+}
+
+uint64_t contents_of(Storage* storage) {
+  Storage* root = root_storage(storage);
+  if (root->release || root->exports > 0 || root->is_address_known) return 0;
+  uint64_t changes = uint64_t{root->version} + root->past_changes;
+  for (const Storage* alias = root->aliases; alias; alias = alias->next_alias) changes += alias->version;
+  if (root->contents == 0 || root->contents_changes != changes) {
+    static uint64_t last = 0;
+    root->contents = ++last;
+    root->contents_changes = changes;
+  }
+  return root->contents;
 }
 
 Storage* storage_from_object(PyObject* object) {

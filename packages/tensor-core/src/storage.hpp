@@ -16,8 +16,12 @@ struct Storage {
   void* data = nullptr;
   size_t bytes = 0;
   Device device;
-  uint32_t version = 0;                 // bumped by every in-place change of any tensor on this storage
-  uint32_t exports = 0;                 // buffers and capsules of others that know the address
+  uint32_t version = 0;           // bumped by every in-place change of any tensor on this storage
+  uint32_t exports = 0;           // buffers and capsules of others that know the address
+  uint32_t past_changes = 0;      // those of aliases that are no more, and of exports that ended
+  bool is_address_known = false;  // it was handed out as a number: anybody may write there at any time
+  uint64_t contents = 0;          // the last number from contents_of(), given out when there had been so many changes
+  uint64_t contents_changes = 0;
   void (*release)(Storage&) = nullptr;  // gives the memory back; null: the device's deallocate
   void* owner = nullptr;                // what release needs: a PyObject*, a DLManagedTensor*, another Storage*
   PyObject* wrapper = nullptr;          // the Python Storage object of this storage while there is one; borrowed
@@ -42,6 +46,10 @@ Storage* root_storage(Storage* storage);
 // Keeps the memory where it is while somebody outside knows its address; the counterpart is end_export.
 Storage* begin_export(Storage* storage);
 void end_export(Storage* storage);
+
+// A number that stands for what the memory holds: no other memory has it, and it is another one after each change. 0 where changes
+// could go unseen.
+uint64_t contents_of(Storage* storage);
 
 PyObject* storage_object(Storage* storage);      // new reference
 Storage* storage_from_object(PyObject* object);  // borrowed; throws TypeError

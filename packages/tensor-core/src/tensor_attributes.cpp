@@ -307,7 +307,11 @@ PyMethodDef own_methods[] = {
     {"element_size", [](PyObject* self, PyObject*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); }, METH_NOARGS,
      "Bytes of one element."},
     {"data_ptr",
-     [](PyObject* self, PyObject*) { return PyLong_FromVoidPtr(as_tensor(self)->numel ? as_tensor(self)->data() : nullptr); },
+     [](PyObject* self, PyObject*) {
+       TensorObject* tensor = as_tensor(self);
+       root_storage(tensor->storage)->is_address_known = true;
+       return PyLong_FromVoidPtr(tensor->numel ? tensor->data() : nullptr);
+     },
      METH_NOARGS, "Address of the first element on its device."},
     {"untyped_storage", [](PyObject* self, PyObject*) { return storage_object(as_tensor(self)->storage); }, METH_NOARGS,
      "The storage that this tensor views."},

@@ -23,7 +23,9 @@ struct Image {
   T* data;
   std::array<int64_t, 5> sizes, strides;
 
-  ConvolutionOperand operand() const { return {const_cast<void*>(static_cast<const void*>(data)), strides}; }
+  ConvolutionOperand operand(uint64_t contents = 0) const {
+    return {const_cast<void*>(static_cast<const void*>(data)), strides, contents};
+  }
   int64_t plane() const { return sizes[2] * sizes[3] * sizes[4]; }
   int64_t numel() const { return sizes[0] * sizes[1] * plane(); }
   T* at(int64_t i, int64_t channel) const { return data + i * strides[0] + channel * strides[1]; }
@@ -450,7 +452,7 @@ void convolution(Call& call) {
         }
         if constexpr (std::is_same_v<T, float>)
           if (winograd_forward(s, input, weight, offsets, output)) return;
-        if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(), offsets,
+        if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(call.contents(1)), offsets,
                                output.operand()))
           return;
       }
@@ -485,8 +487,8 @@ void convolution_input_gradient(Call& call) {
     if constexpr (std::is_same_v<T, float>)
       if (winograd_input_gradient(s, grad, weight, input)) return;
     if constexpr (onednn_has<T>)
-      if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
-                             grad.operand()))
+      if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(), weight.operand(call.contents(1)),
+                             nullptr, grad.operand()))
         return;
     if constexpr (is_half_v<T>) {
       Widened<T> wide_grad(grad), wide_weight(weight), wide_input(input.sizes);

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "onednn/kept_weights.hpp"
 #include "onednn/primitive_cache.hpp"
 #include "parallel.hpp"
 
@@ -218,16 +219,28 @@ void execute(const dnnl::primitive& primitive, std::span<const dnnl_exec_arg_t> 
       "could not execute a primitive");
 }
 
-// The caller's memory, or room in the primitive's layout.
+// The caller's memory, or room in the primitive's layout: of its own, or that of a weight that is kept.
 class Buffer {
  public:
-  Buffer(const Port& port, void* data) : port_(port), callers_(onednn_memory(port.callers, data)) {
+  Buffer(const Port& port, const ConvolutionOperand& operand)
+      : port_(port), operand_(operand), callers_(onednn_memory(port.callers, operand.data)) {
     if (!port.differs) return;
-    room_ = std::make_unique<Scratch<char>>(static_cast<int64_t>(port.own.get_size()));
+    const size_t bytes = port.own.get_size();
+    if (operand.contents != 0) {
+      room_ = find_weight(wanted(), is_to_keep_);
+      is_loaded_ = room_ != nullptr;
+      if (is_to_keep_) room_ = room_for_weight(bytes);
+      is_to_keep_ = is_to_keep_ && room_;
+    }
+    if (!room_) room_ = std::make_shared<Scratch<char>>(static_cast<int64_t>(bytes));
     own_ = onednn_memory(port.own, room_->data());
   }
   dnnl_memory_t get() const { return port_.differs ? own_.get() : callers_.get(); }
-  void load() const { move(callers_, own_); }
+  void load() const {
+    if (is_loaded_) return;
+    move(callers_, own_);
+    if (is_to_keep_) keep_weight(wanted(), room_);
+  }
   void store() const { move(own_, callers_); }
 
  private:
@@ -238,9 +251,13 @@ class Buffer {
     dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, scratchpad.get()}};
     execute(port_.reorder, arguments);
   }
+  WantedWeight wanted() const { return {operand_.contents, operand_.data, port_.callers, port_.own}; }
+
   const Port& port_;
+  const ConvolutionOperand& operand_;
   memory callers_, own_;
-  std::unique_ptr<Scratch<char>> room_;
+  std::shared_ptr<Scratch<char>> room_;
+  bool is_loaded_ = false, is_to_keep_ = false;
 };
 
 const char* name_of(ConvolutionKind kind) {
@@ -275,7 +292,7 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
     });
     if (!found) return false;
 
-    Buffer source(found->input, input.data), filter(found->weight, weight.data), result(found->output, output.data);
+    Buffer source(found->input, input), filter(found->weight, weight), result(found->output, output);
     Scratch<char> room(static_cast<int64_t>(found->scratchpad.get_size()));
     memory scratchpad = onednn_memory(found->scratchpad, room.data());
     switch (kind) {

@@ -22,10 +22,11 @@ struct ConvolutionShape {
   int64_t kernel_volume() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
 
-// A tensor of five dimensions where it lies; strides in elements.
+// A tensor of five dimensions where it lies; strides in elements. Of a weight the core's number for its contents, or 0.
 struct ConvolutionOperand {
   void* data;
   std::array<int64_t, 5> strides;
+  uint64_t contents = 0;
 };
 
 // Which of the three tensors is computed from the other two.

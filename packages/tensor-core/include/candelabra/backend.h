@@ -160,6 +160,11 @@ typedef struct cb_call {
   uint64_t random_offset;
   char* error; /* a failing kernel writes its message here, zero-terminated */
   size_t error_capacity;
+  /* since 1.1: for an operator that cb_backend.contents_readers names, one number an argument; null for the others. For a tensor
+   * it stands for what its memory holds: it is the same in two calls only where nothing wrote to that memory in between. 0 where
+   * that cannot be told: memory that is not from cb_backend.allocate, or whose address somebody outside knows; and for what is not
+   * a tensor. A kernel may so keep what it worked out of a tensor (a weight in another order). */
+  const uint64_t* contents;
 } cb_call;
 
 /* A kernel: reads call->arguments, writes call->outputs. Returns enum cb_status. On anything but CB_OK nothing is assumed of
@@ -266,6 +271,9 @@ typedef struct cb_backend {
   const void* (*extension)(const char* name);
   /* Plain text about how kernels were chosen, one line each, for python -m candelabra.backends. (optional) */
   const char* (*describe)(void);
+
+  /* since 1.1: operators whose kernels read cb_call.contents; a null entry ends the list. (optional) none */
+  const char* const* contents_readers;
 } cb_backend;
 
 /* The one symbol that a backend's library exports. */

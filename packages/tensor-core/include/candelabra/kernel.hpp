@@ -79,6 +79,8 @@ class Call {
   }
   // Empty where the argument was not given.
   std::string_view string(int i) const { return given(i) ? raw_->arguments[i].as.string : std::string_view{}; }
+  // What stands for the contents of a tensor argument (backend.h), or 0; the backend's table has to ask for it.
+  uint64_t contents(int i) const { return raw_->size > offsetof(cb_call, contents) && raw_->contents ? raw_->contents[i] : 0; }
   uint64_t seed() const { return raw_->random_seed; }
   uint64_t offset() const { return raw_->random_offset; }
   // Memory for an output whose shape depends on data; outputs[index] describes it afterwards.
