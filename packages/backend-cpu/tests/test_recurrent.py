@@ -103,16 +103,13 @@ def test_shapes_that_do_not_fit() -> None:
 CELLS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
-def layer_arguments(cell: str, over_time: tuple[int, ...], batch: int, size: int, hidden: int) -> list[Any]:
+def layer_arguments(cell: str, over_time: tuple[int, ...], batch: int, size: int, hidden: int, dtype: str = "float32") -> list[Any]:
     width = CELLS[cell] * hidden
-    input, h0 = (
-        random_tensor((*over_time, size), "float32", "contiguous", 0),
-        random_tensor((batch, hidden), "float32", "contiguous", 1),
-    )
-    weight, input_weight = (random_tensor((width, n), "float32", "contiguous", n) / n**0.5 for n in (hidden, size))
-    c0 = random_tensor((batch, hidden), "float32", "contiguous", 2) if cell == "lstm" else None
-    bias = random_tensor((width,), "float32", "contiguous", 3) if cell == "gru" else None
-    return [input, input_weight, random_tensor((width,), "float32", "contiguous", 4), h0, c0, weight, bias]
+    input, h0 = (random_tensor(shape, dtype, "contiguous", i) for i, shape in enumerate([(*over_time, size), (batch, hidden)]))
+    weight, input_weight = (random_tensor((width, n), dtype, "contiguous", n) / max(n, 1) ** 0.5 for n in (hidden, size))
+    c0 = random_tensor((batch, hidden), dtype, "contiguous", 2) if cell == "lstm" else None
+    bias = random_tensor((width,), dtype, "contiguous", 3) if cell == "gru" else None
+    return [input, input_weight, random_tensor((width,), dtype, "contiguous", 4), h0, c0, weight, bias]
 
 
 def wide_or_none(tensor: Any) -> Any:
@@ -121,7 +118,9 @@ def wide_or_none(tensor: Any) -> Any:
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(("batch", "hidden", "batch_sizes"), [(20, 48, []), (33, 70, [33, 33, 18, 5, 1]), (9, 528, [9, 4])])
+@pytest.mark.parametrize(
+    ("batch", "hidden", "batch_sizes"), [(20, 48, []), (33, 70, [33, 33, 18, 5, 1]), (9, 528, [9, 4]), (20, 528, [])]
+)
 def test_layers_of_every_cell(cell: str, reverse: bool, batch: int, hidden: int, batch_sizes: list[int]) -> None:
     over_time = (sum(batch_sizes),) if batch_sizes else (3, batch)
     given = layer_arguments(cell, over_time, batch, 37, hidden)
@@ -140,6 +139,35 @@ def test_layers_of_every_cell(cell: str, reverse: bool, batch: int, hidden: int,
     wanted_back = reference.sequence_backward(*map(wide_or_none, (*grads, *rest)), batch_sizes, reverse, cell)
     for got, wanted in zip(back, wanted_back, strict=True):
         assert_values(got, wanted, scale=1000)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("steps", "batch", "size", "hidden"), [(4, 12, 37, 48), (4, 29, 3, 9), (2, 40, 300, 21), (3, 20, 0, 16)])
+def test_the_input_of_every_step(cell: str, bias: bool, steps: int, batch: int, size: int, hidden: int) -> None:
+    """Sizes whose input is multiplied step by step, with rows and units left over, and an input of no features."""
+    given = layer_arguments(cell, (steps, batch), batch, size, hidden, "float64")
+    if not bias:
+        given[2] = None
+    output, last = ops.recurrent_layer_states(*given, [], False, cell)
+    states = reference.layer_states(*map(wide_or_none, given), [], False, cell)
+    assert_values(output, states[0], scale=100)
+    if cell == "lstm":
+        assert_values(last, states[1], scale=100)
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    given = layer_arguments("gru", (16, 33), 33, 40, 64)
+    threads = candelabra.get_num_threads()
+    made = []
+    try:
+        for count in (1, 2, 3):
+            candelabra.set_num_threads(count)
+            made.append(ops.recurrent_layer(*given, [], False, "gru"))
+    finally:
+        candelabra.set_num_threads(threads)
+    for others in made[1:]:
+        assert all(one.equal(first) for one, first in zip(others, made[0], strict=True))
 
 
 def test_numbers_far_from_one() -> None:

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -48,8 +48,11 @@ class ForwardWalk {
   void run() {
     const Matrix matrix{weight_.data(), hidden_, width_, true};
     const Way way = way_of<C>(sequence_, Cell::gates);
-    // On tiles the input's share is made at each step, where it is needed, and never goes to memory.
-    const bool at_each_step = !task_.gates && way == Way::tiles && std::is_same_v<T, float> && task_.input_size > 0;
+    // The input's share is made at each step, where it is needed, and never goes to memory: always on tiles, and on vectors while
+    // both weights stay in the second cache level.
+    const bool both_stay = width_ * (hidden_ + task_.input_size) * static_cast<int64_t>(sizeof(C)) <= divided_weight;
+    const bool at_each_step = !task_.gates && std::is_same_v<T, C> && task_.input_size > 0 &&
+                              ((way == Way::tiles && std::is_same_v<T, float>) || (way == Way::vectors && both_stay));
     Scratch<T> gates(task_.gates || at_each_step ? 0 : sequence_.all_rows() * width_);
     if (!task_.gates && !at_each_step) {
       multiply_input(gates.data());
@@ -64,7 +67,9 @@ class ForwardWalk {
       }
     if (way == Way::as_it_lies) return as_it_lies();
     VectorFactor<C> factor(matrix, panels(), columns());
-    by_panels(factor, static_cast<VectorFactor<C>*>(nullptr));
+    if (!at_each_step) return by_panels(factor, static_cast<VectorFactor<C>*>(nullptr));
+    VectorFactor<C> of_input({task_.input_weight, task_.input_size, width_, true}, panels(), columns());
+    by_panels(factor, &of_input);
   }
 
  private:
@@ -75,10 +80,10 @@ class ForwardWalk {
     C *after, *c;              // the states after it; the cells before and after
     C *output, *cells, *kept;  // further places for them, and for what is kept
 
-    Step from(int64_t row, int64_t width, int64_t hidden, int64_t kept_width) const {
+    Step from(int64_t row, int64_t width, int64_t input_width, int64_t hidden, int64_t kept_width) const {
       const int64_t state = row * hidden;
-      return {gates + row * width,
-              nullptr,
+      return {gates ? gates + row * width : nullptr,
+              input ? input + row * input_width : nullptr,
               h + state,
               after + state,
               c + state,
@@ -145,7 +150,8 @@ class ForwardWalk {
 
   // What comes after a product lies far apart, a line here and there: it is asked for before.
   void ask(const Step& step, int64_t row, int64_t j) const {
-    for (int gate = 0; gate < Cell::gates; ++gate) __builtin_prefetch(step.gates + row * width_ + gate * hidden_ + j);
+    if (step.gates)
+      for (int gate = 0; gate < Cell::gates; ++gate) __builtin_prefetch(step.gates + row * width_ + gate * hidden_ + j);
     if (step.kept)
       for (int i = 0; i < Cell::kept; ++i) __builtin_prefetch(step.kept + row * kept_ + i * hidden_ + j, 1);
     if (step.cells) __builtin_prefetch(step.cells + row * hidden_ + j, 1);
@@ -163,13 +169,15 @@ class ForwardWalk {
     using Worker = typename Factor::Worker;
     static constexpr int64_t wide = VectorFactor<C>::width;
     Hands(Factor& factor, Factor* of_input, int64_t rows)
-        : state(factor, rows), rows_(rows), sums_(wide * (Worker::interleaves ? 4 * rows : together(rows))) {
-      if (of_input) input.emplace(*of_input, rows);
+        : state(factor, rows),
+          rows_(Worker::interleaves ? rows : together(rows)),
+          sums_(wide * rows_ * (Worker::interleaves ? 4 : 2)) {
+      if (of_input) input = std::make_unique<Worker>(*of_input, rows);
     }
     C* sums(int64_t panel = 0) { return sums_.data() + panel % 2 * 2 * rows_ * wide; }
-    C* given(int64_t panel) { return sums(panel) + rows_ * wide; }
+    C* given(int64_t panel = 0) { return sums(panel) + rows_ * wide; }
     Worker state;
-    std::optional<Worker> input;
+    std::unique_ptr<Worker> input;
 
    private:
     int64_t rows_;
@@ -208,15 +216,19 @@ class ForwardWalk {
         const int64_t unit = panel * units, here = std::min(units, hidden_ - unit), each = together(rows);
         for (int64_t first = 0; first < rows; first += each) {
           const int64_t count = std::min(each, rows - first);
-          const Step part = step.from(first, width_, hidden_, kept_);
+          const Step part = step.from(first, width_, task_.input_size, hidden_, kept_);
+          if (hands.input) {
+            hands.input->take(part.input, task_.input_size, count);
+            hands.input->multiply(panel, hands.given(), vectors_of(here), [](int64_t, int64_t) {});
+          }
           hands.state.take(part.h, hidden_, count);
           hands.state.multiply(panel, hands.sums(), vectors_of(here), [&](int64_t i, int64_t of) {
             for (int64_t row = i * count / of; row < (i + 1) * count / of; ++row)
               for (int64_t j = unit; j < unit + here; j += lanes) ask(part, row, j);
           });
           for (int64_t j = 0; j < here; j += lanes)
-            finish(part, of_panel(hands.sums(), j), in_memory(part.gates, unit + j), nullptr, 0, count, unit + j,
-                   std::min(lanes, here - j));
+            finish(part, of_panel(hands.sums(), j), hands.input ? of_panel(hands.given(), j) : in_memory(part.gates, unit + j),
+                   hands.input ? input_bias_.data() : nullptr, 0, count, unit + j, std::min(lanes, here - j));
         }
       }
     }
