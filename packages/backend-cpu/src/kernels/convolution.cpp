@@ -254,6 +254,11 @@ class DenseImage {
 };
 
 template <typename T>
+Image<const T> constant(const Image<T>& image) {
+  return {image.data, image.sizes, image.strides};
+}
+
+template <typename T>
 bool is_dense(const Image<T>& image) {
   auto dense = dense_image<T>(image.data, image.sizes);
   for (size_t d = 0; d < image.sizes.size(); ++d)
@@ -329,30 +334,51 @@ void weight_gradient_by_patches(const ConvolutionShape& s, const Image<const T>&
   weight.finish();
 }
 
-// The half precisions on a processor without instructions for them: everything in float32, rounded at the end.
+template <typename T>
+Image<T> channels_last_image(T* data, const std::array<int64_t, 5>& n) {
+  return {data, n, {n[1] * n[2] * n[3] * n[4], 1, n[3] * n[4] * n[1], n[4] * n[1], n[1]}};
+}
+
+// Whether two images of the same sizes lie in the same order.
+template <typename A, typename B>
+bool lie_alike(const Image<A>& a, const Image<B>& b) {
+  for (size_t d = 0; d < a.sizes.size(); ++d)
+    if (a.sizes[d] != 1 && a.strides[d] != b.strides[d]) return false;
+  return true;
+}
+
+// The half precisions on a processor without instructions for them: everything in float32, rounded at the end. In the order of the
+// original where that has no gaps.
 template <typename T>
 class Widened {
  public:
-  explicit Widened(const Image<const T>& original)
-      : room_(original.numel()), image_(dense_image<float>(room_.data(), original.sizes)) {
-    copy_image(original, image_);
+  explicit Widened(const Image<const T>& original) : Widened(original.sizes, original) {
+    if (lie_alike(original, image_))
+      parallel_for(image_.numel(), grain_for(1),
+                   [&](int64_t begin, int64_t end) { to_float(original.data + begin, image_.data + begin, end - begin); });
+    else
+      copy_image(original, image_);
   }
-  explicit Widened(const std::array<int64_t, 5>& sizes)
-      : room_(sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4]), image_(dense_image<float>(room_.data(), sizes)) {}
+  explicit Widened(const Image<T>& result) : Widened(result.sizes, constant(result)) {}
   const Image<float>& image() const { return image_; }
+  Image<const float> values() const { return constant(image_); }
+  void round_to(const Image<T>& result) const {
+    if (!lie_alike(result, image_)) return copy_image(image_, result);
+    parallel_for(image_.numel(), grain_for(1),
+                 [&](int64_t begin, int64_t end) { from_float(image_.data + begin, result.data + begin, end - begin); });
+  }
 
  private:
+  Widened(const std::array<int64_t, 5>& sizes, const Image<const T>& original)
+      : room_(original.numel()), image_(channels_last_image<float>(room_.data(), sizes)) {
+    if (is_dense(original) || !lie_alike(original, image_)) image_ = dense_image<float>(room_.data(), sizes);
+  }
   Scratch<float> room_;
   Image<float> image_;
 };
 
 template <typename T>
 constexpr bool onednn_has = is_half_v<T> || std::is_same_v<T, float>;
-
-template <typename T>
-Image<const T> constant(const Image<T>& image) {
-  return {image.data, image.sizes, image.strides};
-}
 
 // So little to do that making oneDNN ready, and bringing three tensors into its layouts, costs more than computing.
 bool is_tiny(const ConvolutionShape& s) {
@@ -432,6 +458,29 @@ bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float
   return winograd::weight_gradient(from, of_results, result, s.batch, s.padding[1], s.padding[2]);
 }
 
+// ---- float32 by the fastest way that there is; false where none of these is for it
+
+bool forward_in_float(const ConvolutionShape& s, const Image<const float>& input, const Image<const float>& weight,
+                      uint64_t weight_contents, const float* bias, const Image<float>& output) {
+  return winograd_forward(s, input, weight, bias, output) ||
+         onednn_convolution(ConvolutionKind::forward, CB_FLOAT32, s, input.operand(), weight.operand(weight_contents), bias,
+                            output.operand());
+}
+
+bool input_gradient_in_float(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& weight,
+                             uint64_t weight_contents, const Image<float>& input) {
+  return winograd_input_gradient(s, grad, weight, input) ||
+         onednn_convolution(ConvolutionKind::input_gradient, CB_FLOAT32, s, input.operand(), weight.operand(weight_contents),
+                            nullptr, grad.operand());
+}
+
+bool weight_gradient_in_float(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& input,
+                              const Image<float>& weight) {
+  return winograd_weight_gradient(s, grad, input, weight) ||
+         onednn_convolution(ConvolutionKind::weight_gradient, CB_FLOAT32, s, input.operand(), weight.operand(), nullptr,
+                            grad.operand());
+}
+
 void convolution(Call& call) {
   cb_tensor& out = call.output();
   const cb_tensor* bias = call.optional_tensor(2);
@@ -450,26 +499,25 @@ void convolution(Call& call) {
           for (int64_t i = 0; i < s.output_channels; ++i) (*packed)[i] = data<T>(*bias)[i * bias->strides[0]];
           offsets = packed->data();
         }
-        if constexpr (std::is_same_v<T, float>)
-          if (winograd_forward(s, input, weight, offsets, output)) return;
-        if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(call.contents(1)), offsets,
-                               output.operand()))
+        if constexpr (std::is_same_v<T, float>) {
+          if (forward_in_float(s, input, weight, call.contents(1), offsets, output)) return;
+        } else if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(call.contents(1)),
+                                      offsets, output.operand())) {
           return;
+        }
       }
     }
     if constexpr (is_half_v<T>) {
-      Widened<T> wide_input(input), wide_weight(weight), wide_output(output.sizes);
+      const Widened<T> wide_input(input), wide_weight(weight), wide_output(output);
       Scratch<float> offsets(s.output_channels);
       int64_t sizes[] = {s.output_channels}, strides[] = {1};
       cb_tensor wide_bias{offsets.data(), sizes, strides, s.output_channels, 1, CB_FLOAT32, 0, 0};
       if (bias)
         for (int64_t i = 0; i < s.output_channels; ++i) offsets[i] = data<T>(*bias)[i * bias->strides[0]];
       if (nothing_to_add ||
-          !onednn_convolution(ConvolutionKind::forward, CB_FLOAT32, s, wide_input.image().operand(), wide_weight.image().operand(),
-                              bias ? offsets.data() : nullptr, wide_output.image().operand()))
-        forward_by_patches<float>(s, constant(wide_input.image()), constant(wide_weight.image()), bias ? &wide_bias : nullptr,
-                                  wide_output.image());
-      copy_image(wide_output.image(), output);
+          !forward_in_float(s, wide_input.values(), wide_weight.values(), 0, bias ? offsets.data() : nullptr, wide_output.image()))
+        forward_by_patches<float>(s, wide_input.values(), wide_weight.values(), bias ? &wide_bias : nullptr, wide_output.image());
+      wide_output.round_to(output);
     } else {
       forward_by_patches<T>(s, input, weight, bias, output);
     }
@@ -485,17 +533,15 @@ void convolution_input_gradient(Call& call) {
     ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
     if (grad.numel() == 0 || weight.numel() == 0) return fill_image<T>(input, T{});
     if constexpr (std::is_same_v<T, float>)
-      if (winograd_input_gradient(s, grad, weight, input)) return;
-    if constexpr (onednn_has<T>)
+      if (input_gradient_in_float(s, grad, weight, call.contents(1), input)) return;
+    if constexpr (is_half_v<T>) {
       if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(), weight.operand(call.contents(1)),
                              nullptr, grad.operand()))
         return;
-    if constexpr (is_half_v<T>) {
-      Widened<T> wide_grad(grad), wide_weight(weight), wide_input(input.sizes);
-      if (!onednn_convolution(ConvolutionKind::input_gradient, CB_FLOAT32, s, wide_input.image().operand(),
-                              wide_weight.image().operand(), nullptr, wide_grad.image().operand()))
-        input_gradient_by_patches<float>(s, constant(wide_grad.image()), constant(wide_weight.image()), wide_input.image());
-      copy_image(wide_input.image(), input);
+      const Widened<T> wide_grad(grad), wide_weight(weight), wide_input(input);
+      if (!input_gradient_in_float(s, wide_grad.values(), wide_weight.values(), 0, wide_input.image()))
+        input_gradient_by_patches<float>(s, wide_grad.values(), wide_weight.values(), wide_input.image());
+      wide_input.round_to(input);
     } else {
       input_gradient_by_patches<T>(s, grad, weight, input);
     }
@@ -511,17 +557,15 @@ void convolution_weight_gradient(Call& call) {
     ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
     if (grad.numel() == 0 || input.numel() == 0) return fill_image<T>(weight, T{});
     if constexpr (std::is_same_v<T, float>)
-      if (winograd_weight_gradient(s, grad, input, weight)) return;
-    if constexpr (onednn_has<T>)
+      if (weight_gradient_in_float(s, grad, input, weight)) return;
+    if constexpr (is_half_v<T>) {
       if (onednn_convolution(ConvolutionKind::weight_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
                              grad.operand()))
         return;
-    if constexpr (is_half_v<T>) {
-      Widened<T> wide_grad(grad), wide_input(input), wide_weight(weight.sizes);
-      if (!onednn_convolution(ConvolutionKind::weight_gradient, CB_FLOAT32, s, wide_input.image().operand(),
-                              wide_weight.image().operand(), nullptr, wide_grad.image().operand()))
-        weight_gradient_by_patches<float>(s, constant(wide_grad.image()), constant(wide_input.image()), wide_weight.image());
-      copy_image(wide_weight.image(), weight);
+      const Widened<T> wide_grad(grad), wide_input(input), wide_weight(weight);
+      if (!weight_gradient_in_float(s, wide_grad.values(), wide_input.values(), wide_weight.image()))
+        weight_gradient_by_patches<float>(s, wide_grad.values(), wide_input.values(), wide_weight.image());
+      wide_weight.round_to(weight);
     } else {
       weight_gradient_by_patches<T>(s, grad, input, weight);
     }

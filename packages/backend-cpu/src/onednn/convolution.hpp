@@ -33,7 +33,8 @@ struct ConvolutionOperand {
 enum class ConvolutionKind { forward, input_gradient, weight_gradient };
 
 // `dtype` is CB_FLOAT32, CB_BFLOAT16 or CB_FLOAT16; `bias` (output_channels elements, contiguous) may be null and is used in
-// forward only. False where oneDNN has nothing better than its reference loops on this processor; nothing was written then.
+// forward only. False where this processor has no instructions for that dtype, or oneDNN nothing better than its reference loops;
+// nothing was written then.
 bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape, const ConvolutionOperand& input,
                         const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output);
 
