@@ -18,6 +18,7 @@ from candelabra.composite.recurrent import last_states
 from .dropout import dropout as _dropout
 
 _linear = ops.linear
+_has_stacks = ops.recurrent_stack.has_kernel
 
 #: A step: the input's share of the gates, the states before, and the weights of the recurrence; gives the states after. The first
 #: state is the output.
@@ -289,7 +290,7 @@ def _layers(
     batch = batch_sizes[0] if batch_sizes is not None else input.shape[1]
     if initial[0].shape[1] != batch:
         raise RuntimeError(f"{name}: expected hidden states of a batch of {batch}, but got {list(initial[0].shape)}")
-    if not (projected or input.is_cpu) and ops.recurrent_stack.has_kernel(input.device):
+    if not projected and _has_stacks(input.device):
         return _stacks(
             name, input, initial, params, has_biases, num_layers, dropout if train else 0.0, bidirectional, batch_sizes or []
         )
