@@ -23,8 +23,20 @@ void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
 }
 
-// Rows at least this long are done one by one; shorter ones are gathered, several to a block.
-constexpr int64_t row_elements = 64;
+// Rows at least this long are done one by one; shorter ones are gathered, several to a block, so that registers are filled. Where
+// nothing need be gathered, converted or repeated, a call of the loop for each row costs less than that.
+constexpr int64_t row_elements = 64, plain_row_elements = 16, light_row_elements = 4;
+
+// repeat_element() for many elements. Of an inline function the linker keeps whichever copy comes first; this one is vectorized.
+void fill(void* out, const void* value, int64_t itemsize, int64_t n) {
+  if (itemsize == 1) return void(std::memset(out, *static_cast<const unsigned char*>(value), n));
+  dispatch_size(itemsize, [&]<typename U>() {
+    const U element = *static_cast<const U*>(value);
+    U* elements = static_cast<U*>(out);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) elements[i] = element;
+  });
+}
 
 // Every second element of 4 or 8 bytes, from whole registers.
 int64_t gather_pairs(uint32_t* to, const uint32_t* from, int64_t n) {
@@ -49,7 +61,7 @@ int64_t gather_pairs(uint64_t* to, const uint64_t* from, int64_t n) {
 
 void gather(void* out, const void* in, int64_t stride, int64_t itemsize, int64_t n) {
   if (stride == 1) return void(std::memcpy(out, in, n * itemsize));
-  if (stride == 0) return repeat_element(out, in, itemsize, n);
+  if (stride == 0) return fill(out, in, itemsize, n);
   dispatch_size(itemsize, [&]<typename U>() {
     U* to = static_cast<U*>(out);
     const U* from = static_cast<const U*>(in);
@@ -102,6 +114,9 @@ class Driver {
       for (int d = 0; d < g_.ndim; ++d) constant_[k] &= g_.strides[k][d] == 0;
       in_place |= k > 0 && data_[k] == data_[0];
     }
+    bool plain = true;
+    for (int k = 0; k < N; ++k) plain &= constant_[k] || (g_.strides[k][0] == 1 && !half_[k]);
+    least_row_ = !plain ? row_elements : blocks.work > 1 ? plain_row_elements : light_row_elements;
     far_ = g_.numel * size_[0] >= far_bytes;
     for (int k = 0; k < N; ++k) {
       int64_t bytes = size_[0];
@@ -112,6 +127,7 @@ class Driver {
     block_ = (far_ ? far_block_bytes : block_bytes) / widest;
     across_ = transposed_dimension();
     if (across_) block_ = block_bytes / widest;
+    if (across_ == 0) join_patterns(widest);
     streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
                  g_.numel * size_[0] >= streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
@@ -131,6 +147,52 @@ class Driver {
     int64_t repetitions[N] = {};
   };
 
+  // Short rows in which an input is the same in each (a number for each channel, channels last) become one: of such an input a
+  // buffer is filled with its row again and again, and serves for all blocks.
+  void join_patterns(int64_t widest) {
+    constexpr int64_t longest = 128;
+    const int64_t period = g_.sizes[0];
+    if (g_.ndim < 2 || period > longest || g_.strides[0][0] != 1) return;
+    const auto joins = [&](int k, int64_t length) { return constant_[k] || g_.strides[k][1] == length * g_.strides[k][0]; };
+    int64_t length = period;
+    while (g_.ndim > 1) {
+      bool found = false;
+      for (int k = 0; k < N; ++k) {
+        const bool same = k > 0 && !constant_[k] && g_.strides[k][1] == 0 && (length == period || pattern_[k] != 0);
+        if (!same && (pattern_[k] != 0 || !joins(k, length))) return;
+        found |= same;
+      }
+      if (!found) return;
+      for (int k = 0; k < N; ++k) {
+        if (k > 0 && length == period && !constant_[k] && g_.strides[k][1] == 0) {
+          pattern_[k] = g_.strides[k][0];
+          g_.strides[k][0] = 0;
+        }
+        for (int d = 1; d + 1 < g_.ndim; ++d) g_.strides[k][d] = g_.strides[k][d + 1];
+      }
+      length *= g_.sizes[1];
+      g_.sizes[0] = length;
+      for (int d = 1; d + 1 < g_.ndim; ++d) g_.sizes[d] = g_.sizes[d + 1];
+      --g_.ndim;
+      period_ = period;
+      block_ = std::min(block_, block_bytes / widest - period);
+    }
+  }
+
+  // The buffer of an input whose row of period_ elements begins at `from`, from the row's element `phase` on.
+  const std::byte* patterned(int k, const std::byte* from, int64_t phase, Buffers& buffers) const {
+    const int64_t wide = half_[k] ? 4 : size_[k];
+    std::byte* to = buffers.operand[k];
+    if (buffers.repeated[k] != from) {
+      gather(half_[k] ? buffers.raw : to, from, pattern_[k], size_[k], period_);
+      if (half_[k]) widen(dtype_[k], buffers.raw, to, period_);
+      for (int64_t filled = period_, all = block_ + period_; filled < all; filled *= 2)
+        std::memcpy(to + filled * wide, to, std::min(filled, all - filled) * wide);
+      buffers.repeated[k] = from;
+    }
+    return to + phase * wide;
+  }
+
   void repeat_constants(const void** in, Buffers& buffers, int64_t n) const {
     for (int k = 1; k < N; ++k) {
       if (!constant_[k]) continue;
@@ -138,7 +200,7 @@ class Driver {
       float wide;
       const void* element = data_[k];
       if (half_[k]) widen(dtype_[k], element, &wide, 1), element = &wide;
-      repeat_element(buffers.operand[k], element, half_[k] ? 4 : size_[k], n);
+      fill(buffers.operand[k], element, half_[k] ? 4 : size_[k], n);
     }
   }
 
@@ -234,7 +296,7 @@ class Driver {
     Position<N> at(g_, begin);
     for (int64_t done = begin; done < end;) {
       int64_t n = std::min(block_, end - done), left = at.left(g_);
-      if (left >= std::min(n, row_elements)) {
+      if (period_ || left >= std::min(n, least_row_)) {
         n = std::min(n, left);
         row(at, n, in, buffers);
         if (done + n < end) at.advance(g_, n);
@@ -252,6 +314,10 @@ class Driver {
       const std::byte* from = data_[k] + at.offsets[k] * size_[k];
       in[k] = from;
       if (is_far_[k] && g_.strides[k][0] == 1) prefetch(from + n * size_[k], n * size_[k]);
+      if (pattern_[k]) {
+        in[k] = patterned(k, from, at.index[0] % period_, buffers);
+        continue;
+      }
       if (g_.strides[k][0] == 0) {
         in[k] = buffers.operand[k];
         if (buffers.repeated[k] == from && buffers.repetitions[k] >= n) continue;
@@ -347,7 +413,8 @@ class Driver {
   int32_t dtype_[N];
   int64_t size_[N];
   bool half_[N], constant_[N], is_far_[N];
-  int64_t block_;
+  int64_t block_, least_row_;
+  int64_t period_ = 0, pattern_[N] = {};  // elements of a row that is repeated; their steps in the inputs of which it is
   int across_;
   bool far_, streaming_;
 };
