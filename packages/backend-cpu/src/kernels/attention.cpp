@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "../allocator.hpp"
+#include "../bring.hpp"
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../matmul/gemm.hpp"
@@ -41,26 +42,8 @@ Rows<compute_t<T>> rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_
   if constexpr (!is_half_v<T>) {
     if (step == 1 && pitch >= std::max<int64_t>(columns, 1) && pitch <= largest_leading_dimension()) return {from, pitch};
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const T* row = from + i * pitch;
-    compute_t<T>* to = buffer + i * columns;
-    if constexpr (is_half_v<T>) {
-      if (step == 1) {
-        to_float(row, to, columns);
-        continue;
-      }
-    }
-    for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<compute_t<T>>(row[j * step]);
-  }
+  for (int64_t i = 0; i < count; ++i) bring(from + i * pitch, step, columns, buffer + i * columns);
   return {buffer, std::max<int64_t>(columns, 1)};
-}
-
-template <typename T>
-void store_row(const compute_t<T>* from, T* to, int64_t n) {
-  if constexpr (is_half_v<T>)
-    from_float(from, to, n);
-  else
-    std::copy_n(from, n, to);
 }
 
 // The same in half precision, for products that the processor makes of them.
@@ -310,7 +293,7 @@ void forward(Call& call) {
         const C divisor = empty ? C(1) : total[i];
         for (int64_t j = 0; j < columns; ++j) row[j] /= divisor;
         const int64_t at = (n * heads + h) * queries + q0 + i;
-        store_row<T>(row, mutable_data<T>(out) + at * columns, columns);
+        bring_back(row, columns, mutable_data<T>(out) + at * columns, 1);
         mutable_data<C>(logarithms)[at] =
             empty ? std::numeric_limits<C>::infinity() : static_cast<C>(largest[i] + std::log(total[i]));
       }
@@ -391,13 +374,13 @@ void backward(Call& call) {
           }
         for (int64_t j = 0; j < seen; ++j) {
           const int64_t row = (n * key_heads + shared) * keys + k0 + j;
-          store_row<T>(of_keys.data() + j * width, mutable_data<T>(call.output(1)) + row * width, width);
-          store_row<T>(of_values.data() + j * columns, mutable_data<T>(call.output(2)) + row * columns, columns);
+          bring_back(of_keys.data() + j * width, width, mutable_data<T>(call.output(1)) + row * width, 1);
+          bring_back(of_values.data() + j * columns, columns, mutable_data<T>(call.output(2)) + row * columns, 1);
         }
       }
       for (int64_t i = 0; i < share * queries; ++i) {
         const int64_t row = (n * heads + shared * share) * queries + i;
-        store_row<T>(of_queries.data() + i * width, mutable_data<T>(call.output(0)) + row * width, width);
+        bring_back(of_queries.data() + i * width, width, mutable_data<T>(call.output(0)) + row * width, 1);
       }
     }
   });

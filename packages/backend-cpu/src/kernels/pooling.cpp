@@ -195,7 +195,7 @@ void max_by_channels(const T* in, const Layout& input, const Axes& axes, const L
             }
           }
         T* values = out + sample * output.strides[0] + output.line(y) + x * output.strides[4];
-        store_channels<T>(best.data(), channels, values, output.strides[1]);
+        bring_back(best.data(), channels, values, output.strides[1]);
         if (!positions) continue;
         int64_t* places = positions + sample * indices->strides[0] + indices->line(y) + x * indices->strides[4];
         for (int64_t c = 0; c < channels; ++c) places[c * indices->strides[1]] = at[c];

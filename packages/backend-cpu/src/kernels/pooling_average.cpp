@@ -189,8 +189,7 @@ void average_by_channels(const T* in, const Layout& input, const Axes& axes, con
         const C divided_by = by[x];
 #pragma omp simd
         for (int64_t c = 0; c < channels; ++c) total[c] /= divided_by;
-        store_channels<T>(total, channels, out + sample * output.strides[0] + output.line(y) + x * output.strides[4],
-                          output.strides[1]);
+        bring_back(total, channels, out + sample * output.strides[0] + output.line(y) + x * output.strides[4], output.strides[1]);
       }
     }
   });

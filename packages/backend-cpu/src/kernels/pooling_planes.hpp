@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "allocator.hpp"
+#include "bring.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling_windows.hpp"
@@ -68,13 +69,6 @@ const compute_t<T>* load_channels(const T* pixel, int64_t channels, compute_t<T>
   } else {
     return pixel;
   }
-}
-
-template <typename T>
-void store_channels(const compute_t<T>* from, int64_t channels, T* to, int64_t stride) {
-  if constexpr (is_half_v<T>)
-    if (stride == 1) return from_float(from, to, channels);
-  for (int64_t c = 0; c < channels; ++c) to[c * stride] = T(from[c]);
 }
 
 constexpr int64_t channel_block = 64;

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "../allocator.hpp"
+#include "../bring.hpp"
 #include "../parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -149,23 +150,6 @@ void blend(const C* const* rows, const C* weights, int32_t count, int64_t n, C* 
   }
 }
 
-template <typename T, typename C>
-void read_row(const T* from, C* to, int64_t n) {
-  if constexpr (is_half_v<T>)
-    to_float(from, to, n);
-  else
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(from[i]);
-}
-
-template <typename T, typename C>
-void write_row(const C* from, T* to, int64_t n) {
-  if constexpr (is_half_v<T>) {
-    from_float(from, to, n);
-  } else {
-    std::copy_n(from, n, to);
-  }
-}
-
 // Tables of the depth, the height and the width; those of dimensions that a signal or an image does not have take what is there.
 template <typename C>
 struct Tables {
@@ -199,7 +183,7 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
           if constexpr (std::is_same_v<T, C>) {
             return from;
           } else {
-            read_row(from, wide_rows.data() + k * wide, wide);
+            bring(from, 1, wide, wide_rows.data() + k * wide);
             return wide_rows.data() + k * wide;
           }
         };
@@ -231,7 +215,7 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
         blend(rows.data(), height.weight.data() + first, count, row, target + item * row);
       } else {
         blend(rows.data(), height.weight.data() + first, count, row, result.data());
-        write_row(result.data(), target + item * row, row);
+        bring_back(result.data(), row, target + item * row, 1);
       }
     }
   });

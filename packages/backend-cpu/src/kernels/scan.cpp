@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "../allocator.hpp"
+#include "../bring.hpp"
 #include "../dtypes.hpp"
 #include "../iterate.hpp"
 #include "../kernels.hpp"
@@ -172,20 +173,6 @@ void run_parts(const V* in, V* out, const A* starts) {
       acc[k] = Operation::apply(acc[k], static_cast<A>(in[k * part_length + i]));
       out[k * part_length + i] = static_cast<V>(acc[k]);
     }
-}
-
-// Elements of type T as values of type V, side by side, and back.
-template <typename T, typename V>
-void bring(const T* from, int64_t stride, int64_t n, V* to) {
-  if constexpr (is_half_v<T>)
-    if (stride == 1) return to_float(from, to, n);
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<V>(from[i * stride]);
-}
-template <typename T, typename V>
-void bring_back(const V* from, int64_t n, T* to, int64_t stride) {
-  if constexpr (is_half_v<T>)
-    if (stride == 1) return from_float(from, to, n);
-  for (int64_t i = 0; i < n; ++i) to[i * stride] = static_cast<T>(from[i]);
 }
 
 template <typename Operation, typename T>

@@ -134,7 +134,7 @@ struct ScatterLoops {
 template <typename T, typename S, typename F>
 void scatter_to_lines(const ScatterSteps& steps, void* to, const int64_t* numbers, const void* from, int64_t n,
                       const void* function) {
-  const F& write = *static_cast<const F*>(function);
+  const F write = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
   const auto [count, index_step, out_step, source_step, index_side, out_side, source_side] = steps;
   for (int64_t i = 0; i < n; ++i) {
     T* line = static_cast<T*>(to) + i * out_side;
@@ -150,7 +150,7 @@ void scatter_to_lines(const ScatterSteps& steps, void* to, const int64_t* number
 template <typename T, typename S, typename F>
 void scatter_to_block(const ScatterSteps& steps, void* to, const int64_t* numbers, const void* from, int64_t n,
                       const void* function) {
-  const F& write = *static_cast<const F*>(function);
+  const F write = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
   const auto [count, index_step, out_step, source_step, index_side, out_side, source_side] = steps;
   constexpr int64_t ahead = 4;
   T* block = static_cast<T*>(to);

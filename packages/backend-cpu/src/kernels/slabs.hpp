@@ -118,8 +118,9 @@ struct Slabs {
     int64_t to_shift, from_shift;  // of the run's first element in its slab
     int64_t n, to_stride, from_stride;
 
+    // By value: what a function holds stays in registers.
     template <typename F>
-    void call(const F& run) const {
+    void call(F run) const {
       if (n == 1)
         for (int64_t j = 0; j < count; ++j) run(to[j] + to_shift, from[j] + from_shift, int64_t{1}, int64_t{1}, int64_t{1});
       else

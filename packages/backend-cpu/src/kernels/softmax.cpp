@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "../allocator.hpp"
+#include "../bring.hpp"
 #include "../iterate.hpp"
 #include "../transpose.hpp"
 #include "../vec_math.hpp"
@@ -198,20 +199,6 @@ struct LogSoftmaxBackward {
     }
   }
 };
-
-// n elements as values, and back.
-template <typename T, typename V>
-void bring(const T* from, int64_t stride, int64_t n, V* to) {
-  if constexpr (is_half_v<T>)
-    if (stride == 1) return to_float(from, to, n);
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<V>(from[i * stride]);
-}
-template <typename T, typename V>
-void bring_back(const V* from, int64_t n, T* to, int64_t stride) {
-  if constexpr (is_half_v<T>)
-    if (stride == 1) return from_float(from, to, n);
-  for (int64_t i = 0; i < n; ++i) to[i * stride] = static_cast<T>(from[i]);
-}
 
 template <typename Operation, typename T>
 class Along {

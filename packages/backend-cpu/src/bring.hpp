@@ -1,0 +1,23 @@
+// Elements brought side by side as the numbers that a kernel computes with, and back: half precisions as float32.
+#pragma once
+
+#include "dtypes.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+template <typename T, typename V>
+void bring(const T* from, int64_t stride, int64_t n, V* to) {
+  if constexpr (is_half_v<T>)
+    if (stride == 1) return to_float(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<V>(from[i * stride]);
+}
+template <typename T, typename V>
+void bring_back(const V* from, int64_t n, T* to, int64_t stride) {
+  if constexpr (is_half_v<T>)
+    if (stride == 1) return from_float(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i * stride] = static_cast<T>(from[i]);
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
