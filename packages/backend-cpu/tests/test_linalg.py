@@ -352,3 +352,12 @@ def test_an_unknown_library_is_an_error() -> None:
 def test_a_forked_child_multiplies(library: str) -> None:
     result = run({"CANDELABRA_CPU_GEMM": library}, "fork")
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("few", [1, 7, 8, 33])
+def test_bfloat16_products_of_few_rows_or_columns(few: int) -> None:
+    """On either side of the size from which on processors without instructions for bfloat16 multiply in float32."""
+    for m, n in ((few, 70), (70, few)):
+        a, b, out = random((m, 130), "bfloat16"), random((130, n), "bfloat16", 1), empty((m, n), "bfloat16")
+        call("mm", [out], a, b)
+        check(out, wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b)))

@@ -77,7 +77,7 @@ struct HalfGemm {
   Activation activation = Activation::none;  // of the result, before it is rounded
 };
 
-// False where this processor has no such kernel (nothing was written then).
+// False where this processor has no such kernel, or is quicker in float32 (nothing was written then).
 bool half_gemm(const HalfGemm& problem);
 
 // One line for each shape class of float32 products: which library was chosen, and why.
