@@ -16,19 +16,6 @@ struct Matmul {
   memory::desc a, b, c, bias, scratchpad;
 };
 
-memory::data_type data_type(int32_t dtype) {
-  switch (dtype) {
-    case CB_FLOAT32:
-      return memory::data_type::f32;
-    case CB_BFLOAT16:
-      return memory::data_type::bf16;
-    case CB_FLOAT16:
-      return memory::data_type::f16;
-    default:
-      throw failure(CB_RUNTIME_ERROR, "oneDNN's matmul was asked for dtype %d", dtype);
-  }
-}
-
 std::unique_ptr<Matmul> make(const MatmulProblem& p) {
   const auto matrix = [&](memory::dims sizes, int32_t dtype, bool transposed, int64_t pitch, int64_t step) {
     memory::dims strides = transposed ? memory::dims{1, pitch} : memory::dims{pitch, 1};
@@ -36,13 +23,13 @@ std::unique_ptr<Matmul> make(const MatmulProblem& p) {
       sizes.insert(sizes.begin(), p.batches);
       strides.insert(strides.begin(), step);
     }
-    return memory::desc(sizes, data_type(dtype), strides);
+    return memory::desc(sizes, onednn_type(dtype), strides);
   };
   memory::desc a = matrix({p.m, p.k}, p.a_dtype, p.transpose_a, p.lda, p.a_step);
   memory::desc b = matrix({p.k, p.n}, p.a_dtype, p.transpose_b, p.ldb, p.b_step);
   memory::desc c = matrix({p.m, p.n}, p.c_dtype, false, p.ldc, p.c_step);
   memory::desc bias;
-  if (p.bias) bias = memory::desc({1, p.n}, data_type(p.bias_dtype), memory::dims{p.n, 1});
+  if (p.bias) bias = memory::desc({1, p.n}, onednn_type(p.bias_dtype), memory::dims{p.n, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (p.activation != Activation::none) {

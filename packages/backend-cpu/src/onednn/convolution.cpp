@@ -14,19 +14,6 @@ using Sizes = std::array<int64_t, 5>;
 
 enum class Layout { plain, channels_last, blocked };
 
-memory::data_type data_type(int32_t dtype) {
-  switch (dtype) {
-    case CB_FLOAT32:
-      return memory::data_type::f32;
-    case CB_BFLOAT16:
-      return memory::data_type::bf16;
-    case CB_FLOAT16:
-      return memory::data_type::f16;
-    default:
-      throw failure(CB_RUNTIME_ERROR, "oneDNN's convolution was asked for dtype %d", dtype);
-  }
-}
-
 // Without instructions for products of that dtype oneDNN imitates them, several times slower than it is in float32.
 bool has_instructions(int32_t dtype) {
   static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
@@ -297,7 +284,7 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
     key.add_all(weight.strides);
     key.add_all(output.strides);
     const Convolution* found = cache.find(key, [&] {
-      return make(kind, data_type(dtype), s, input.strides, weight.strides, bias != nullptr, output.strides,
+      return make(kind, onednn_type(dtype), s, input.strides, weight.strides, bias != nullptr, output.strides,
                   choose_layout(kind, s, input, output));
     });
     if (!found) return false;

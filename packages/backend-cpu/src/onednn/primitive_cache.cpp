@@ -12,6 +12,19 @@ dnnl::stream& onednn_stream() {
   return stream;
 }
 
+dnnl::memory::data_type onednn_type(int32_t dtype) {
+  switch (dtype) {
+    case CB_FLOAT32:
+      return dnnl::memory::data_type::f32;
+    case CB_BFLOAT16:
+      return dnnl::memory::data_type::bf16;
+    case CB_FLOAT16:
+      return dnnl::memory::data_type::f16;
+    default:
+      throw failure(CB_RUNTIME_ERROR, "oneDNN was asked for dtype %d", dtype);
+  }
+}
+
 void rethrow_onednn(const dnnl::error& error, const char* what) {
   if (error.status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "%s: oneDNN ran out of memory (%s)", what, error.what());
   throw failure(CB_RUNTIME_ERROR, "%s: oneDNN failed: %s (status %d)", what, error.what(), static_cast<int>(error.status));

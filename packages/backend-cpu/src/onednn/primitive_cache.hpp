@@ -82,6 +82,9 @@ class PrimitiveCache {
 const dnnl::engine& onednn_engine();
 dnnl::stream& onednn_stream();
 
+// What oneDNN calls a dtype.
+dnnl::memory::data_type onednn_type(int32_t dtype);
+
 // Runs f(); failures of oneDNN become Failures that name the operator.
 [[noreturn]] void rethrow_onednn(const dnnl::error& error, const char* what);
 template <typename F>
