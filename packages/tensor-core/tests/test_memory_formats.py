@@ -79,3 +79,36 @@ def test_convolution_of_volumes_in_channels_last():
     expected = numpy.einsum("ncxyzijk,ocijk->noxyz", windows, w.numpy())
     numpy.testing.assert_allclose(plain.numpy(), expected, atol=1e-12)
     numpy.testing.assert_allclose(turned.numpy(), expected, atol=1e-12)
+
+
+def test_channels_stay_last_where_images_are_joined_sorted_and_indexed():
+    a = numpy.arange(2 * 6 * 4 * 5).reshape(2, 6, 4, 5)
+    x = candelabra.from_numpy(a).to(memory_format=candelabra.channels_last)
+    last = (120, 1, 30, 6)
+    for dim in range(4):
+        rolled = x.roll(1, dim)
+        assert rolled.stride() == last
+        numpy.testing.assert_array_equal(rolled.numpy(), numpy.roll(a, 1, dim))
+        ordered = x.sort(dim, descending=True)
+        assert ordered.values.stride() == ordered.indices.stride() == last
+        numpy.testing.assert_array_equal(ordered.values.numpy(), numpy.flip(numpy.sort(a, dim), dim))
+        assert x.index_fill(dim, candelabra.tensor([0]), 1).stride() == last
+        stacked = candelabra.stack((x, x + 1), dim)
+        assert stacked.stride() == candelabra.cat((x, x), dim).unflatten(dim, (2, -1)).stride()
+        numpy.testing.assert_array_equal(stacked.numpy(), numpy.stack((a, a + 1), dim))
+    rows = x[candelabra.tensor([1, 0, 1])]
+    assert rows.stride() == last
+    numpy.testing.assert_array_equal(rows.numpy(), a[[1, 0, 1]])
+    assert candelabra.cat((x[:, :, 1:], x[:, :, :1]), 2).stride() == last
+    assert candelabra.cat((x, x.contiguous())).is_contiguous()
+
+
+def test_results_of_indexing_lie_as_what_is_indexed():
+    a = numpy.arange(48).reshape(6, 8)
+    x, rows = candelabra.from_numpy(a), numpy.array([[0, 5, 2], [3, 1, 1]])
+    found = x[candelabra.from_numpy(numpy.ascontiguousarray(rows.T)).t()]
+    assert found.stride() == (8, 16, 1)
+    numpy.testing.assert_array_equal(found.numpy(), a[rows])
+    turned = x.t()[:, candelabra.tensor([4, 0])]
+    numpy.testing.assert_array_equal(turned.numpy(), a.T[:, [4, 0]])
+    assert x.t().sort(0).values.stride() == (1, 8)

@@ -164,7 +164,8 @@ void index_fill(Call& call) {
   check(call[3].scalar.kind != CB_SCALAR_COMPLEX || is_complex(self.dtype), PyExc_RuntimeError,
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   check_number_fits(call[3].scalar, self.dtype, true);
-  like_self(call);
+  Output& output = like_self(call);
+  if (!self.contiguous) output.strides = preserved_strides(self);
   if (write_overlapping(call, "index_select", {1, 2}, 3)) return;
   see_dimension(call, 0);
   see_dimension(call, 2);

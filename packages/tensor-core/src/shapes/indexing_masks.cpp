@@ -1,4 +1,5 @@
 // Advanced indexing, and reading and writing where a mask is true.
+#include "../layout_order.hpp"
 #include "../operator.hpp"
 #include "checks.hpp"
 #include "indexing_overlapping.hpp"
@@ -70,8 +71,20 @@ Dims broadcast_indices(Call& call, TensorObject** expanded, int count) {
   return shape;
 }
 
-// Makes argument 1 the list that kernels are promised, one entry a dimension of self, and returns the shape of what is indexed.
-Dims normalize_indices(Call& call) {
+// What is indexed: its sizes, and where each dimension comes from: its stride in self or in an index, and 0 in the other.
+struct IndexedShape {
+  Dims sizes, self_strides, index_strides;
+  bool row_major;  // all that it is made of lies so
+
+  void add(int64_t size, int64_t self_stride, int64_t index_stride) {
+    sizes.push_back(size);
+    self_strides.push_back(self_stride);
+    index_strides.push_back(index_stride);
+  }
+};
+
+// Makes argument 1 the list that kernels are promised, one entry a dimension of self.
+IndexedShape normalize_indices(Call& call) {
   const TensorObject& self = call.tensor(0);
   Argument& list = call[1];
   const int ndim = self.ndim();
@@ -114,12 +127,13 @@ Dims normalize_indices(Call& call) {
           " with size 0");
   }
   const bool adjacent = given == last - first + 1;
-  Dims result;
+  IndexedShape result;
+  result.row_major = self.contiguous && (!given || shape.size() < 2 || expanded[first]->contiguous);
   for (int d = 0; d < ndim; ++d) {
     if (given && d == (adjacent ? first : 0)) {
-      for (int64_t size : shape) result.push_back(size);
+      for (int k = 0; k < shape.size(); ++k) result.add(shape[k], 0, expanded[first]->strides[k]);
     }
-    if (!expanded[d]) result.push_back(self.sizes[d]);
+    if (!expanded[d]) result.add(self.sizes[d], self.strides[d], 0);
   }
   return result;
 }
@@ -133,13 +147,21 @@ void check_mask(const Call& call, const char* what) {
 }  // namespace
 
 void index(Call& call) {
-  Dims sizes = normalize_indices(call);
-  call.add_output(call.tensor(0).dtype, std::move(sizes));
+  IndexedShape shape = normalize_indices(call);
+  Output& output = call.add_output(call.tensor(0).dtype, std::move(shape.sizes));
+  if (shape.row_major) return;
+  output.strides = strides_in_order(output.sizes, [&](int a, int b) {
+    for (const Dims* of : {&shape.self_strides, &shape.index_strides}) {
+      const int64_t outer = (*of)[a], inner = (*of)[b];
+      if (outer != 0 && inner != 0 && outer != inner) return outer > inner ? 1 : -1;
+    }
+    return 0;
+  });
 }
 
 void index_put(Call& call) {
   const TensorObject& self = call.tensor(0);
-  const Dims indexed = normalize_indices(call);
+  const Dims indexed = normalize_indices(call).sizes;
   const TensorObject& values = call.tensor(2);
   check(values.dtype == self.dtype, PyExc_RuntimeError, "Index put requires the source and destination dtypes match, got ",
         info(self.dtype).type_name, " for the destination and ", info(values.dtype).type_name, " for the source.");

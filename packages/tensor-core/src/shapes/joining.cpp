@@ -1,4 +1,6 @@
 // Joining and rearranging tensors into new memory.
+#include <algorithm>
+
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -27,6 +29,24 @@ bool is_legacy_empty(const TensorObject& tensor) {
   return tensor.ndim() == 1 && tensor.sizes[0] == 0;
 }
 
+// Whether images lie with their channels side by side, be it with gaps: parts of such a batch are joined to such a batch.
+bool orders_channels_last(const TensorObject& tensor) {
+  if (tensor.ndim() != 4 || tensor.contiguous || tensor.numel == 0 || tensor.strides[1] == 0) return prefers_channels_last(tensor);
+  int64_t least = 0;
+  for (int dim : {1, 3, 2, 0}) {
+    if (tensor.strides[dim] < least) return false;
+    // A single image of one channel is in either order, and then counts as row-major.
+    if (dim == 0 && least == tensor.strides[1]) return false;
+    least = tensor.strides[dim] * std::max<int64_t>(tensor.sizes[dim], 1);
+  }
+  return true;
+}
+
+bool all_order_channels_last(const Argument& list) {
+  return std::all_of(list.tensors, list.tensors + list.count,
+                     [](const TensorObject* tensor) { return orders_channels_last(*tensor); });
+}
+
 }  // namespace
 
 void cat(Call& call) {
@@ -53,7 +73,6 @@ void cat(Call& call) {
   }
   const int ndim = first->ndim(), dim = call.dim(1, ndim);
   Dims sizes = first->sizes;
-  bool channels_last = prefers_channels_last(*first);
   int kept = 0;
   for (int i = first_position; i < list.count; ++i) {
     TensorObject* tensor = list.tensors[i];
@@ -66,7 +85,6 @@ void cat(Call& call) {
               "cat(): Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->sizes[d], " but got size ",
               tensor->sizes[d], " for tensor number ", i, " in the list.");
       }
-      channels_last = channels_last && prefers_channels_last(*tensor);
     }
     if (kept > 0) {
       check(!__builtin_add_overflow(sizes[dim], tensor->sizes[dim], &sizes[dim]), PyExc_RuntimeError,
@@ -75,7 +93,7 @@ void cat(Call& call) {
     list.tensors[kept++] = tensor;
   }
   list.count = kept;
-  set_layout(call.add_output(dtype, std::move(sizes)), channels_last);
+  set_layout(call.add_output(dtype, std::move(sizes)), all_order_channels_last(list));
 }
 
 void stack(Call& call) {
@@ -87,9 +105,17 @@ void stack(Call& call) {
           " at entry 0 and ", shown(list.tensors[i]->sizes), " at entry ", i);
   }
   Dims result = sizes;
-  result.insert(call.dim(1, sizes.size() + 1), list.count);
+  const int dim = call.dim(1, sizes.size() + 1);
+  result.insert(dim, list.count);
   const Dtype dtype = unify(call);
-  call.add_output(dtype, std::move(result));
+  Output& output = call.add_output(dtype, std::move(result));
+  if (dim >= static_cast<int>(sizes.size()) || !all_order_channels_last(list)) return;
+  // The strides of the same tensors joined along the dimension, which then is split in two.
+  Dims joined = list.tensors[0]->sizes;
+  joined[dim] *= list.count;
+  Dims strides = channels_last_strides(joined);
+  strides.insert(dim, strides[dim] * list.tensors[0]->sizes[dim]);
+  output.strides = std::move(strides);
 }
 
 void flip(Call& call) {

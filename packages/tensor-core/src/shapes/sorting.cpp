@@ -23,6 +23,8 @@ void sort(Call& call) {
   const TensorObject& self = call.tensor(0);
   call.dim(1, self.ndim());
   sorted_results(call, self.sizes);
+  if (self.contiguous) return;
+  for (int i = 0; i < 2; ++i) call.outputs[i].strides = preserved_strides(self);
 }
 
 void topk(Call& call) {
