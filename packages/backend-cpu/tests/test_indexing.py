@@ -445,3 +445,34 @@ def test_elements_by_number() -> None:
         x[rows, columns * 0 + 50]
     with pytest.raises(IndexError, match="tried to access index 2000"):
         ops.take(x, flat.abs() * 0 + 2000)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "complex128"])
+def test_rows_of_transposed_matrices(dtype: str) -> None:
+    generator = np.random.default_rng(11)
+    for rows, columns in ((40, 300), (300, 40), (5, 3000)):
+        array = np.abs(generator.standard_normal((rows, columns)) * 50).astype(dtype)
+        for x in (tensor(array, dtype), tensor(np.ascontiguousarray(array.T), dtype).t()):
+            for dim in (0, 1):
+                size = array.shape[dim]
+                index = generator.integers(0, size, size + 2)
+                np.testing.assert_array_equal(wide(ops.index_select(x, dim, tensor(index, "int64"))), np.take(wide(x), index, dim))
+                # The last of equal positions wins.
+                index = generator.integers(0, size, size)
+                expected = wide(x).copy()
+                source = wide(x)[::-1, ::-1]
+                at: list[Any] = [slice(None)] * 2
+                for j, place in enumerate(index):
+                    at[dim] = place
+                    expected[tuple(at)] = np.take(source, j, dim)
+                for given in (tensor(source, dtype), tensor(np.ascontiguousarray(source.T), dtype).t()):
+                    np.testing.assert_array_equal(wide(ops.index_copy(x, dim, tensor(index, "int64"), given)), expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
+def test_masks_of_runs(dtype: str) -> None:
+    generator = np.random.default_rng(12)
+    array = np.abs(generator.standard_normal(100_001) * 50).astype(dtype)
+    for runs in ([1, 1], [31, 33], [500, 3], [3, 500], [40_000, 70_000]):
+        mask = np.resize(np.repeat([True, False], runs), array.size)
+        np.testing.assert_array_equal(wide(ops.masked_select(tensor(array, dtype), tensor(mask, "bool"))), array[mask])

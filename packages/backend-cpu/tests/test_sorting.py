@@ -126,6 +126,57 @@ def test_topk_takes_nan_as_largest(dtype: str) -> None:
     assert ops.topk(x, 3, 0, False)[1].tolist() == [3, 0, 5]
 
 
+@pytest.mark.parametrize("dtype", SORTABLE)
+@pytest.mark.parametrize("columns", [1, 5, 37])
+def test_columns(dtype: str, columns: int) -> None:
+    """Lines that are neighbours in memory, and results of either layout."""
+    for rows in (9, 300, 2100):
+        x = random_tensor((rows, columns), dtype)
+        for transposed in (x, random_tensor((columns, rows), dtype).t()):
+            for descending in (False, True):
+                check_sort(transposed, 0, descending)
+                check_sort(transposed, 1, descending)
+            if dtype != "bool":
+                values, at = ops.topk(transposed, 3, 0, True, True)
+                array = wide(transposed)
+                expected = np.take_along_axis(array, order(array, 0, True)[:3], 0)
+                np.testing.assert_array_equal(wide(values), expected)
+                np.testing.assert_array_equal(np.take_along_axis(array, wide(at), 0), expected)
+            check_mode(transposed, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+@pytest.mark.parametrize("pattern", ["random", "ascending", "descending", "equal", "few"])
+def test_positions_of_ranks(dtype: str, pattern: str) -> None:
+    generator = np.random.default_rng(4)
+    for n in (1, 7, 300, 2047, 5000):
+        array = generator.integers(-100, 100, n) if pattern != "few" else generator.integers(0, 3, n)
+        array = {"ascending": np.sort(array), "descending": np.sort(array)[::-1], "equal": np.full(n, 3)}.get(pattern, array)
+        x = tensor(array.copy(), dtype)
+        stable = np.argsort(array, kind="stable")
+        for rank in {0, n // 3, n - 1}:
+            assert int(ops.order_position(x, 0, rank, "all")) == stable[rank]
+        assert int(ops.order_position(x, 0, 0, "median")) == stable[(n - 1) // 2]
+
+
+@pytest.mark.parametrize("pattern", ["ascending", "descending", "equal"])
+@pytest.mark.parametrize("k", [1, 5, 16, 40])
+def test_topk_of_sorted_lines(pattern: str, k: int) -> None:
+    for dtype in ("float32", "uint8", "int64"):
+        for n in (k, 255, 1000, 300_000):
+            if n < k:
+                continue
+            array = np.sort(np.random.default_rng(n).integers(0, 120, n)) if pattern != "equal" else np.full(n, 7)
+            if pattern == "descending":
+                array = array[::-1].copy()
+            x = tensor(array, dtype)
+            for largest in (False, True):
+                expected = np.argsort(-array if largest else array, kind="stable")[:k]
+                values, at = ops.topk(x, k, 0, largest, True)
+                assert wide(values).tolist() == array[expected].tolist()
+                assert array[wide(at)].tolist() == array[expected].tolist() and len(set(wide(at).tolist())) == k
+
+
 def test_empty() -> None:
     values, indices = ops.sort(candelabra.zeros(0, 3), 0)
     assert tuple(values.shape) == tuple(indices.shape) == (0, 3)

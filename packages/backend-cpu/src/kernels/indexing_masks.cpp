@@ -69,6 +69,33 @@ std::unique_ptr<Scratch<int64_t>> count_chunks(int64_t n, F&& count) {
   return before;
 }
 
+// Appends those of n elements in a row that are chosen, as far as there is room: up to `full`. Masks often have long runs of either
+// kind: they are looked at in groups. Else elements are written whether chosen or not: which ones are cannot be predicted.
+template <typename U>
+U* append_chosen(U* to, const U* full, const U* from, const uint8_t* chosen, int64_t n) {
+  constexpr int64_t group = 32;
+  int64_t i = 0;
+  for (; i + group <= n && full - to >= group; i += group) {
+    int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (int64_t k = 0; k < group; ++k) count += chosen[i + k] != 0;
+    if (count == group) {
+      for (int64_t k = 0; k < group; ++k) to[k] = from[i + k];
+      to += group;
+    } else if (count != 0) {
+      for (int64_t k = 0; k < group; ++k) {
+        *to = from[i + k];
+        to += chosen[i + k] != 0;
+      }
+    }
+  }
+  for (; i < n && to != full; ++i) {
+    *to = from[i];
+    to += chosen[i] != 0;
+  }
+  return to;
+}
+
 int64_t count_true(const Geometry<1>& g, const uint8_t* mask, int64_t begin, int64_t end) {
   int64_t count = 0;
   for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
@@ -107,7 +134,10 @@ void masked_select(Call& call) {
       for_each_run(g, first * chunk, std::min(last * chunk, g.numel), [&](const int64_t* at, int64_t n) {
         const U* from = data<U>(self) + at[0];
         const uint8_t* here = bits + at[1];
-        // Written whether selected or not, as long as there is room: which ones are cannot be predicted.
+        if (g.strides[0][0] == 1 && g.strides[1][0] == 1) {
+          to = append_chosen(to, end, from, here, n);
+          return;
+        }
         for (int64_t i = 0; i < n && to != end; ++i) {
           *to = from[i * g.strides[0][0]];
           to += here[i * g.strides[1][0]] != 0;

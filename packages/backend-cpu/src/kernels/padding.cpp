@@ -99,23 +99,35 @@ void pad_edges(Call& call) {
 // ---- a number at the ends
 
 // The dimensions of a result in the order in which they lie in its memory, of which each begins `before` elements earlier than the
-// input's (later where that is negative).
+// input's (later where that is negative). One that is not padded is part of the one before it, where the input allows.
 struct Frame {
-  int ndim;
+  int ndim = 0;
   int64_t in_sizes[max_dims], in_strides[max_dims], out_sizes[max_dims], before[max_dims];
   int64_t base = 0;  // offset in the input of the element that position 0 in every dimension would come from
 
-  Frame(const cb_tensor& in, const cb_tensor& out, std::span<const int64_t> padding) : ndim(in.ndim) {
+  Frame(const cb_tensor& in, const cb_tensor& out, std::span<const int64_t> padding) {
     const bool channels_last = !is_contiguous(out);
-    for (int d = 0; d < ndim; ++d) {
-      const int from = d == 0 || !channels_last ? d : d + 1 < ndim ? d + 1 : 1;
-      const size_t at = static_cast<size_t>(2 * (ndim - 1 - from));
-      before[d] = at < padding.size() ? padding[at] : 0;
-      in_sizes[d] = in.sizes[from];
-      in_strides[d] = in.strides[from];
-      out_sizes[d] = out.sizes[from];
-      base -= before[d] * in_strides[d];
+    for (int d = 0; d < in.ndim; ++d) {
+      const int from = d == 0 || !channels_last ? d : d + 1 < in.ndim ? d + 1 : 1;
+      const size_t at = static_cast<size_t>(2 * (in.ndim - 1 - from));
+      add(in.sizes[from], in.strides[from], out.sizes[from], at < padding.size() ? padding[at] : 0);
     }
+    for (int d = 0; d < ndim; ++d) base -= before[d] * in_strides[d];
+  }
+
+ private:
+  void add(int64_t in_size, int64_t stride, int64_t out_size, int64_t ahead) {
+    const bool whole = ahead == 0 && in_size == out_size;
+    if (ndim > 0 && whole && in_strides[ndim - 1] == in_size * stride) {
+      --ndim;
+      in_size *= in_sizes[ndim];
+      ahead = before[ndim] * out_size;
+      out_size *= out_sizes[ndim];
+    }
+    in_sizes[ndim] = in_size;
+    in_strides[ndim] = stride;
+    out_sizes[ndim] = out_size;
+    before[ndim++] = ahead;
   }
 };
 

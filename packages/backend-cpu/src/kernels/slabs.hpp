@@ -238,6 +238,37 @@ void move_short_rows_by_number(const Slabs& slabs, std::byte* out, const std::by
   });
 }
 
+// Slabs whose elements are side by side on one side and far apart on the other (rows of a transposed matrix): a cache line of each
+// slab at a time, through all of them, so that the lines of the other side are used up before they leave the second cache.
+inline bool are_columns(const Slabs& slabs, int64_t size) {
+  const int64_t to = std::abs(slabs.shape.strides[0][0]), from = std::abs(slabs.shape.strides[1][0]), line = 64 / size;
+  return slabs.shape.flat() && slabs.count >= 4 && slabs.shape.numel > line && std::min(to, from) == 1 &&
+         std::max(to, from) >= line;
+}
+
+template <bool Exclusive, typename U>
+void move_columns(const Slabs& slabs, U* to, const U* from) {
+  constexpr int64_t width = std::max<int64_t>(64 / sizeof(U), 1), together = 256;
+  const int64_t elements = slabs.shape.numel, to_stride = slabs.shape.strides[0][0], from_stride = slabs.shape.strides[1][0];
+  const auto block = [&](int64_t first_slab, int64_t last_slab, int64_t begin, int64_t end) {
+    int64_t to_buffer[together], from_buffer[together];
+    for (int64_t element = begin; element < end; element += width) {
+      const int64_t n = std::min(width, end - element);
+      for (int64_t first = first_slab; first < last_slab; first += together) {
+        const int64_t count = std::min(together, last_slab - first);
+        const int64_t *to_at = slabs.to.some(first, count, to_buffer), *from_at = slabs.from.some(first, count, from_buffer);
+        for (int64_t j = 0; j < count; ++j)
+          move_run(to + to_at[j] + element * to_stride, to_stride, from + from_at[j] + element * from_stride, from_stride, n);
+      }
+    }
+  };
+  if (Exclusive && slabs.count >= elements / width)
+    parallel_for(slabs.count, grain_for(elements), [&](int64_t begin, int64_t end) { block(begin, end, 0, elements); });
+  else
+    parallel_for(elements, std::max(width, grain_for(slabs.count)),
+                 [&](int64_t begin, int64_t end) { block(0, slabs.count, begin, end); });
+}
+
 template <bool Exclusive>
 void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
   const int64_t size = itemsize(out.dtype), bytes = slabs.shape.numel * size;
@@ -252,6 +283,7 @@ void move_slabs(Slabs& slabs, const cb_tensor& out, const cb_tensor& in) {
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(in);
+    if (slabs.slab_after_slab && are_columns(slabs, size)) return move_columns<Exclusive, U>(slabs, to, from);
     slabs.for_each<Exclusive>([=](int64_t o, int64_t i, int64_t n, int64_t out_stride, int64_t in_stride) {
       move_run(to + o, out_stride, from + i, in_stride, n);
     });

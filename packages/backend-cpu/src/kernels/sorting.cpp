@@ -3,9 +3,9 @@
 // Elements become unsigned keys of the same order, each with its position: 32-bit keys and positions in one word, 64-bit keys in
 // a pair. No two entries are equal, so that every way of sorting them is stable.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
-#include <memory>
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
@@ -14,6 +14,7 @@
 #include "../load.hpp"
 #include "../parallel.hpp"
 #include "sort_keys.hpp"
+#include "turned_lines.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -185,18 +186,11 @@ struct Lines {
     kept = geometry<3>({&seen[0], &seen[1], &seen[2]});
   }
 
-  // f(offsets) for each line, on all threads when lines are short.
+  // f(offsets, n) for each n lines in a row, on all threads when lines are short; the next line is side(k) further.
+  int64_t side(int k) const { return kept.strides[k][0]; }
   template <typename F>
-  void for_each(F&& f) const {
-    auto some = [&](int64_t begin, int64_t end) {
-      for_each_run(kept, begin, end, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-          int64_t offsets[3];
-          for (int k = 0; k < 3; ++k) offsets[k] = at[k] + i * kept.strides[k][0];
-          f(offsets);
-        }
-      });
-    };
+  void for_each_row(F&& f) const {
+    const auto some = [&](int64_t begin, int64_t end) { for_each_run(kept, begin, end, f); };
     if (kept.numel > 1 && length <= 4 * run_length)
       parallel_for(kept.numel, grain_for(8 * length), some);
     else
@@ -204,39 +198,64 @@ struct Lines {
   }
 };
 
+// Room for the entries of a line, twice.
+template <typename Entry>
+class Room {
+ public:
+  explicit Room(int64_t n) : large_(n > inline_entries ? 2 * n : 0), each_(n > inline_entries ? n : inline_entries) {}
+  Entry* entries() { return each_ > inline_entries ? large_.data() : small_; }
+  Entry* other() { return entries() + each_; }
+
+ private:
+  static constexpr int64_t inline_entries = 256;
+  alignas(64) Entry small_[2 * inline_entries];
+  Scratch<Entry> large_;
+  int64_t each_;
+};
+
+template <typename T, bool Short>
+void sort_line(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
+               bool descending, Room<typename Entries<T, Short>::Entry>& room) {
+  using E = Entries<T, Short>;
+  typename E::Entry *entries = room.entries(), *other = room.other();
+  parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) entries[i] = E::make(load(from + i * from_step), static_cast<uint64_t>(i), descending);
+  });
+  if (n > run_length)
+    entries = sort_many(entries, other, n, key_bits<T>);
+  else
+    sort_run(entries, other, n, key_bits<T>);
+  parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t source = static_cast<int64_t>(position(entries[i]));
+      values[i * values_step] = load(from + source * from_step);
+      indices[i * indices_step] = source;
+    }
+  });
+}
+
 template <typename T, bool Short>
 void sort_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Lines& lines, bool descending) {
-  using E = Entries<T, Short>;
-  using Entry = typename E::Entry;
-  int64_t n = lines.length;
-  lines.for_each([&](const int64_t* at) {
-    const T* from = data<T>(in) + at[2];
-    T* to_values = data<T>(values) + at[0];
-    int64_t* to_indices = data<int64_t>(indices) + at[1];
-    constexpr int64_t inline_entries = 256;
-    alignas(64) Entry small[2 * inline_entries];
-    std::unique_ptr<Scratch<Entry>> large;
-    Entry* entries = small;
-    Entry* other = small + inline_entries;
-    if (n > inline_entries) {
-      large = std::make_unique<Scratch<Entry>>(2 * n);
-      entries = large->data();
-      other = entries + n;
-    }
-    parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        entries[i] = E::make(load(from + i * lines.strides[2]), static_cast<uint64_t>(i), descending);
-    });
-    if (n > run_length)
-      entries = sort_many(entries, other, n, key_bits<T>);
-    else
-      sort_run(entries, other, n, key_bits<T>);
-    parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t source = static_cast<int64_t>(position(entries[i]));
-        to_values[i * lines.strides[0]] = load(from + source * lines.strides[2]);
-        to_indices[i * lines.strides[1]] = source;
-      }
+  const int64_t n = lines.length;
+  const auto [values_step, indices_step, in_step] = std::to_array(lines.strides);
+  lines.for_each_row([&](const int64_t* at, int64_t count) {
+    T* to_values = mutable_data<T>(values) + at[0];
+    int64_t* to_indices = mutable_data<int64_t>(indices) + at[1];
+    Room<typename Entries<T, Short>::Entry> room(n);
+    const bool turns = TurnedLines<T>::pays(values_step, lines.side(0), count, n) &&
+                       TurnedLines<int64_t>::pays(indices_step, lines.side(1), count, n);
+    constexpr int64_t width = TurnedLines<T>::width;
+    TurnedLines<T> some_values(turns ? n : 0);
+    TurnedLines<int64_t> some_indices(turns ? n : 0);
+    for_each_line(data<T>(in) + at[2], in_step, lines.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
+      if (!turns)
+        return sort_line<T, Short>(from, step, to_values + i * lines.side(0), values_step, to_indices + i * lines.side(1),
+                                   indices_step, n, descending, room);
+      const int64_t here = i % width, first = i - here;
+      sort_line<T, Short>(from, step, some_values.line(here), 1, some_indices.line(here), 1, n, descending, room);
+      if (here + 1 < width && i + 1 < count) return;
+      some_values.write(to_values + first, values_step, here + 1);
+      some_indices.write(to_indices + first, indices_step, here + 1);
     });
   });
 }
@@ -318,21 +337,33 @@ class SmallestFew {
   int64_t k_, count_ = 0;
 };
 
+// A key that none of the k smallest of elements [begin, end) is above: the k-th of a few that are spread over them. Where elements
+// are sorted the wrong way, each would else be smaller than all before it.
+template <typename T>
+Key<T> limit_of_some(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, Key<T> mask) {
+  constexpr int64_t some = 32;
+  Key<T> keys[some];
+  const int64_t step = (end - begin) / some;
+  for (int64_t i = 0; i < some; ++i) keys[i] = key_of(load(from + (end - 1 - i * step) * stride)) ^ mask;
+  std::nth_element(keys, keys + (k - 1), keys + some);
+  return keys[k - 1];
+}
+
 // Writes the k smallest of entries [begin, end) of a line to the buffer, in no order; returns how many there are.
 template <typename Selection, typename T, bool Short>
 int64_t select_by(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, bool largest,
                   typename Entries<T, Short>::Entry* buffer, int64_t capacity) {
   using E = Entries<T, Short>;
+  constexpr int64_t block = 64, sampled_length = 256;
+  constexpr Key<T> highest = key_bits<T> < 32 ? static_cast<Key<T>>((Key<T>{1} << (key_bits<T> & 31)) - 1) : ~Key<T>{0};
+  const Key<T> mask = largest ? highest : Key<T>{0};
   Selection smallest(buffer, capacity, k);
-  int64_t i = begin;
-  for (; i < end && !smallest.limited(); ++i) smallest.add(E::make(load(from + i * stride), static_cast<uint64_t>(i), largest));
-  constexpr int64_t block = 64;
+  Key<T> ceiling = highest;  // no key above it is taken any more
+  if (k > 0 && k <= SmallestFew<typename E::Entry>::most && end - begin >= sampled_length)
+    ceiling = limit_of_some(from, stride, begin, end, k, mask);
   Key<T> keys[block];
-  const Key<T> mask =
-      largest ? (key_bits<T> < 32 ? static_cast<Key<T>>((Key<T>{1} << (key_bits<T> & 31)) - 1) : ~Key<T>{0}) : Key<T>{0};
-  while (i < end) {
-    int64_t n = std::min(block, end - i);
-    Key<T> limit = static_cast<Key<T>>(smallest.limit());
+  for (int64_t i = begin; i < end; i += block) {
+    const int64_t n = std::min(block, end - i);
     int hits = 0;
     if (stride == 1) {
       const T* here = from + i;
@@ -340,18 +371,22 @@ int64_t select_by(const T* from, int64_t stride, int64_t begin, int64_t end, int
       for (int64_t j = 0; j < n; ++j) {
         Key<T> key = key_of(load(here + j)) ^ mask;
         keys[j] = key;
-        hits |= key < limit;
+        hits |= key <= ceiling;
       }
     } else {
       for (int64_t j = 0; j < n; ++j) {
         keys[j] = key_of(load(from + (i + j) * stride)) ^ mask;
-        hits |= keys[j] < limit;
+        hits |= keys[j] <= ceiling;
       }
     }
-    if (hits)
-      for (int64_t j = 0; j < n; ++j)
-        if (keys[j] < smallest.limit()) smallest.add(E::make(load(from + (i + j) * stride), static_cast<uint64_t>(i + j), largest));
-    i += n;
+    if (!hits) continue;
+    for (int64_t j = 0; j < n; ++j) {
+      if (keys[j] > ceiling) continue;
+      smallest.add(E::make(load(from + (i + j) * stride), static_cast<uint64_t>(i + j), largest));
+      if (!smallest.limited()) continue;
+      if (smallest.limit() == 0) return smallest.finish();
+      ceiling = std::min(ceiling, static_cast<Key<T>>(smallest.limit() - 1));
+    }
   }
   return smallest.finish();
 }
@@ -369,10 +404,7 @@ template <typename T, bool Short>
 void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Lines& lines, int64_t k, bool largest) {
   using Entry = typename Entries<T, Short>::Entry;
   int64_t n = lines.length;
-  lines.for_each([&](const int64_t* at) {
-    const T* from = data<T>(in) + at[2];
-    T* to_values = data<T>(values) + at[0];
-    int64_t* to_indices = data<int64_t>(indices) + at[1];
+  const auto line = [&](const T* from, int64_t step, T* to_values, int64_t* to_indices) {
     // A long line in chunks of which each gives its k, then the k of those.
     int64_t chunks = n >= 2 * run_length && k <= run_length / 8 ? (n + run_length - 1) / run_length : 1;
     int64_t length = chunks == 1 ? n : run_length;
@@ -383,13 +415,13 @@ void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
     Entry* buffer = fits ? few : room.data();
     int64_t found = 0;
     if (chunks == 1) {
-      found = select<T, Short>(from, lines.strides[2], 0, n, k, largest, buffer, capacity);
+      found = select<T, Short>(from, step, 0, n, k, largest, buffer, capacity);
     } else {
       Scratch<int64_t> counts(chunks);
       parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
         for (int64_t c = begin; c < end; ++c)
-          counts[c] = select<T, Short>(from, lines.strides[2], c * length, std::min((c + 1) * length, n), k, largest,
-                                       buffer + c * capacity, capacity);
+          counts[c] =
+              select<T, Short>(from, step, c * length, std::min((c + 1) * length, n), k, largest, buffer + c * capacity, capacity);
       });
       for (int64_t c = 0; c < chunks; ++c) {
         std::copy_n(buffer + c * capacity, counts[c], buffer + found);
@@ -401,9 +433,15 @@ void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
       std::sort(buffer, buffer + k);  // by counting, equal keys would keep the order that the selection left
     for (int64_t i = 0; i < k; ++i) {
       int64_t source = static_cast<int64_t>(position(buffer[i]));
-      to_values[i * lines.strides[0]] = load(from + source * lines.strides[2]);
+      to_values[i * lines.strides[0]] = load(from + source * step);
       to_indices[i * lines.strides[1]] = source;
     }
+  };
+  lines.for_each_row([&](const int64_t* at, int64_t count) {
+    for_each_line(data<T>(in) + at[2], lines.strides[2], lines.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
+      line(from, step, mutable_data<T>(values) + at[0] + i * lines.side(0),
+           mutable_data<int64_t>(indices) + at[1] + i * lines.side(1));
+    });
   });
 }
 

@@ -15,6 +15,7 @@
 #include "../load.hpp"
 #include "../parallel.hpp"
 #include "sort_keys.hpp"
+#include "turned_lines.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -184,10 +185,10 @@ void places_of(const cb_tensor& in, const cb_tensor& out, int dim) {
     Scratch<Key<T>> keys(length);
     Table<Key<T>> table(length);
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t count = numbers_of(line(at, i), stride, 0, length, keys.data());
-        *result(at, i) = last_place(line(at, i), stride, length, table.most_frequent(keys.data(), count));
-      }
+      for_each_line(line(at, 0), stride, g.strides[1][0], n, length, [&](int64_t i, const T* from, int64_t step) {
+        const int64_t count = numbers_of(from, step, 0, length, keys.data());
+        *result(at, i) = last_place(from, step, length, table.most_frequent(keys.data(), count));
+      });
     });
   });
 }

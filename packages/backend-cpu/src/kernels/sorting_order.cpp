@@ -16,6 +16,7 @@
 #include "../load.hpp"
 #include "../parallel.hpp"
 #include "sort_keys.hpp"
+#include "turned_lines.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -55,7 +56,7 @@ struct Pair {
 // Digits of the difference to the least key that are counted.
 constexpr int digit_bits = 11;
 constexpr int64_t digits = int64_t{1} << digit_bits;
-constexpr int64_t counted_length = 1024;  // shorter lines are not worth counting
+constexpr int64_t counted_length = 2048;  // shorter lines are not worth counting
 constexpr int64_t piece_length = 262144;  // of a long line, for one thread at a time
 
 template <typename T>
@@ -71,21 +72,29 @@ class Line {
  private:
   K key(int64_t i) const { return key_of(load(from_ + i * stride_)); }
 
+  // Of equal keys that one which has as many before it as the rank is above the number of lesser keys.
   int64_t find_in_short(Among among, int64_t rank) const {
-    Pair<K> pairs[counted_length];
+    K keys[counted_length];
     int64_t numbers = length_;
     for (int64_t i = 0; i < length_; ++i) {
-      pairs[i] = {key(i), i};
-      numbers -= is_nan(load(from_ + i * stride_));
+      const T value = load(from_ + i * stride_);
+      keys[i] = key_of(value);
+      numbers -= is_nan(value);
     }
-    Pair<K>* found = pairs + rank_of(among, rank, length_, numbers);
-    std::nth_element(pairs, found, pairs + length_);
-    return found->at;
+    int64_t before = rank_of(among, rank, length_, numbers);
+    const auto [least, largest] = std::minmax_element(keys, keys + length_);
+    if (*least == *largest) return before;
+    std::nth_element(keys, keys + before, keys + length_);
+    const K found = keys[before];
+    before -= std::count_if(keys, keys + before, [=](K lesser) { return lesser < found; });
+    for (int64_t i = 0;; ++i)
+      if (key(i) == found && before-- == 0) return i;
   }
 
   int64_t find_by_counting(Among among, int64_t rank) const {
     const int64_t pieces = (length_ + piece_length - 1) / piece_length;
     const auto [least, largest] = ends(pieces);
+    if (least == largest) return find_in_equal(among, rank);
     const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<K>(largest - least))) - digit_bits);
     Scratch<uint32_t> counts(pieces * digits);
     Scratch<int64_t> nans(pieces);
@@ -133,6 +142,11 @@ class Line {
     return candidates[before].at;
   }
 
+  // Where all are equal, the position is the rank.
+  int64_t find_in_equal(Among among, int64_t rank) const {
+    return rank_of(among, rank, length_, is_nan(load(from_)) ? 0 : length_);
+  }
+
   // The least and the largest key.
   std::pair<K, K> ends(int64_t pieces) const {
     Scratch<K> least(pieces), largest(pieces);
@@ -173,9 +187,9 @@ void positions_of(const cb_tensor& in, const cb_tensor& out, int dim, Among amon
   const auto g = geometry<2>({&out, &heads});
   const auto some = [&](int64_t begin, int64_t end) {
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i)
-        mutable_data<int64_t>(out)[at[0] + i * g.strides[0][0]] =
-            Line<T>(data<T>(in) + at[1] + i * g.strides[1][0], stride, length).find(among, rank);
+      for_each_line(data<T>(in) + at[1], stride, g.strides[1][0], n, length, [&](int64_t i, const T* line, int64_t step) {
+        mutable_data<int64_t>(out)[at[0] + i * g.strides[0][0]] = Line<T>(line, step, length).find(among, rank);
+      });
     });
   };
   if (length > 2 * piece_length)

@@ -213,10 +213,10 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
         return _unique_slices(input.detach(), dim, return_inverse, return_counts, True)
     flat = reshape(input.detach(), -1)
     length = flat.numel()
-    first = OPERATORS["fill_"](OPERATORS["empty"]((length,), dtype=_C.bool, device=flat.device), True)
+    first = OPERATORS["fill_"](OPERATORS["empty"]((min(length, 1),), dtype=_C.bool, device=flat.device), True)
     if length > 1:
         changed = OPERATORS["ne"](OPERATORS["narrow"](flat, 0, 1, length - 1), OPERATORS["narrow"](flat, 0, 0, length - 1))
-        first = OPERATORS["cat"]([OPERATORS["narrow"](first, 0, 0, 1), changed])
+        first = OPERATORS["cat"]([first, changed])
     result = OPERATORS["masked_select"](flat, first)
     parts = [result]
     if return_inverse or return_counts:
