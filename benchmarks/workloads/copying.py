@@ -54,6 +54,10 @@ WORKLOADS = [
     forward("fill of columns, 2048 x 2048", lambda xp, x: x[:, ::2].fill_(1.0), normal(2048, 2048), read=8e6),
     forward("flip, 2048 x 2048, columns", lambda xp, x: x.flip(1), normal(2048, 2048)),
     forward("roll, 2048 x 2048", lambda xp, x: x.roll((5, 7), (0, 1)), normal(2048, 2048)),
+    forward("roll, 8x16x64x64, channels last", lambda xp, x: x.roll((1, 2), (2, 3)), normal(8, 16, 64, 64, layout="channels_last")),
+    forward(
+        "pad zeros 8x16x64x64 by 3, channels last", _padded("constant", value=0.0), normal(8, 16, 64, 64, layout="channels_last")
+    ),
     forward("rot90, 1024 x 1024", lambda xp, x: xp.rot90(x), normal(1024, 1024)),
     forward("pad zeros 8x16x64x64 by 3", _padded("constant", value=0.0), IMAGES),
     forward("pad reflect 8x16x64x64 by 3", _padded("reflect"), IMAGES),

@@ -46,6 +46,7 @@ def _scattered(reduce: str) -> Any:
 
 WORKLOADS = [
     forward("index_select, 65,536 rows of 64, transposed", lambda xp, x, i: xp.index_select(x, 0, i), normal(10000, 64, layout="transposed"), integers(10000, 65536), read=ROW_BYTES),
+    forward("index_copy, 2048 rows of 512, transposed", lambda xp, x, i: x.index_copy(0, xp.arange(2048), x), normal(2048, 512, layout="transposed"), integers(2, 1)),
     forward("masked_fill, 1 K", lambda xp, x, m: x.masked_fill(m, 0.0), normal(1_000), booleans(1_000)),
     forward("masked_fill, 100 K", lambda xp, x, m: x.masked_fill(m, 0.0), normal(100_000), booleans(100_000)),
     forward("scatter_add, 1 K", lambda xp, x, i, s: x.scatter_add(0, i, s), normal(1_000), integers(1_000, 1_000), uniform(1_000)),
