@@ -217,7 +217,8 @@ class Scan {
   void with_values(const T* in, T* out, int64_t i, int64_t n, F&& f) const {
     if constexpr (same)
       if (direct()) return f(in + i, out + i);
-    alignas(64) V buffer[segment];
+    Scratch<V> room(n);  // and not an array, whose complex numbers would begin as zeros
+    V* buffer = room.data();
     bring(in + i * in_stride_, in_stride_, n, buffer);
     f(buffer, buffer);
     bring_back(buffer, n, out + i * out_stride_, out_stride_);

@@ -20,7 +20,7 @@ constexpr int64_t together = 64;
 // A line without gaps. Blocks in which the extremum does not change are filled with its position; in others nothing branches.
 template <bool Larger, typename T>
 void along_line(const T* line, int64_t length, int64_t* to) {
-  using C = compute_t<T>;
+  using C = std::conditional_t<std::is_same_v<T, bool>, uint8_t, compute_t<T>>;
   constexpr int64_t block = 32;
   C best = static_cast<C>(load(line));
   int64_t place = 0;
@@ -44,9 +44,10 @@ void along_line(const T* line, int64_t length, int64_t* to) {
       }
     } else {
       for (int64_t i = 0; i < n; ++i) {
-        const bool reaches = Larger ? values[i] >= best : values[i] <= best;
+        // Positions grow: a later one that takes the place is the largest so far.
+        const int64_t reaches = Larger ? values[i] >= best : values[i] <= best;
         best = Larger ? std::max(values[i], best) : std::min(values[i], best);
-        place = std::max(place, reaches ? k + i : int64_t{0});
+        place = std::max(place, -reaches & (k + i));
         to[k + i] = place;
       }
     }
