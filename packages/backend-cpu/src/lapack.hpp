@@ -7,6 +7,7 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -20,12 +21,28 @@
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "same_bits.hpp"
 #include "transpose.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 using LapackTypes = Types<float, double, complex64, complex128>;
+
+// Where a line of the cache begins: of what lies elsewhere MKL adds in another order, and malloc promises 16 bytes.
+template <typename T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+  LineAllocator() = default;
+  template <typename U>
+  LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), line)); }
+  void deallocate(T* memory, size_t) { ::operator delete(memory, line); }
+  friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
+};
+template <typename T>
+using Line = std::vector<T, LineAllocator<T>>;
 
 // ---- a batch of matrices
 
@@ -169,10 +186,10 @@ void store_vector(const T* values, cb_tensor& t, int64_t index) {
   for (int64_t i = 0; i < t.sizes[t.ndim - 1]; ++i) to[i * stride] = values[i];
 }
 template <typename T>
-std::vector<T> load_vector(const cb_tensor& t, int64_t index) {
+Line<T> load_vector(const cb_tensor& t, int64_t index) {
   const T* from = batch_item<const T>(t, index, 1);
   const int64_t stride = t.strides[t.ndim - 1], n = t.sizes[t.ndim - 1];
-  std::vector<T> values(static_cast<size_t>(std::max<int64_t>(1, n)));
+  Line<T> values(static_cast<size_t>(std::max<int64_t>(1, n)));
   for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = from[i * stride];
   return values;
 }
@@ -181,11 +198,12 @@ void store_item(T value, cb_tensor& t, int64_t index) {
   *batch_item<T>(t, index, 0) = value;
 }
 
-// f(index) for each matrix of a batch: matrices on several threads where there are many, else the library's threads in each.
+// f(index) for each matrix of a batch: many are shared among threads; of a single one f shares the work itself (lapack_parts.hpp),
+// or leaves it to so many threads of the library.
 template <typename F>
-void for_each_matrix(int64_t count, int64_t work, F&& f) {
+void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f) {
   if (count == 1) {
-    use_library_threads(work < light_grain ? 1 : INT32_MAX);
+    use_library_threads(library_threads);
     f(int64_t{0});
     return;
   }
@@ -193,6 +211,17 @@ void for_each_matrix(int64_t count, int64_t work, F&& f) {
     use_library_threads(1);
     for (int64_t i = begin; i < end; ++i) f(i);
   });
+}
+template <typename F>
+void for_each_matrix(int64_t count, int64_t work, F&& f) {
+  for_each_matrix(count, work, 1, std::forward<F>(f));
+}
+
+// The threads of the library for what only it can share: its results change with their number, and are kept from that where
+// use_deterministic_algorithms() asks for it. Up to so much work, by which matrices of 256 rows are meant, one thread is as quick.
+inline int32_t threads_of_library(int64_t multiplications) {
+  constexpr int64_t small = int64_t{1} << 24;
+  return multiplications <= small || wants_same_bits() ? 1 : INT32_MAX;
 }
 
 // A number that is not finite leaves NaN in the sum of what each number has times zero.
@@ -222,6 +251,9 @@ struct Lapack<float> {
   static constexpr auto orgqr = sorgqr_;
   static constexpr auto ormqr = sormqr_;
   static constexpr auto trsm = strsm;
+  static constexpr auto gemm = sgemm;
+  static constexpr auto herk = ssyrk;
+  static constexpr auto laswp = slaswp_;
   static constexpr auto sytrf = ssytrf_;
   static constexpr auto hetrf = ssytrf_;
   static constexpr auto sytrs = ssytrs_;
@@ -245,6 +277,9 @@ struct Lapack<double> {
   static constexpr auto orgqr = dorgqr_;
   static constexpr auto ormqr = dormqr_;
   static constexpr auto trsm = dtrsm;
+  static constexpr auto gemm = dgemm;
+  static constexpr auto herk = dsyrk;
+  static constexpr auto laswp = dlaswp_;
   static constexpr auto sytrf = dsytrf_;
   static constexpr auto hetrf = dsytrf_;
   static constexpr auto sytrs = dsytrs_;
@@ -268,6 +303,9 @@ struct Lapack<complex64> {
   static constexpr auto orgqr = cungqr_;
   static constexpr auto ormqr = cunmqr_;
   static constexpr auto trsm = ctrsm;
+  static constexpr auto gemm = cgemm;
+  static constexpr auto herk = cherk;
+  static constexpr auto laswp = claswp_;
   static constexpr auto sytrf = csytrf_;
   static constexpr auto hetrf = chetrf_;
   static constexpr auto sytrs = csytrs_;
@@ -291,6 +329,9 @@ struct Lapack<complex128> {
   static constexpr auto orgqr = zungqr_;
   static constexpr auto ormqr = zunmqr_;
   static constexpr auto trsm = ztrsm;
+  static constexpr auto gemm = zgemm;
+  static constexpr auto herk = zherk;
+  static constexpr auto laswp = zlaswp_;
   static constexpr auto sytrf = zsytrf_;
   static constexpr auto hetrf = zhetrf_;
   static constexpr auto sytrs = zsytrs_;
@@ -315,7 +356,7 @@ void with_work(F&& call) {
     size = std::max(1, static_cast<int>(wanted.real()));
   else
     size = std::max(1, static_cast<int>(wanted));
-  std::vector<T> work(static_cast<size_t>(size));
+  Line<T> work(static_cast<size_t>(size));
   call(work.data(), &size);
 }
 

@@ -63,8 +63,18 @@ def _require_processor(flags: frozenset[str] | None = None) -> None:
         )
 
 
+def _follow_deterministic(wanted: bool) -> None:
+    """Tell the library whether its results must not depend on the number of threads, whatever that costs."""
+    import ctypes  # here: few programs need it
+
+    ctypes.CDLL(str(library_path())).candelabra_cpu_want_same_bits(int(wanted))
+
+
 @_hook
 def candelabra_register_backend(registrar: Any) -> None:
     """Give the core the shared library (the hook of the entry-point group ``candelabra.backends``)."""
     _require_processor()
     registrar.library(str(library_path()))
+    from candelabra.settings import follow_deterministic  # the core is there by now
+
+    follow_deterministic(_follow_deterministic)

@@ -1,5 +1,6 @@
 // Factorizations of batches of matrices on LAPACK: Cholesky, LU, LDL, QR.
 #include "../lapack.hpp"
+#include "../lapack_parts.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -19,10 +20,9 @@ void cholesky(Call& call) {
     each(input, [&](int64_t b) {
       // In the result's own memory: its rows are LAPACK's columns, so the other triangle is asked for, and comes out transposed.
       T* to = batch_item<T>(call.output(0), b, 2);
-      const int n = lapack_int(rows_of(input)), leading = std::max(1, n);
-      int info = 0;
+      const int n = lapack_int(rows_of(input));
       load_rows(input, b, to);
-      Lapack<T>::potrf(upper ? "L" : "U", &n, to, &leading, &info);
+      const int info = factor_cholesky<T>(!upper, n, to, std::max(1, n));
       for (int64_t i = 0; i < n; ++i) std::fill_n(to + i * n + (upper ? 0 : i + 1), upper ? i : n - i - 1, T(0));
       store_item<int32_t>(info, call.output(1), b);
     });
@@ -56,7 +56,7 @@ void lu_factor(Call& call) {
       std::vector<int> pivots(static_cast<size_t>(std::max(1, std::min(a.rows, a.columns))));
       int info = 0;
       if (pivot) {
-        if (a.rows > 0 && a.columns > 0) Lapack<T>::getrf(&a.rows, &a.columns, a.data(), &a.leading, pivots.data(), &info);
+        if (a.rows > 0 && a.columns > 0) info = factor_lu<T>(a.rows, a.columns, a.data(), a.leading, pivots.data());
       } else {
         info = factor_without_pivots(a);
         for (size_t i = 0; i < pivots.size(); ++i) pivots[i] = static_cast<int>(i) + 1;
@@ -92,7 +92,7 @@ void ldl_factor(Call& call) {
 }
 
 template <typename T>
-void factor_qr(ColumnMajor<T>& a, std::vector<T>& tau) {
+void factor_qr(ColumnMajor<T>& a, Line<T>& tau) {
   int info = 0;
   if (a.rows > 0 && a.columns > 0)
     with_work<T>(
@@ -101,7 +101,7 @@ void factor_qr(ColumnMajor<T>& a, std::vector<T>& tau) {
 
 // The first a.columns columns of the product of `count` reflectors, which a holds below its diagonal.
 template <typename T>
-void form_q(ColumnMajor<T>& a, std::vector<T>& tau, int count) {
+void form_q(ColumnMajor<T>& a, Line<T>& tau, int count) {
   int info = 0;
   if (a.rows > 0 && a.columns > 0)
     with_work<T>([&](T* work, int* size) {
@@ -116,7 +116,7 @@ void geqrf(Call& call) {
     each(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
-      std::vector<T> tau(static_cast<size_t>(std::max(1, std::min(a.rows, a.columns))));
+      Line<T> tau(static_cast<size_t>(std::max(1, std::min(a.rows, a.columns))));
       factor_qr(a, tau);
       a.store(call.output(0), b);
       store_vector<T>(tau.data(), call.output(1), b);
@@ -134,7 +134,7 @@ void qr(Call& call) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       const int k = std::min(a.rows, a.columns);
-      std::vector<T> tau(static_cast<size_t>(std::max(1, k)));
+      Line<T> tau(static_cast<size_t>(std::max(1, k)));
       factor_qr(a, tau);
       ColumnMajor<T> r(rows_of(out_r), a.columns);
       r.clear();
@@ -158,7 +158,7 @@ void householder_product(Call& call) {
     each(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
-      std::vector<T> tau = load_vector<T>(scales, b);
+      Line<T> tau = load_vector<T>(scales, b);
       form_q(a, tau, lapack_int(scales.sizes[scales.ndim - 1]));
       a.store(call.output(0), b);
     });

@@ -3,8 +3,8 @@
 // The lines along a dimension are handed to MKL where they lie, a few neighbouring ones at a time, and it writes the results where
 // they belong; what it cannot take (a line that runs backwards or is expanded, coefficients that are to be looked at first) is
 // gathered before. Lines are divided among threads, each line is transformed by one: results do not depend on the number of
-// threads. A single line is left to MKL's own threads. Small planes and blocks (the last two or three dimensions, all of them
-// transformed) are handed to MKL whole: it turns them while they are in the first cache.
+// threads. A single line is left to MKL's own threads, unless that is asked for of it, too. Small planes and blocks (the last two
+// or three dimensions, all of them transformed) are handed to MKL whole: it turns them while they are in the first cache.
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -23,6 +23,7 @@
 #include "../iterate.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "../same_bits.hpp"
 #include "../transpose.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -173,7 +174,7 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
   const bool in_place = static_cast<const void*>(source) == static_cast<const void*>(target) && lines.in_stride == lines.out_stride;
   const bool gathered =
       kind == Kind::ComplexToReal || (in_length > 1 && lines.in_stride <= 0) || (lines.row > 1 && lines.in_row <= 0);
-  const bool threaded = lines.count == 1;
+  const bool threaded = lines.count == 1 && !wants_same_bits();
   // Lines across memory whose neighbours lie side by side. Real ones are turned, so that MKL sees them in one piece; complex ones
   // are brought to where the result goes, for MKL takes half as long in place.
   const bool side_by_side = !threaded && !gathered && n > 1 && lines.in_stride > 1 && lines.in_row == 1 && lines.out_row == 1;

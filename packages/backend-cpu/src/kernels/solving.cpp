@@ -1,5 +1,6 @@
 // Systems of linear equations, batches of them, on LAPACK.
 #include "../lapack.hpp"
+#include "../lapack_parts.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -29,10 +30,9 @@ void solve(Call& call) {
       x.load(right, b);
       std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
       int info = 0;
-      if (a.rows > 0) Lapack<T>::getrf(&a.rows, &a.columns, a.data(), &a.leading, pivots.data(), &info);
-      if (a.rows > 0 && x.columns > 0 && info == 0)
-        Lapack<T>::getrs(transposed ? "T" : "N", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading,
-                         &info);
+      if (a.rows > 0) info = factor_lu<T>(a.rows, a.columns, a.data(), a.leading, pivots.data());
+      if (a.rows > 0 && info == 0)
+        solve_lu<T>(transposed ? "T" : "N", a.rows, x.columns, a.data(), a.leading, pivots.data(), x.data(), x.leading);
       x.store(call.output(0), b);
       store_item<int32_t>(info, call.output(1), b);
     });
@@ -46,10 +46,9 @@ void invert(Call& call) {
     const bool transposed = as_it_lies<T>(matrices);
     const auto inverse_of = [](int n, T* a, int leading) {
       std::vector<int> pivots(static_cast<size_t>(std::max(1, n)));
-      int info = 0;
-      if (n > 0) Lapack<T>::getrf(&n, &n, a, &leading, pivots.data(), &info);
-      if (n > 0 && info == 0)
-        with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&n, a, &leading, pivots.data(), work, size, &info); });
+      if (n == 0) return 0;
+      const int info = factor_lu<T>(n, n, a, leading, pivots.data());
+      if (info == 0) invert_lu<T>(n, a, leading, pivots.data());
       return info;
     };
     each(matrices, matrices, [&](int64_t b) {
@@ -86,15 +85,24 @@ void solve_triangular(Call& call) {
       if (m == 0 || columns == 0) return;
       const T one(1);
       const int leading = std::max(1, columns);
+      const auto solve = [&](const char* part, const char* transpose, const T* a, int apart) {
+        const char *side = left ? "R" : "L", *diagonal = unit ? "U" : "N";
+        const int lines = left ? columns : m;  // of the results, each by itself
+        over_parts(lines, part_of_columns(lines, int64_t{n} * n), [&](int begin, int end) {
+          const int here = end - begin;
+          if (left)
+            Lapack<T>::trsm(side, part, transpose, diagonal, &here, &m, &one, a, &apart, x + begin, &leading);
+          else
+            Lapack<T>::trsm(side, part, transpose, diagonal, &columns, &here, &one, a, &apart, x + int64_t{begin} * leading,
+                            &leading);
+        });
+      };
       if (rows) {
-        const int apart = leading_of(matrices);
-        Lapack<T>::trsm(left ? "R" : "L", upper ? "L" : "U", "N", unit ? "U" : "N", &columns, &m, &one,
-                        batch_item<const T>(matrices, b, 2), &apart, x, &leading);
+        solve(upper ? "L" : "U", "N", batch_item<const T>(matrices, b, 2), leading_of(matrices));
       } else {
         ColumnMajor<T> a(n, n);
         a.load(matrices, b);
-        Lapack<T>::trsm(left ? "R" : "L", upper ? "U" : "L", "T", unit ? "U" : "N", &columns, &m, &one, a.data(), &a.leading, x,
-                        &leading);
+        solve(upper ? "U" : "L", "T", a.data(), a.leading);
       }
     });
   });
@@ -109,15 +117,12 @@ void lu_solve(Call& call) {
       ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
       a.load(matrices, b);
       x.load(right, b);
-      std::vector<int> pivots = load_vector<int>(exchanges, b);
+      Line<int> pivots = load_vector<int>(exchanges, b);
       for (int i = 0; i < a.rows; ++i)
         if (pivots[static_cast<size_t>(i)] < 1 || pivots[static_cast<size_t>(i)] > a.rows)
           throw failure(CB_RUNTIME_ERROR, "linalg.lu_solve: pivots must be between 1 and %d, but got %d", a.rows,
                         pivots[static_cast<size_t>(i)]);
-      int info = 0;
-      if (x.rows > 0 && x.columns > 0)
-        Lapack<T>::getrs(adjoint ? "C" : "N", &a.rows, &x.columns, a.data(), &a.leading, pivots.data(), x.data(), &x.leading,
-                         &info);
+      if (x.rows > 0) solve_lu<T>(adjoint ? "C" : "N", a.rows, x.columns, a.data(), a.leading, pivots.data(), x.data(), x.leading);
       x.store(call.output(0), b);
     });
   });
@@ -132,7 +137,7 @@ void ldl_solve(Call& call) {
       ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
       a.load(matrices, b);
       x.load(right, b);
-      std::vector<int> pivots = load_vector<int>(exchanges, b);
+      Line<int> pivots = load_vector<int>(exchanges, b);
       for (int i = 0; i < a.rows; ++i)
         if (pivots[static_cast<size_t>(i)] == 0 || std::abs(pivots[static_cast<size_t>(i)]) > a.rows)
           throw failure(CB_RUNTIME_ERROR,
@@ -168,7 +173,7 @@ bool is_far_from_the_ends(std::span<const T> values, bool zeros_are_not) {
 template <typename T>
 void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
   int info = 0;
-  std::vector<T> tau(static_cast<size_t>(a.columns));
+  Line<T> tau(static_cast<size_t>(a.columns));
   with_work<T>(
       [&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
   with_work<T>([&](T* work, int* size) {
@@ -182,7 +187,7 @@ void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
 // One least-squares problem; x holds the right-hand sides in its first rows, and then the solution. Returns the rank (of gels: the
 // smaller side).
 template <typename T>
-int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, std::vector<real_t<T>>& singular, double rcond) {
+int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, Line<real_t<T>>& singular, double rcond) {
   using R = real_t<T>;
   const int k = std::min(a.rows, a.columns);
   int info = 0, rank = k;
@@ -215,7 +220,7 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
       rows = a.columns;
     }
     std::vector<int> columns(static_cast<size_t>(a.columns));
-    std::vector<R> reals(static_cast<size_t>(2 * a.columns));
+    Line<R> reals(static_cast<size_t>(2 * a.columns));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
         Lapack<T>::gelsy(&rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, columns.data(), &cutoff, &rank,
@@ -225,7 +230,7 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
                          work, size, &info);
     });
   } else if (driver == "gelss") {
-    std::vector<R> reals(static_cast<size_t>(5 * k));
+    Line<R> reals(static_cast<size_t>(5 * k));
     with_work<T>([&](T* work, int* size) {
       if constexpr (is_complex_v<T>)
         Lapack<T>::gelss(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
@@ -249,8 +254,8 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     };
     call(&wanted, &query, &wanted_real, &wanted_int);
     int size = std::max(1, static_cast<int>(std::real(wanted)));
-    std::vector<T> work(static_cast<size_t>(size));
-    std::vector<R> reals(static_cast<size_t>(std::max(1, static_cast<int>(wanted_real))));
+    Line<T> work(static_cast<size_t>(size));
+    Line<R> reals(static_cast<size_t>(std::max(1, static_cast<int>(wanted_real))));
     std::vector<int> integers(static_cast<size_t>(std::max(1, wanted_int)));
     call(work.data(), &size, reals.data(), integers.data());
   }
@@ -265,17 +270,14 @@ void lstsq(Call& call) {
   const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
   const double rcond = call.real(2);
   const std::string_view driver = call.string(3);
-  // Most of it is one vector after the other: a team waits more than it works where the matrix is small.
-  constexpr int64_t small = int64_t{1} << 24;
   const int64_t sides[] = {rows_of(matrices), columns_of(matrices)}, work = sides[0] * sides[1] * std::min(sides[0], sides[1]);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
-    for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, work), [&](int64_t b) {
-      if (work < small) use_library_threads(1);
+    for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, work), threads_of_library(work), [&](int64_t b) {
       ColumnMajor<T> a(sides[0], sides[1]), x(rows_of(call.output(0)), columns_of(right));
       a.load(matrices, b);
       x.load(right, b);
       const int k = std::min(a.rows, a.columns);
-      std::vector<real_t<T>> singular(static_cast<size_t>(std::max(1, k)));
+      Line<real_t<T>> singular(static_cast<size_t>(std::max(1, k)));
       int rank = 0;
       if (k > 0 && x.columns > 0)
         rank = least_squares<T>(driver, a, x, singular, rcond);

@@ -7,15 +7,19 @@ namespace {
 // What `info` is where the input holds infinities or NaN, with which LAPACK may not come to an end.
 constexpr int32_t not_finite = -1;
 
-template <typename F>
-void each(const cb_tensor& input, F&& f) {
+int64_t work_of(const cb_tensor& input) {
   const int64_t m = rows_of(input), n = columns_of(input);
-  for_each_matrix(batch_count(input, 2), std::max<int64_t>(1, 8 * m * n * std::min(m, n)), std::forward<F>(f));
+  return m * n * std::min(m, n);
+}
+
+template <typename F>
+void each(const cb_tensor& input, int32_t library_threads, F&& f) {
+  for_each_matrix(batch_count(input, 2), std::max<int64_t>(1, 8 * work_of(input)), library_threads, std::forward<F>(f));
 }
 
 // syevd and heevd, whose lists of arguments differ.
 template <typename T>
-int symmetric_eigenvalues(ColumnMajor<T>& a, std::vector<real_t<T>>& values, bool vectors, bool upper) {
+int symmetric_eigenvalues(ColumnMajor<T>& a, Line<real_t<T>>& values, bool vectors, bool upper) {
   const char *job = vectors ? "V" : "N", *part = upper ? "U" : "L";
   int info = 0, query = -1, wanted_int = 0;
   T wanted{};
@@ -26,11 +30,11 @@ int symmetric_eigenvalues(ColumnMajor<T>& a, std::vector<real_t<T>>& values, boo
   else
     Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &wanted, &query, &wanted_int, &query, &info);
   int size = std::max(1, static_cast<int>(std::real(wanted))), int_size = std::max(1, wanted_int);
-  std::vector<T> work(static_cast<size_t>(size));
+  Line<T> work(static_cast<size_t>(size));
   std::vector<int> integers(static_cast<size_t>(int_size));
   if constexpr (is_complex_v<T>) {
     int real_size = std::max(1, static_cast<int>(wanted_real));
-    std::vector<real_t<T>> reals(static_cast<size_t>(real_size));
+    Line<real_t<T>> reals(static_cast<size_t>(real_size));
     Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, reals.data(), &real_size,
                      integers.data(), &int_size, &info);
   } else {
@@ -45,10 +49,10 @@ void eigh(Call& call) {
   const cb_tensor& input = call.tensor(0);
   const bool upper = call.string(1) == "U", vectors = call.boolean(2);
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    each(input, [&](int64_t b) {
+    each(input, threads_of_library(work_of(input)), [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
-      std::vector<real_t<T>> values(static_cast<size_t>(std::max(1, a.rows)));
+      Line<real_t<T>> values(static_cast<size_t>(std::max(1, a.rows)));
       int info = 0;
       if (!all_finite(a.values()))
         info = not_finite;
@@ -63,19 +67,19 @@ void eigh(Call& call) {
 
 // Real matrices: LAPACK gives pairs of conjugate eigenvalues, and the real and the imaginary part of their vectors.
 template <typename T>
-int general_eigenvalues(ColumnMajor<T>& a, std::vector<std::complex<real_t<T>>>& values,
-                        ColumnMajor<std::complex<real_t<T>>>& vectors, bool wanted) {
+int general_eigenvalues(ColumnMajor<T>& a, Line<std::complex<real_t<T>>>& values, ColumnMajor<std::complex<real_t<T>>>& vectors,
+                        bool wanted) {
   using R = real_t<T>;
   int info = 0, one = 1;
   const char* job = wanted ? "V" : "N";
   if constexpr (is_complex_v<T>) {
-    std::vector<R> reals(static_cast<size_t>(2 * a.rows));
+    Line<R> reals(static_cast<size_t>(2 * a.rows));
     with_work<T>([&](T* work, int* size) {
       Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, values.data(), nullptr, &one, vectors.data(), &vectors.leading, work,
                       size, reals.data(), &info);
     });
   } else {
-    std::vector<R> real(static_cast<size_t>(a.rows)), imaginary(static_cast<size_t>(a.rows));
+    Line<R> real(static_cast<size_t>(a.rows)), imaginary(static_cast<size_t>(a.rows));
     ColumnMajor<R> parts(a.rows, a.rows);
     with_work<T>([&](T* work, int* size) {
       Lapack<T>::geev("N", job, &a.rows, a.data(), &a.leading, real.data(), imaginary.data(), nullptr, &one, parts.data(),
@@ -101,10 +105,11 @@ void eig(Call& call) {
   const bool wanted = call.boolean(1);
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     using C = std::complex<real_t<T>>;
-    each(input, [&](int64_t b) {
+    constexpr int32_t one = 1;  // measured: two are no quicker
+    each(input, one, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
-      std::vector<C> values(static_cast<size_t>(std::max(1, a.rows)));
+      Line<C> values(static_cast<size_t>(std::max(1, a.rows)));
       ColumnMajor<C> vectors(wanted ? a.rows : 0, wanted ? a.rows : 0);
       int info = 0;
       if (!all_finite(a.values()))
@@ -124,13 +129,13 @@ void svd(Call& call) {
   const bool full = call.boolean(1), vectors = call.boolean(2);
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     using R = real_t<T>;
-    each(input, [&](int64_t b) {
+    each(input, threads_of_library(work_of(input)), [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       const int k = std::min(a.rows, a.columns), large = std::max(a.rows, a.columns);
       ColumnMajor<T> u(vectors ? a.rows : 0, vectors ? (full ? a.rows : k) : 0),
           vh(vectors ? (full ? a.columns : k) : 0, vectors ? a.columns : 0);
-      std::vector<R> values(static_cast<size_t>(std::max(1, k)));
+      Line<R> values(static_cast<size_t>(std::max(1, k)));
       int info = 0;
       if (!all_finite(a.values())) {
         info = not_finite;
@@ -139,7 +144,7 @@ void svd(Call& call) {
         std::vector<int> integers(static_cast<size_t>(8 * k));
         if constexpr (is_complex_v<T>) {
           const int64_t k64 = k, reals = std::max(5 * k64 * k64 + 5 * k64, 2 * int64_t{large} * k64 + 2 * k64 * k64 + k64);
-          std::vector<R> real_work(static_cast<size_t>(std::max<int64_t>(7 * k64, reals)));
+          Line<R> real_work(static_cast<size_t>(std::max<int64_t>(7 * k64, reals)));
           with_work<T>([&](T* work, int* size) {
             Lapack<T>::gesdd(job, &a.rows, &a.columns, a.data(), &a.leading, values.data(), u.data(), &u.leading, vh.data(),
                              &vh.leading, work, size, real_work.data(), integers.data(), &info);

@@ -11,6 +11,7 @@
 #include "allocator.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "parts.hpp"
 #include "split/split_gemm.hpp"
 
 namespace candelabra::cpu {
@@ -76,35 +77,36 @@ int forced() {
   return library;
 }
 
-using Multiply = void (*)(const Gemm<float>&);
-
-float microseconds(Multiply multiply, const Gemm<float>& problem) {
+template <typename F>
+float microseconds(F&& multiply) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now();
-  multiply(problem);
+  multiply();
   return std::chrono::duration<float, std::micro>(clock::now() - start).count();
 }
 
 GemmLibrary measure(Decision& decision, const Representative& shape) {
-  use_library_threads(threads_for(shape_class(shape.m, shape.n, shape.k)));
   Scratch<float> a(shape.m * shape.k), b(shape.n * shape.k), c(shape.m * shape.n);
   for (int64_t i = 0; i < shape.m * shape.k; ++i) a[i] = static_cast<float>(i % 7) - 3;
   for (int64_t i = 0; i < shape.n * shape.k; ++i) b[i] = static_cast<float>(i % 5) - 2;
   Gemm<float> problem{false, true, shape.m, shape.n, shape.k, 1, a.data(), shape.k, b.data(), shape.k, 0, c.data(), shape.n};
-  gemm_by_mkl(problem);  // code generation and page faults
-  gemm_by_onednn(problem);
+  const Cuts cuts = cuts_of(shape.m, shape.n, shape.k, true);
+  const auto by_mkl = [&] { multiply_in_parts(problem, cuts, gemm_by_mkl); };
+  const auto by_onednn = [&] { multiply_in_parts(problem, cuts, gemm_by_onednn); };
+  by_mkl();  // code generation and page faults
+  by_onednn();
   // The best of some rounds is the least disturbed one; in turn, so that what disturbs one disturbs the other.
   float mkl = std::numeric_limits<float>::infinity(), onednn = mkl;
   for (int round = 0; round < shape.rounds; ++round) {
-    mkl = std::min(mkl, microseconds(gemm_by_mkl, problem));
-    onednn = std::min(onednn, microseconds(gemm_by_onednn, problem));
+    mkl = std::min(mkl, microseconds(by_mkl));
+    onednn = std::min(onednn, microseconds(by_onednn));
   }
   decision.mkl_microseconds = mkl;
   decision.onednn_microseconds = onednn;
   if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_split_gemm()) {
     // By itself: the units take some hundred microseconds to reach their clock after other work.
     float tiles = std::numeric_limits<float>::infinity();
-    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds(split_gemm, problem));
+    for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds([&] { split_gemm(problem); }));
     decision.tiles_microseconds = tiles;
     if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
   }
@@ -134,12 +136,10 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
     return static_cast<GemmLibrary>(chosen - 1);
   chosen = forced();
   if (chosen == 1 + static_cast<int>(GemmLibrary::tiles) && shape != ShapeClass::heavy) chosen = 0;
-  if (chosen == 0) {
-    if (in_parallel()) return expected(shape);
-    // Two threads may measure at once; the later answer stands.
-    chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
-  }
-  decision.chosen = chosen;
+  if (chosen == 0) chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
+  // Two threads may measure at once: the first answer stands.
+  int undecided = 0;
+  if (!decision.chosen.compare_exchange_strong(undecided, chosen)) chosen = undecided;
   return static_cast<GemmLibrary>(chosen - 1);
 }
 

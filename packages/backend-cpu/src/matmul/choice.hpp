@@ -29,7 +29,7 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 }
 
 // The choice for this class. The first call for a class times the libraries (some milliseconds) unless the environment variable
-// CANDELABRA_CPU_GEMM (mkl, onednn or tiles) decides, or the caller is inside a parallel region, where nothing can be timed.
+// CANDELABRA_CPU_GEMM (mkl, onednn or tiles) decides.
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
 // Whether kernels that have float32 products of their own may make them on tile units: there are some, and the environment variable

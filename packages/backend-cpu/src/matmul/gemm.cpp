@@ -12,6 +12,7 @@
 #include "kernels.hpp"
 #include "onednn_matmul.hpp"
 #include "parallel.hpp"
+#include "parts.hpp"
 #include "split/split_gemm.hpp"
 
 namespace candelabra::cpu {
@@ -86,19 +87,27 @@ void multiply_by_mkl(const Gemm<T>& p) {
     call_mkl(p);
 }
 
-// Complex factors are handed over by their address.
+// Complex factors are handed over by their address. Groups of products, each on one thread, are as large for any number of them.
 template <typename T, typename F>
 void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
   const Gemm<T>& p = batch.first;
-  use_library_threads(threads_for_batch(p.m * p.n * p.k * batch.count));
   const auto factor = [](const T& value) {
     if constexpr (std::is_floating_point_v<T>)
       return value;
     else
       return static_cast<const void*>(&value);
   };
-  function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), p.a, p.lda, batch.a_step, p.b,
-           p.ldb, batch.b_step, factor(p.beta), p.c, p.ldc, batch.c_step, batch.count);
+  constexpr int64_t group_work = int64_t{1} << 16;  // multiplications, half of what a team pays for
+  const int64_t group = std::max<int64_t>(1, group_work / (p.m * p.n * p.k)), groups = (batch.count + group - 1) / group;
+  parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
+    use_library_threads(1);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * group;
+      function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), p.a + first * batch.a_step,
+               p.lda, batch.a_step, p.b + first * batch.b_step, p.ldb, batch.b_step, factor(p.beta), p.c + first * batch.c_step,
+               p.ldc, batch.c_step, std::min(group, batch.count - first));
+    }
+  });
 }
 
 }  // namespace
@@ -113,7 +122,7 @@ void gemm_by_mkl(const Gemm<float>& problem) {
 
 void gemm_by_onednn(const Gemm<float>& p) {
   // The primitive packs and splits better where there is much to do; the plain function needs no primitive.
-  if (shape_class(p.m, p.n, p.k) >= ShapeClass::large && p.alpha == 1 && p.beta == 0 && !in_parallel()) {
+  if (shape_class(p.m, p.n, p.k) >= ShapeClass::large && p.alpha == 1 && p.beta == 0) {
     MatmulProblem problem{.a_dtype = CB_FLOAT32,
                           .c_dtype = CB_FLOAT32,
                           .bias_dtype = CB_FLOAT32,
@@ -128,7 +137,8 @@ void gemm_by_onednn(const Gemm<float>& p) {
                           .ldb = p.ldb,
                           .bias = nullptr,
                           .c = p.c,
-                          .ldc = p.ldc};
+                          .ldc = p.ldc,
+                          .most_threads = 1};
     if (onednn_matmul(problem)) return;
   }
   dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b,
@@ -141,78 +151,38 @@ void gemm_by_onednn(const Gemm<float>& p) {
 
 namespace {
 
-// Of k in a part of a product that is summed by itself.
-constexpr int64_t part_of_depth = 256, most_parts = 8;
-
-// Few results, each a long sum. Libraries divide the results among threads, whose shares are then so narrow that packing both
-// factors counts; parts of k are what keeps threads busy. Measured with two threads beside MKL's own: 0.6 of the time for sides of
-// 16 and 32, 0.75 for 64, 0.9 for 128.
 template <typename T>
-bool is_deep(const Gemm<T>& p) {
-  constexpr int64_t shortest = 16, longest = 128;
-  return std::min(p.m, p.n) >= shortest && std::max(p.m, p.n) <= longest && p.k >= 4 * part_of_depth &&
-         shape_class(p.m, p.n, p.k) != ShapeClass::small;
+void multiply_by_mkl_in_parts(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
+  multiply_in_parts(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, finish_block);
 }
 
-// The parts depend on the shape alone, and are added in their order: so the result does not depend on the number of threads.
-template <typename T>
-void multiply_in_parts(const Gemm<T>& p, void (*multiply)(const Gemm<T>&)) {
-  const int64_t parts = std::min(most_parts, p.k / part_of_depth), results = p.m * p.n;
-  Scratch<T> sums((parts - 1) * results);
-  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    use_library_threads(1);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t from = p.k * i / parts;
-      Gemm<T> part = p;
-      part.k = p.k * (i + 1) / parts - from;
-      part.a += from * (p.transpose_a ? p.lda : 1);
-      part.b += from * (p.transpose_b ? 1 : p.ldb);
-      if (i > 0) {
-        part.beta = 0;
-        part.c = sums.data() + (i - 1) * results;
-        part.ldc = p.n;
-      }
-      multiply(part);
-    }
-  });
-  parallel_for(p.m, light_grain / (parts * p.n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t part = 0; part + 1 < parts; ++part)
-        for (int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] += sums[part * results + i * p.n + j];
-  });
+void multiply_by_choice(const Gemm<float>& p, const Finish<float>* finish, FinishBlock<float> finish_block) {
+  // Cut along k, it is parts that are multiplied, of which none is for the tile units.
+  const GemmLibrary library = choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
+  if (library == GemmLibrary::tiles) return finish ? split_gemm(p, *finish) : split_gemm(p);
+  const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
+  multiply_in_parts(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, finish_block);
 }
 
 }  // namespace
 
 void gemm(const Gemm<float>& problem) {
-  if (is_deep(problem)) {
-    const bool by_mkl = choose_gemm_library(ShapeClass::large) == GemmLibrary::mkl;
-    return multiply_in_parts(problem, by_mkl ? gemm_by_mkl : gemm_by_onednn);
-  }
-  ShapeClass shape = shape_class(problem.m, problem.n, problem.k);
-  GemmLibrary library = choose_gemm_library(shape);
-  if (library == GemmLibrary::tiles) return split_gemm(problem);
-  use_library_threads(threads_for(shape));
-  library == GemmLibrary::mkl ? gemm_by_mkl(problem) : gemm_by_onednn(problem);
+  multiply_by_choice(problem, nullptr, nullptr);
 }
-bool finishes_blocks(const Gemm<float>& problem) {
-  return !is_deep(problem) && choose_gemm_library(shape_class(problem.m, problem.n, problem.k)) == GemmLibrary::tiles;
-}
-void gemm(const Gemm<float>& problem, const Finish<float>& finish) {
-  split_gemm(problem, finish);
+void gemm(const Gemm<float>& problem, const Finish<float>& finish, FinishBlock<float> finish_block) {
+  multiply_by_choice(problem, &finish, finish_block);
 }
 void gemm(const Gemm<double>& problem) {
-  if (is_deep(problem)) return multiply_in_parts(problem, multiply_by_mkl<double>);
-  use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
-  multiply_by_mkl(problem);
+  multiply_by_mkl_in_parts(problem);
+}
+void gemm(const Gemm<double>& problem, const Finish<double>& finish, FinishBlock<double> finish_block) {
+  multiply_by_mkl_in_parts(problem, &finish, finish_block);
 }
 void gemm(const Gemm<std::complex<float>>& problem) {
-  use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
-  multiply_by_mkl(problem);
+  multiply_by_mkl_in_parts(problem);
 }
 void gemm(const Gemm<std::complex<double>>& problem) {
-  use_library_threads(threads_for(shape_class(problem.m, problem.n, problem.k)));
-  multiply_by_mkl(problem);
+  multiply_by_mkl_in_parts(problem);
 }
 
 void gemm_batch(const GemmBatch<float>& batch) {

@@ -38,9 +38,11 @@ struct Finish {
   T factor;
   Activation activation;
 };
-// Whether a product is made in blocks that are at hand when they are done: then gemm can finish them. Others the caller finishes.
-bool finishes_blocks(const Gemm<float>& problem);
-void gemm(const Gemm<float>& problem, const Finish<float>& finish);
+// Does that to a block of the product. The loops are the caller's, for they are compiled for the processor (matmul/finish.hpp).
+template <typename T>
+using FinishBlock = void (*)(const Finish<T>& finish, T* c, int64_t ldc, int64_t rows, int64_t columns);
+void gemm(const Gemm<float>& problem, const Finish<float>& finish, FinishBlock<float> finish_block);
+void gemm(const Gemm<double>& problem, const Finish<double>& finish, FinishBlock<double> finish_block);
 
 // Products of the same sizes whose matrices lie so many elements apart.
 template <typename T>

@@ -219,24 +219,9 @@ void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T al
       gemm(problem);
     } else {
       if (!finish.added && finish.activation == Activation::none) return gemm(problem);
-      if constexpr (std::is_same_v<T, float>)
-        if (finishes_blocks(problem)) return gemm(problem, finish);
-      // A library's product of many rows is made in parts that are finished while they are in the caches: parts of so many elements
-      // are large enough that packing the other factor again for each costs less.
-      constexpr int64_t part_size = int64_t{1} << 19;
-      const int64_t part_rows = std::max<int64_t>(512, part_size / c.columns);
-      const int64_t parts = in_parallel() ? 1 : std::max<int64_t>(1, c.rows / part_rows);
-      for (int64_t i = 0; i < parts; ++i) {
-        const int64_t from = c.rows * i / parts, to = c.rows * (i + 1) / parts;
-        Gemm<T> part = problem;
-        part.m = to - from;
-        part.a += from * (problem.transpose_a ? 1 : problem.lda);
-        part.c += from * problem.ldc;
-        gemm(part);
-        Finish<T> rest = finish;
-        if (rest.added) rest.added += from * rest.added_step;
-        finish_rows(rest, part.c, part.ldc, part.m, part.n);
-      }
+      gemm(problem, finish, [](const Finish<T>& block, T* to, int64_t ldc, int64_t rows, int64_t columns) {
+        finish_rows(block, to, ldc, rows, columns);
+      });
     }
   }
 }

@@ -27,6 +27,7 @@ struct MatmulProblem {
   int64_t batches = 1;
   int64_t a_step = 0, b_step = 0, c_step = 0;
   Activation activation = Activation::none;
+  int32_t most_threads = INT32_MAX;
 };
 
 // False where oneDNN has nothing better than its reference loop for this on this processor; nothing was written then.

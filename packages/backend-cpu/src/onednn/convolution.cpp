@@ -5,6 +5,7 @@
 #include "onednn/kept_weights.hpp"
 #include "onednn/primitive_cache.hpp"
 #include "parallel.hpp"
+#include "same_bits.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -273,12 +274,15 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
                         const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output) {
   if (!has_instructions(dtype)) return false;
   thread_local PrimitiveCache<Convolution> cache(256);
-  use_library_threads();
+  const ConvolutionShape& s = shape;
+  // As for batches of small products, a team pays from so many multiplications on.
+  constexpr int64_t few = int64_t{1} << 17;
+  const bool is_small = s.batch * s.output_channels * s.output_plane() <= few / (s.group_inputs() * s.kernel_volume());
+  const int32_t threads = is_small || in_parallel() || wants_same_bits() ? 1 : thread_count();
+  use_library_threads(threads);
   return with_onednn(name_of(kind), [&] {
-    const ConvolutionShape& s = shape;
     PrimitiveKey key;
-    key.add(kind, s.spatial, dtype, bias != nullptr, in_parallel() ? 1 : thread_count(), s.batch, s.groups, s.input_channels,
-            s.output_channels);
+    key.add(kind, s.spatial, dtype, bias != nullptr, threads, s.batch, s.groups, s.input_channels, s.output_channels);
     for (const auto* each : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation}) key.add_all(*each);
     key.add_all(input.strides);
     key.add_all(weight.strides);

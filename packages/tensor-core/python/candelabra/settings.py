@@ -6,6 +6,7 @@ from candelabra import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from candelabra._C import Tensor
@@ -27,6 +28,8 @@ class _Settings:
 
 
 settings = _Settings()
+# Backends' functions that are told whether deterministic algorithms are asked for.
+_followers: list[Callable[[bool], None]] = []
 
 # ---- determinism
 
@@ -34,10 +37,14 @@ settings = _Settings()
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for algorithms that give the same bits at every run.
 
-    The kernels of candelabra-backend-cpu always do, with any number of threads; candelabra-backend-cuda then takes only those of
-    cuDNN's algorithms that do, and other backends ask :func:`candelabra.are_deterministic_algorithms_enabled`. What this changes everywhere is memory that nobody has set: ``empty``
-    and its relatives, and what ``resize_`` adds, is filled with NaN (integers: the largest), so that a program that reads it by
-    mistake reads the same every time.
+    On the CPU, results are the same at every run with as many threads. For any number of threads they are the same, too, but for
+    what only MKL and oneDNN can share among threads: eigenvalues, singular values and least squares of matrices of more than about
+    256 rows, convolutions that are not 3x3, products of bfloat16 and float16. Those run on one thread where this is True, which
+    takes up to twice the time on two threads, and more on more. candelabra-backend-cuda then takes only those of cuDNN's
+    algorithms that give the same bits, and other backends ask :func:`candelabra.are_deterministic_algorithms_enabled`.
+
+    What this changes everywhere is memory that nobody has set: ``empty`` and its relatives, and what ``resize_`` adds, is filled
+    with NaN (integers: the largest), so that a program that reads it by mistake reads the same every time.
 
     Parameters
     ----------
@@ -69,6 +76,33 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     from candelabra.backends.cuda import set_switch
 
     set_switch("deterministic", mode)
+    for tell in _followers:
+        tell(mode)
+
+
+def follow_deterministic(tell: Callable[[bool], None]) -> None:
+    """Have a function told whether deterministic algorithms are asked for, now and when it changes.
+
+    A backend calls this when it is loaded.
+
+    Parameters
+    ----------
+    tell : callable
+        Takes whether they are; it is not called at once where they are not.
+
+    Examples
+    --------
+    >>> from candelabra import settings
+    >>> told = []
+    >>> settings.follow_deterministic(told.append)
+    >>> settings.use_deterministic_algorithms(True)
+    >>> settings.use_deterministic_algorithms(False)
+    >>> told
+    [True, False]
+    """
+    _followers.append(tell)
+    if settings.deterministic:
+        tell(True)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

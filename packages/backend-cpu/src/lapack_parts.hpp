@@ -1,0 +1,169 @@
+// Factorizations of one large matrix, and what is solved with them, shared among threads in parts that follow from the sizes alone.
+//
+// LAPACK's routines share their work by the number of threads, and round accordingly. Here each part is one thread's, by the
+// library's own routine, so that results are the same for any number of threads. Small matrices are one part.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "lapack.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// f(begin, end) for parts of [0, size) as wide as `width`, each on one thread of the library.
+template <typename F>
+void over_parts(int64_t size, int64_t width, F&& f) {
+  parallel_for((size + width - 1) / width, 1, [&](int64_t begin, int64_t end) {
+    use_library_threads(1);
+    for (int64_t i = begin; i < end; ++i) f(static_cast<int>(i * width), static_cast<int>(std::min(size, (i + 1) * width)));
+  });
+}
+
+// How many columns (right-hand sides) a part has where each costs `work` multiplications: a quarter of them, but no part smaller
+// than pays for a thread, and none so narrow that a triangle is packed for little.
+inline int64_t part_of_columns(int64_t columns, int64_t work) {
+  constexpr int64_t least_work = int64_t{1} << 18, narrowest = 64, widest = 256;
+  const int64_t least = std::clamp<int64_t>(least_work / std::max<int64_t>(1, work), narrowest, int64_t{1} << 30);
+  return std::max(least, std::min((columns + 3) / 4, widest));
+}
+
+template <typename T>
+constexpr const char* adjoint_of = is_complex_v<T> ? "C" : "T";
+
+// ---- Cholesky
+
+// As potrf of a lower triangle (upper == false), or of an upper one; `info` as there.
+template <typename T>
+int factor_cholesky(bool upper, int n, T* a, int leading) {
+  using R = real_t<T>;
+  constexpr int one_part = 512, block = 128, part = 256;
+  int info = 0;
+  use_library_threads(1);
+  if (n <= one_part) {
+    Lapack<T>::potrf(upper ? "U" : "L", &n, a, &leading, &info);
+    return info;
+  }
+  const auto at = [&](int64_t i, int64_t j) { return upper ? a + j + i * leading : a + i + j * leading; };  // of the lower triangle
+  const T one(1), minus(-1);
+  const R real_one(1), real_minus(-1);
+  for (int j = 0; j < n; j += block) {
+    const int width = std::min(block, n - j), next = j + width, rest = n - next;
+    use_library_threads(1);
+    Lapack<T>::potrf(upper ? "U" : "L", &width, at(j, j), &leading, &info);
+    if (info != 0) return info + j;
+    over_parts(rest, part, [&](int begin, int end) {
+      const int here = end - begin;
+      if (upper)
+        Lapack<T>::trsm("L", "U", adjoint_of<T>, "N", &width, &here, &one, at(j, j), &leading, at(next + begin, j), &leading);
+      else
+        Lapack<T>::trsm("R", "L", adjoint_of<T>, "N", &here, &width, &one, at(j, j), &leading, at(next + begin, j), &leading);
+    });
+    // Squares of what is left, those on the diagonal only below it.
+    const int side = (rest + part - 1) / part;
+    over_parts(int64_t{side} * (side + 1) / 2, 1, [&](int index, int) {
+      int row = 0;
+      while (index > row) index -= ++row;
+      const int from = next + row * part, to = next + index * part, rows = std::min(part, n - from),
+                columns = std::min(part, n - to);
+      if (from == to)
+        Lapack<T>::herk(upper ? "U" : "L", upper ? adjoint_of<T> : "N", &rows, &width, &real_minus, at(from, j), &leading,
+                        &real_one, at(from, from), &leading);
+      else if (upper)
+        Lapack<T>::gemm(adjoint_of<T>, "N", &columns, &rows, &width, &minus, at(to, j), &leading, at(from, j), &leading, &one,
+                        at(from, to), &leading);
+      else
+        Lapack<T>::gemm("N", adjoint_of<T>, &rows, &columns, &width, &minus, at(from, j), &leading, at(to, j), &leading, &one,
+                        at(from, to), &leading);
+    });
+  }
+  return 0;
+}
+
+// ---- LU
+
+// As getrf.
+template <typename T>
+int factor_lu(int m, int n, T* a, int leading, int* pivots) {
+  constexpr int one_part = 192, block = 64;
+  int info = 0;
+  use_library_threads(1);
+  if (std::min(m, n) <= one_part) {
+    Lapack<T>::getrf(&m, &n, a, &leading, pivots, &info);
+    return info;
+  }
+  const auto at = [&](int64_t i, int64_t j) { return a + i + j * leading; };
+  const T one(1), minus(-1);
+  const int increment = 1, sides = std::min(m, n);
+  for (int j = 0; j < sides; j += block) {
+    const int width = std::min(block, sides - j), next = j + width, rows = m - j, below = m - next, right = n - next;
+    int failed = 0;
+    use_library_threads(1);
+    Lapack<T>::getrf(&rows, &width, at(j, j), &leading, pivots + j, &failed);
+    if (info == 0 && failed > 0) info = failed + j;
+    const int first = 1;
+    over_parts(right, part_of_columns(right, int64_t{rows} * width), [&](int begin, int end) {
+      const int here = end - begin;
+      T* part = at(j, next + begin);
+      Lapack<T>::laswp(&here, part, &leading, &first, &width, pivots + j, &increment);
+      Lapack<T>::trsm("L", "L", "N", "U", &width, &here, &one, at(j, j), &leading, part, &leading);
+      if (below > 0)
+        Lapack<T>::gemm("N", "N", &below, &here, &width, &minus, at(next, j), &leading, part, &leading, &one, part + width,
+                        &leading);
+    });
+    for (int i = j; i < next; ++i) pivots[i] += j;
+  }
+  // The exchanges of a block's rows in the columns before it.
+  over_parts(sides, block, [&](int begin, int end) {
+    const int width = end - begin, first = end + 1;
+    if (end < sides) Lapack<T>::laswp(&width, at(0, begin), &leading, &first, &sides, pivots, &increment);
+  });
+  return info;
+}
+
+// As getrs.
+template <typename T>
+void solve_lu(const char* transpose, int n, int columns, const T* a, int leading, const int* pivots, T* x, int x_leading) {
+  over_parts(columns, part_of_columns(columns, int64_t{n} * n), [&](int begin, int end) {
+    const int here = end - begin;
+    int info = 0;
+    Lapack<T>::getrs(transpose, &n, &here, a, &leading, pivots, x + int64_t{begin} * x_leading, &x_leading, &info);
+  });
+}
+
+// As getri, of factors without a zero on the diagonal.
+template <typename T>
+void invert_lu(int n, T* a, int leading, const int* pivots) {
+  constexpr int one_part = 400, part = 64;
+  if (n <= one_part) {
+    use_library_threads(1);
+    int info = 0;
+    with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&n, a, &leading, pivots, work, size, &info); });
+    return;
+  }
+  // inverse(U) inverse(L), column by column; of inverse(L) nothing is above the diagonal.
+  const T one(1);
+  Scratch<T> inverse(int64_t{n} * n);
+  over_parts(n, part, [&](int begin, int end) {
+    const int here = end - begin, below = n - begin;
+    T* to = inverse.data() + int64_t{begin} * n;
+    std::fill_n(to, int64_t{here} * n, T(0));
+    for (int j = 0; j < here; ++j) to[begin + j + int64_t{j} * n] = one;
+    Lapack<T>::trsm("L", "L", "N", "U", &below, &here, &one, a + begin + int64_t{begin} * leading, &leading, to + begin, &n);
+  });
+  over_parts(n, part_of_columns(n, int64_t{n} * n), [&](int begin, int end) {
+    const int here = end - begin;
+    Lapack<T>::trsm("L", "U", "N", "N", &n, &here, &one, a, &leading, inverse.data() + int64_t{begin} * n, &n);
+  });
+  std::vector<int> place(static_cast<size_t>(n));  // of each column of the result
+  for (int j = 0; j < n; ++j) place[static_cast<size_t>(j)] = j;
+  for (int j = 0; j < n; ++j) std::swap(place[static_cast<size_t>(j)], place[static_cast<size_t>(pivots[j] - 1)]);
+  over_parts(n, part, [&](int begin, int end) {
+    for (int j = begin; j < end; ++j)
+      std::copy_n(inverse.data() + int64_t{j} * n, n, a + int64_t{place[static_cast<size_t>(j)]} * leading);
+  });
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
