@@ -1,0 +1,35 @@
+"""Elementwise kernels where an operand repeats a row: numbers of channels, channels last, and rows too short to be worth a block."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import candelabra
+
+DTYPES = ["float32", "float64", "uint8", "int64", "complex64"]
+SHAPES = [(4, 16, 40, 40), (2, 129, 6, 6), (3, 3, 50, 50), (2, 15, 9, 7)]
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 50, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numbers_of_channels_are_added_to_channels_last_memory(dtype: str, shape: tuple[int, ...]) -> None:
+    n, channels, height, width = shape
+    x = numbers((n, height, width, channels), dtype, 0).transpose(0, 3, 1, 2)
+    for other in ((channels, 1, 1), (n, channels, 1, 1), (1, width), (height, 1), (n, 1, 1, 1), (channels, 1, width)):
+        y = numbers(other, dtype, 1)
+        result = candelabra.from_numpy(x) + candelabra.from_numpy(y)
+        np.testing.assert_array_equal(result.numpy(), x + y)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [2, 4, 15, 16, 63])
+def test_short_rows_of_wider_ones(dtype: str, length: int) -> None:
+    x, y = numbers((300, length + 3), dtype, 0), numbers((300, length + 1), dtype, 1)
+    a, b = x[:, 1 : length + 1], y[:, :length]
+    result = candelabra.from_numpy(x)[:, 1 : length + 1] * candelabra.from_numpy(y)[:, :length]
+    np.testing.assert_array_equal(result.numpy(), a * b)
