@@ -212,16 +212,18 @@ void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f
     for (int64_t i = begin; i < end; ++i) f(i);
   });
 }
-template <typename F>
-void for_each_matrix(int64_t count, int64_t work, F&& f) {
-  for_each_matrix(count, work, 1, std::forward<F>(f));
-}
-
 // The threads of the library for what only it can share: its results change with their number, and are kept from that where
 // use_deterministic_algorithms() asks for it. Up to so much work, by which matrices of 256 rows are meant, one thread is as quick.
 inline int32_t threads_of_library(int64_t multiplications) {
   constexpr int64_t small = int64_t{1} << 24;
   return multiplications <= small || wants_same_bits() ? 1 : INT32_MAX;
+}
+
+// Of the others several threads are no quicker than one up to matrices of about 1000 rows (measured with two).
+template <typename F>
+void for_each_matrix(int64_t count, int64_t work, F&& f) {
+  constexpr int64_t larger = 64;
+  for_each_matrix(count, work, threads_of_library(work / larger), std::forward<F>(f));
 }
 
 // A number that is not finite leaves NaN in the sum of what each number has times zero.

@@ -1,7 +1,8 @@
 // Factorizations of one large matrix, and what is solved with them, shared among threads in parts that follow from the sizes alone.
 //
 // LAPACK's routines share their work by the number of threads, and round accordingly. Here each part is one thread's, by the
-// library's own routine, so that results are the same for any number of threads. Small matrices are one part.
+// library's own routine, so that results are the same for any number of threads. Small matrices are one part. Large ones are
+// factored so where that is asked for: the library's threads, which do not wait for each other after every block, take less time.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +41,8 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
   using R = real_t<T>;
   constexpr int one_part = 512, block = 128, part = 256;
   int info = 0;
-  use_library_threads(1);
-  if (n <= one_part) {
+  use_library_threads(n <= one_part ? 1 : INT32_MAX);
+  if (n <= one_part || !wants_same_bits()) {
     Lapack<T>::potrf(upper ? "U" : "L", &n, a, &leading, &info);
     return info;
   }
@@ -88,8 +89,8 @@ template <typename T>
 int factor_lu(int m, int n, T* a, int leading, int* pivots) {
   constexpr int one_part = 192, block = 64;
   int info = 0;
-  use_library_threads(1);
-  if (std::min(m, n) <= one_part) {
+  use_library_threads(std::min(m, n) <= one_part ? 1 : INT32_MAX);
+  if (std::min(m, n) <= one_part || !wants_same_bits()) {
     Lapack<T>::getrf(&m, &n, a, &leading, pivots, &info);
     return info;
   }
@@ -136,8 +137,8 @@ void solve_lu(const char* transpose, int n, int columns, const T* a, int leading
 template <typename T>
 void invert_lu(int n, T* a, int leading, const int* pivots) {
   constexpr int one_part = 400, part = 64;
-  if (n <= one_part) {
-    use_library_threads(1);
+  if (n <= one_part || !wants_same_bits()) {
+    use_library_threads(n <= one_part ? 1 : INT32_MAX);
     int info = 0;
     with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&n, a, &leading, pivots, work, size, &info); });
     return;

@@ -2,6 +2,7 @@
 
 #include <dnnl.h>
 #include <mkl.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <limits>
@@ -138,7 +139,7 @@ void gemm_by_onednn(const Gemm<float>& p) {
                           .bias = nullptr,
                           .c = p.c,
                           .ldc = p.ldc,
-                          .most_threads = 1};
+                          .most_threads = omp_get_max_threads()};
     if (onednn_matmul(problem)) return;
   }
   dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b,

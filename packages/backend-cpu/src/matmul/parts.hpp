@@ -1,7 +1,9 @@
 // Products cut into parts, each of which one thread has a library make.
 //
 // A library that shares a product among its threads cuts it by their number, long sums too, so that results change with it. Here
-// the cuts follow from the sizes alone: a result is the same for any number of threads.
+// the cuts follow from the sizes alone: a result is the same for any number of threads. Where that takes longer, it is done on
+// request only: of large squares the library's threads pack each factor once, and more threads than there are parts want finer
+// cuts.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +27,36 @@ bool is_deep(int64_t m, int64_t n, int64_t k);
 
 Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b);
 
+// Whether the library shares such a product better among its threads by itself, and may.
+bool is_left_to_library(int64_t m, int64_t n, const Cuts& cuts);
+
 namespace parts_detail {
 
 // Parts begin where a library's blocks of registers do.
 inline int64_t start_of(int64_t size, int64_t part, int64_t parts) {
   constexpr int64_t step = 16;
   return part == parts ? size : size * part / parts / step * step;
+}
+
+// By the library's threads, in blocks of rows that are finished while they are in the caches: of so many elements that packing the
+// other factor again for each costs less.
+template <typename T>
+void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Finish<T>* finish, FinishBlock<T> finish_block) {
+  constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
+  const int64_t blocks = finish ? std::max<int64_t>(1, p.m / std::max(fewest_rows, block_size / p.n)) : 1;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t row = p.m * i / blocks;
+    Gemm<T> block = p;
+    block.m = p.m * (i + 1) / blocks - row;
+    block.a += row * (p.transpose_a ? 1 : p.lda);
+    block.c += row * p.ldc;
+    use_library_threads();
+    multiply(block);
+    if (!finish) continue;
+    Finish<T> rest = *finish;
+    if (rest.added) rest.added += row * rest.added_step;
+    finish_block(rest, block.c, block.ldc, block.m, block.n);
+  }
 }
 
 }  // namespace parts_detail
@@ -46,6 +72,7 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
     if (finish) finish_block(*finish, p.c, p.ldc, p.m, p.n);
     return;
   }
+  if (is_left_to_library(p.m, p.n, cuts)) return parts_detail::multiply_by_library(p, multiply, finish, finish_block);
   using parts_detail::start_of;
   const int64_t results = p.m * p.n;
   const auto finish_at = [&](int64_t row, int64_t column, int64_t rows, int64_t columns) {

@@ -38,10 +38,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Ask for algorithms that give the same bits at every run.
 
     On the CPU, results are the same at every run with as many threads. For any number of threads they are the same, too, but for
-    what only MKL and oneDNN can share among threads: eigenvalues, singular values and least squares of matrices of more than about
-    256 rows, convolutions that are not 3x3, products of bfloat16 and float16. Those run on one thread where this is True, which
-    takes up to twice the time on two threads, and more on more. candelabra-backend-cuda then takes only those of cuDNN's
-    algorithms that give the same bits, and other backends ask :func:`candelabra.are_deterministic_algorithms_enabled`.
+    what MKL and oneDNN share among threads: products and factorizations of large matrices, eigenvalues, singular values and least
+    squares, convolutions that are not 3x3, products of bfloat16 and float16. Where this is True, products, LU and Cholesky
+    factorizations are cut into parts by their sizes alone, and the others run on one thread, which takes up to twice the time on
+    two threads, and more on more. candelabra-backend-cuda then takes only those of cuDNN's algorithms that give the same bits, and
+    other backends ask :func:`candelabra.are_deterministic_algorithms_enabled`.
 
     What this changes everywhere is memory that nobody has set: ``empty`` and its relatives, and what ``resize_`` adds, is filled
     with NaN (integers: the largest), so that a program that reads it by mistake reads the same every time.
