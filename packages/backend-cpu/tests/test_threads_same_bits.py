@@ -116,7 +116,7 @@ def test_products(sizes: tuple[int, int, int], dtype: str) -> None:
         pytest.skip("as smaller ones, and long")
     a, b, turned, row = _normal(m, k, dtype=dtype), _normal(k, n, dtype=dtype), _normal(n, k, dtype=dtype), _normal(n, dtype=dtype)
     if min(m, n) < 512:
-        assert _same(lambda: a @ b, (2, 4))  # threads among which parts can be shared evenly
+        assert _same(lambda: a @ b, (2,))  # threads among which parts can be shared evenly
     candelabra.use_deterministic_algorithms(True)
     assert _same(lambda: a @ b)
     assert _same(lambda: a @ turned.mT)

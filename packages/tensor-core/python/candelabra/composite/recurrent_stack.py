@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
@@ -26,13 +25,11 @@ _stack = OPERATORS["stack"]
 _select = OPERATORS["select"]
 
 
-class _Weights(NamedTuple):
+class _Weights:
     """The weights of one direction of one layer."""
 
-    w_ih: Any
-    w_hh: Any
-    b_ih: Any
-    b_hh: Any
+    def __init__(self, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> None:
+        self.w_ih, self.w_hh, self.b_ih, self.b_hh = w_ih, w_hh, b_ih, b_hh
 
     def biases(self, cell: str) -> tuple[Any, Any]:
         """Return the bias of the input's share and that of the state's: one alone where both are only added."""
@@ -42,9 +39,17 @@ class _Weights(NamedTuple):
 
 
 def _taken_apart(
-    weights: Tensor, input_size: int, hidden: int, layers: int, directions: int, has_biases: bool, cell: str
+    input: Tensor, weights: Tensor, h0: Tensor, layers: int, directions: int, has_biases: bool, cell: str
 ) -> list[_Weights]:
     """Give the weights of each direction of each layer, as views of those of all."""
+    if cell not in _GATES:
+        raise ValueError(f"recurrent_stack(): cell must be one of {', '.join(map(repr, _GATES))}, but got {cell!r}")
+    if input.ndim < 2 or h0.ndim != 3 or layers < 1 or h0.shape[0] != layers * directions:
+        raise RuntimeError(
+            f"recurrent_stack(): shapes {list(input.shape)} of the input and {list(h0.shape)} of h0 do not fit: expected (T, N, I), or "
+            f"(rows, I) where there are batch_sizes, and ({layers * directions}, N, H)"
+        )
+    input_size, hidden = input.shape[-1], h0.shape[2]
     gates = _GATES[cell] * hidden
     start = 0
 
@@ -95,7 +100,7 @@ def _layer_by_layer(
     cell: str,
 ) -> tuple[Any, Any, Any]:
     directions = 2 if bidirectional else 1
-    parts = _taken_apart(weights, input.shape[-1], h0.shape[2], layers, directions, has_biases, cell)
+    parts = _taken_apart(input, weights, h0, layers, directions, has_biases, cell)
     last_h, last_c = [], []
     for layer in range(layers):
         outputs = []
@@ -173,8 +178,8 @@ def recurrent_stack_backward(
     cell: str,
 ) -> Any:
     directions = 2 if bidirectional else 1
+    parts = _taken_apart(input, weights, h0, layers, directions, has_biases, cell)
     hidden, over_time = h0.shape[2], tuple(input.shape[:-1])
-    parts = _taken_apart(weights, input.shape[-1], hidden, layers, directions, has_biases, cell)
     steps = len(batch_sizes) or input.shape[0]
     row_count = math.prod(over_time)
 
