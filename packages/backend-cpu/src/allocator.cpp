@@ -7,11 +7,13 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -122,8 +124,7 @@ struct Magazine;
 class Cache {
  public:
   Cache() {
-    const char* text = std::getenv("CANDELABRA_CPU_CACHE_BYTES");
-    bound_ = text ? std::strtoll(text, nullptr, 10) : physical_memory() / 4;
+    bound_ = cached_bytes_allowed();
     refuse_above_ = physical_memory() + swap_memory();
   }
 
@@ -442,6 +443,23 @@ void set_memory_limit(int64_t bytes) {
 }
 
 // Of the machine, or of the container this runs in.
+int64_t bytes_from_environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  if (!text) return otherwise;
+  const std::string_view digits = text;
+  int64_t bytes = -1;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), bytes);
+  if (error != std::errc() || end != digits.end() || bytes < 0)
+    throw failure(CB_VALUE_ERROR, "the environment variable %s must be a number of bytes, such as 1073741824, but is \"%s\"", name,
+                  text);
+  return bytes;
+}
+
+int64_t cached_bytes_allowed() {
+  static const int64_t bytes = bytes_from_environment("CANDELABRA_CPU_CACHE_BYTES", physical_memory() / 4);
+  return bytes;
+}
+
 int64_t physical_memory() {
   static const int64_t value = [] {
     struct sysinfo information{};

@@ -20,6 +20,11 @@ void reset_peak_statistics();
 void set_memory_limit(int64_t bytes);  // negative: none
 int64_t physical_memory();
 int64_t available_memory();
+// The number of bytes that an environment variable says, `otherwise` where it is not set; throws Failure(CB_VALUE_ERROR) for
+// anything else.
+int64_t bytes_from_environment(const char* name, int64_t otherwise);
+// How many bytes of free blocks may be kept: CANDELABRA_CPU_CACHE_BYTES, or a quarter of the machine's memory.
+int64_t cached_bytes_allowed();
 // Locks may be held by threads that a forked child does not have.
 void allocator_before_fork();
 void allocator_after_fork();

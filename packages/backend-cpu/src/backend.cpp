@@ -71,6 +71,7 @@ int32_t initialize(const cb_host*) {
     if (!has_avx2())
       throw failure(CB_RUNTIME_ERROR,
                     "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
+    cached_bytes_allowed(), kept_bytes_allowed();  // what the environment says wrongly is said here
     set_thread_count(default_thread_count());
     // The core tells a child about its fork only where the fork went through Python.
     static const int registered = pthread_atfork(

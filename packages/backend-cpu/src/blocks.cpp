@@ -27,17 +27,6 @@ void prefetch(const std::byte* from, int64_t bytes) {
 // nothing need be gathered, converted or repeated, a call of the loop for each row costs less than that.
 constexpr int64_t row_elements = 64, plain_row_elements = 16, light_row_elements = 4;
 
-// repeat_element() for many elements. Of an inline function the linker keeps whichever copy comes first; this one is vectorized.
-void fill(void* out, const void* value, int64_t itemsize, int64_t n) {
-  if (itemsize == 1) return void(std::memset(out, *static_cast<const unsigned char*>(value), n));
-  dispatch_size(itemsize, [&]<typename U>() {
-    const U element = *static_cast<const U*>(value);
-    U* elements = static_cast<U*>(out);
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) elements[i] = element;
-  });
-}
-
 // Every second element of 4 or 8 bytes, from whole registers.
 int64_t gather_pairs(uint32_t* to, const uint32_t* from, int64_t n) {
   const int64_t whole = n > 8 ? (n - 1) & ~int64_t{7} : 0;  // what is read ends before the element behind the last one
@@ -61,7 +50,7 @@ int64_t gather_pairs(uint64_t* to, const uint64_t* from, int64_t n) {
 
 void gather(void* out, const void* in, int64_t stride, int64_t itemsize, int64_t n) {
   if (stride == 1) return void(std::memcpy(out, in, n * itemsize));
-  if (stride == 0) return fill(out, in, itemsize, n);
+  if (stride == 0) return repeat_element(out, in, itemsize, n);
   dispatch_size(itemsize, [&]<typename U>() {
     U* to = static_cast<U*>(out);
     const U* from = static_cast<const U*>(in);
@@ -200,7 +189,7 @@ class Driver {
       float wide;
       const void* element = data_[k];
       if (half_[k]) widen(dtype_[k], element, &wide, 1), element = &wide;
-      fill(buffers.operand[k], element, half_[k] ? 4 : size_[k], n);
+      repeat_element(buffers.operand[k], element, half_[k] ? 4 : size_[k], n);
     }
   }
 
@@ -420,6 +409,16 @@ class Driver {
 };
 
 }  // namespace
+
+void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n) {
+  if (itemsize == 1) return void(std::memset(out, *static_cast<const unsigned char*>(value), n));
+  dispatch_size(itemsize, [&]<typename U>() {
+    const U element = *static_cast<const U*>(value);
+    U* elements = static_cast<U*>(out);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) elements[i] = element;
+  });
+}
 
 int64_t streaming_threshold() {
   static const int64_t bytes = std::clamp<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE) / 8, int64_t{4} << 20, int64_t{32} << 20);

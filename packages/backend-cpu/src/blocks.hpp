@@ -30,13 +30,7 @@ constexpr int64_t tiny_elements = 256;
 void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count);
 
 // `value` points to one element of `itemsize` bytes.
-inline void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n) {
-  dispatch_size(itemsize, [&]<typename U>() {
-    U element = *static_cast<const U*>(value);
-    U* elements = static_cast<U*>(out);
-    for (int64_t i = 0; i < n; ++i) elements[i] = element;
-  });
-}
+void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n);
 
 // Small contiguous operands take the short way: no geometry, no threads.
 template <size_t N>

@@ -179,6 +179,17 @@ print(statistics().reserved)
     assert out.split() == ["0"]
 
 
+@pytest.mark.parametrize("variable", ["CANDELABRA_CPU_CACHE_BYTES", "CANDELABRA_CPU_KEPT_WEIGHTS"])
+@pytest.mark.parametrize("text", ["", "1GB", "-1", "1e9", " 5", "99999999999999999999"])
+def test_a_bound_that_is_no_number_of_bytes_is_refused(variable: str, text: str) -> None:
+    failed = subprocess.run(
+        [sys.executable, "-c", "import candelabra; candelabra.zeros(2)"],
+        env=os.environ | {variable: text}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert failed.returncode == 1
+    assert f'the environment variable {variable} must be a number of bytes, such as 1073741824, but is "{text}"' in failed.stderr
+
+
 def test_changing_sizes_do_not_pile_up() -> None:
     out = run(
         """

@@ -11,6 +11,7 @@
 #include "allocator.hpp"
 #include "choice.hpp"
 #include "kernels.hpp"
+#include "onednn/primitive_cache.hpp"
 #include "onednn_matmul.hpp"
 #include "parallel.hpp"
 #include "parts.hpp"
@@ -201,12 +202,11 @@ void gemm_batch(const GemmBatch<std::complex<double>>& batch) {
 
 namespace {
 
-// Where there are no instructions for bfloat16, oneDNN imitates them: measured on Cascade Lake, its product takes two to four times
-// as long as one in float32 of factors that are widened first. With few rows or columns it is the widening that counts.
+// Where there are no instructions for bfloat16, measured on Cascade Lake, oneDNN's product takes two to four times as long as one
+// in float32 of factors that are widened first. With few rows or columns it is the widening that counts.
 bool is_quicker_widened(const HalfGemm& p) {
   constexpr int64_t few = 8;
-  static const bool has_instructions = __builtin_cpu_supports("avx512bf16");
-  return p.dtype == CB_BFLOAT16 && !has_instructions && std::min(p.m, p.n) >= few;
+  return p.dtype == CB_BFLOAT16 && std::min(p.m, p.n) >= few && !has_product_instructions(CB_BFLOAT16);
 }
 
 }  // namespace

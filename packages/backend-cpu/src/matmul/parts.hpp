@@ -38,6 +38,16 @@ inline int64_t start_of(int64_t size, int64_t part, int64_t parts) {
   return part == parts ? size : size * part / parts / step * step;
 }
 
+// What `finish` says, done to the block of rows x columns of p's result that begins there.
+template <typename T>
+void finish_at(const Gemm<T>& p, const Finish<T>* finish, FinishBlock<T> finish_block, int64_t row, int64_t column, int64_t rows,
+               int64_t columns) {
+  if (!finish) return;
+  Finish<T> block = *finish;
+  if (block.added) block.added += row * block.added_step + column;
+  finish_block(block, p.c + row * p.ldc + column, p.ldc, rows, columns);
+}
+
 // By the library's threads, in blocks of rows that are finished while they are in the caches: of so many elements that packing the
 // other factor again for each costs less.
 template <typename T>
@@ -52,10 +62,7 @@ void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), con
     block.c += row * p.ldc;
     use_library_threads();
     multiply(block);
-    if (!finish) continue;
-    Finish<T> rest = *finish;
-    if (rest.added) rest.added += row * rest.added_step;
-    finish_block(rest, block.c, block.ldc, block.m, block.n);
+    finish_at(p, finish, finish_block, row, 0, block.m, p.n);
   }
 }
 
@@ -69,18 +76,12 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
   if (cuts.count() == 1) {
     use_library_threads(1);
     multiply(p);
-    if (finish) finish_block(*finish, p.c, p.ldc, p.m, p.n);
-    return;
+    return parts_detail::finish_at(p, finish, finish_block, 0, 0, p.m, p.n);
   }
   if (is_left_to_library(p.m, p.n, cuts)) return parts_detail::multiply_by_library(p, multiply, finish, finish_block);
+  using parts_detail::finish_at;
   using parts_detail::start_of;
   const int64_t results = p.m * p.n;
-  const auto finish_at = [&](int64_t row, int64_t column, int64_t rows, int64_t columns) {
-    if (!finish) return;
-    Finish<T> block = *finish;
-    if (block.added) block.added += row * block.added_step + column;
-    finish_block(block, p.c + row * p.ldc + column, p.ldc, rows, columns);
-  };
   Scratch<T> sums((cuts.deep - 1) * results);  // of the parts of the inner side but for the first
   parallel_for(cuts.count(), 1, [&](int64_t begin, int64_t end) {
     use_library_threads(1);
@@ -103,7 +104,7 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
         part.ldc = p.n;
       }
       multiply(part);
-      if (cuts.deep == 1) finish_at(row, column, part.m, part.n);
+      if (cuts.deep == 1) finish_at(p, finish, finish_block, row, column, part.m, part.n);
     }
   });
   if (cuts.deep == 1) return;
@@ -111,7 +112,7 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
     for (int64_t i = begin; i < end; ++i)
       for (int64_t part = 0; part + 1 < cuts.deep; ++part)
         for (int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] += sums[part * results + i * p.n + j];
-    finish_at(begin, 0, end - begin, p.n);
+    finish_at(p, finish, finish_block, begin, 0, end - begin, p.n);
   });
 }
 

@@ -15,15 +15,6 @@ using Sizes = std::array<int64_t, 5>;
 
 enum class Layout { plain, channels_last, blocked };
 
-// Without instructions for products of that dtype oneDNN imitates them, several times slower than it is in float32.
-bool has_instructions(int32_t dtype) {
-  static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto has = [](dnnl::cpu_isa wanted) { return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted); };
-  if (dtype == CB_BFLOAT16) return has(dnnl::cpu_isa::avx512_core_bf16);
-  if (dtype == CB_FLOAT16) return has(dnnl::cpu_isa::avx512_core_fp16);
-  return true;
-}
-
 Sizes input_sizes(const ConvolutionShape& s) {
   return {s.batch, s.input_channels, s.input[0], s.input[1], s.input[2]};
 }
@@ -272,7 +263,7 @@ const char* name_of(ConvolutionKind kind) {
 
 bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape, const ConvolutionOperand& input,
                         const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output) {
-  if (!has_instructions(dtype)) return false;
+  if (!has_product_instructions(dtype)) return false;
   thread_local PrimitiveCache<Convolution> cache(256);
   const ConvolutionShape& s = shape;
   // As for batches of small products, a team pays from so many multiplications on.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <list>
 #include <map>
 #include <mutex>
@@ -18,15 +17,6 @@ namespace {
 constexpr size_t smallest = size_t{1} << 14;
 // Weights that were seen once, and are not kept, are remembered up to this number of entries.
 constexpr size_t most_entries = 4096;
-
-// How many bytes are kept at most: the environment variable CANDELABRA_CPU_KEPT_WEIGHTS, or an eighth of the machine's memory.
-int64_t bound() {
-  static const int64_t bytes = [] {
-    const char* text = std::getenv("CANDELABRA_CPU_KEPT_WEIGHTS");
-    return text ? std::strtoll(text, nullptr, 10) : physical_memory() / 8;
-  }();
-  return bytes;
-}
 
 struct Entry {
   uintptr_t address;
@@ -63,7 +53,7 @@ class KeptWeights {
     if (entry == entries_.end() || entry->contents != weight.contents || entry->room) return;
     bytes_ += size_of(*entry);
     entry->room = std::move(room);
-    while (bytes_ > bound() && !entries_.empty()) drop(std::prev(entries_.end()), unused);
+    while (bytes_ > kept_bytes_allowed() && !entries_.empty()) drop(std::prev(entries_.end()), unused);
   }
 
   void forget(uintptr_t begin, uintptr_t end) {
@@ -135,14 +125,19 @@ KeptWeights& kept() {
 
 }  // namespace
 
+int64_t kept_bytes_allowed() {
+  static const int64_t bytes = bytes_from_environment("CANDELABRA_CPU_KEPT_WEIGHTS", physical_memory() / 8);
+  return bytes;
+}
+
 KeptWeight find_weight(const WantedWeight& weight, bool& keep) {
   keep = false;
-  if (weight.given.get_size() < smallest || bound() <= 0) return nullptr;
+  if (weight.given.get_size() < smallest || kept_bytes_allowed() <= 0) return nullptr;
   return kept().find(weight, keep);
 }
 
 KeptWeight room_for_weight(size_t bytes) {
-  if (static_cast<int64_t>(bytes) > bound()) return nullptr;
+  if (static_cast<int64_t>(bytes) > kept_bytes_allowed()) return nullptr;
   try {
     return std::make_shared<Scratch<char>>(static_cast<int64_t>(bytes));
   } catch (const Failure& failure) {

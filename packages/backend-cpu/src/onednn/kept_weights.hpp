@@ -28,6 +28,9 @@ KeptWeight find_weight(const WantedWeight& weight, bool& keep);
 KeptWeight room_for_weight(size_t bytes);
 void keep_weight(const WantedWeight& weight, KeptWeight room);
 
+// How many bytes are kept at most: the environment variable CANDELABRA_CPU_KEPT_WEIGHTS, or an eighth of the machine's memory.
+int64_t kept_bytes_allowed();
+
 // What was made of weights in this memory, which is given back now.
 void forget_weights(const void* memory, size_t bytes) noexcept;
 // All of them. Returns whether memory became free.

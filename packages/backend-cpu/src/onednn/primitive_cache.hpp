@@ -85,6 +85,10 @@ dnnl::stream& onednn_stream();
 // What oneDNN calls a dtype.
 dnnl::memory::data_type onednn_type(int32_t dtype);
 
+// Whether this processor has instructions for products of that dtype. Without them oneDNN imitates them, several times slower than
+// it is in float32.
+bool has_product_instructions(int32_t dtype);
+
 // Runs f(); failures of oneDNN become Failures that name the operator.
 [[noreturn]] void rethrow_onednn(const dnnl::error& error, const char* what);
 template <typename F>

@@ -87,6 +87,7 @@ def candelabra_register_backend(registrar: Registrar) -> None:
     # Imported here: candelabra.backends imports this package, not the other way round.
     from candelabra import _C
     from candelabra.backends import cuda
+    from candelabra.settings import follow_deterministic
 
     warner = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(lambda text: _C.warn(text.decode()))
     _kept.append(warner)
@@ -96,3 +97,4 @@ def candelabra_register_backend(registrar: Registrar) -> None:
         lambda name, value: library.candelabra_cuda_set_switch(name.encode(), int(value)),
         lambda name: int(library.candelabra_cuda_ask(name.encode())),
     )
+    follow_deterministic(lambda wanted: library.candelabra_cuda_set_switch(b"deterministic", int(wanted)))

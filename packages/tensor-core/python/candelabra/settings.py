@@ -74,9 +74,6 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     _C.fill_unset_memory(mode)
     settings.warn_only = warn_only
     _C.set_fill_unset(mode)
-    from candelabra.backends.cuda import set_switch
-
-    set_switch("deterministic", mode)
     for tell in _followers:
         tell(mode)
 

@@ -29,7 +29,6 @@ _switches: dict[str, int] = {
     "matmul_tf32": False,
     "float16_reduced": True,
     "bfloat16_reduced": True,
-    "deterministic": False,
     "cudnn_enabled": True,
     "cudnn_tf32": True,
     "cudnn_benchmark": False,
