@@ -15,6 +15,7 @@
 #include "matmul/gemm.hpp"
 #include "onednn/kept_weights.hpp"
 #include "parallel.hpp"
+#include "streaming.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -71,7 +72,7 @@ int32_t initialize(const cb_host*) {
     if (!has_avx2())
       throw failure(CB_RUNTIME_ERROR,
                     "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
-    cached_bytes_allowed(), kept_bytes_allowed();  // what the environment says wrongly is said here
+    cached_bytes_allowed(), kept_bytes_allowed(), check_streaming_choice();  // what the environment says wrongly is said here
     set_thread_count(default_thread_count());
     // The core tells a child about its fork only where the fork went through Python.
     static const int registered = pthread_atfork(
@@ -140,7 +141,8 @@ const char* describe() {
   thread_local std::string text;  // what is chosen by measurement is known only after first use
   text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
          (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
-         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" + describe_gemm();
+         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" + describe_streaming() +
+         describe_gemm();
   return text.c_str();
 }
 

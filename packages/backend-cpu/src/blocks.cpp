@@ -1,8 +1,7 @@
 #include "blocks.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <optional>
 
 #include "copy_bytes.hpp"
 #include "half_conversions.hpp"
@@ -103,27 +102,32 @@ class Driver {
       for (int d = 0; d < g_.ndim; ++d) constant_[k] &= g_.strides[k][d] == 0;
       in_place |= k > 0 && data_[k] == data_[0];
     }
-    bool plain = true;
-    for (int k = 0; k < N; ++k) plain &= constant_[k] || (g_.strides[k][0] == 1 && !half_[k]);
-    least_row_ = !plain ? row_elements : blocks.work > 1 ? plain_row_elements : light_row_elements;
+    for (int k = 0; k < N; ++k) is_plain_ &= constant_[k] || (g_.strides[k][0] == 1 && !half_[k]);
+    least_row_ = !is_plain_ ? row_elements : blocks.work > 1 ? plain_row_elements : light_row_elements;
     far_ = g_.numel * size_[0] >= far_bytes;
     for (int k = 0; k < N; ++k) {
       int64_t bytes = size_[0];
       for (int d = 0; d < g_.ndim; ++d)
         if (g_.strides[k][d] != 0) bytes *= g_.sizes[d];
       is_far_[k] = bytes >= far_bytes;
+      moved_bytes_ += bytes;
     }
     block_ = (far_ ? far_block_bytes : block_bytes) / widest;
     across_ = transposed_dimension();
     if (across_) block_ = block_bytes / widest;
     if (across_ == 0) join_patterns(widest);
-    streaming_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
-                 g_.numel * size_[0] >= streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
+    may_stream_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
+                  g_.numel * size_[0] >= streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
 
   void run() {
     if (across_) return run_tiles();
     int64_t grain = std::max<int64_t>(2048, grain_for(blocks_.work));
+    std::optional<LargeMove> move;
+    if (may_stream_ && is_plain_ && blocks_.work == 1)
+      streaming_ = move.emplace(g_.numel * size_[0], moved_bytes_).past_caches();
+    else
+      streaming_ = may_stream_;
     parallel_for(g_.numel, grain, [&](int64_t begin, int64_t end) { piece(begin, end); });
   }
 
@@ -405,7 +409,8 @@ class Driver {
   int64_t block_, least_row_;
   int64_t period_ = 0, pattern_[N] = {};  // elements of a row that is repeated; their steps in the inputs of which it is
   int across_;
-  bool far_, streaming_;
+  int64_t moved_bytes_ = 0;
+  bool far_, is_plain_ = true, may_stream_, streaming_ = false;
 };
 
 }  // namespace
@@ -418,11 +423,6 @@ void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) elements[i] = element;
   });
-}
-
-int64_t streaming_threshold() {
-  static const int64_t bytes = std::clamp<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE) / 8, int64_t{4} << 20, int64_t{32} << 20);
-  return bytes;
 }
 
 void use_half_conversions(const HalfConversions& chosen) {

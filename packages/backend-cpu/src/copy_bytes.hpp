@@ -8,13 +8,9 @@
 #include <cstring>
 
 #include "dtypes.hpp"
+#include "streaming.hpp"
 
 namespace candelabra::cpu {
-
-// Results of so many bytes go past the caches: those that the last cache, which others use as well, would not keep until they are
-// read. Between 4 and 32 MiB. (On 2 threads of a large one, a copy of 4 MiB and a pass over it take 190 us by ordinary stores and
-// 290 past the caches, of 16 MiB 890 and 1220; a copy of 64 MiB takes 4.4 and 2.6 ms.)
-int64_t streaming_threshold();
 
 inline namespace CANDELABRA_ISA_NAMESPACE {
 

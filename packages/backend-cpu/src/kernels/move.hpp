@@ -16,8 +16,9 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) {
+  const LargeMove move(bytes, 2 * bytes);
   parallel_for(bytes, light_grain * 4, [&](int64_t begin, int64_t end) {
-    if (bytes >= streaming_threshold())
+    if (move.past_caches())
       stream_bytes(out + begin, in + begin, end - begin);
     else
       std::memcpy(out + begin, in + begin, end - begin);

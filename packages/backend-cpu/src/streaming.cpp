@@ -1,0 +1,98 @@
+#include "streaming.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "kernels.hpp"
+
+namespace candelabra::cpu {
+namespace {
+
+enum Way { ordinary, streaming };
+constexpr int undecided = -1;
+// Of each way; the quickest counts, since the first passes over new memory wait for its pages.
+constexpr int trials_of_each = 3;
+// Ordinary stores must be quicker by so much: where both are alike, the caches are better left to others.
+constexpr double clearly = 1.05;
+
+std::atomic<int> begun{0}, ended{0}, chosen{undecided};
+std::array<std::atomic<double>, 2> best_rates{};  // bytes a second
+
+const char* asked() {
+  return std::getenv("CANDELABRA_CPU_STREAMING");
+}
+
+// The way that the environment names, or undecided.
+int forced() {
+  static const int way = [] {
+    const char* text = asked();
+    return text && *text ? *text == '1' ? streaming : ordinary : undecided;
+  }();
+  return way;
+}
+
+int64_t last_cache() {
+  static const int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes;
+}
+
+void note(Way way, double rate) {
+  std::atomic<double>& best = best_rates[way];
+  double seen = best.load();
+  while (rate > seen && !best.compare_exchange_weak(seen, rate)) {
+  }
+  if (ended.fetch_add(1) + 1 == 2 * trials_of_each)
+    chosen = best_rates[ordinary] > clearly * best_rates[streaming] ? ordinary : streaming;
+}
+
+}  // namespace
+
+int64_t streaming_threshold() {
+  static const int64_t bytes = std::clamp<int64_t>(last_cache() / 8, int64_t{4} << 20, int64_t{32} << 20);
+  const int way = forced() == undecided ? chosen.load(std::memory_order_relaxed) : forced();
+  return way == ordinary ? INT64_MAX : bytes;
+}
+
+LargeMove::LargeMove(int64_t written, int64_t moved) : moved_(moved), past_caches_(written >= streaming_threshold()) {
+  // What the last cache holds says nothing about memory.
+  if (!past_caches_ || moved <= last_cache() || forced() != undecided || chosen.load(std::memory_order_relaxed) != undecided)
+    return;
+  const int trial = begun.fetch_add(1);
+  if (trial >= 2 * trials_of_each) return;
+  is_trial_ = true;
+  past_caches_ = trial % 2 == 0;
+  start_ = std::chrono::steady_clock::now();
+}
+
+LargeMove::~LargeMove() {
+  if (!is_trial_) return;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+  note(past_caches_ ? streaming : ordinary, static_cast<double>(moved_) / std::max(passed.count(), 1e-9));
+}
+
+void check_streaming_choice() {
+  const std::string_view text = asked() ? asked() : "";
+  if (!text.empty() && text != "0" && text != "1")
+    throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_STREAMING must be \"0\" or \"1\", but is \"%s\"",
+                  asked());
+}
+
+std::string describe_streaming() {
+  constexpr const char* names[] = {"by ordinary stores", "past the caches"};
+  std::string line = "large results: ";
+  if (forced() != undecided) return line + names[forced()] + " (CANDELABRA_CPU_STREAMING)\n";
+  const int way = chosen;
+  if (way == undecided) return line + "past the caches (measured on the first large ones)\n";
+  char rates[100];
+  std::snprintf(rates, sizeof rates, " (measured: past the caches %.1f GB/s, by ordinary stores %.1f GB/s)\n",
+                best_rates[streaming] / 1e9, best_rates[ordinary] / 1e9);
+  return line + names[way] + rates;
+}
+
+}  // namespace candelabra::cpu
