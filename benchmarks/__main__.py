@@ -26,6 +26,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.02, help="that one side is timed in one round")
     parser.add_argument(
+        "--again", type=int, default=0,
+        help="so many times more, measure what was disturbed: the rounds of a side differ by half; the medians are over all rounds",
+    )  # fmt: skip
+    parser.add_argument(
         "--check", action="store_true", help="do not time: run each workload once on both sides and compare the results"
     )
     parser.add_argument("--list", action="store_true", help="print the names of the workloads")
@@ -70,11 +74,18 @@ def time_rows(workloads: list[Workload], sides: list[Any], options: argparse.Nam
     figures.limits = record.limits_of(limits)
     printer = Printer(len(workloads), options.rounds)
     printer.begin(figures)
+    timings = []
     for workload in workloads:
-        timing = measure(workload, sides, options.rounds, options.seconds)
-        row = record.row_of(timing, limits)
-        figures.rows.append(row)
-        printer.row(row)
+        timings.append(measure(workload, sides, options.rounds, options.seconds))
+        printer.row(record.row_of(timings[-1], limits))
+    for _ in range(options.again):
+        disturbed = [timing for timing in timings if timing.is_disturbed]
+        if disturbed:
+            printer.begin_again(len(disturbed))
+        for timing in disturbed:
+            timing.add(measure(timing.workload, sides, options.rounds, options.seconds))
+            printer.row(record.row_of(timing, limits))
+    figures.rows = [record.row_of(timing, limits) for timing in timings]
     printer.end(figures.rows, options.worst)
 
 
@@ -96,6 +107,7 @@ def main() -> int:
         return 1 if checking.check(workloads, sides) else 0
     begun = time.perf_counter()
     figures = record.Figures.of(sides, options.rounds, options.seconds)
+    figures.again = options.again
     if workloads:
         time_rows(workloads, sides, options, figures)
     if options.memory or options.all:

@@ -18,6 +18,8 @@ SETTLING = 0.002
 LONG_CALL = 0.02
 #: Seconds after which the rounds of a workload with long calls end, though never before the third.
 LONGEST = 2.5
+#: The slowest round of a side over its quickest, above which a workload is measured again.
+DISTURBED = 1.5
 
 
 @dataclass
@@ -39,6 +41,16 @@ class Timing:
         """Ours over the next side's."""
         ours, theirs = self.medians[:2]
         return ours / theirs
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the rounds of a side differ by so much that the machine must have done something else in some of them."""
+        return any(max(times) > DISTURBED * min(times) for times in self.times)
+
+    def add(self, again: Timing) -> None:
+        """Take the rounds of another measurement, too."""
+        for times, more in zip(self.times, again.times, strict=True):
+            times += more
 
 
 @dataclass

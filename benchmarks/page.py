@@ -34,7 +34,7 @@ Each dot is a line of the tables below: our time over PyTorch's, on a logarithmi
   libraries use {threads} threads.
 - **Timing**: both sides get the same numbers. Each is warmed up; then each is timed for about {milliseconds:.0f} ms a round, in turn and in changing
   order, over {rounds} rounds (fewer, though not under three, where calls are so long that a line would take more than {longest:.1f} s). Before each
-  stretch of short calls a side runs untimed, so that caches and threads are its own. A figure is the median of the rounds. The run took {minutes:.1f} minutes.
+  stretch of short calls a side runs untimed, so that caches and threads are its own. A figure is the median of the rounds{again}. The run took {minutes:.1f} minutes.
 - **Same results**: `python -m benchmarks --check` runs each workload on both sides and compares the results; those that draw
   random numbers are compared in shape.
 - **Floor**: each workload declares the bytes that must be moved (each input read once, each result written once, unless it says
@@ -52,6 +52,13 @@ for working sets of several sizes; the better of ordinary and streaming stores.
 
 Products of matrices, the better of both libraries: {products}.
 """
+
+
+#: Of the paragraph on timing, where lines were measured again.
+REPEATED = (
+    "; lines of which the rounds of a side differ by more than half, since the machine did something else meanwhile,\n"
+    "  are measured again, up to {} times, and the median is of all rounds"
+)
 
 
 def table(head: list[str], rows: Iterable[list[str]], left: tuple[int, ...] = (0,)) -> str:
@@ -243,7 +250,7 @@ def write(figures: Figures, path: Path) -> None:
         candelabra=figures.versions["candelabra"], torch=figures.versions["torch"], count=len(figures.rows), summary=summary(figures),
         processor=figures.processor, threads=figures.threads, caches=figures.caches, python=figures.python, rounds=figures.rounds,
         milliseconds=1e3 * figures.seconds, minutes=figures.minutes, longest=LONGEST, shortest=1e6 * SHORTEST_FLOOR,
-        bandwidth=bandwidth(figures.limits), products=products,
+        bandwidth=bandwidth(figures.limits), products=products, again=REPEATED.format(figures.again) if figures.again else "",
     )  # fmt: skip
     parts = [head, "## By family\n\n" + families(figures.rows) + "\n"]
     parts += [peaks(figures)] if figures.memory else []

@@ -50,6 +50,7 @@ class Figures:
     rounds: int
     seconds: float
     minutes: float = 0.0
+    again: int = 0
     limits: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     memory: list[dict[str, Any]] = field(default_factory=list)

@@ -72,6 +72,12 @@ class Printer:
         )
         self.progress.update()
 
+    def begin_again(self, count: int) -> None:
+        """So many lines are measured again; each is printed with the medians over all its rounds."""
+        self.family = ""
+        self.progress.reset(count)
+        self.write(f"again, since rounds differed by half: {count} lines")
+
     def end(self, rows: list[Row], worst: int) -> None:
         """Means, and the lines with the highest ratios."""
         self.progress.close()

@@ -54,7 +54,7 @@ void note(Way way, double rate) {
 }  // namespace
 
 int64_t streaming_threshold() {
-  static const int64_t bytes = std::clamp<int64_t>(last_cache() / 8, int64_t{4} << 20, int64_t{32} << 20);
+  static const int64_t bytes = std::clamp<int64_t>(last_cache() / 2, int64_t{4} << 20, int64_t{32} << 20);
   const int way = forced() == undecided ? chosen.load(std::memory_order_relaxed) : forced();
   return way == ordinary ? INT64_MAX : bytes;
 }

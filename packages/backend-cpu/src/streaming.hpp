@@ -14,8 +14,8 @@ namespace candelabra::cpu {
 
 // Results of so many bytes go past the caches: those that the last cache, which others use as well, would not keep until they are
 // read. Between 4 and 32 MiB; INT64_MAX where ordinary stores were found to be quicker, or CANDELABRA_CPU_STREAMING is 0. (On 2
-// threads of a large one, a copy of 4 MiB and a pass over it take 190 us by ordinary stores and 290 past the caches, of 16 MiB 890
-// and 1220.)
+// threads beside a cache of more than 64 MiB, a copy of 4 MiB and a pass over it take 190 us by ordinary stores and 290 past the
+// caches, of 16 MiB 890 and 1220; beside one of 36 MiB a copy of 8 MiB 415 and 710.)
 int64_t streaming_threshold();
 
 // One pass over memory that reads and writes in order and does little else, so that its time tells how quick the stores are.
