@@ -9,8 +9,9 @@ from scipy.special import softmax
 import candelabra
 from candelabra import ops
 
-# Of the largest element: float32, and bfloat16 whose weights and slopes are rounded to it.
-TOLERANCE = {"float32": 3e-6, "bfloat16": 2.5e-2}
+# Of the largest element: float32, whose scores of up to 14 have errors of 128 roundings in their exponentials, and bfloat16 whose
+# weights and slopes are rounded to it.
+TOLERANCE = {"float32": 5e-6, "bfloat16": 2.5e-2}
 SCALE = 0.3
 
 

@@ -2,6 +2,7 @@
 // block of queries and one block of keys at a time, so memory does not grow with the product of the two lengths: the running
 // largest score and sum of a row (Milakov and Gimelshein 2018) are corrected as blocks come in, and the gradient makes the scores
 // again from the logarithm of the sum (Dao et al. 2022). Where the processor has tile units, they take the blocks that suit them.
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "../matmul/gemm.hpp"
 #include "../parallel.hpp"
 #include "../split/tile_attention.hpp"
+#include "../transpose.hpp"
 #include "../vec_math.hpp"
 #include "candelabra/math.hpp"
 
@@ -96,6 +98,35 @@ void product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k
   gemm(Gemm<C>{transpose_a, transpose_b, m, n, k, alpha, a.data, a.pitch, b.data, b.pitch, beta, c, pitch});
 }
 
+// c = alpha * a @ rows^T for several a. The rows are transposed first where they are few, for MKL takes twice as long for a small
+// factor that is transposed. Forward and backward make the same scores by the same products.
+template <typename C>
+class ProductWithRows {
+ public:
+  ProductWithRows(int64_t most_rows, int64_t width, int64_t products)
+      : width_(width), pays_(products > 1 && width > 0), turned_(pays_ ? std::min(most_numbers, most_rows * width) : 0) {}
+
+  void set(Rows<C> rows, int64_t count) {
+    rows_ = rows;
+    count_ = count;
+    is_turned_ = pays_ && count * width_ <= most_numbers;
+    if (is_turned_) turn_tile(turned_.data(), count, rows.data, rows.pitch, count, width_);
+  }
+  void multiply(int64_t m, C alpha, Rows<C> a, C* c, int64_t pitch) {
+    if (is_turned_)
+      product<C>(false, false, m, count_, width_, alpha, a, {turned_.data(), count_}, 0, c, pitch);
+    else
+      product<C>(false, true, m, count_, width_, alpha, a, rows_, 0, c, pitch);
+  }
+
+ private:
+  static constexpr int64_t most_numbers = 32768;
+  int64_t width_, count_ = 0;
+  bool pays_, is_turned_ = false;
+  Rows<C> rows_{};
+  Scratch<C> turned_;
+};
+
 // The mask of one call, seen as (N, H, L, S), and which keys come after a query.
 template <typename T>
 class Mask {
@@ -161,8 +192,9 @@ C weigh_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
     for (int64_t k = 0; k < 4; ++k) most[k] = greatest(V::load(row + j + k * lanes) * V(factor), most[k]);
   for (; j < whole; j += lanes) most[0] = greatest(V::load(row + j) * V(factor), most[0]);
   greatest(greatest(most[0], most[1]), greatest(most[2], most[3])).store(parts);
-  C here = largest;
-  for (const C part : parts) here = part > here ? part : here;
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t k = 0; k < half; ++k) parts[k] = parts[k] > parts[k + half] ? parts[k] : parts[k + half];
+  C here = parts[0];
   for (j = whole; j < keys; ++j) here = row[j] * factor > here ? row[j] * factor : here;
   if (here == none) {
     // Nothing is seen up to now: weights of zero, where the scores are numbers at all.
@@ -172,7 +204,8 @@ C weigh_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
     }
     return 1;
   }
-  const C correction = largest == here ? C(1) : math::exp(largest - here);
+  // Where nothing was seen before, there is nothing to correct.
+  const C correction = largest == here || largest == none ? C(1) : math::exp(largest - here);
   V total[2] = {V(C(0)), V(C(0))};
   const auto weight = [&](int64_t at) {
     const V value = weight_of<C>(V::load(row + at) * V(factor) - V(here));
@@ -194,6 +227,20 @@ C weigh_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
   return correction;
 }
 
+// Of so many rows: the factor that makes weights sum to one, and the logarithm of the sum of exponentials. A row that sees nothing
+// becomes zeros; its logarithm makes all its weights zero in the gradient.
+template <typename C>
+void finish_sums(C* totals, C* largest, int64_t rows) {
+  using V = math::Vec<C>;
+  for (int64_t i = 0; i < rows; i += V::size) {
+    const int64_t n = std::min<int64_t>(V::size, rows - i);
+    const V total = V::load(totals + i, n);
+    const auto empty = total == V(C(0));
+    select(empty, V(std::numeric_limits<C>::infinity()), V::load(largest + i, n) + math::log(total)).store(largest + i, n);
+    (V(C(1)) / select(empty, V(C(1)), total)).store(totals + i, n);
+  }
+}
+
 // exp(row[j] - logarithm), none of which is above 1 but by rounding.
 template <typename C>
 void weigh_again(C* row, int64_t keys, C logarithm) {
@@ -206,21 +253,24 @@ void weigh_again(C* row, int64_t keys, C logarithm) {
 template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
-  constexpr int64_t query_block = Tile<T>::queries, key_block = Tile<T>::keys;
+  constexpr int64_t key_block = Tile<T>::keys, most_queries = 256;
   const cb_tensor &query = call.tensor(0), &key = call.tensor(1), &value = call.tensor(2);
   const cb_tensor &out = call.output(0), &logarithms = call.output(1);
   const Mask<T> mask(call.optional_tensor(3), call.boolean(4));
   const C scale = static_cast<C>(call.real(5));
   const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
   const int64_t keys = key.sizes[2], columns = value.sizes[3], share = key.sizes[1] ? heads / key.sizes[1] : 1;
-  const int64_t blocks = (queries + query_block - 1) / query_block;
-  const int64_t tasks = query.sizes[0] * heads * blocks;
-  // Making a product of half precisions ready costs as much as millions of multiplications.
-  constexpr int64_t worthwhile = int64_t{1} << 24;
-  const bool large = is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
   const AttentionCall tile_call{&query, &key,       &value, call.optional_tensor(3), call.boolean(4), static_cast<float>(scale),
                                 &out,   &logarithms};
   const bool on_tiles = suits_tile_attention(tile_call);
+  // Of many queries more at a time, so that keys and values are packed for more of them; but where later keys are left out, small
+  // blocks leave out more.
+  constexpr int64_t many = 768;
+  const int64_t query_block = on_tiles || call.boolean(4) || queries < many ? Tile<T>::queries : most_queries;
+  const int64_t blocks = (queries + query_block - 1) / query_block, tasks = query.sizes[0] * heads * blocks;
+  // Making a product of half precisions ready costs as much as millions of multiplications.
+  constexpr int64_t worthwhile = int64_t{1} << 24;
+  const bool large = is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
   parallel_for(tasks, grain_for(query_block * keys * (width + columns) / 8), [&](int64_t begin, int64_t end) {
     std::optional<TileAttention> tiles;
     if (on_tiles) {
@@ -233,10 +283,12 @@ void forward(Call& call) {
     }
     Scratch<C> scores(query_block * key_block), sums(query_block * std::max<int64_t>(columns, 1));
     Scratch<C> queries_packed(query_block * width), keys_packed(key_block * width), values_packed(key_block * columns);
+    ProductWithRows<C> by_keys(std::min(key_block, keys), width, queries);
+    std::array<int64_t, 4> at_keys{-1};  // which keys of which head those are: the next block of queries may want them again
     Scratch<T> weights(large ? query_block * key_block : 0);
     Scratch<T> half_queries(large ? query_block * width : 0), half_keys(large ? key_block * std::max(width, columns) : 0);
     Scratch<C> part(large ? query_block * columns : 0);
-    C largest[query_block], total[query_block];
+    C largest[most_queries], total[most_queries];
     bool native = large;
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / blocks / heads, h = task / blocks % heads, q0 = task % blocks * query_block;
@@ -263,8 +315,10 @@ void forward(Call& call) {
         }
         if (!native) {
           const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
-          const Rows<C> k = rows_of<T>(key, n, h / share, k0, seen, keys_packed.data());
-          product<C>(false, true, count, seen, width, scale, q, k, 0, scores.data(), key_block);
+          const std::array<int64_t, 4> wanted{n, h / share, k0, seen};
+          if (at_keys != wanted) by_keys.set(rows_of<T>(key, n, h / share, k0, seen, keys_packed.data()), seen);
+          at_keys = wanted;
+          by_keys.multiply(count, scale, q, scores.data(), key_block);
         }
         mask.apply(scores.data(), n, h, q0, count, k0, seen);
         for (int64_t i = 0; i < count; ++i) {
@@ -286,16 +340,18 @@ void forward(Call& call) {
         const Rows<C> v = rows_of<T>(value, n, h / share, k0, seen, values_packed.data());
         product<C>(false, false, count, columns, seen, 1, {scores.data(), key_block}, v, 1, sums.data(), columns);
       }
+      const int64_t at = (n * heads + h) * queries + q0;
+      finish_sums(total, largest, count);
+      std::copy_n(largest, count, mutable_data<C>(logarithms) + at);
       for (int64_t i = 0; i < count; ++i) {
         C* row = sums.data() + i * columns;
-        // A row that sees nothing becomes zeros; its logarithm makes all its weights zero in the gradient.
-        const bool empty = total[i] == 0;
-        const C divisor = empty ? C(1) : total[i];
-        for (int64_t j = 0; j < columns; ++j) row[j] /= divisor;
-        const int64_t at = (n * heads + h) * queries + q0 + i;
-        bring_back(row, columns, mutable_data<T>(out) + at * columns, 1);
-        mutable_data<C>(logarithms)[at] =
-            empty ? std::numeric_limits<C>::infinity() : static_cast<C>(largest[i] + std::log(total[i]));
+        T* to = mutable_data<T>(out) + (at + i) * columns;
+        if constexpr (is_half_v<T>) {
+          for (int64_t j = 0; j < columns; ++j) row[j] *= total[i];
+          bring_back(row, columns, to, 1);
+        } else {
+          for (int64_t j = 0; j < columns; ++j) to[j] = row[j] * total[i];
+        }
       }
     }
   });
@@ -326,6 +382,7 @@ void backward(Call& call) {
     Scratch<C> queries_packed(query_block * width), grads_packed(query_block * columns), results_packed(query_block * columns);
     Scratch<C> keys_packed(key_block * width), values_packed(key_block * columns);
     Scratch<C> of_keys(key_block * width), of_values(key_block * columns), of_queries(share * queries * width);
+    ProductWithRows<C> by_keys(std::min(key_block, keys), width, queries), by_values(std::min(key_block, keys), columns, queries);
     Scratch<C> means(share * queries);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / key_heads, shared = task % key_heads;
@@ -347,6 +404,8 @@ void backward(Call& call) {
         const int64_t seen = std::min(key_block, keys - k0);
         const Rows<C> k = rows_of<T>(key, n, shared, k0, seen, keys_packed.data());
         const Rows<C> v = rows_of<T>(value, n, shared, k0, seen, values_packed.data());
+        by_keys.set(k, seen);
+        by_values.set(v, seen);
         std::fill_n(of_keys.data(), seen * width, C(0));
         std::fill_n(of_values.data(), seen * columns, C(0));
         for (int64_t g = 0; g < share; ++g)
@@ -355,13 +414,13 @@ void backward(Call& call) {
             if (mask.last_key(q0 + count, keys) <= k0) continue;
             const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
             const Rows<C> d = rows_of<T>(grad, n, h, q0, count, grads_packed.data());
-            product<C>(false, true, count, seen, width, scale, q, k, 0, weights.data(), key_block);
+            by_keys.multiply(count, scale, q, weights.data(), key_block);
             mask.apply(weights.data(), n, h, q0, count, k0, seen);
             const C* logarithm = data<C>(logarithms) + (n * heads + h) * queries + q0;
             for (int64_t i = 0; i < count; ++i) weigh_again(weights.data() + i * key_block, seen, logarithm[i]);
             const Rows<C> p{weights.data(), key_block}, s{slopes.data(), key_block};
             product<C>(true, false, seen, columns, count, 1, p, d, 1, of_values.data(), columns);
-            product<C>(false, true, count, seen, columns, 1, d, v, 0, slopes.data(), key_block);
+            by_values.multiply(count, 1, d, slopes.data(), key_block);
             for (int64_t i = 0; i < count; ++i) {
               const C mean = means[g * queries + q0 + i];
               for (int64_t j = 0; j < seen; ++j) {
