@@ -58,11 +58,29 @@ template <typename Op, typename... V>
   return result;
 }
 
+// How many registers an iteration takes: a short formula may say `at_once`, so that loads from the second cache are asked for
+// earlier. AVX2 has not registers enough for that.
+template <typename Op, typename V>
+constexpr int registers_at_once() {
+  if constexpr (requires { Op::at_once; })
+    return sizeof(V) == 64 ? Op::at_once : 1;
+  else
+    return 1;
+}
+
 // The last register is filled in part only; what a number gives does not depend on where it is.
 template <typename Op, typename T, typename... A>
 [[gnu::always_inline]] inline void vector_loop(const Op& op, T* out, int64_t n, const A*... in) {
   using V = math::Vec<T>;
   int64_t i = 0;
+  constexpr int at_once = registers_at_once<Op, V>();
+  if constexpr (at_once > 1) {
+    for (; i + at_once * V::size <= n; i += at_once * V::size) {
+      V results[at_once];
+      for (int k = 0; k < at_once; ++k) results[k] = on_registers(op, V::load(in + i + k * V::size)...);
+      for (int k = 0; k < at_once; ++k) results[k].store(out + i + k * V::size);
+    }
+  }
   for (; i + V::size <= n; i += V::size) on_registers(op, V::load(in + i)...).store(out + i);
   if (i < n) on_registers(op, V::load(in + i, n - i)...).store(out + i, n - i);
 }

@@ -201,6 +201,7 @@ void nan_to_num(Call& call) {
 
 struct Exp {
   static constexpr bool on_vectors = true;
+  static constexpr int at_once = 4;
   template <typename T>
   T operator()(T x) const {
     return math::exp(x);
@@ -222,6 +223,7 @@ struct Expm1 {
 };
 struct Log {
   static constexpr bool on_vectors = true;
+  static constexpr int at_once = 4;
   template <typename T>
   T operator()(T x) const {
     return math::log(x);
