@@ -276,7 +276,7 @@ def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int
     left, right = both if left is None else left, both if right is None else right
     length = x.shape[-1]
     if mode == "constant":
-        return OPERATORS["cat"]([x.new_zeros((x.shape[0], left)), x, x.new_zeros((x.shape[0], right))], -1)
+        return OPERATORS["pad_constant"](x, (left, right), 0)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"stft(): unrecognised padding mode {mode}")
     if mode != "replicate" and max(left, right) >= length + (mode == "circular"):
@@ -284,14 +284,7 @@ def _padded(x: Tensor, both: int, mode: str, left: int | None = None, right: int
             f"stft(): padding size should be less than the corresponding input dimension, but got: padding ({left}, {right}) at dimension 1 "
             f"of input {list(x.shape)}"
         )
-    places = OPERATORS["arange"](-left, length + right, 1, dtype=_C.int64, device=x.device)
-    if mode == "reflect":
-        places = (length - 1) - OPERATORS["abs"]((length - 1) - OPERATORS["abs"](places))
-    elif mode == "replicate":
-        places = OPERATORS["clamp"](places, 0, length - 1)
-    else:
-        places = OPERATORS["remainder"](places, length)
-    return OPERATORS["index_select"](x, -1, places)
+    return OPERATORS["pad_edges"](x, (left, right), mode) if left or right else x
 
 
 @function()
