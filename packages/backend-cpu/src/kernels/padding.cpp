@@ -1,5 +1,5 @@
 // pad_constant: a number at both ends of dimensions. pad_edges and pad_edges_backward: mirrored, repeated or circular positions at
-// both ends of the last dimensions. Each dimension has a list of the positions that those of the result come from.
+// both ends of the last dimensions.
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -18,11 +18,12 @@ namespace {
 struct Padding {
   int64_t planes = 1, pixel = 1;
   int64_t from[3] = {1, 1, 1}, to[3] = {1, 1, 1}, before[3] = {0, 0, 0};
-  std::vector<int64_t> places[3];  // of each position of the result
+  enum class Mode { reflect, replicate, circular } mode;
 
   Padding(Call& call, const cb_tensor& small, const cb_tensor& large, int list, int mode_at) {
     const auto amounts = call.ints(list);
-    const std::string_view mode = call.string(mode_at);
+    const std::string_view name = call.string(mode_at);
+    mode = name == "reflect" ? Mode::reflect : name == "replicate" ? Mode::replicate : Mode::circular;
     const int dims = static_cast<int>(amounts.size() / 2), outer = small.ndim - dims;
     for (int d = 0; d < outer; ++d) planes *= small.sizes[d];
     if (!is_contiguous(small) || !is_contiguous(large)) {
@@ -35,28 +36,23 @@ struct Padding {
       to[at] = large.sizes[outer + d];
       before[at] = amounts[2 * (dims - 1 - d)];
     }
-    for (int d = 0; d < 3; ++d) {
-      places[d].resize(to[d]);
-      const int64_t last = from[d] - 1;
-      for (int64_t i = 0; i < to[d]; ++i) {
-        int64_t place = i - before[d];
-        if (mode == "reflect")
-          place = last - std::abs(last - std::abs(place));
-        else if (mode == "replicate")
-          place = std::clamp<int64_t>(place, 0, last);
-        else
-          place = ((place % from[d]) + from[d]) % from[d];
-        places[d][i] = place;
-      }
-    }
     // Positions of the result between which the input lies as it is.
     first = std::clamp<int64_t>(before[2], 0, to[2]);
     last = std::clamp<int64_t>(before[2] + from[2], first, to[2]);
   }
+  // The position of the input that position i of the result comes from. What is added is less than the dimension, so that nothing
+  // is turned round twice.
+  int64_t place(int d, int64_t i) const {
+    const int64_t at = i - before[d], end = from[d];
+    if (at >= 0 && at < end) return at;
+    if (mode == Mode::reflect) return at < 0 ? -at : 2 * (end - 1) - at;
+    if (mode == Mode::replicate) return at < 0 ? 0 : end - 1;
+    return at < 0 ? at + end : at - end;
+  }
   int64_t plane_in() const { return from[0] * from[1] * from[2] * pixel; }
   int64_t rows() const { return to[0] * to[1]; }
   // Offset in a plane of the input of the row that row `row` of the result comes from.
-  int64_t source(int64_t row) const { return (places[0][row / to[1]] * from[1] + places[1][row % to[1]]) * from[2] * pixel; }
+  int64_t source(int64_t row) const { return (place(0, row / to[1]) * from[1] + place(1, row % to[1])) * from[2] * pixel; }
 
   int64_t first, last;
 };
@@ -66,7 +62,6 @@ void pad_edges(Call& call) {
   if (out.numel == 0) return;
   const Padding pad(call, in, out, 1, 2);
   const int64_t pixel = pad.pixel, row = pad.to[2] * pixel, rows = pad.rows();
-  const int64_t* places = pad.places[2].data();
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     const U* source = data<U>(in);
     U* target = mutable_data<U>(out);
@@ -82,9 +77,9 @@ void pad_edges(Call& call) {
         if (++r == rows) r = 0, of_plane += plane;
         const auto edge = [&](int64_t x0, int64_t x1) {
           if (pixel == 1)
-            for (int64_t x = x0; x < x1; ++x) to[x] = from[places[x]];
+            for (int64_t x = x0; x < x1; ++x) to[x] = from[pad.place(2, x)];
           else
-            for (int64_t x = x0; x < x1; ++x) std::copy_n(from + places[x] * pixel, pixel, to + x * pixel);
+            for (int64_t x = x0; x < x1; ++x) std::copy_n(from + pad.place(2, x) * pixel, pixel, to + x * pixel);
         };
         edge(0, pad.first);
         if (pad.last > pad.first)
@@ -192,7 +187,6 @@ template <typename T>
 void add_back(const Padding& pad, const cb_tensor& grad, const cb_tensor& out) {
   using C = compute_t<T>;
   const int64_t pixel = pad.pixel, row = pad.to[2] * pixel, rows = pad.rows(), plane = pad.plane_in();
-  const int64_t* places = pad.places[2].data();
   parallel_for(pad.planes, grain_for(rows * row), [&](int64_t begin, int64_t end) {
     Scratch<C> sums(is_half_v<T> ? plane : 0), wide(is_half_v<T> ? row : 0);
     for (int64_t item = begin; item < end; ++item) {
@@ -213,8 +207,10 @@ void add_back(const Padding& pad, const cb_tensor& grad, const cb_tensor& out) {
         }
         C* to = whole + pad.source(r);
         const auto edge = [&](int64_t x0, int64_t x1) {
-          for (int64_t x = x0; x < x1; ++x)
-            for (int64_t c = 0; c < pixel; ++c) to[places[x] * pixel + c] += from[x * pixel + c];
+          for (int64_t x = x0; x < x1; ++x) {
+            C* place = to + pad.place(2, x) * pixel;
+            for (int64_t c = 0; c < pixel; ++c) place[c] += from[x * pixel + c];
+          }
         };
         edge(0, pad.first);
         C* inner = to + (pad.first - pad.before[2]) * pixel;
