@@ -39,6 +39,7 @@ def arguments() -> argparse.Namespace:
         "--merge", type=Path, nargs="*", default=[], help="take figures of earlier runs from these files where this run has none"
     )
     parser.add_argument("--write", type=Path, help="write the page here, and its plot beside it")
+    parser.add_argument("--title", default="Performance", help="of the page")
     parser.add_argument("--memory", action="store_true", help="measure the peak memory of the training steps, too")
     parser.add_argument("--jax", action="store_true", help="time JAX's compiled steps, too")
     parser.add_argument(
@@ -136,7 +137,7 @@ def main() -> int:
     if options.write:
         from . import page
 
-        page.write(figures, options.write)
+        page.write(figures, options.write, options.title)
     return 0
 
 

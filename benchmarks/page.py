@@ -1,4 +1,4 @@
-"""The page `docs/performance.md`, made of the figures of a run."""
+"""The page `docs/performance.md`, or one for another machine, made of the figures of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .table import duration, mean, percent
 from .workloads import FAMILIES
 
 HEAD = """\
-# Performance
+# {title}
 
 Candelabra beside PyTorch {torch} on the CPU: {count} workloads, each written once for either library and timed in turn in one process.
 
@@ -24,7 +24,7 @@ Written by `python3 -m nox -s bench`.
 
 {summary}
 
-![Our time over PyTorch's, for each line](performance.png)
+![Our time over PyTorch's, for each line]({plot})
 
 Each dot is a line of the tables below: our time over PyTorch's, on a logarithmic axis; the bar is the geometric mean of the family.
 
@@ -243,10 +243,11 @@ def limit(row: Row) -> str:
     return f"{row.limit:.2f} " + ("met" if row.ratio <= row.limit else "**missed**")
 
 
-def write(figures: Figures, path: Path) -> None:
+def write(figures: Figures, path: Path, title: str) -> None:
     """Write the page, and the plot beside it."""
     products = ", ".join(f"{dtype} {rate:.0f} GFLOP/s" for dtype, rate in figures.limits["products"].items() if dtype != "float16")
     head = HEAD.format(
+        title=title, plot=path.with_suffix(".png").name,
         candelabra=figures.versions["candelabra"], torch=figures.versions["torch"], count=len(figures.rows), summary=summary(figures),
         processor=figures.processor, threads=figures.threads, caches=figures.caches, python=figures.python, rounds=figures.rounds,
         milliseconds=1e3 * figures.seconds, minutes=figures.minutes, longest=LONGEST, shortest=1e6 * SHORTEST_FLOOR,
