@@ -124,10 +124,10 @@ class Driver {
     if (across_) return run_tiles();
     int64_t grain = std::max<int64_t>(2048, grain_for(blocks_.work));
     std::optional<LargeMove> move;
-    if (may_stream_ && is_plain_ && blocks_.work == 1)
-      streaming_ = move.emplace(g_.numel * size_[0], moved_bytes_).past_caches();
-    else
-      streaming_ = may_stream_;
+    const int64_t written = g_.numel * size_[0];
+    streaming_ = may_stream_;
+    if (may_stream_ && moved_bytes_ >= 2 * written)
+      streaming_ = move.emplace(written, moved_bytes_, is_plain_ && blocks_.work == 1).past_caches();
     parallel_for(g_.numel, grain, [&](int64_t begin, int64_t end) { piece(begin, end); });
   }
 

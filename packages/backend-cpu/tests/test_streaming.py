@@ -27,12 +27,12 @@ for _ in range(2):  # the first large moves are those by which the process finds
         (x.view(19, -1).t().contiguous(), rows.T),
         (c.cat([x, x]), np.concatenate([numbers, numbers])),
         (x.view(19, -1)[:, 5:].contiguous(), rows[:, 5:]),
-        (c.constant_pad_nd(x.view(19, -1), [3, 4], 1.0), np.pad(rows, ((0, 0), (3, 4)), constant_values=1)),
+        (c.ops.pad_constant(x.view(19, -1), [3, 4], 1.0), np.pad(rows, ((0, 0), (3, 4)), constant_values=1)),
         (x.view(19, 1, -1).expand(19, 2, -1).contiguous(), np.broadcast_to(rows[:, None], (19, 2, 500_000))),
     ]:
         assert ours.numpy().dtype == theirs.dtype
         np.testing.assert_array_equal(ours.numpy(), theirs)
-print(next(line for line in c._C.backend_info("cpu")["description"].splitlines() if line.startswith("large results: ")))
+print(next(line for line in c._C.backend_info("cpu")["description"].splitlines() if line.startswith("large results of as much input: ")))
 """
 
 
@@ -44,8 +44,8 @@ def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"CANDELABRA_CPU_STREAMING": "1"}, "large results: past the caches (CANDELABRA_CPU_STREAMING)"),
-        ({"CANDELABRA_CPU_STREAMING": "0"}, "large results: by ordinary stores (CANDELABRA_CPU_STREAMING)"),
+        ({"CANDELABRA_CPU_STREAMING": "1"}, "large results of as much input: past the caches (CANDELABRA_CPU_STREAMING)"),
+        ({"CANDELABRA_CPU_STREAMING": "0"}, "large results of as much input: by ordinary stores (CANDELABRA_CPU_STREAMING)"),
     ],
 )
 def test_results_are_right_by_either_kind_of_store(environment: dict[str, str], said: str) -> None:
@@ -58,12 +58,12 @@ def test_the_quicker_kind_is_found_out() -> None:
     finished = run(PROGRAM)
     assert finished.returncode == 0, finished.stderr
     # Whether moves of this size leave the last cache depends on the processor.
-    assert finished.stdout.startswith(("large results: past the caches (measured", "large results: by ordinary stores (measured"))
+    assert finished.stdout.startswith(("large results of as much input: past the caches (measured", "large results of as much input: by ordinary stores (measured"))
 
 
 def test_nothing_is_said_to_be_measured_before_it_is() -> None:
     finished = run("import candelabra; candelabra.zeros(2); print(candelabra._C.backend_info('cpu')['description'])")
-    assert "large results: past the caches (measured on the first large ones)" in finished.stdout
+    assert "large results of as much input: past the caches (measured on the first large ones)" in finished.stdout
 
 
 @pytest.mark.parametrize("text", ["yes", "2", "-1", "00"])
