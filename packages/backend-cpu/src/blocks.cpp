@@ -117,7 +117,7 @@ class Driver {
     if (across_) block_ = block_bytes / widest;
     if (across_ == 0) join_patterns(widest);
     may_stream_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
-                  g_.numel * size_[0] >= streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
+                  g_.numel * size_[0] >= computed_streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
 
   void run() {

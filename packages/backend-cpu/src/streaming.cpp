@@ -58,6 +58,11 @@ void note(Way way, double rate) {
 }  // namespace
 
 int64_t streaming_threshold() {
+  static const int64_t bytes = fraction_of_cache(2);
+  return forced() == ordinary ? INT64_MAX : bytes;
+}
+
+int64_t computed_streaming_threshold() {
   static const int64_t bytes = fraction_of_cache(8);
   return forced() == ordinary ? INT64_MAX : bytes;
 }
@@ -65,9 +70,8 @@ int64_t streaming_threshold() {
 // (Two threads beside a cache of more than 64 MiB copy 4 MiB and read it again in 190 us by ordinary stores and in 290 past the
 // caches, 16 MiB in 890 and 1220; beside one of 36 MiB they copy 8 MiB in 415 and 710.)
 LargeMove::LargeMove(int64_t written, int64_t moved, bool is_steady) : moved_(moved) {
-  static const int64_t threshold = fraction_of_cache(2);
   const int way = forced() == undecided ? chosen.load(std::memory_order_relaxed) : forced();
-  past_caches_ = written >= threshold && way != ordinary;
+  past_caches_ = written >= streaming_threshold() && way != ordinary;
   // What the last cache holds says nothing about memory.
   if (!past_caches_ || !is_steady || moved <= last_cache() || way != undecided) return;
   const int trial = begun.fetch_add(1);
