@@ -126,7 +126,7 @@ class Driver {
     std::optional<LargeMove> move;
     const int64_t written = g_.numel * size_[0];
     streaming_ = may_stream_;
-    if (may_stream_ && moved_bytes_ >= 2 * written)
+    if (may_stream_ && 4 * moved_bytes_ >= 5 * written)  // from uint8 to float32 on
       streaming_ = move.emplace(written, moved_bytes_, is_plain_ && blocks_.work == 1).past_caches();
     parallel_for(g_.numel, grain, [&](int64_t begin, int64_t end) { piece(begin, end); });
   }
