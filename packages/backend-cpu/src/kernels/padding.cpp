@@ -39,6 +39,8 @@ struct Padding {
     // Positions of the result between which the input lies as it is.
     first = std::clamp<int64_t>(before[2], 0, to[2]);
     last = std::clamp<int64_t>(before[2] + from[2], first, to[2]);
+    for (int64_t i = 0; i < first; ++i) ahead.push_back(place(2, i));
+    for (int64_t i = last; i < to[2]; ++i) behind.push_back(place(2, i));
   }
   // The position of the input that position i of the result comes from. What is added is less than the dimension, so that nothing
   // is turned round twice.
@@ -55,6 +57,7 @@ struct Padding {
   int64_t source(int64_t row) const { return (place(0, row / to[1]) * from[1] + place(1, row % to[1])) * from[2] * pixel; }
 
   int64_t first, last;
+  std::vector<int64_t> ahead, behind;  // where the positions before `first` and from `last` on come from
 };
 
 void pad_edges(Call& call) {
@@ -75,17 +78,18 @@ void pad_edges(Call& call) {
         const U* from = of_plane + sources[r];
         U* to = target + item * row;
         if (++r == rows) r = 0, of_plane += plane;
-        const auto edge = [&](int64_t x0, int64_t x1) {
+        const auto edge = [&](int64_t x0, const std::vector<int64_t>& places) {
+          const int64_t count = static_cast<int64_t>(places.size());
           if (pixel == 1)
-            for (int64_t x = x0; x < x1; ++x) to[x] = from[pad.place(2, x)];
+            for (int64_t x = 0; x < count; ++x) to[x0 + x] = from[places[x]];
           else
-            for (int64_t x = x0; x < x1; ++x) std::copy_n(from + pad.place(2, x) * pixel, pixel, to + x * pixel);
+            for (int64_t x = 0; x < count; ++x) std::copy_n(from + places[x] * pixel, pixel, to + (x0 + x) * pixel);
         };
-        edge(0, pad.first);
+        edge(0, pad.ahead);
         if (pad.last > pad.first)
           std::memcpy(to + pad.first * pixel, from + (pad.first - pad.before[2]) * pixel,
                       static_cast<size_t>((pad.last - pad.first) * pixel) * sizeof(U));
-        edge(pad.last, pad.to[2]);
+        edge(pad.last, pad.behind);
       }
     });
   });
@@ -206,18 +210,19 @@ void add_back(const Padding& pad, const cb_tensor& grad, const cb_tensor& out) {
           from = narrow;
         }
         C* to = whole + pad.source(r);
-        const auto edge = [&](int64_t x0, int64_t x1) {
-          for (int64_t x = x0; x < x1; ++x) {
-            C* place = to + pad.place(2, x) * pixel;
-            for (int64_t c = 0; c < pixel; ++c) place[c] += from[x * pixel + c];
+        const auto edge = [&](int64_t x0, const std::vector<int64_t>& places) {
+          for (size_t x = 0; x < places.size(); ++x) {
+            C* place = to + places[x] * pixel;
+            const C* each = from + (x0 + static_cast<int64_t>(x)) * pixel;
+            for (int64_t c = 0; c < pixel; ++c) place[c] += each[c];
           }
         };
-        edge(0, pad.first);
+        edge(0, pad.ahead);
         C* inner = to + (pad.first - pad.before[2]) * pixel;
         const C* middle = from + pad.first * pixel;
         const int64_t n = (pad.last - pad.first) * pixel;
         for (int64_t i = 0; i < n; ++i) inner[i] += middle[i];
-        edge(pad.last, pad.to[2]);
+        edge(pad.last, pad.behind);
       }
       if constexpr (is_half_v<T>) from_float(whole, mutable_data<T>(out) + item * plane, plane);
     }
