@@ -58,7 +58,12 @@ def test_the_quicker_kind_is_found_out() -> None:
     finished = run(PROGRAM)
     assert finished.returncode == 0, finished.stderr
     # Whether moves of this size leave the last cache depends on the processor.
-    assert finished.stdout.startswith(("large results of as much input: past the caches (measured", "large results of as much input: by ordinary stores (measured"))
+    assert finished.stdout.startswith(
+        (
+            "large results of as much input: past the caches (measured",
+            "large results of as much input: by ordinary stores (measured",
+        )
+    )
 
 
 def test_nothing_is_said_to_be_measured_before_it_is() -> None:
