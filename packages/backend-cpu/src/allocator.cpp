@@ -442,7 +442,6 @@ void set_memory_limit(int64_t bytes) {
   cache().limit = bytes;
 }
 
-// Of the machine, or of the container this runs in.
 int64_t bytes_from_environment(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
   if (!text) return otherwise;
@@ -460,6 +459,7 @@ int64_t cached_bytes_allowed() {
   return bytes;
 }
 
+// Of the machine, or of the container this runs in.
 int64_t physical_memory() {
   static const int64_t value = [] {
     struct sysinfo information{};

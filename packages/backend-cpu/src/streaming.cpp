@@ -24,15 +24,16 @@ constexpr double clearly = 1.05;
 std::atomic<int> begun{0}, ended{0}, chosen{undecided};
 std::array<std::atomic<double>, 2> best_rates{};  // bytes a second
 
-const char* asked() {
-  return std::getenv("CANDELABRA_CPU_STREAMING");
-}
-
 // The way that the environment names, or undecided.
 int forced() {
   static const int way = [] {
-    const char* text = asked();
-    return text && *text ? *text == '1' ? streaming : ordinary : undecided;
+    const char* text = std::getenv("CANDELABRA_CPU_STREAMING");
+    const std::string_view value = text ? text : "";
+    if (value.empty()) return undecided;
+    if (value != "0" && value != "1")
+      throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_STREAMING must be \"0\" or \"1\", but is \"%s\"",
+                    text);
+    return value == "1" ? static_cast<int>(streaming) : static_cast<int>(ordinary);
   }();
   return way;
 }
@@ -88,10 +89,7 @@ LargeMove::~LargeMove() {
 }
 
 void check_streaming_choice() {
-  const std::string_view text = asked() ? asked() : "";
-  if (!text.empty() && text != "0" && text != "1")
-    throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_STREAMING must be \"0\" or \"1\", but is \"%s\"",
-                  asked());
+  forced();
 }
 
 std::string describe_streaming() {
