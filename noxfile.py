@@ -45,6 +45,11 @@ CUDA_NEEDS = [
     "nvidia-cuda-cccl>=13.0,<14", "nvidia-cublas>=13.0,<14", "nvidia-cusolver>=12,<13", "nvidia-cufft>=12,<13",
     "nvidia-cusparse>=12,<13", "nvidia-cudnn-cu13>=9.10,<10", "nvidia-nccl-cu13>=2.27,<3",
 ]  # fmt: skip
+#: Which sources the sessions `cuda` and `emulated` have passed with, a line each, as they write it themselves. They take an hour together on
+#: two cores; CI runs one only where what it tests has changed since.
+PASSED = PACKAGES / "backend-cuda" / "tests" / "passed.sha256"
+#: Set by CI: a session with a line in PASSED for the sources that are here is skipped.
+SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
 TEST_NEEDS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "numpy", "scipy"]
 #: Which packages each test suite needs, and nothing else of ours.
 TEST_PACKAGES = {
@@ -349,6 +354,31 @@ def docs(session: nox.Session) -> None:
     )  # fmt: skip
 
 
+def gpu_sources() -> str:
+    """The digest of what decides about the sessions `cuda` and `emulated`: the sources of backend-cuda with its tests, and those of the core."""
+    digest = hashlib.sha256(repr([WARNINGS_FAIL, CUDA_NEEDS]).encode())
+    for package in ("backend-cuda", "tensor-core"):
+        for path in sorted((PACKAGES / package).rglob("*")):
+            inside = path.relative_to(PACKAGES / package)
+            others = inside.parts[0] == "build" or inside.parts[:2] in {("python", "include"), ("python", "lib")}  # generated
+            others |= (package, inside.parts[0]) == ("tensor-core", "tests")
+            if path.suffix in {".c", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".py", ".toml", ".txt"} and not others:
+                digest.update(f"{package}/{inside}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def skip_passed(session: nox.Session) -> None:
+    """In CI: end a session that has passed with these sources already."""
+    if os.environ.get(SKIP_PASSED, "") and PASSED.exists() and f"{session.name} {gpu_sources()}" in PASSED.read_text().splitlines():
+        session.skip(f"it has passed with these sources of backend-cuda and tensor-core, says {PASSED.relative_to(ROOT)}")
+
+
+def note_passed(session: nox.Session) -> None:
+    """Write down that a whole session has passed: a line to be committed."""
+    others = [line for line in PASSED.read_text().splitlines() if line.split()[0] != session.name] if PASSED.exists() else []
+    PASSED.write_text("\n".join(sorted([*others, f"{session.name} {gpu_sources()}"])) + "\n")
+
+
 def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
     """An interpreter whose environment builds backend-cuda, and what CMake is told of where NVIDIA's compiler and headers are.
 
@@ -366,6 +396,7 @@ def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:
 @nox.session
 def cuda(session: nox.Session) -> None:
     """The wheel of backend-cuda for one architecture (CUDA_ARCHITECTURE, default 90), and its tests; without a GPU those that need none."""
+    skip_passed(session)
     session.install("-q", *TEST_NEEDS, "pluggy")
     wheels = ROOT / "build" / "cuda"
     shutil.rmtree(wheels, ignore_errors=True)
@@ -394,11 +425,14 @@ def cuda(session: nox.Session) -> None:
         session.error("python -m candelabra.backends says neither that there is no driver nor that there is a GPU")
     # Several processes would take the memory of a GPU from each other, which the tests of the allocator look at.
     run_tests(session, PACKAGES / "backend-cuda" / "tests", "-rs", by_several="no NVIDIA driver" in str(listed))
+    if not session.posargs and architecture == "90":
+        note_passed(session)
 
 
 @nox.session
 def emulated(session: nox.Session) -> None:
     """The sources of backend-cuda on a GPU that g++ and packages/backend-cuda/tests/emulation make up: conformance, and tests that need a GPU."""
+    skip_passed(session)
     install(session, ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing"], *TEST_NEEDS)
     python, folders = cuda_needs(session)
     target = ROOT / "build" / "emulated"
@@ -418,6 +452,8 @@ def emulated(session: nox.Session) -> None:
     environment |= {"CANDELABRA_TEST_DEVICE": "cuda", "CANDELABRA_LAUNCH_BLOCKING": "1"}
     for package in session.posargs or ["optim", "nn"]:
         session.run(*pytest, *sharing, str(PACKAGES / package / "tests"), env=environment)
+    if not session.posargs:
+        note_passed(session)
 
 
 @nox.session(venv_backend="none")
