@@ -203,12 +203,12 @@ void store_item(T value, cb_tensor& t, int64_t index) {
 template <typename F>
 void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f) {
   if (count == 1) {
-    use_library_threads(library_threads);
+    const LibraryThreads threads(library_threads);
     f(int64_t{0});
     return;
   }
   parallel_for(count, grain_for(work), [&](int64_t begin, int64_t end) {
-    use_library_threads(1);
+    const LibraryThreads one(1);
     for (int64_t i = begin; i < end; ++i) f(i);
   });
 }

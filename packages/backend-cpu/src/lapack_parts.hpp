@@ -17,7 +17,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 template <typename F>
 void over_parts(int64_t size, int64_t width, F&& f) {
   parallel_for((size + width - 1) / width, 1, [&](int64_t begin, int64_t end) {
-    use_library_threads(1);
+    const LibraryThreads one_thread(1);
     for (int64_t i = begin; i < end; ++i) f(static_cast<int>(i * width), static_cast<int>(std::min(size, (i + 1) * width)));
   });
 }
@@ -41,7 +41,7 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
   using R = real_t<T>;
   constexpr int one_part = 512, block = 128, part = 256;
   int info = 0;
-  use_library_threads(n <= one_part ? 1 : INT32_MAX);
+  const LibraryThreads threads(n <= one_part ? 1 : INT32_MAX);
   if (n <= one_part || !wants_same_bits()) {
     Lapack<T>::potrf(upper ? "U" : "L", &n, a, &leading, &info);
     return info;
@@ -51,7 +51,7 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
   const R real_one(1), real_minus(-1);
   for (int j = 0; j < n; j += block) {
     const int width = std::min(block, n - j), next = j + width, rest = n - next;
-    use_library_threads(1);
+    const LibraryThreads one_thread(1);
     Lapack<T>::potrf(upper ? "U" : "L", &width, at(j, j), &leading, &info);
     if (info != 0) return info + j;
     over_parts(rest, part, [&](int begin, int end) {
@@ -89,7 +89,7 @@ template <typename T>
 int factor_lu(int m, int n, T* a, int leading, int* pivots) {
   constexpr int one_part = 192, block = 64;
   int info = 0;
-  use_library_threads(std::min(m, n) <= one_part ? 1 : INT32_MAX);
+  const LibraryThreads threads(std::min(m, n) <= one_part ? 1 : INT32_MAX);
   if (std::min(m, n) <= one_part || !wants_same_bits()) {
     Lapack<T>::getrf(&m, &n, a, &leading, pivots, &info);
     return info;
@@ -100,7 +100,7 @@ int factor_lu(int m, int n, T* a, int leading, int* pivots) {
   for (int j = 0; j < sides; j += block) {
     const int width = std::min(block, sides - j), next = j + width, rows = m - j, below = m - next, right = n - next;
     int failed = 0;
-    use_library_threads(1);
+    const LibraryThreads one_thread(1);
     Lapack<T>::getrf(&rows, &width, at(j, j), &leading, pivots + j, &failed);
     if (info == 0 && failed > 0) info = failed + j;
     const int first = 1;
@@ -138,7 +138,7 @@ template <typename T>
 void invert_lu(int n, T* a, int leading, const int* pivots) {
   constexpr int one_part = 400, part = 64;
   if (n <= one_part || !wants_same_bits()) {
-    use_library_threads(n <= one_part ? 1 : INT32_MAX);
+    const LibraryThreads threads(n <= one_part ? 1 : INT32_MAX);
     int info = 0;
     with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&n, a, &leading, pivots, work, size, &info); });
     return;

@@ -64,7 +64,6 @@ void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void*
 
 namespace {
 
-thread_local int32_t library_threads = 0;
 std::atomic<bool> is_forked_child{false};
 
 int read_number(const std::string& path) {
@@ -115,8 +114,6 @@ void set_thread_count(int32_t count) {
   // libgomp ends the process where a thread cannot be made, and MKL takes memory for each: what nobody can mean is cut down.
   const int32_t most = std::max<int32_t>(64, 4 * static_cast<int32_t>(sysconf(_SC_NPROCESSORS_CONF)));
   parallel_detail::threads = is_forked_child ? 1 : std::min(count, most);
-  library_threads = 0;
-  use_library_threads();
 }
 
 void set_flush_denormal(bool on) {
@@ -131,19 +128,18 @@ void forked() {
   is_forked_child = true;
   parallel_detail::inside = false;
   parallel_detail::threads = 1;
-  library_threads = 0;
-  use_library_threads();
 }
 
 bool in_parallel() {
   return parallel_detail::inside;
 }
 
-void use_library_threads(int32_t at_most) {
-  int32_t wanted = parallel_detail::inside ? 1 : std::min(at_most, thread_count());
-  if (library_threads == wanted) return;
-  omp_set_num_threads(wanted);
-  library_threads = wanted;
+LibraryThreads::LibraryThreads(int32_t at_most)
+    : before_(omp_get_max_threads()), now_(in_parallel() ? 1 : std::min(at_most, thread_count())) {
+  if (now_ != before_) omp_set_num_threads(now_);
+}
+LibraryThreads::~LibraryThreads() {
+  if (now_ != before_) omp_set_num_threads(before_);
 }
 
 }  // namespace candelabra::cpu

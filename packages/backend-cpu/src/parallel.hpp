@@ -24,8 +24,20 @@ void set_thread_count(int32_t count);
 // In a forked child libgomp's threads are gone and its team would wait for them for ever: the child computes on one thread.
 void forked();
 bool in_parallel();
-// Call before MKL or oneDNN: their number of threads is libgomp's, which every thread has of its own. `at_most` 1 for little work.
-void use_library_threads(int32_t at_most = INT32_MAX);
+
+// While there is one, MKL and oneDNN compute on no more threads than this, and inside a parallel_for on one: their number is libgomp's,
+// which every thread has of its own. Afterwards it is what it was, for others in the process may share libgomp with us. `at_most` 1
+// for little work.
+class LibraryThreads {
+ public:
+  explicit LibraryThreads(int32_t at_most = INT32_MAX);
+  ~LibraryThreads();
+  LibraryThreads(const LibraryThreads&) = delete;
+  LibraryThreads& operator=(const LibraryThreads&) = delete;
+
+ private:
+  int32_t before_, now_;
+};
 
 // f(begin, end) over pieces of [0, n), none smaller than `grain` elements but for the last; serial inside another parallel_for.
 // What is written for an index must not depend on where the pieces begin, so that results do not depend on the number of threads.

@@ -335,8 +335,8 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("library", ["mkl", "onednn"])
-def test_both_libraries_give_the_product(library: str) -> None:
+@pytest.mark.parametrize("library", ["mkl", "onednn", "panels"])
+def test_each_library_gives_the_product(library: str) -> None:
     result = run({"CANDELABRA_CPU_GEMM": library})
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "done"
@@ -345,7 +345,7 @@ def test_both_libraries_give_the_product(library: str) -> None:
 def test_an_unknown_library_is_an_error() -> None:
     result = run({"CANDELABRA_CPU_GEMM": "cublas"})
     assert result.returncode != 0
-    assert 'must be "mkl", "onednn" or "tiles", but is "cublas"' in result.stderr
+    assert 'must be "mkl", "onednn", "tiles" or "panels", but is "cublas"' in result.stderr
 
 
 @pytest.mark.parametrize("library", ["mkl", "onednn"])

@@ -127,3 +127,42 @@ def test_environment_sets_the_number_of_threads() -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "OMP_NUM_THREADS": wanted}
         )
         assert done.stdout.strip() == wanted
+
+
+OTHERS = """
+import ctypes
+import numpy as np
+from harness import Scalar, backend, call
+table = backend().table
+gomp = ctypes.CDLL("libgomp.so.1")  # the one that is loaded already
+gomp.omp_set_num_threads(7)
+random = np.random.default_rng(0)
+def check(what):
+    assert gomp.omp_get_max_threads() == 7, (what, gomp.omp_get_max_threads())
+for count in (1, 2, 3):
+    table.set_thread_count(count)
+    check("set_thread_count")
+    for n in (8, 60, 130, 700):
+        for dtype in (np.float32, np.float64, np.complex64):
+            a = random.standard_normal((n, n)).astype(dtype) + 3 * np.eye(n, dtype=dtype)
+            call("mm", [np.empty_like(a)], a, a.T)
+            check(f"mm {n}")
+            call("linalg_inv_ex", [np.empty_like(a), np.empty((), np.int32)], a)
+            check(f"linalg_inv_ex {n}")
+    x, weight = random.standard_normal((2, 16, 20, 20)).astype(np.float32), random.standard_normal((8, 16, 5, 5)).astype(np.float32)
+    call("convolution", [np.empty((2, 8, 16, 16), np.float32)], x, weight, None, (1, 1), (0, 0), (1, 1), 1)
+    check("convolution")
+    many = random.standard_normal((300, 8, 8)).astype(np.float32)
+    call("bmm", [np.empty_like(many)], many, many)
+    check("bmm")
+print("done")
+"""
+
+
+def test_others_keep_their_number_of_threads() -> None:
+    """libgomp may be PyTorch's or SciPy's, too: what they compute on shall not follow from what we computed last."""
+    result = subprocess.run(
+        [sys.executable, "-c", OTHERS], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "done"

@@ -1,5 +1,8 @@
 // Constants and ranges.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "candelabra/triangle.hpp"
 #include "copy_bytes.hpp"
@@ -39,22 +42,28 @@ void fill_(Call& call) {
   });
 }
 
-// Element i in row-major order becomes value(i).
+// f(elements, stride, i, n) for runs of elements in row-major order, of which the first is element i.
 template <typename T, typename F>
-void generate(cb_tensor& out, F&& value) {
+void over_runs(cb_tensor& out, F&& f) {
   Geometry<1> g = geometry<1>({&out}, Order::RowMajor);
   T* base = data<T>(out);
   parallel_for(g.numel, grain_for(4), [&](int64_t begin, int64_t end) {
     int64_t i = begin;
     for_each_run(g, begin, end, [&](const int64_t* offsets, int64_t n) {
-      T* run = base + offsets[0];
-      int64_t stride = g.strides[0][0];
-      if (stride == 1)
-        for (int64_t j = 0; j < n; ++j) run[j] = value(i + j);
-      else
-        for (int64_t j = 0; j < n; ++j) run[j * stride] = value(i + j);
+      f(base + offsets[0], g.strides[0][0], i, n);
       i += n;
     });
+  });
+}
+
+// Element i in row-major order becomes value(i).
+template <typename T, typename F>
+void generate(cb_tensor& out, F&& value) {
+  over_runs<T>(out, [&](T* run, int64_t stride, int64_t i, int64_t n) {
+    if (stride == 1)
+      for (int64_t j = 0; j < n; ++j) run[j] = value(i + j);
+    else
+      for (int64_t j = 0; j < n; ++j) run[j * stride] = value(i + j);
   });
 }
 
@@ -79,6 +88,26 @@ void arange(Call& call) {
   });
 }
 
+// Elements base + each * k for n whole numbers k from `first` on. Those of 32 bits are made floating-point numbers many at a time.
+template <typename T, typename C>
+void number_steps(T* run, int64_t stride, int64_t n, C base, C each, int64_t first) {
+  const auto at = [=](auto k) {
+    const C value = base + each * static_cast<C>(k);
+    if constexpr (is_integer_v<T>)
+      return static_cast<T>(truncated<int64_t>(value));
+    else
+      return T(value);
+  };
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (stride == 1 && std::abs(first) + n <= most) {
+    const auto small = static_cast<int32_t>(first), count = static_cast<int32_t>(n);
+#pragma omp simd
+    for (int32_t j = 0; j < count; ++j) run[j] = at(small + j);
+  } else {
+    for (int64_t j = 0; j < n; ++j) run[j * stride] = at(first + j);
+  }
+}
+
 void linspace(Call& call) {
   cb_tensor& out = call.output();
   const cb_scalar &start = call.scalar(0), &end = call.scalar(1);
@@ -96,12 +125,11 @@ void linspace(Call& call) {
       C first = static_cast<C>(start.re), last = static_cast<C>(end.re);
       C each = steps > 1 ? (last - first) / static_cast<C>(steps - 1) : C(0);
       // From both ends to the middle, so that both ends are exact.
-      generate<T>(out, [=](int64_t i) {
-        C at = i < steps / 2 || steps == 1 ? first + each * static_cast<C>(i) : last - each * static_cast<C>(steps - 1 - i);
-        if constexpr (is_integer_v<T>)
-          return static_cast<T>(truncated<int64_t>(at));
-        else
-          return T(at);
+      const int64_t middle = steps == 1 ? 1 : steps / 2;
+      over_runs<T>(out, [=](T* run, int64_t stride, int64_t i, int64_t n) {
+        const int64_t low = std::clamp<int64_t>(middle - i, 0, n);
+        number_steps(run, stride, low, first, each, i);
+        number_steps(run + low * stride, stride, n - low, last, each, i + low - (steps - 1));
       });
     }
   });

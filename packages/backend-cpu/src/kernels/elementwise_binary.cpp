@@ -4,6 +4,7 @@
 
 #include "elementwise.hpp"
 #include "elementwise_complex.hpp"
+#include "half_loops.hpp"
 #include "iterate.hpp"
 #include "vec_power.hpp"
 
@@ -37,7 +38,7 @@ void add_scaled(Call& call, int sign, int first, int second) {
 }
 
 void add(Call& call) {
-  if (is_one(call.scalar(2))) return binary<Add, AllTypes, light>(call);
+  if (is_one(call.scalar(2))) return binary_of_registers<Add, AllTypes, light>(call);
   add_scaled(call, 1, 0, 1);
 }
 
@@ -49,7 +50,7 @@ void refuse_bool(const Call& call) {
 }
 void sub(Call& call) {
   refuse_bool(call);
-  if (is_one(call.scalar(2))) return binary<Sub, NumberTypes, light>(call);
+  if (is_one(call.scalar(2))) return binary_of_registers<Sub, NumberTypes, light>(call);
   add_scaled(call, -1, 0, 1);
 }
 void rsub(Call& call) {  // other - alpha * self
@@ -172,7 +173,7 @@ void whole_division(Call& call) {
 
 void div(Call& call) {
   std::string_view mode = call.string(2);
-  if (mode.empty()) return binary<Divide, FloatsAndComplex, light>(call);
+  if (mode.empty()) return binary_of_registers<Divide, FloatsAndComplex, light>(call);
   if (mode == "floor") return whole_division<Whole::Floor, FloatFloorDivide>(call);
   if (mode == "trunc") return whole_division<Whole::Trunc, FloatTruncDivide>(call);
   throw failure(CB_RUNTIME_ERROR, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%.*s'",
@@ -291,7 +292,7 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<add>("add");
   table.add<sub>("sub");
   table.add<rsub>("rsub");
-  table.add<binary<Mul, AllTypes, light>>("mul");
+  table.add<binary_of_registers<Mul, AllTypes, light>>("mul");
   table.add<div>("div");
   table.add<whole_division<Whole::Floor, FloatFloorDivide>>("floor_divide");
   table.add<whole_division<Whole::Remainder, FloatRemainder>>("remainder");

@@ -257,12 +257,12 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
                       : DftiComputeBackward(descriptor, unchanged, target + to));
     }
   };
-  use_library_threads(threaded ? INT32_MAX : 1);
+  const LibraryThreads threads(threaded ? INT32_MAX : 1);
   if (threaded)
     work(0, 1);
   else
     parallel_for(blocks, grain_for(most * n * 8), [&](int64_t begin, int64_t end) {
-      use_library_threads(1);
+      const LibraryThreads one(1);
       work(begin, end);
     });
 }
@@ -293,7 +293,7 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
   plan.forward = forward;
   plan.single = sizeof(real_t<Out>) == 4;
   plan.scale = scale;
-  use_library_threads(1);
+  const LibraryThreads one(1);
   DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
   if (plan.in_place)
     check(forward ? DftiComputeForward(descriptor, out.data) : DftiComputeBackward(descriptor, out.data));

@@ -4,9 +4,11 @@
 #include <optional>
 
 #include "allocator.hpp"
+#include "drivers/panel_gemm.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "matmul/matrix.hpp"
+#include "matmul/panel_gemm.hpp"
 #include "parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -309,6 +311,7 @@ void dot(Call& call) {
 }  // namespace
 
 void register_linalg(KernelTable& table) {
+  use_panel_loops(multiply_by_panels<float>, multiply_by_panels<double>);
   table.add<mm>("mm");
   table.add<bmm>("bmm");
   table.add<mv>("mv");

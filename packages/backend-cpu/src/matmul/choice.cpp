@@ -10,6 +10,7 @@
 
 #include "allocator.hpp"
 #include "kernels.hpp"
+#include "panel_gemm.hpp"
 #include "parallel.hpp"
 #include "parts.hpp"
 #include "split/split_gemm.hpp"
@@ -23,6 +24,7 @@ struct Decision {
   std::atomic<float> mkl_microseconds{0};
   std::atomic<float> onednn_microseconds{0};
   std::atomic<float> tiles_microseconds{0};
+  std::atomic<float> panels_microseconds{0};
 };
 Decision decisions[shape_class_count];
 
@@ -34,7 +36,7 @@ struct Representative {
 // Each is of its own class: what it is measured with is only what that class has to choose from.
 constexpr Representative representatives[shape_class_count] = {
     {"small", 32, 128, 128, 20}, {"narrow", 4, 1024, 1024, 8}, {"slender", 256, 10, 1024, 8},
-    {"large", 256, 256, 240, 8}, {"heavy", 512, 512, 512, 8},
+    {"large", 256, 256, 240, 8}, {"heavy", 512, 512, 512, 8},  {"compact", 256, 128, 128, 20},
 };
 
 // MKL takes its narrower code paths on processors that are not Intel's. Asked once: in a virtual machine the instruction leaves
@@ -50,11 +52,13 @@ bool is_intel() {
 
 GemmLibrary expected(ShapeClass shape) {
   if (shape == ShapeClass::heavy && has_split_gemm()) return GemmLibrary::tiles;
+  if (shape == ShapeClass::compact) return GemmLibrary::panels;
   return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
 
 const char* name_of(GemmLibrary library) {
-  return library == GemmLibrary::mkl ? "MKL" : library == GemmLibrary::onednn ? "oneDNN" : "tile units";
+  constexpr const char* names[] = {"MKL", "oneDNN", "tile units", "panels"};
+  return names[static_cast<int>(library)];
 }
 
 // The library that the environment names: 1 + GemmLibrary, or 0.
@@ -65,16 +69,23 @@ int forced() {
     std::string_view value = text;
     if (value == "mkl") return 1 + static_cast<int>(GemmLibrary::mkl);
     if (value == "onednn") return 1 + static_cast<int>(GemmLibrary::onednn);
+    if (value == "panels") return 1 + static_cast<int>(GemmLibrary::panels);
     if (value == "tiles") {
       if (has_split_gemm()) return 1 + static_cast<int>(GemmLibrary::tiles);
       throw failure(CB_VALUE_ERROR,
                     "the environment variable CANDELABRA_CPU_GEMM is \"tiles\", but this processor has no AMX units "
                     "for bfloat16, or the system does not let us use them");
     }
-    throw failure(CB_VALUE_ERROR,
-                  "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\" or \"tiles\", but is \"%s\"", text);
+    throw failure(
+        CB_VALUE_ERROR,
+        "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\", \"tiles\" or \"panels\", but is \"%s\"", text);
   }();
   return library;
+}
+
+// The environment does not name another one.
+bool may_use(GemmLibrary library) {
+  return forced() == 0 || forced() == 1 + static_cast<int>(library);
 }
 
 template <typename F>
@@ -110,6 +121,14 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
     decision.tiles_microseconds = tiles;
     if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
   }
+  if (&decision == &decisions[static_cast<int>(ShapeClass::compact)]) {
+    float panels = std::numeric_limits<float>::infinity();
+    for (int round = 0; round < shape.rounds; ++round)
+      panels =
+          std::min(panels, microseconds([&] { multiply_in_parts<float>(problem, cuts, panel_gemm, nullptr, nullptr, false); }));
+    decision.panels_microseconds = panels;
+    if (std::min(mkl, onednn) >= 0.85f * panels) return GemmLibrary::panels;
+  }
   // The expected one is only left for a clear gain: results should not change from run to run by noise in a measurement.
   if (is_intel()) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
   return mkl < 0.85f * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
@@ -136,6 +155,7 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
     return static_cast<GemmLibrary>(chosen - 1);
   chosen = forced();
   if (chosen == 1 + static_cast<int>(GemmLibrary::tiles) && shape != ShapeClass::heavy) chosen = 0;
+  if (chosen == 1 + static_cast<int>(GemmLibrary::panels) && shape != ShapeClass::compact) chosen = 0;
   if (chosen == 0) chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
   // Two threads may measure at once: the first answer stands.
   int undecided = 0;
@@ -143,8 +163,19 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   return static_cast<GemmLibrary>(chosen - 1);
 }
 
+bool chooses_panels(const Gemm<float>& p) {
+  if (is_tiny_product(p)) return may_use(GemmLibrary::panels);
+  // Much work is for the tile units, where there are any.
+  if (!suits_panel_gemm(p) || (shape_class(p.m, p.n, p.k) == ShapeClass::heavy && may_use_tiles())) return false;
+  return choose_gemm_library(ShapeClass::compact) == GemmLibrary::panels;
+}
+
+bool chooses_panels(const Gemm<double>& p) {
+  return is_tiny_product(p) && may_use(GemmLibrary::panels);
+}
+
 bool may_use_tiles() {
-  return has_split_gemm() && (forced() == 0 || forced() == 1 + static_cast<int>(GemmLibrary::tiles));
+  return has_split_gemm() && may_use(GemmLibrary::tiles);
 }
 
 std::string describe_gemm_choices() {
@@ -168,6 +199,10 @@ std::string describe_gemm_choices() {
     lines += line;
     if (const float tiles = decision.tiles_microseconds; tiles != 0) {
       std::snprintf(line, sizeof line, ", tile units %.1f us)\n", static_cast<double>(tiles));
+      lines.replace(lines.size() - 2, 2, line);
+    }
+    if (const float panels = decision.panels_microseconds; panels != 0) {
+      std::snprintf(line, sizeof line, ", panels %.1f us)\n", static_cast<double>(panels));
       lines.replace(lines.size() - 2, 2, line);
     }
   }

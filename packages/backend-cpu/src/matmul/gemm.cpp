@@ -13,6 +13,7 @@
 #include "kernels.hpp"
 #include "onednn/primitive_cache.hpp"
 #include "onednn_matmul.hpp"
+#include "panel_gemm.hpp"
 #include "parallel.hpp"
 #include "parts.hpp"
 #include "split/split_gemm.hpp"
@@ -89,7 +90,25 @@ void multiply_by_mkl(const Gemm<T>& p) {
     call_mkl(p);
 }
 
-// Complex factors are handed over by their address. Groups of products, each on one thread, are as large for any number of them.
+// multiply(first product, count) for groups of products, each on one thread, which are as large for any number of threads.
+template <typename T, typename F>
+void in_groups(const GemmBatch<T>& batch, F&& multiply) {
+  const Gemm<T>& p = batch.first;
+  constexpr int64_t group_work = int64_t{1} << 16;  // multiplications, half of what a team pays for
+  const int64_t group = std::max<int64_t>(1, group_work / (p.m * p.n * p.k)), groups = (batch.count + group - 1) / group;
+  parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = i * group;
+      Gemm<T> first = p;
+      first.a += at * batch.a_step;
+      first.b += at * batch.b_step;
+      first.c += at * batch.c_step;
+      multiply(first, std::min(group, batch.count - at));
+    }
+  });
+}
+
+// Complex factors are handed over by their address.
 template <typename T, typename F>
 void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
   const Gemm<T>& p = batch.first;
@@ -99,15 +118,21 @@ void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
     else
       return static_cast<const void*>(&value);
   };
-  constexpr int64_t group_work = int64_t{1} << 16;  // multiplications, half of what a team pays for
-  const int64_t group = std::max<int64_t>(1, group_work / (p.m * p.n * p.k)), groups = (batch.count + group - 1) / group;
-  parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
-    use_library_threads(1);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i * group;
-      function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), p.a + first * batch.a_step,
-               p.lda, batch.a_step, p.b + first * batch.b_step, p.ldb, batch.b_step, factor(p.beta), p.c + first * batch.c_step,
-               p.ldc, batch.c_step, std::min(group, batch.count - first));
+  in_groups(batch, [&](const Gemm<T>& first, int64_t count) {
+    const LibraryThreads one(1);
+    function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), first.a, p.lda, batch.a_step,
+             first.b, p.ldb, batch.b_step, factor(p.beta), first.c, p.ldc, batch.c_step, count);
+  });
+}
+
+template <typename T>
+void batch_by_panels(const GemmBatch<T>& batch) {
+  in_groups(batch, [&](Gemm<T> p, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      panel_gemm(p);
+      p.a += batch.a_step;
+      p.b += batch.b_step;
+      p.c += batch.c_step;
     }
   });
 }
@@ -153,12 +178,24 @@ void gemm_by_onednn(const Gemm<float>& p) {
 
 namespace {
 
+// Whether panels of our own have made it.
+template <typename T>
+bool multiplied_by_panels(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
+  const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
+  Gemm<T> part = p;
+  part.k = p.k / cuts.deep;
+  if (!chooses_panels(part)) return false;
+  multiply_in_parts(p, cuts, panel_gemm, finish, finish_block, false);
+  return true;
+}
+
 template <typename T>
 void multiply_by_mkl_in_parts(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
   multiply_in_parts(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, finish_block);
 }
 
 void multiply_by_choice(const Gemm<float>& p, const Finish<float>* finish, FinishBlock<float> finish_block) {
+  if (multiplied_by_panels(p, finish, finish_block)) return;
   // Cut along k, it is parts that are multiplied, of which none is for the tile units.
   const GemmLibrary library = choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
   if (library == GemmLibrary::tiles) return finish ? split_gemm(p, *finish) : split_gemm(p);
@@ -175,10 +212,10 @@ void gemm(const Gemm<float>& problem, const Finish<float>& finish, FinishBlock<f
   multiply_by_choice(problem, &finish, finish_block);
 }
 void gemm(const Gemm<double>& problem) {
-  multiply_by_mkl_in_parts(problem);
+  if (!multiplied_by_panels(problem)) multiply_by_mkl_in_parts(problem);
 }
 void gemm(const Gemm<double>& problem, const Finish<double>& finish, FinishBlock<double> finish_block) {
-  multiply_by_mkl_in_parts(problem, &finish, finish_block);
+  if (!multiplied_by_panels(problem, &finish, finish_block)) multiply_by_mkl_in_parts(problem, &finish, finish_block);
 }
 void gemm(const Gemm<std::complex<float>>& problem) {
   multiply_by_mkl_in_parts(problem);
@@ -188,9 +225,11 @@ void gemm(const Gemm<std::complex<double>>& problem) {
 }
 
 void gemm_batch(const GemmBatch<float>& batch) {
+  if (chooses_panels(batch.first)) return batch_by_panels(batch);
   batch_by_mkl(batch, cblas_sgemm_batch_strided);
 }
 void gemm_batch(const GemmBatch<double>& batch) {
+  if (chooses_panels(batch.first)) return batch_by_panels(batch);
   batch_by_mkl(batch, cblas_dgemm_batch_strided);
 }
 void gemm_batch(const GemmBatch<std::complex<float>>& batch) {
@@ -237,7 +276,8 @@ bool half_gemm(const HalfGemm& p) {
 
 std::string describe_gemm() {
   return describe_gemm_choices() +
-         "float64 and complex matmul: MKL\nbfloat16 and float16 matmul: oneDNN where the processor has it, else as float32\n";
+         "float64 and complex matmul: MKL, but for tiny ones in float64\nbfloat16 and float16 matmul: oneDNN where the processor "
+         "has it, else as float32\n";
 }
 
 }  // namespace candelabra::cpu

@@ -57,7 +57,7 @@ bool onednn_matmul(const MatmulProblem& p) {
     PrimitiveKey key;
     int32_t limit = p.batches > 1 ? threads_for_batch(p.m * p.n * p.k * p.batches) : threads_for(shape_class(p.m, p.n, p.k));
     limit = wants_same_bits() ? 1 : std::min(limit, p.most_threads);
-    use_library_threads(limit);
+    const LibraryThreads of_library(limit);
     int32_t threads = in_parallel() ? 1 : std::min(limit, thread_count());
     key.add(p.a_dtype, p.c_dtype, p.bias ? p.bias_dtype : -1, p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
             p.batches, p.a_step, p.b_step, p.c_step, static_cast<int32_t>(p.activation), threads);

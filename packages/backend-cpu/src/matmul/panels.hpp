@@ -23,13 +23,12 @@ constexpr int panel_rows = math::Vec<float>::size == 16 ? 6 : 2;
 // Rows of a panel that are multiplied before the next ones: they stay in the first cache level, and short chains round less.
 constexpr int64_t panel_depth = 128;
 
-// sums += a @ panel for `rows` rows, or without `add` sums = a @ panel: a has `k` columns that lie `a_next` elements apart, the
-// panel k rows of `vectors` registers that lie `width` elements apart.
-template <int rows, int vectors, bool add, typename C>
-[[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
-                                                  int64_t k, C* sums, int64_t sums_step) {
+// sum = a @ panel for `rows` rows, in registers: a has `k` columns that lie `a_next` elements apart, the panel k rows of `vectors`
+// registers that lie `width` elements apart; load(from, v) is register v of such a row.
+template <int rows, int vectors, typename C, typename Load>
+[[gnu::always_inline]] inline void sum_products(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
+                                                int64_t k, math::Vec<C> (&sum)[rows][vectors], Load&& load) {
   using V = math::Vec<C>;
-  V sum[rows][vectors];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
@@ -37,7 +36,7 @@ template <int rows, int vectors, bool add, typename C>
   for (int64_t p = 0; p < k; ++p) {
     V factor[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) factor[v] = V::load(panel + p * width + v * V::size);
+    for (int v = 0; v < vectors; ++v) factor[v] = load(panel + p * width + v * V::size, v);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       const V one(a[r * a_step]);
@@ -46,6 +45,15 @@ template <int rows, int vectors, bool add, typename C>
     }
     a += a_next;
   }
+}
+
+// The same in memory: sums += a @ panel, or without `add` sums = a @ panel.
+template <int rows, int vectors, bool add, typename C>
+[[gnu::always_inline]] inline void multiply_block(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
+                                                  int64_t k, C* sums, int64_t sums_step) {
+  using V = math::Vec<C>;
+  V sum[rows][vectors];
+  sum_products<rows, vectors>(a, a_step, a_next, panel, width, k, sum, [](const C* from, int) { return V::load(from); });
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4

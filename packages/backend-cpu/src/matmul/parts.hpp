@@ -60,7 +60,7 @@ void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), con
     block.m = p.m * (i + 1) / blocks - row;
     block.a += row * (p.transpose_a ? 1 : p.lda);
     block.c += row * p.ldc;
-    use_library_threads();
+    const LibraryThreads all;
     multiply(block);
     finish_at(p, finish, finish_block, row, 0, block.m, p.n);
   }
@@ -69,22 +69,23 @@ void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), con
 }  // namespace parts_detail
 
 // multiply(part) for each part, on one thread of the library each; then what `finish` says, by `finish_block`, both of which may be
-// null.
+// null. `has_threads`: multiply() would share a product among threads itself.
 template <typename T>
 void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&), const Finish<T>* finish = nullptr,
-                       FinishBlock<T> finish_block = nullptr) {
+                       FinishBlock<T> finish_block = nullptr, bool has_threads = true) {
   if (cuts.count() == 1) {
-    use_library_threads(1);
+    const LibraryThreads one(1);
     multiply(p);
     return parts_detail::finish_at(p, finish, finish_block, 0, 0, p.m, p.n);
   }
-  if (is_left_to_library(p.m, p.n, cuts)) return parts_detail::multiply_by_library(p, multiply, finish, finish_block);
+  if (has_threads && is_left_to_library(p.m, p.n, cuts))
+    return parts_detail::multiply_by_library(p, multiply, finish, finish_block);
   using parts_detail::finish_at;
   using parts_detail::start_of;
   const int64_t results = p.m * p.n;
   Scratch<T> sums((cuts.deep - 1) * results);  // of the parts of the inner side but for the first
   parallel_for(cuts.count(), 1, [&](int64_t begin, int64_t end) {
-    use_library_threads(1);
+    const LibraryThreads one(1);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row_part = i / cuts.across % cuts.down, column_part = i % cuts.across,
                     depth_part = i / (cuts.across * cuts.down);

@@ -270,7 +270,7 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
   constexpr int64_t few = int64_t{1} << 17;
   const bool is_small = s.batch * s.output_channels * s.output_plane() <= few / (s.group_inputs() * s.kernel_volume());
   const int32_t threads = is_small || in_parallel() || wants_same_bits() ? 1 : thread_count();
-  use_library_threads(threads);
+  const LibraryThreads of_library(threads);
   return with_onednn(name_of(kind), [&] {
     PrimitiveKey key;
     key.add(kind, s.spatial, dtype, bias != nullptr, threads, s.batch, s.groups, s.input_channels, s.output_channels);
