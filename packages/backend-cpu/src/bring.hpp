@@ -1,13 +1,17 @@
 // Elements brought side by side as the numbers that a kernel computes with, and back: half precisions as float32.
 #pragma once
 
+#include <type_traits>
+
 #include "dtypes.hpp"
+#include "gather.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 template <typename T, typename V>
 void bring(const T* from, int64_t stride, int64_t n, V* to) {
+  if constexpr (std::is_same_v<T, V>) return gather(to, from, stride, sizeof(T), n);
   if constexpr (is_half_v<T>)
     if (stride == 1) return to_float(from, to, n);
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<V>(from[i * stride]);

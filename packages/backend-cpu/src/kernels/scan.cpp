@@ -220,6 +220,8 @@ class Scan {
     Scratch<V> room(n);  // and not an array, whose complex numbers would begin as zeros
     V* buffer = room.data();
     bring(in + i * in_stride_, in_stride_, n, buffer);
+    if constexpr (same)
+      if (out_stride_ == 1) return f(buffer, out + i);
     f(buffer, buffer);
     bring_back(buffer, n, out + i * out_stride_, out_stride_);
   }
