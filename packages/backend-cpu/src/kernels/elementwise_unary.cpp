@@ -231,6 +231,7 @@ struct Log {
 };
 struct Log2 {
   static constexpr bool on_vectors = true;
+  static constexpr int at_once = 2;
   template <typename T>
   T operator()(T x) const {
     return math::log2(x);
@@ -274,6 +275,7 @@ struct Reciprocal {
 // which changes with the number of threads.
 struct Sin {
   static constexpr bool on_vectors = true;
+  static constexpr int at_once = 2;
   template <typename T>
   math::Mask<T> outside(math::Vec<T> x) const {
     return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
@@ -289,6 +291,7 @@ struct Sin {
 };
 struct Cos {
   static constexpr bool on_vectors = true;
+  static constexpr int at_once = 2;
   template <typename T>
   math::Mask<T> outside(math::Vec<T> x) const {
     return math::Vec<T>(math::vec_trigonometric_limit<T>) < abs(x);
@@ -354,6 +357,7 @@ struct Cosh {
 };
 struct Tanh {
   static constexpr bool on_vectors = true;
+  static constexpr int at_once = 2;
   template <typename T>
   T operator()(T x) const {
     return math::tanh(x);
