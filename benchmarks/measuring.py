@@ -92,9 +92,15 @@ def recorded(xp: Any, recording: bool) -> contextlib.AbstractContextManager[Any]
     return contextlib.nullcontext() if recording else xp.no_grad()
 
 
+def thread_counts(libraries: list[Any]) -> list[int]:
+    """What each computes on, of those that say so."""
+    return [xp.get_num_threads() for xp in libraries if hasattr(xp, "get_num_threads")]
+
+
 def measure(workload: Workload, libraries: list[Any], rounds: int, seconds: float, makes: list[Any] | None = None) -> Timing:
     """Time a workload for each library; the first is ours. `makes` are for libraries that need a work of their own."""
     builders = makes or [workload.make] * len(libraries)
+    counts = thread_counts(libraries)
     sides = [Side(xp, build(xp)) for xp, build in zip(libraries, builders, strict=True)]
     with recorded(libraries[0], workload.recording):
         result = sides[0].work()
@@ -116,6 +122,11 @@ def measure(workload: Workload, libraries: list[Any], rounds: int, seconds: floa
                     side.times.append(stretch(side.work, side.count))
     finally:
         gc.enable()
+    # All of them may share one libgomp: a side that leaves its number changed slows the other one down.
+    if thread_counts(libraries) != counts:
+        raise RuntimeError(
+            f"{workload.full_name}: threads of the sides were {counts} before, and are {thread_counts(libraries)} after it"
+        )
     return Timing(workload, [side.times for side in sides], written, again)
 
 

@@ -26,10 +26,10 @@ def status() -> dict[str, int]:
 
 
 def set_up(xp: Any) -> None:
-    """Steps of a tiny model: what a framework loads and builds when it is first used is not a step's memory."""
-    x, classes, loss = normal(2, 4).make(xp), integers(4, 2).make(xp), xp.nn.CrossEntropyLoss()
+    """Steps of a small model: what a framework loads, builds and measures when it is first used is not a step's memory."""
+    x, classes, loss = normal(64, 128).make(xp), integers(128, 64).make(xp), xp.nn.CrossEntropyLoss()
     for optimizer in ("SGD", "Adam", "AdamW"):
-        model = fill(xp, xp.nn.Sequential(xp.nn.Linear(4, 4), xp.nn.ReLU()))
+        model = fill(xp, xp.nn.Sequential(xp.nn.Linear(128, 128), xp.nn.ReLU()))
         made = getattr(xp.optim, optimizer)(model.parameters(), lr=0.1)
         for _ in range(2):
             made.zero_grad()
@@ -37,10 +37,18 @@ def set_up(xp: Any) -> None:
             made.step()
 
 
+def give_back(library: str) -> None:
+    """Free pages of the heap, and what our allocator keeps, so that a step that takes them again is seen to."""
+    gc.collect()
+    if library == "candelabra":
+        importlib.import_module("candelabra.backends").empty_cache()
+    ctypes.CDLL(None).malloc_trim(0)
+
+
 def peak(library: str, name: str) -> int:
     """Bytes of memory that a model, its gradients, its optimizer and so many steps take at most.
 
-    Counted from after the import and a few steps of a tiny model. Pages of files are not counted: which parts of its libraries a framework has touched says nothing of
+    Counted from after the import and a few steps of a small model. Pages of files are not counted: which parts of its libraries a framework has touched says nothing of
     the memory a step takes.
     """
     xp: Any = importlib.import_module(library)
@@ -48,14 +56,10 @@ def peak(library: str, name: str) -> int:
     importlib.import_module(f"{library}.optim")
     workload = training_steps()[name]
     set_up(xp)
-    gc.collect()
-    # Free pages of the heap go back, so that a step that takes them again is seen to.
-    ctypes.CDLL(None).malloc_trim(0)
+    give_back(library)
     before = status()["RssAnon"]
     work = workload.make(xp)
-    # What drawing the parameters took for a while is not a step's.
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
+    give_back(library)  # what drawing the parameters took for a while is not a step's
     Path("/proc/self/clear_refs").write_text("5")  # the highest use so far starts anew
     for _ in range(STEPS):
         work()

@@ -31,7 +31,7 @@ Each dot is a line of the tables below: our time over PyTorch's, on a logarithmi
 ## How it is measured
 
 - **Machine**: {processor}, {threads} threads; caches of a core: {caches}. Python {python}, Candelabra {candelabra}, PyTorch {torch}. Both
-  libraries use {threads} threads.
+  libraries use {threads} threads, which is looked at after each line: they share one libgomp, where one could change the other's number.
 - **Timing**: both sides get the same numbers. Each is warmed up; then each is timed for about {milliseconds:.0f} ms a round, in turn and in changing
   order, over {rounds} rounds (fewer, though not under three, where calls are so long that a line would take more than {longest:.1f} s). Before each
   stretch of short calls a side runs untimed, so that caches and threads are its own. A figure is the median of the rounds{again}. The run took {minutes:.1f} minutes.
@@ -159,7 +159,7 @@ def peaks(figures: Figures) -> str:
     return (
         "## Peak memory of training steps\n\n"
         "Parameters, gradients, the optimizer's state and all that five steps need at once, of a process of its own a side: the highest resident\n"
-        "memory less what it was after the import and a few steps of a tiny model, without pages of files. The lower of two runs.\n\n"
+        "memory less what it was after the import and a few steps of a small model, without pages of files. The lower of two runs.\n\n"
         + table(["Step", "Candelabra", "PyTorch", "ratio"], cells)
         + "\n"
     )
