@@ -25,9 +25,9 @@ void set_thread_count(int32_t count);
 void forked();
 bool in_parallel();
 
-// While there is one, MKL and oneDNN compute on no more threads than this, and inside a parallel_for on one: their number is libgomp's,
-// which every thread has of its own. Afterwards it is what it was, for others in the process may share libgomp with us. `at_most` 1
-// for little work.
+// While there is one, MKL and oneDNN compute on no more threads than this, and inside a parallel_for on one: their number is
+// libgomp's, which every thread has of its own. Afterwards it is what it was, for others in the process may share libgomp with us.
+// `at_most` 1 for little work.
 class LibraryThreads {
  public:
   explicit LibraryThreads(int32_t at_most = INT32_MAX);
