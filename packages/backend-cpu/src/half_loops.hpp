@@ -38,7 +38,7 @@ inline void store(Floats value, BFloat16* to, int64_t n) {
   _mm256_mask_storeu_epi16(to, first(n), _mm512_maskz_cvtepi32_epi16(all, rounded));
 }
 #else
-// Of fewer than eight, through memory.
+// By way of arrays, from which the conversions of blocks take them.
 template <typename T>
 Floats load(const T* from, int64_t n) {
   alignas(32) float values[Floats::size] = {};

@@ -6,7 +6,7 @@ namespace {
 GemmLoop<float> floats_loop = nullptr;
 GemmLoop<double> doubles_loop = nullptr;
 
-// Turning the right factor round for fewer rows than this costs more than MKL's dot products; one column is one, too.
+// Turning the right factor round for fewer rows than this costs more than MKL's dot products; one column is a vector, too.
 template <typename T>
 bool is_vector(const Gemm<T>& p) {
   return p.n == 1 || (p.transpose_b && p.m < 4);
