@@ -137,6 +137,50 @@ REASONS: list[tuple[str, str]] = [
         r"^normalization: normalize, 4096 x 768",
         "the division and the sums of squares are most of the profile: one operator after the other, as PyTorch does it",
     ),
+    (
+        r"^(joining: cat of (two, 4 M|columns)|copying: (clone, 100 K|copy_, 4 M)|fft: fftshift)",
+        "four fifths of the profile is the C library's memmove, from the caches to memory",
+    ),
+    (
+        r"^(elementwise: a \+ (column, 2048|b, 4 M, float64)|scan: diff, 4 M)",
+        "two thirds of the profile is writing past the caches, a tenth the sums",
+    ),
+    (
+        r"^elementwise: (gelu|silu), 4 M, bfloat16",
+        "half of the profile is the formula in float32, a quarter conversions from bfloat16 and back",
+    ),
+    (
+        r"^elementwise: (elu|gelu|tanh|atan|silu|relu|leaky_relu), 4 M$",
+        "six tenths of the profile (of elu, gelu and tanh) is the formula, a fifth writing past the caches",
+    ),
+    (
+        r"^elementwise: float32 \+ float64",
+        "a third of the profile makes the float32 numbers float64 in a pass of its own",
+    ),
+    (
+        r"^elementwise: a / b, 4 M, float16",
+        "half of the profile is the loop, conversions and division in registers, a third writing past the caches",
+    ),
+    (
+        r"^copying: to float64, 4 M",
+        "half of the profile is writing past the caches, a third the conversion",
+    ),
+    (
+        r"^reduction: sum of bools",
+        "half of the profile makes int64 of the bools in a pass of its own, which then are summed; PyTorch takes as long",
+    ),
+    (
+        r"^reduction: nansum, 4 M",
+        "77 % of the profile is the loop that reads and sums, at 0.78 of the floor",
+    ),
+    (
+        r"^normalization: layer_norm, 4096 x 768, bfloat16",
+        "three quarters of the profile are the two loops over rows that were made float32",
+    ),
+    (
+        r"^calls: nn.Conv2d\(3, 8, 3\)",
+        "a third of the profile puts the patches into a matrix for the product, 4.5 µs; the rest are the call and the product",
+    ),
 ]
 
 
