@@ -198,6 +198,8 @@ cb_backend make_table() {
   table.describe = describe;
   static constexpr const char* readers[] = {"convolution", "convolution_input_gradient", nullptr};
   table.contents_readers = readers;
+  static constexpr const char* converting[] = {"add", "sub", "rsub", "mul", "div", "sum", "mean", "nan_sum", "prod", nullptr};
+  table.converting = converting;
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include "gather.hpp"
 #include "half_conversions.hpp"
 #include "iterate.hpp"
+#include "move_rows.hpp"
 #include "parallel.hpp"
 #include "transpose.hpp"
 
@@ -23,9 +24,8 @@ void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
 }
 
-// Rows at least this long are done one by one; shorter ones are gathered, several to a block, so that registers are filled. Where
-// nothing need be gathered, converted or repeated, a call of the loop for each row costs less than that.
-constexpr int64_t row_elements = 64, plain_row_elements = 16, light_row_elements = 4;
+// Rows at least this long are done one by one; shorter ones are gathered, several to a block, so that registers are filled.
+constexpr int64_t row_elements = 64;
 
 void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_t n) {
   dispatch_size(itemsize, [&]<typename U>() {
@@ -70,7 +70,6 @@ class Driver {
       in_place |= k > 0 && data_[k] == data_[0];
     }
     for (int k = 0; k < N; ++k) is_plain_ &= constant_[k] || (g_.strides[k][0] == 1 && !half_[k]);
-    least_row_ = !is_plain_ ? row_elements : blocks.work > 1 ? plain_row_elements : light_row_elements;
     far_ = g_.numel * size_[0] >= far_bytes;
     for (int k = 0; k < N; ++k) {
       int64_t bytes = size_[0];
@@ -83,6 +82,9 @@ class Driver {
     across_ = transposed_dimension();
     if (across_) block_ = block_bytes / widest;
     if (across_ == 0) join_patterns(widest);
+    repeats_ = g_.ndim > 1 && g_.strides[0][0] == 1 && !period_;
+    for (int k = 1; k < N; ++k) repeats_ &= g_.strides[k][0] == 0;
+    has_short_rows_ = is_plain_ && g_.ndim > 1 && g_.sizes[0] < row_elements && !period_ && !across_;
     may_stream_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
                   g_.numel * size_[0] >= computed_streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
@@ -256,7 +258,14 @@ class Driver {
     Position<N> at(g_, begin);
     for (int64_t done = begin; done < end;) {
       int64_t n = std::min(block_, end - done), left = at.left(g_);
-      if (period_ || left >= std::min(n, least_row_)) {
+      if (has_short_rows_ && at.index[0] == 0 && n >= left) {
+        const int64_t rows = std::min(n / left, g_.sizes[1] - at.index[1]);
+        n = rows * left;
+        short_rows(at, rows, in, buffers);
+        at.index[1] += rows - 1;
+        for (int k = 0; k < N; ++k) at.offsets[k] += (rows - 1) * g_.strides[k][1];
+        if (done + n < end) at.advance(g_, left);
+      } else if (period_ || has_short_rows_ || left >= std::min(n, row_elements)) {
         n = std::min(n, left);
         row(at, n, in, buffers);
         if (done + n < end) at.advance(g_, n);
@@ -268,7 +277,22 @@ class Driver {
     if (streaming_) _mm_sfence();
   }
 
+  // Inputs that repeat one number each along the row: what it gives is computed once.
+  void repeated_row(const Position<N>& at, int64_t n) const {
+    alignas(16) std::byte wide[N][16];
+    const void* in[N];
+    for (int k = 1; k < N; ++k) {
+      in[k] = data_[k] + at.offsets[k] * size_[k];
+      if (half_[k]) widen(dtype_[k], in[k], wide[k], 1), in[k] = wide[k];
+    }
+    alignas(16) std::byte result[16];
+    blocks_.loop(wide[0], in + 1, 1, blocks_.context);
+    if (half_[0]) narrow(dtype_[0], wide[0], result, 1);
+    repeat_element(data_[0] + at.offsets[0] * size_[0], half_[0] ? result : wide[0], size_[0], n);
+  }
+
   void row(const Position<N>& at, int64_t n, const void** in, Buffers& buffers) const {
+    if (repeats_) return repeated_row(at, n);
     for (int k = 1; k < N; ++k) {
       if (constant_[k]) continue;
       const std::byte* from = data_[k] + at.offsets[k] * size_[k];
@@ -313,6 +337,25 @@ class Driver {
     } else {
       scatter(to, stride, from, size_[0], n);
     }
+  }
+
+  // Rows that have no gaps in any operand: whole ones, as many as fill a block, moved side by side where they lie apart.
+  void short_rows(const Position<N>& at, int64_t rows, const void** in, Buffers& buffers) const {
+    const int64_t length = g_.sizes[0];
+    for (int k = 1; k < N; ++k) {
+      if (constant_[k]) continue;
+      const int64_t bytes = length * size_[k];
+      const std::byte* from = data_[k] + at.offsets[k] * size_[k];
+      in[k] = from;
+      if (g_.strides[k][1] == length) continue;
+      move_rows(buffers.operand[k], bytes, from, g_.strides[k][1] * size_[k], rows, bytes);
+      in[k] = buffers.operand[k];
+    }
+    std::byte* to = data_[0] + at.offsets[0] * size_[0];
+    const bool direct = g_.strides[0][1] == length;
+    blocks_.loop(direct ? to : buffers.operand[0], in + 1, rows * length, blocks_.context);
+    const int64_t bytes = length * size_[0];
+    if (!direct) move_rows(to, g_.strides[0][1] * size_[0], buffers.operand[0], bytes, rows, bytes);
   }
 
   void several_rows(Position<N>& at, int64_t n, const void** in, Buffers& buffers, bool more) const {
@@ -373,11 +416,11 @@ class Driver {
   int32_t dtype_[N];
   int64_t size_[N];
   bool half_[N], constant_[N], is_far_[N];
-  int64_t block_, least_row_;
+  int64_t block_;
   int64_t period_ = 0, pattern_[N] = {};  // elements of a row that is repeated; their steps in the inputs of which it is
   int across_;
   int64_t moved_bytes_ = 0;
-  bool far_, is_plain_ = true, may_stream_, streaming_ = false;
+  bool far_, is_plain_ = true, has_short_rows_, repeats_, may_stream_, streaming_ = false;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "blocks.hpp"
+#include "drivers/mixed_blocks.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "load.hpp"
@@ -154,7 +155,7 @@ void map1(Call& call, const Op& op, int64_t work, int first = 0) {
 template <typename T, typename Op>
 void map2(Call& call, const Op& op, int64_t work, int first = 0, int second = 1) {
   using C = compute_t<T>;
-  run<2>({loop2<Op, C, C, C>, &op, work}, call.output(), {&call.tensor(first), &call.tensor(second)});
+  run_any<2>({loop2<Op, C, C, C>, &op, work}, call.output(), {&call.tensor(first), &call.tensor(second)});
 }
 template <typename T, typename Op>
 void map3(Call& call, const Op& op, int64_t work) {

@@ -2,81 +2,66 @@
 // passes of their own (blocks.hpp) would take as long as the memory does.
 #pragma once
 
-#include <immintrin.h>
-
-#include <cstdint>
+#include <utility>
 
 #include "elementwise.hpp"
+#include "half_registers.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace halves {
 
-using Floats = math::Vec<float>;
-
-#ifdef __AVX512F__
-constexpr __mmask16 all = 0xffff;
-inline __mmask16 first(int64_t n) {
-  return static_cast<__mmask16>((1u << n) - 1);
-}
-inline Floats load(const Half* from, int64_t n) {
-  return _mm512_maskz_cvtph_ps(all, _mm256_maskz_loadu_epi16(first(n), from));
-}
-inline Floats load(const BFloat16* from, int64_t n) {
-  return _mm512_castsi512_ps(
-      _mm512_maskz_slli_epi32(all, _mm512_maskz_cvtepu16_epi32(all, _mm256_maskz_loadu_epi16(first(n), from)), 16));
-}
-inline void store(Floats value, Half* to, int64_t n) {
-  _mm256_mask_storeu_epi16(to, first(n), _mm512_maskz_cvtps_ph(all, value.v, _MM_FROUND_TO_NEAREST_INT));
-}
-inline void store(Floats value, BFloat16* to, int64_t n) {
-  const __m512i words = _mm512_castps_si512(value.v);
-  const __m512i odd = _mm512_and_si512(_mm512_maskz_srli_epi32(all, words, 16), _mm512_set1_epi32(1));
-  __m512i rounded = _mm512_add_epi32(words, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  rounded = _mm512_maskz_srli_epi32(all, rounded, 16);
-  rounded = _mm512_mask_mov_epi32(rounded, (value != value).m, _mm512_set1_epi32(0x7fc0));
-  _mm256_mask_storeu_epi16(to, first(n), _mm512_maskz_cvtepi32_epi16(all, rounded));
-}
-#else
-// By way of arrays, from which the conversions of blocks take them.
-template <typename T>
-Floats load(const T* from, int64_t n) {
-  alignas(32) float values[Floats::size] = {};
-  to_float(from, values, n);
-  return Floats::load(values);
-}
-template <typename T>
-void store(Floats value, T* to, int64_t n) {
-  alignas(32) float values[Floats::size];
-  value.store(values);
-  from_float(values, to, n);
-}
-#endif
-
-template <typename Op, typename T>
-void loop2(void* out, const void* const* in, int64_t n, const void*) {
-  const Op op{};
-  T* to = static_cast<T*>(out);
-  const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
+template <typename Op, typename T, size_t... K>
+void loop_of(const Op& op, T* to, const void* const* in, int64_t n, std::index_sequence<K...>) {
+  const auto from = [in](size_t k) { return static_cast<const T*>(in[k]); };
   int64_t i = 0;
-  for (; i + Floats::size <= n; i += Floats::size)
-    store(op(load(a + i, Floats::size), load(b + i, Floats::size)), to + i, Floats::size);
-  if (i < n) store(op(load(a + i, n - i), load(b + i, n - i)), to + i, n - i);
+  constexpr int at_once = registers_at_once<Op, Floats>();
+  if constexpr (at_once > 1)
+    for (; i + at_once * Floats::size <= n; i += at_once * Floats::size) {
+      Floats results[at_once];
+      for (int k = 0; k < at_once; ++k) results[k] = on_registers(op, load(from(K) + i + k * Floats::size)...);
+      for (int k = 0; k < at_once; ++k) store(results[k], to + i + k * Floats::size);
+    }
+  for (; i + Floats::size <= n; i += Floats::size) store(on_registers(op, load(from(K) + i)...), to + i);
+  if (i < n) store(on_registers(op, load(from(K) + i, n - i)...), to + i, n - i);
+}
+template <typename Op, typename T, size_t N>
+void loop(void* out, const void* const* in, int64_t n, const void* context) {
+  loop_of(*static_cast<const Op*>(context), static_cast<T*>(out), in, n, std::make_index_sequence<N>{});
 }
 
 }  // namespace halves
 
-// As binary(), for formulas without a state that take whole registers of float32.
+// Runs a formula that takes whole registers of float32 on N operands, half precisions in registers. Operands of another dtype than
+// the result's (a number may be one) go by blocks.
+template <typename T, size_t N, typename Op>
+void map_in_registers(Call& call, const Op& op, int64_t work) {
+  cb_tensor& out = call.output();
+  std::array<const cb_tensor*, N> in;
+  bool same = true;
+  for (size_t k = 0; k < N; ++k) {
+    in[k] = &call.tensor(static_cast<int>(k));
+    same &= in[k]->dtype == out.dtype;
+  }
+  if constexpr (is_half_v<T>)
+    if (same) return run<N>({halves::loop<Op, T, N>, &op, work, false}, out, in);
+  if constexpr (N == 1) map1<T>(call, op, work);
+  if constexpr (N == 2) map2<T>(call, op, work);
+  if constexpr (N == 3) map3<T>(call, op, work);
+}
+
+// As unary() and binary(), for formulas without a state that take whole registers of float32.
+template <typename Op, typename List, int64_t Work, size_t N>
+void of_registers(Call& call) {
+  dispatch<List>(call.output().dtype, [&]<typename T>() { map_in_registers<T, N>(call, Op{}, Work); });
+}
+template <typename Op, typename List, int64_t Work>
+void unary_of_registers(Call& call) {
+  of_registers<Op, List, Work, 1>(call);
+}
 template <typename Op, typename List, int64_t Work>
 void binary_of_registers(Call& call) {
-  const int32_t dtype = call.output().dtype;
-  dispatch<List>(dtype, [&]<typename T>() {
-    if constexpr (is_half_v<T>)
-      // A number may be one of another dtype.
-      if (call.tensor(0).dtype == dtype && call.tensor(1).dtype == dtype)
-        return run<2>({halves::loop2<Op, T>, nullptr, Work, false}, call.output(), {&call.tensor(0), &call.tensor(1)});
-    map2<T>(call, Op{}, Work);
-  });
+  of_registers<Op, List, Work, 2>(call);
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

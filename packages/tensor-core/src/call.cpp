@@ -58,6 +58,8 @@ void Call::convert(int i, Dtype dtype) {
   Argument& argument = arguments[i];
   if (argument.kind == ArgumentKind::Tensor) {
     if (argument.tensor->dtype != dtype) {
+      // What converting a complex tensor to real numbers warns of is said there.
+      if (op.kernel_table()[device.type].converts && is_complex(argument.tensor->dtype) <= is_complex(dtype)) return;
       argument.tensor = keep(convert_dtype(argument.tensor, dtype));
       argument.descriptor = nullptr;  // it would show the old memory
     }

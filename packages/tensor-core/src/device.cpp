@@ -188,6 +188,8 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
     }
     for (const char* const* name = type.table->contents_readers; name && *name; ++name)
       if (Operator* op = find_operator(*name)) op->kernels[number].reads_contents = op->kernels[number].compiled != nullptr;
+    for (const char* const* name = type.table->converting; name && *name; ++name)
+      if (Operator* op = find_operator(*name)) op->kernels[number].converts = op->kernels[number].compiled != nullptr;
     Py_RETURN_NONE;
   });
 }

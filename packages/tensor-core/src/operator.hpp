@@ -15,6 +15,7 @@ struct Kernel {
   PyObject* python = nullptr;  // a callable
   const cb_backend* backend = nullptr;
   bool reads_contents = false;  // cb_call.contents is for it
+  bool converts = false;        // takes tensors of any dtype for that of its result
   bool there() const { return compiled || python; }
 };
 

@@ -1,5 +1,5 @@
 // Activation functions and their gradients, each in one pass.
-#include "elementwise.hpp"
+#include "half_loops.hpp"
 #include "vec_math.hpp"
 
 // After the functions of vectors, which its formulas are to find.
@@ -37,8 +37,8 @@ bool approximate_by_tanh(const Call& call, int argument) {
   throw failure(CB_RUNTIME_ERROR, "approximate argument must be either none or tanh.");
 }
 void gelu(Call& call) {
-  if (approximate_by_tanh(call, 1)) return unary<GeluTanh, FloatTypes, moderate>(call);
-  unary<Gelu, FloatTypes, moderate>(call);
+  if (approximate_by_tanh(call, 1)) return unary_of_registers<GeluTanh, FloatTypes, moderate>(call);
+  unary_of_registers<Gelu, FloatTypes, moderate>(call);
 }
 void gelu_backward(Call& call) {
   if (approximate_by_tanh(call, 2)) return binary<GeluTanhBackward, FloatTypes, moderate>(call);
@@ -94,7 +94,7 @@ void threshold_backward(Call& call) {
 void register_activation(KernelTable& table) {
   table.add<gelu>("gelu");
   table.add<gelu_backward>("gelu_backward");
-  table.add<unary<Silu, FloatTypes, moderate>>("silu");
+  table.add<unary_of_registers<Silu, FloatTypes, moderate>>("silu");
   table.add<binary<SiluBackward, FloatTypes, moderate>>("silu_backward");
   table.add<unary<Mish, FloatTypes, moderate>>("mish");
   table.add<unary<LogSigmoid, FloatTypes, moderate>>("log_sigmoid");

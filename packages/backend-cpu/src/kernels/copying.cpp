@@ -38,15 +38,6 @@ int32_t loop_dtype(int32_t dtype) {
   return is_half_dtype(dtype) ? CB_FLOAT32 : dtype;
 }
 
-void convert(cb_tensor& out, const cb_tensor& source) {
-  dispatch<LoopTypes>(loop_dtype(out.dtype), [&]<typename R>() {
-    dispatch<LoopTypes>(loop_dtype(source.dtype), [&]<typename A>() {
-      static constexpr Convert<R> op{};
-      run<1>({loop1<Convert<R>, R, A>, &op, light}, out, {&source});
-    });
-  });
-}
-
 struct Same {
   template <typename U>
   U operator()(U x) const {
@@ -71,10 +62,21 @@ void copy_(Call& call) {
   if (out.dtype == source.dtype)
     copy_same(out, source);
   else
-    convert(out, source);
+    run<1>(conversion(loop_dtype(out.dtype), loop_dtype(source.dtype)), out, {&source});
 }
 
 }  // namespace
+
+Blocks conversion(int32_t to, int32_t from) {
+  Blocks blocks{};
+  dispatch<LoopTypes>(to, [&]<typename R>() {
+    dispatch<LoopTypes>(from, [&]<typename A>() {
+      static constexpr Convert<R> op{};
+      blocks = {loop1<Convert<R>, R, A>, &op, light};
+    });
+  });
+  return blocks;
+}
 
 void register_copying(KernelTable& table) {
   table.add<copy_>("copy_");

@@ -165,7 +165,9 @@ void whole_division(Call& call) {
   if (!is_integer_dtype(call.output().dtype)) return binary<FloatOp, FloatTypes, moderate>(call);
   dispatch<IntegerTypes>(call.output().dtype, [&]<typename T>() {
     const void* written = call.output().data;
-    bool by_zero = (written == call.tensor(0).data || written == call.tensor(1).data) && has_zero<T>(call.tensor(1));
+    bool by_zero = false;
+    if (written == call.tensor(0).data || written == call.tensor(1).data)
+      dispatch<BoolAndIntegers>(call.tensor(1).dtype, [&]<typename B>() { by_zero = has_zero<B>(call.tensor(1)); });
     if (!by_zero) map2<T>(call, IntegerDivision<T, Kind>{&by_zero}, moderate);
     if (by_zero) throw failure(CB_RUNTIME_ERROR, "ZeroDivisionError");
   });

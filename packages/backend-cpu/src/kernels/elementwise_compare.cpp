@@ -1,6 +1,6 @@
 // Comparison, logic and selection.
 #include "candelabra/math.hpp"
-#include "elementwise.hpp"
+#include "half_loops.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -164,17 +164,23 @@ void lerp(Call& call) {
 template <typename T>
 struct AddProduct {
   T value;
-  T operator()(T self, T a, T b) const { return static_cast<T>(self + value * a * b); }
+  template <typename V>
+  V operator()(V self, V a, V b) const {
+    return static_cast<V>(self + V(value) * a * b);
+  }
 };
 template <typename T>
 struct AddQuotient {
   T value;
-  T operator()(T self, T a, T b) const { return self + value * (a / b); }
+  template <typename V>
+  V operator()(V self, V a, V b) const {
+    return self + V(value) * (a / b);
+  }
 };
 void addcmul(Call& call) {
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map3<T>(call, AddProduct<C>{scalar_to<C>(call.scalar(3))}, light);
+    map_in_registers<T, 3>(call, AddProduct<C>{scalar_to<C>(call.scalar(3))}, light);
   });
 }
 void addcdiv(Call& call) {
@@ -184,7 +190,7 @@ void addcdiv(Call& call) {
                   "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map3<T>(call, AddQuotient<C>{scalar_to<C>(call.scalar(3))}, light);
+    map_in_registers<T, 3>(call, AddQuotient<C>{scalar_to<C>(call.scalar(3))}, light);
   });
 }
 

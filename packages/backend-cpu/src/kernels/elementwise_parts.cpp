@@ -6,6 +6,7 @@
 #include "elementwise.hpp"
 #include "elementwise_complex.hpp"
 #include "half_conversions.hpp"
+#include "half_registers.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -128,65 +129,34 @@ void from_parts(Call& call) {
 }
 
 #ifdef __AVX512F__
-// Sixteen or thirty-two at a time, the last ones under a mask. (With masks of all lanes elsewhere, too, since the forms without one
-// start from a variable that GCC 12 warns is not initialized.)
-constexpr __mmask16 all = 0xffff;
-
-__mmask16 first(int64_t n) {
-  return static_cast<__mmask16>(n >= 16 ? all : (1u << n) - 1);
-}
-
-void widen_half(const uint16_t* in, float* out, int64_t n) {
+template <typename T>
+void widen(const uint16_t* in, float* out, int64_t n) {
+  using halves::Floats;
+  const T* from = reinterpret_cast<const T*>(in);
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    _mm512_storeu_ps(out + i, _mm512_maskz_cvtph_ps(all, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
-  if (i == n) return;
-  const __mmask16 lanes = first(n - i);
-  _mm512_mask_storeu_ps(out + i, lanes, _mm512_maskz_cvtph_ps(all, _mm256_maskz_loadu_epi16(lanes, in + i)));
+  for (; i + Floats::size <= n; i += Floats::size) halves::load(from + i).store(out + i);
+  if (i < n) halves::load(from + i, n - i).store(out + i, n - i);
 }
-void widen_bfloat16(const uint16_t* in, float* out, int64_t n) {
-  const auto widened = [](__m256i words) { return _mm512_maskz_slli_epi32(all, _mm512_maskz_cvtepu16_epi32(all, words), 16); };
+template <typename T>
+void narrow(const float* in, uint16_t* out, int64_t n) {
+  using halves::Floats;
+  T* to = reinterpret_cast<T*>(out);
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) _mm512_storeu_si512(out + i, widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
-  if (i == n) return;
-  const __mmask16 lanes = first(n - i);
-  _mm512_mask_storeu_epi32(out + i, lanes, widened(_mm256_maskz_loadu_epi16(lanes, in + i)));
-}
-void narrow_half(const float* in, uint16_t* out, int64_t n) {
-  const auto narrowed = [](__m512 values) { return _mm512_maskz_cvtps_ph(all, values, _MM_FROUND_TO_NEAREST_INT); };
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), narrowed(_mm512_loadu_ps(in + i)));
-  if (i == n) return;
-  const __mmask16 lanes = first(n - i);
-  _mm256_mask_storeu_epi16(out + i, lanes, narrowed(_mm512_maskz_loadu_ps(lanes, in + i)));
-}
-// To nearest, halves to even, in the upper half of each word; NaN becomes the one that it becomes everywhere.
-[[gnu::always_inline]] inline __m512i rounded_numbers(__m512 values) {
-  const __m512i words = _mm512_castps_si512(values);
-  const __m512i even = _mm512_and_si512(_mm512_maskz_srli_epi32(all, words, 16), _mm512_set1_epi32(1));
-  return _mm512_add_epi32(_mm512_add_epi32(words, _mm512_set1_epi32(0x7fff)), even);
-}
-[[gnu::always_inline]] inline __m512i rounded(__m512 values) {
-  return _mm512_mask_mov_epi32(rounded_numbers(values), _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q),
-                               _mm512_set1_epi32(0x7fc00000));
-}
-void narrow_bfloat16(const float* in, uint16_t* out, int64_t n) {
-  alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                                            33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-  const __m512i places = _mm512_load_si512(upper_halves);
-  int64_t i = 0;
-  for (; i + 32 <= n; i += 32) {
-    const __m512 low = _mm512_loadu_ps(in + i), high = _mm512_loadu_ps(in + i + 16);
-    __m512i a = rounded_numbers(low), b = rounded_numbers(high);
-    if (_mm512_cmp_ps_mask(low, high, _CMP_UNORD_Q)) [[unlikely]]
-      a = rounded(low), b = rounded(high);
-    _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(a, places, b));
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    // Two registers at once, of which the upper halves of all words make up one.
+    alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                              33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    const __m512i places = _mm512_load_si512(upper_halves);
+    for (; i + 32 <= n; i += 32) {
+      const Floats low = Floats::load(in + i), high = Floats::load(in + i + 16);
+      __m512i a = halves::rounded_numbers(low), b = halves::rounded_numbers(high);
+      if (_mm512_cmp_ps_mask(low.v, high.v, _CMP_UNORD_Q)) [[unlikely]]
+        a = halves::rounded(low), b = halves::rounded(high);
+      _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(a, places, b));
+    }
   }
-  for (; i < n; i += 16) {
-    const __mmask16 lanes = first(n - i);
-    _mm512_mask_cvtepi32_storeu_epi16(out + i, lanes,
-                                      _mm512_maskz_srli_epi32(all, rounded(_mm512_maskz_loadu_ps(lanes, in + i)), 16));
-  }
+  for (; i + Floats::size <= n; i += Floats::size) halves::store(Floats::load(in + i), to + i);
+  if (i < n) halves::store(Floats::load(in + i, n - i), to + i, n - i);
 }
 #endif
 
@@ -194,7 +164,7 @@ void narrow_bfloat16(const float* in, uint16_t* out, int64_t n) {
 
 void register_elementwise_parts(KernelTable& table) {
 #ifdef __AVX512F__
-  use_half_conversions({widen_half, widen_bfloat16, narrow_half, narrow_bfloat16});
+  use_half_conversions({widen<Half>, widen<BFloat16>, narrow<Half>, narrow<BFloat16>});
 #endif
   table.add<to_real<Abs, complex_formulas::Abs>>("abs");
   table.add<to_real<Angle, complex_formulas::Angle>>("angle");

@@ -9,6 +9,7 @@
 #include "../dtypes.hpp"
 #include "../iterate.hpp"
 #include "../kernels.hpp"
+#include "../move_rows.hpp"
 #include "../parallel.hpp"
 #include "../transpose.hpp"
 
@@ -134,58 +135,6 @@ template <typename U>
   } else {
     for (int64_t i = 0; i < n; ++i) out[i * out_stride] = in[i * in_stride];
   }
-}
-
-// Rows of so many bytes, each without gaps, and a step apart on both sides.
-template <int64_t Bytes>
-void move_short_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows) {
-  for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, Bytes);
-}
-
-// Longer than half of `Most` and not longer than `Most`: the first and the last bytes, which may overlap.
-template <int64_t Most>
-void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes) {
-  constexpr int64_t half = Most / 2;
-  const int64_t second = bytes - half;
-  for (int64_t i = 0; i < rows; ++i) {
-    std::byte first[half], last[half];
-    std::memcpy(first, in + i * in_step, half);
-    std::memcpy(last, in + i * in_step + second, half);
-    std::memcpy(out + i * out_step, first, half);
-    std::memcpy(out + i * out_step + second, last, half);
-  }
-}
-
-// Steps are in bytes. `past_caches`: long rows are not to be read back soon; whoever asks for it fences.
-inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes,
-                      bool past_caches = false) {
-  constexpr int64_t long_row = 1024;
-  switch (bytes) {
-    case 1:
-      return move_short_rows<1>(out, out_step, in, in_step, rows);
-    case 2:
-      return move_short_rows<2>(out, out_step, in, in_step, rows);
-    case 4:
-      return move_short_rows<4>(out, out_step, in, in_step, rows);
-    case 8:
-      return move_short_rows<8>(out, out_step, in, in_step, rows);
-    case 16:
-      return move_short_rows<16>(out, out_step, in, in_step, rows);
-    case 32:
-      return move_short_rows<32>(out, out_step, in, in_step, rows);
-    case 64:
-      return move_short_rows<64>(out, out_step, in, in_step, rows);
-    default:
-      break;
-  }
-  if (bytes > 4 && bytes < 8) return move_overlapping_rows<8>(out, out_step, in, in_step, rows, bytes);
-  if (bytes > 8 && bytes < 16) return move_overlapping_rows<16>(out, out_step, in, in_step, rows, bytes);
-  if (bytes > 16 && bytes < 32) return move_overlapping_rows<32>(out, out_step, in, in_step, rows, bytes);
-  if (bytes > 32 && bytes < 64) return move_overlapping_rows<64>(out, out_step, in, in_step, rows, bytes);
-  if (past_caches && bytes >= long_row)
-    for (int64_t i = 0; i < rows; ++i) stream_unfenced(out + i * out_step, in + i * in_step, bytes);
-  else
-    for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, static_cast<size_t>(bytes));
 }
 
 // The dimensions of a geometry without the innermost one.

@@ -20,8 +20,10 @@
 #include <type_traits>
 
 #include "../allocator.hpp"
+#include "../drivers/mixed_blocks.hpp"
 #include "../drivers/reducer.hpp"
 #include "../dtypes.hpp"
+#include "../gather.hpp"
 #include "../iterate.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
@@ -125,6 +127,40 @@ struct Unchanged {
   }
 };
 
+// Elements of any dtype as values of an operation on T, rounded to T where that is narrower than the values are.
+struct Converting {
+  Blocks convert;  // to T
+  int32_t dtype;
+};
+
+template <typename T, typename Value>
+void load_converted(const char* from, int64_t stride, int64_t n, void* values, const void* context) {
+  using C = compute_t<T>;
+  const Converting& self = *static_cast<const Converting*>(context);
+  const int64_t size = itemsize(self.dtype);
+  constexpr int64_t chunk = 512;
+  alignas(64) std::byte gathered[chunk * largest_value];
+  alignas(64) float wide[chunk];
+  alignas(64) C converted[chunk];
+  for (int64_t done = 0; done < n; done += chunk) {
+    const int64_t m = std::min(chunk, n - done);
+    const void* in = from + done * stride * size;
+    if (stride != 1) gather(gathered, in, stride, size, m), in = gathered;
+    if (is_half_dtype(self.dtype))
+      dispatch<HalfTypes>(self.dtype, [&]<typename H>() { to_float(static_cast<const H*>(in), wide, m), in = wide; });
+    Value* to = static_cast<Value*>(values) + done;
+    if constexpr (std::is_same_v<Value, T>) {
+      if constexpr (is_half_v<T>)
+        self.convert.loop(converted, &in, m, self.convert.context), from_float(converted, to, m);
+      else
+        self.convert.loop(to, &in, m, self.convert.context);
+    } else {
+      self.convert.loop(converted, &in, m, self.convert.context);
+      for (int64_t i = 0; i < m; ++i) to[i] = static_cast<Value>(static_cast<T>(converted[i]));
+    }
+  }
+}
+
 // T as Value; nothing needs doing where they are the same.
 template <typename T, typename Value>
 Source<Value> source_of(const cb_tensor& tensor) {
@@ -132,6 +168,15 @@ Source<Value> source_of(const cb_tensor& tensor) {
     return {static_cast<const char*>(tensor.data), sizeof(T)};
   else
     return {static_cast<const char*>(tensor.data), sizeof(T), load_through<T, Value, Unchanged>};
+}
+
+// Of tensors that may have another dtype than T; `converting` is to live as long as the source.
+template <typename T, typename Value>
+Source<Value> any_source_of(const cb_tensor& tensor, Converting& converting) {
+  if (tensor.dtype == dtype_v<T>) return source_of<T, Value>(tensor);
+  const auto loop_dtype = [](int32_t dtype) { return is_half_dtype(dtype) ? CB_FLOAT32 : dtype; };
+  converting = {conversion(loop_dtype(dtype_v<T>), loop_dtype(tensor.dtype)), tensor.dtype};
+  return {static_cast<const char*>(tensor.data), itemsize(tensor.dtype), load_converted<T, Value>, &converting};
 }
 
 }  // namespace reduce

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <complex>
 
+#include "../half_registers.hpp"
 #include "reduce_distinct.hpp"
 
 namespace candelabra::cpu {
@@ -158,14 +159,6 @@ template <typename Acc, Of What = Of::elements, typename T>
   }
 }
 
-// Eight half precisions as float32.
-[[gnu::always_inline]] inline __m256 widened(const Half* in) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
-}
-[[gnu::always_inline]] inline __m256 widened(const BFloat16* in) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))), 16));
-}
-
 template <Of What>
 [[gnu::always_inline]] inline __m256 plus_half(__m256 sum, __m256 value) {
   if constexpr (What == Of::squares) return _mm256_fmadd_ps(value, value, sum);
@@ -177,14 +170,6 @@ template <Of What>
   _mm256_storeu_pd(sums + 4, _mm256_add_pd(_mm256_loadu_pd(sums + 4), _mm256_cvtps_pd(_mm256_extractf128_ps(values, 1))));
 }
 #ifdef __AVX512F__
-// Sixteen.
-[[gnu::always_inline]] inline __m512 widened_wide(const Half* in) {
-  return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
-}
-[[gnu::always_inline]] inline __m512 widened_wide(const BFloat16* in) {
-  const __m512i words = _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
-  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, words, 16));
-}
 template <Of What>
 [[gnu::always_inline]] inline __m512 plus_half(__m512 sum, __m512 value) {
   if constexpr (What == Of::squares) return _mm512_fmadd_ps(value, value, sum);
@@ -209,14 +194,14 @@ template <Of What, typename T>
   __m512 wide[lanes / 16];
   for (auto& part : wide) part = _mm512_setzero_ps();
   for (; i + lanes <= n; i += lanes)
-    for (int64_t k = 0; k < lanes / 16; ++k) wide[k] = plus_half<What>(wide[k], widened_wide(values + i + 16 * k));
+    for (int64_t k = 0; k < lanes / 16; ++k) wide[k] = plus_half<What>(wide[k], halves::load(values + i + 16 * k).v);
   for (int64_t k = 0; k < lanes / 16; ++k) _mm512_store_ps(reinterpret_cast<float*>(parts + 2 * k), wide[k]);
 #else
   for (auto& part : parts) part = _mm256_setzero_ps();
   for (; i + lanes <= n; i += lanes)
-    for (int64_t k = 0; k < lanes / 8; ++k) parts[k] = plus_half<What>(parts[k], widened(values + i + 8 * k));
+    for (int64_t k = 0; k < lanes / 8; ++k) parts[k] = plus_half<What>(parts[k], halves::eight(values + i + 8 * k));
 #endif
-  for (; i + 8 <= n; i += 8) parts[0] = plus_half<What>(parts[0], widened(values + i));
+  for (; i + 8 <= n; i += 8) parts[0] = plus_half<What>(parts[0], halves::eight(values + i));
   __m256d sum = _mm256_setzero_pd();
   for (const __m256 part : parts)
     sum = _mm256_add_pd(
@@ -347,13 +332,13 @@ struct SumOfHalves {
 #ifdef __AVX512F__
       for (; j + 16 <= columns; j += 16) {
         __m512 sum = _mm512_setzero_ps();
-        for (int64_t i = 0; i < count; ++i) sum = plus_half<What>(sum, widened_wide(from + i * stride + j));
+        for (int64_t i = 0; i < count; ++i) sum = plus_half<What>(sum, halves::load(from + i * stride + j).v);
         add_to(acc + j, sum);
       }
 #else
       for (; j + 8 <= columns; j += 8) {
         __m256 sum = _mm256_setzero_ps();
-        for (int64_t i = 0; i < count; ++i) sum = plus_half<What>(sum, widened(from + i * stride + j));
+        for (int64_t i = 0; i < count; ++i) sum = plus_half<What>(sum, halves::eight(from + i * stride + j));
         add_to(acc + j, sum);
       }
 #endif
@@ -398,7 +383,8 @@ void sum_to(const cb_tensor& whole, const cb_tensor& results) {
   const Distinct distinct(whole, results);
   const auto run_as = [&]<typename Operation>() {
     using Value = typename Operation::Value;
-    run<Operation>(distinct.in, distinct.out, source_of<T, Value>(distinct.in),
+    Converting converting;
+    run<Operation>(distinct.in, distinct.out, any_source_of<T, Value>(distinct.in, converting),
                    {static_cast<char*>(results.data), sizeof(T), store_sum<T, Operation, Mean>, &distinct.times}, Parts::Whole);
   };
   if constexpr (is_complex_v<T>)

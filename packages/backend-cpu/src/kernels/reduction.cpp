@@ -198,7 +198,8 @@ void prod(Call& call) {
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     using Value = std::conditional_t<is_integer_v<T>, int64_t, compute_t<T>>;
     using Operation = Product<Value>;
-    run<Operation>(in, out, source_of<T, Value>(in),
+    Converting converting;
+    run<Operation>(in, out, any_source_of<T, Value>(in, converting),
                    {static_cast<char*>(out.data), sizeof(T), store_product<T, typename Operation::Acc>});
   });
 }

@@ -274,6 +274,9 @@ typedef struct cb_backend {
 
   /* since 1.1: operators whose kernels read cb_call.contents; a null entry ends the list. (optional) none */
   const char* const* contents_readers;
+  /* since 1.1: operators whose kernels take tensors in the caller's dtype, and read each element as one of the dtype of
+   * outputs[0], for which the core otherwise makes a converted tensor first; a null entry ends the list. (optional) none */
+  const char* const* converting;
 } cb_backend;
 
 /* The one symbol that a backend's library exports. */

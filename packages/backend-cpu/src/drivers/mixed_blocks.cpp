@@ -1,0 +1,97 @@
+#include "mixed_blocks.hpp"
+
+#include <algorithm>
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+namespace {
+
+constexpr int64_t largest_element = 16;
+
+int32_t loop_dtype(int32_t dtype) {
+  return is_half_dtype(dtype) ? CB_FLOAT32 : dtype;
+}
+
+// What is converted to a half precision is rounded to it, though the loop sees float32.
+void round_to(int32_t dtype, float* values, int64_t n) {
+  dispatch<HalfTypes>(dtype, [&]<typename T>() {
+    for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(T(values[i]));
+  });
+}
+
+struct Operand {
+  Blocks convert;  // no loop: the operand has the computation's dtype
+  int64_t size;    // of an element as the driver hands it over
+};
+
+struct Mixed {
+  const Blocks& blocks;
+  int count;
+  int32_t dtype;  // the output's
+  int64_t out_size;
+  Operand operands[max_block_inputs];
+
+  void convert(int k, void* to, const void* from, int64_t n) const {
+    const Blocks& conversion = operands[k].convert;
+    conversion.loop(to, &from, n, conversion.context);
+    if (is_half_dtype(dtype)) round_to(dtype, static_cast<float*>(to), n);
+  }
+
+  static void loop(void* out, const void* const* in, int64_t n, const void* context) {
+    const Mixed& self = *static_cast<const Mixed*>(context);
+    constexpr int64_t chunk = 512;
+    alignas(64) std::byte converted[max_block_inputs][chunk * largest_element];
+    const void* pointers[max_block_inputs];
+    for (int64_t done = 0; done < n; done += chunk) {
+      const int64_t m = std::min(chunk, n - done);
+      for (int k = 0; k < self.count; ++k) {
+        pointers[k] = static_cast<const std::byte*>(in[k]) + done * self.operands[k].size;
+        if (!self.operands[k].convert.loop) continue;
+        self.convert(k, converted[k], pointers[k], m);
+        pointers[k] = converted[k];
+      }
+      self.blocks.loop(static_cast<std::byte*>(out) + done * self.out_size, pointers, m, self.blocks.context);
+    }
+  }
+};
+
+bool is_one_element(const cb_tensor& tensor) {
+  for (int d = 0; d < tensor.ndim; ++d)
+    if (tensor.sizes[d] != 1 && tensor.strides[d] != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {
+  if (out.numel == 0) return;
+  const int32_t computed = loop_dtype(out.dtype);
+  Mixed mixed{blocks, count, out.dtype, itemsize(computed), {}};
+  alignas(16) std::byte elements[max_block_inputs][largest_element];
+  cb_tensor ones[max_block_inputs];
+  const cb_tensor* operands[max_block_inputs];
+  for (int k = 0; k < count; ++k) {
+    const cb_tensor& each = *in[k];
+    operands[k] = &each;
+    mixed.operands[k].size = itemsize(loop_dtype(each.dtype));
+    if (each.dtype == out.dtype || (each.flags & CB_TENSOR_NUMBER)) continue;
+    mixed.operands[k].convert = conversion(computed, loop_dtype(each.dtype));
+    if (!is_one_element(each)) continue;
+    // Converted once, not once a block.
+    const void* element = each.data;
+    float wide;
+    if (is_half_dtype(each.dtype))
+      dispatch<HalfTypes>(each.dtype, [&]<typename T>() { wide = static_cast<float>(*data<T>(each)), element = &wide; });
+    mixed.convert(k, elements[k], element, 1);
+    mixed.operands[k] = {{}, itemsize(computed)};
+    ones[k] = each;
+    ones[k].data = elements[k];
+    ones[k].dtype = computed;
+    operands[k] = &ones[k];
+  }
+  run_blocks({Mixed::loop, &mixed, blocks.work + 1}, out, operands, count);
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu

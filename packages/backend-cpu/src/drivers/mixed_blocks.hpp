@@ -1,0 +1,24 @@
+// Elementwise kernels on operands of several dtypes: those of another dtype than the computation's are converted block by block on
+// their way into the loop, where tensors of converted elements would be written to memory and read again.
+#pragma once
+
+#include "../blocks.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// The loop from elements of one dtype to those of another; half precisions are float32 on either side. In kernels/copying.cpp.
+Blocks conversion(int32_t to, int32_t from);
+
+// As run_blocks() for a loop on numbers of the output's dtype (float32 for half precisions), whatever the dtypes of the operands.
+void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count);
+
+template <size_t N>
+inline void run_any(const Blocks& blocks, cb_tensor& out, const std::array<const cb_tensor*, N>& in) {
+  for (const cb_tensor* each : in)
+    if (each->dtype != out.dtype && !(each->flags & CB_TENSOR_NUMBER)) return run_mixed(blocks, out, in.data(), N);
+  run<N>(blocks, out, in);
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu

@@ -1,0 +1,97 @@
+// Half precisions in registers of float32: how they are loaded and stored, said once for all loops that convert on the way.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "dtypes.hpp"
+#include "vec.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+namespace halves {
+
+using Floats = math::Vec<float>;
+
+// Eight of them, however wide a register is.
+[[gnu::always_inline]] inline __m256 eight(const Half* from) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+[[gnu::always_inline]] inline __m256 eight(const BFloat16* from) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16));
+}
+
+#ifdef __AVX512F__
+
+// (The forms with masks of all lanes, since those without one start from a variable that GCC 12 warns is not initialized.)
+constexpr __mmask16 all = 0xffff;
+
+[[gnu::always_inline]] inline __mmask16 first(int64_t n) {
+  return static_cast<__mmask16>((1u << n) - 1);
+}
+[[gnu::always_inline]] inline Floats widened(const Half*, __m256i bits) {
+  return _mm512_maskz_cvtph_ps(all, bits);
+}
+[[gnu::always_inline]] inline Floats widened(const BFloat16*, __m256i bits) {
+  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(all, _mm512_maskz_cvtepu16_epi32(all, bits), 16));
+}
+[[gnu::always_inline]] inline __m256i narrowed(const Half*, Floats value) {
+  return _mm512_maskz_cvtps_ph(all, value.v, _MM_FROUND_TO_NEAREST_INT);
+}
+// To nearest, halves to even, in the upper half of each word, for numbers.
+[[gnu::always_inline]] inline __m512i rounded_numbers(Floats value) {
+  const __m512i words = _mm512_castps_si512(value.v);
+  const __m512i even = _mm512_and_si512(_mm512_maskz_srli_epi32(all, words, 16), _mm512_set1_epi32(1));
+  return _mm512_add_epi32(_mm512_add_epi32(words, _mm512_set1_epi32(0x7fff)), even);
+}
+// NaN becomes the one that it becomes everywhere.
+[[gnu::always_inline]] inline __m512i rounded(Floats value) {
+  return _mm512_mask_mov_epi32(rounded_numbers(value), (value != value).m, _mm512_set1_epi32(0x7fc00000));
+}
+[[gnu::always_inline]] inline __m256i narrowed(const BFloat16*, Floats value) {
+  return _mm512_maskz_cvtepi32_epi16(all, _mm512_maskz_srli_epi32(all, rounded(value), 16));
+}
+
+template <typename T>
+[[gnu::always_inline]] inline Floats load(const T* from) {
+  return widened(from, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+template <typename T>
+[[gnu::always_inline]] inline Floats load(const T* from, int64_t n) {
+  return widened(from, _mm256_maskz_loadu_epi16(first(n), from));
+}
+template <typename T>
+[[gnu::always_inline]] inline void store(Floats value, T* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrowed(to, value));
+}
+template <typename T>
+[[gnu::always_inline]] inline void store(Floats value, T* to, int64_t n) {
+  _mm256_mask_storeu_epi16(to, first(n), narrowed(to, value));
+}
+
+#else
+
+template <typename T>
+[[gnu::always_inline]] inline Floats load(const T* from) {
+  return eight(from);
+}
+// By way of arrays, from which the conversions of blocks take them.
+template <typename T>
+inline void store(Floats value, T* to, int64_t n = Floats::size) {
+  alignas(32) float values[Floats::size];
+  value.store(values);
+  from_float(values, to, n);
+}
+template <typename T>
+inline Floats load(const T* from, int64_t n) {
+  alignas(32) float values[Floats::size] = {};
+  to_float(from, values, n);
+  return Floats::load(values);
+}
+
+#endif
+
+}  // namespace halves
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
