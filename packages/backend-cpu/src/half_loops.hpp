@@ -2,6 +2,7 @@
 // passes of their own (blocks.hpp) would take as long as the memory does.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "elementwise.hpp"
@@ -15,13 +16,13 @@ template <typename Op, typename T, size_t... K>
 void loop_of(const Op& op, T* to, const void* const* in, int64_t n, std::index_sequence<K...>) {
   const auto from = [in](size_t k) { return static_cast<const T*>(in[k]); };
   int64_t i = 0;
-  constexpr int at_once = registers_at_once<Op, Floats>();
-  if constexpr (at_once > 1)
-    for (; i + at_once * Floats::size <= n; i += at_once * Floats::size) {
-      Floats results[at_once];
-      for (int k = 0; k < at_once; ++k) results[k] = on_registers(op, load(from(K) + i + k * Floats::size)...);
-      for (int k = 0; k < at_once; ++k) store(results[k], to + i + k * Floats::size);
-    }
+  constexpr int at_once = std::max(2, registers_at_once<Op, Floats>());
+  static_assert(at_once % 2 == 0);
+  for (; i + at_once * Floats::size <= n; i += at_once * Floats::size) {
+    Floats results[at_once];
+    for (int k = 0; k < at_once; ++k) results[k] = on_registers(op, load(from(K) + i + k * Floats::size)...);
+    for (int k = 0; k < at_once; k += 2) store(results[k], results[k + 1], to + i + k * Floats::size);
+  }
   for (; i + Floats::size <= n; i += Floats::size) store(on_registers(op, load(from(K) + i)...), to + i);
   if (i < n) store(on_registers(op, load(from(K) + i, n - i)...), to + i, n - i);
 }

@@ -70,6 +70,20 @@ template <typename T>
   _mm256_mask_storeu_epi16(to, first(n), narrowed(to, value));
 }
 
+// Two registers at once: of bfloat16 one is made up of the upper halves of all words.
+[[gnu::always_inline]] inline void store(Floats low, Floats high, BFloat16* to) {
+  alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                            33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  __m512i a = rounded_numbers(low), b = rounded_numbers(high);
+  if (_mm512_cmp_ps_mask(low.v, high.v, _CMP_UNORD_Q)) [[unlikely]]
+    a = rounded(low), b = rounded(high);
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, _mm512_load_si512(upper_halves), b));
+}
+[[gnu::always_inline]] inline void store(Floats low, Floats high, Half* to) {
+  store(low, to);
+  store(high, to + Floats::size);
+}
+
 #else
 
 template <typename T>
@@ -82,6 +96,11 @@ inline void store(Floats value, T* to, int64_t n = Floats::size) {
   alignas(32) float values[Floats::size];
   value.store(values);
   from_float(values, to, n);
+}
+template <typename T>
+inline void store(Floats low, Floats high, T* to) {
+  store(low, to);
+  store(high, to + Floats::size);
 }
 template <typename T>
 inline Floats load(const T* from, int64_t n) {

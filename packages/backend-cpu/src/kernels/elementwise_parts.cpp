@@ -142,19 +142,8 @@ void narrow(const float* in, uint16_t* out, int64_t n) {
   using halves::Floats;
   T* to = reinterpret_cast<T*>(out);
   int64_t i = 0;
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    // Two registers at once, of which the upper halves of all words make up one.
-    alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                                              33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-    const __m512i places = _mm512_load_si512(upper_halves);
-    for (; i + 32 <= n; i += 32) {
-      const Floats low = Floats::load(in + i), high = Floats::load(in + i + 16);
-      __m512i a = halves::rounded_numbers(low), b = halves::rounded_numbers(high);
-      if (_mm512_cmp_ps_mask(low.v, high.v, _CMP_UNORD_Q)) [[unlikely]]
-        a = halves::rounded(low), b = halves::rounded(high);
-      _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(a, places, b));
-    }
-  }
+  for (; i + 2 * Floats::size <= n; i += 2 * Floats::size)
+    halves::store(Floats::load(in + i), Floats::load(in + i + Floats::size), to + i);
   for (; i + Floats::size <= n; i += Floats::size) halves::store(Floats::load(in + i), to + i);
   if (i < n) halves::store(Floats::load(in + i, n - i), to + i, n - i);
 }
