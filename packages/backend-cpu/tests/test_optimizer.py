@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from harness import RUNTIME_ERROR, BFloat16, KernelError, call
 
+from candelabra.testing.reference import optimizer as formulas
+
 SHAPES = [(7,), (40, 33), (), (1, 5), (300, 401)]
-DTYPES = ["float32", "float64", "bfloat16"]
-TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 2e-2}
+DTYPES = ["float32", "float64", "float16", "bfloat16"]
+TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 4e-3, "bfloat16": 2e-2}
 
 
 def make(values: Any, dtype: str) -> Any:
@@ -140,6 +142,120 @@ def test_adagrad(dtype: str) -> None:
         expected[1].append(s)
     call("fused_adagrad_", [], parameters, gradients, sums, lr, lr_decay, decay, eps, True, step)
     compare([parameters, sums], expected, dtype)
+
+
+# Operators with as many lists of states, and the numbers of calls: those of candelabra.testing's formulas.
+CALLS: dict[str, tuple[int, list[tuple[Any, ...]]]] = {
+    "adamax": (2, [(0.01, 0.9, 0.99, 1e-8, 0.0, False, 1), (0.01, 0.9, 0.99, 1e-8, 0.1, True, 3)]),
+    "nadam": (
+        2,
+        [
+            (0.01, 0.9, 0.99, 1e-8, 0.0, 0.5, 0.6, 0.5, False, False, 1),
+            (0.01, 0.9, 0.99, 1e-8, 0.1, 0.6, 0.7, 0.3, False, True, 2),
+            (0.01, 0.9, 0.99, 1e-8, 0.1, 0.6, 0.7, 0.3, True, False, 2),
+        ],
+    ),
+    "radam": (
+        2,
+        [
+            (0.01, 0.9, 0.99, 1e-8, 0.0, False, False, 1),
+            (0.01, 0.9, 0.99, 1e-8, 0.1, False, True, 9),
+            (0.01, 0.9, 0.99, 1e-8, 0.1, True, False, 9),
+        ],
+    ),
+    "adadelta": (2, [(0.5, 0.9, 1e-6, 0.0, False), (0.5, 0.8, 1e-3, 0.1, True)]),
+    "rprop": (2, [(0.5, 1.25, 1e-6, 50.0, False), (0.5, 1.25, 0.6, 1.0, True)]),
+    "asgd": (1, [(0.1, 0.05, 1.0, 0.0, False), (0.1, 0.05, 0.25, 0.1, True)]),
+}
+EACH_CALL = [(name, numbers) for name, (_, calls) in CALLS.items() for numbers in calls]
+
+
+def states_of(name: str, dtype: str, shapes: list[tuple[int, ...]] = SHAPES) -> list[list[Any]]:
+    """Return parameters, gradients and states; Rprop's gradients before have either sign, or are nothing."""
+    generator = np.random.default_rng(3)
+    result = [[make(generator.standard_normal(shape), dtype) for shape in shapes] for _ in range(2)]
+    result += [[make(np.abs(generator.standard_normal(shape)) + 0.5, dtype) for shape in shapes] for _ in range(CALLS[name][0])]
+    if name == "rprop":
+        result[2] = [make(generator.integers(-1, 2, shape), dtype) for shape in shapes]
+    return result
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("name", "numbers"), EACH_CALL, ids=str)
+def test_formulas(name: str, numbers: tuple[Any, ...], dtype: str) -> None:
+    tensors = states_of(name, dtype)
+    expected = getattr(formulas, name)(*([wide(tensor) for tensor in each] for each in tensors), *numbers)
+    call(f"fused_{name}_", [], *tensors, *numbers)
+    compare(tensors, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(("name", "numbers"), EACH_CALL, ids=str)
+def test_any_strides_and_threads(name: str, numbers: tuple[Any, ...], dtype: str) -> None:
+    """Transposed, every second one, with gaps: the same bits as of contiguous memory."""
+
+    def spread(tensor: np.ndarray, place: int) -> np.ndarray:
+        if place == 0:
+            return tensor.T.copy().T
+        return np.repeat(tensor, place + 1, axis=1)[:, :: place + 1]
+
+    shapes = [(130, 257), (3, 1), (0, 5)]
+    plain = states_of(name, dtype, shapes)
+    others = [[spread(tensor, place) for tensor in each] for place, each in enumerate(states_of(name, dtype, shapes))]
+    turned = [[tensor.T.copy().T for tensor in each] for each in states_of(name, dtype, shapes)]
+    for tensors in (plain, others, turned):
+        call(f"fused_{name}_", [], *tensors, *numbers)
+    for again in (others, turned):
+        for each, one in zip(again, plain, strict=True):
+            for got, wanted in zip(each, one, strict=True):
+                np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "numbers"), EACH_CALL, ids=str)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_that_are_not_finite(name: str, numbers: tuple[Any, ...], dtype: str) -> None:
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0])
+    count = CALLS[name][0] + 2
+    grid = np.stack(np.meshgrid(*[special] * count, indexing="ij")).reshape(count, -1)
+    if name != "asgd":  # sums of squares and sizes are not negative
+        grid[3] = np.abs(grid[3])
+    if name == "adadelta":
+        grid[2] = np.abs(grid[2])
+    tensors = [[make(row, dtype)] for row in grid]
+    expected = [list(each) for each in getattr(formulas, name)(*([wide(each[0])] for each in tensors), *numbers)]
+    if name == "rprop":  # NaN has no sign
+        p, g, before, sizes = (wide(each[0]) for each in tensors)
+        g = -g if numbers[-1] else g
+        with np.errstate(all="ignore"):
+            agreement = g * before
+        factor = np.select([agreement > 0, agreement < 0], [numbers[1], numbers[0]], 1.0)
+        sizes = np.where(np.isnan(sizes), np.nan, np.clip(sizes * factor, numbers[2], numbers[3]))
+        g = np.where(agreement < 0, 0.0, g)
+        expected = [[p - np.where(np.isnan(g), 0.0, np.sign(g)) * sizes], expected[1], [g], [sizes]]
+    if name == "asgd" and numbers[2] == 1:  # the first mean is the parameter
+        expected[2] = expected[0]
+    call(f"fused_{name}_", [], *tensors, *numbers)
+    for place, (got, wanted) in enumerate(zip(tensors, expected, strict=True)):
+        np.testing.assert_allclose(wide(got[0]), wanted[0], rtol=TOLERANCE[dtype], atol=1e-7, err_msg=f"list {place}")
+
+
+def test_an_infinite_parameter_leaves_states_alone() -> None:
+    """Without weight decay nothing of a parameter gets into its state."""
+    for name, (count, calls) in CALLS.items():
+        if name == "asgd":
+            continue
+        p, g = np.array([np.inf, -np.inf, np.nan]), np.ones(3)
+        states = [np.ones(3) for _ in range(count)]
+        call(f"fused_{name}_", [], [p], [g], *([state] for state in states), *calls[0])
+        assert all(np.isfinite(state).all() for state in states), name
+        np.testing.assert_array_equal(p, [np.inf, -np.inf, np.nan])
+    p, g, state = np.array([np.inf]), np.ones(1), np.ones(1)
+    call("fused_sgd_", [], [p], [g], [state], 0.1, 0.0, 0.9, 0.0, False, False, False)
+    call("fused_adam_", [], [p], [g], [state], [np.ones(1)], [], 0.1, 0.9, 0.99, 1e-8, 0.0, False, False, False, 1)
+    call("fused_rmsprop_", [], [p], [g], [state], [], [], 0.1, 0.9, 1e-8, 0.0, 0.0, False, False)
+    call("fused_adagrad_", [], [p], [g], [state], 0.1, 0.0, 0.0, 1e-8, False, 1)
+    assert np.isfinite(state).all() and p[0] == np.inf
 
 
 def test_any_strides() -> None:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy import optimize
-from update_rules import PLAIN
+from update_rules import RULES
 
 import candelabra
 from candelabra import optim
@@ -246,7 +246,7 @@ def test_errors_of_steps():
             optim.Muon([with_grad([[1.0]], [[1.0]])], ns_steps=steps).step()
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", RULES)
 def test_empty_and_zero_dimensional(name):
     parameters = [candelabra.zeros(0, 3), candelabra.zeros(())]
     for parameter in parameters:

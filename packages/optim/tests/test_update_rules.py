@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from update_rules import CONFIGURATIONS, PLAIN, RULES
+from update_rules import CONFIGURATIONS, FUSED, FUSED_UNASKED, RULES
 
 import candelabra
 from candelabra import optim
@@ -12,7 +12,7 @@ SHAPES = [(3, 4), (5,), (), (2, 0)]
 
 def path(name, fused):
     """The option that chooses the fused path (True), the plain one (False) or leaves the choice (None)."""
-    return {} if fused is None else {"foreach": fused} if name == "RMSprop" or name in PLAIN else {"fused": fused}
+    return {} if fused is None else {"fused" if name in FUSED else "foreach": fused}
 
 
 def trajectory(name, options, starts, gradients, dtype=candelabra.float64):
@@ -112,16 +112,63 @@ def test_requires_grad_parameters_are_stepped_unrecorded():
             )
 
 
-def test_one_call_a_step():
+def watched(optimizer):
+    """How many parameters each call of the operator gets."""
+    real, calls = optimizer._operator, []
+    optimizer._operator = lambda *arguments: calls.append(len(arguments[0])) or real(*arguments)
+    return calls
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_one_call_a_step(name):
     parameters = [candelabra.zeros(3) for _ in range(5)]
     for parameter in parameters:
         parameter.grad = candelabra.ones(3)
-    optimizer = optim.Adam(parameters)
-    real, calls = optimizer._operator, []
+    optimizer = getattr(optim, name)(parameters)
     optimizer.step()
-    optimizer._operator = lambda *arguments: calls.append(len(arguments[0])) or real(*arguments)
+    calls = watched(optimizer)
     optimizer.step()
     assert calls == [5]
+    plain = getattr(optim, name)(parameters, **path(name, False))
+    plain.step()
+    calls = watched(plain)
+    plain.step()
+    assert calls == []
+
+
+def test_one_call_for_parameters_with_the_same_numbers(rng):
+    """ASGD's rates and NAdam's product belong to each parameter; those of a state dict may differ at the same count of steps."""
+    for name, number, values in (("ASGD", "eta", [0.1, 0.2, 0.1]), ("NAdam", "mu_product", [0.5, 0.25, 0.5])):
+        starts, grads = rng.standard_normal((2, 3, 4))
+        results = []
+        for fused in (None, False):
+            parameters = [candelabra.tensor(start) for start in starts]
+            optimizer = getattr(optim, name)(parameters, **path(name, fused))
+            for parameter, grad in zip(parameters, grads, strict=True):
+                parameter.grad = candelabra.tensor(grad)
+            optimizer.step()
+            for parameter, value in zip(parameters, values, strict=True):
+                optimizer.state[parameter][number] = value
+            calls = watched(optimizer)
+            optimizer.step()
+            assert calls == ([2, 1] if fused is None else [])
+            results.append(parameters)
+        for one, two in zip(*results, strict=True):
+            np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", FUSED_UNASKED)
+def test_without_a_kernel_steps_are_plain(rng, name, monkeypatch):
+    monkeypatch.setattr("candelabra.optim.fused.has_kernel", lambda operator, parameter: False)
+    start, grads = rng.standard_normal(4), rng.standard_normal((3, 4))
+    parameter = candelabra.tensor(start)
+    optimizer = getattr(optim, name)([parameter], lr=0.05)
+    calls = watched(optimizer)
+    for grad in grads:
+        parameter.grad = candelabra.tensor(grad)
+        optimizer.step()
+    assert calls == []
+    np.testing.assert_allclose(parameter.numpy(), RULES[name](start, list(grads), lr=0.05), rtol=1e-12)
 
 
 def test_conversion_between_steps():

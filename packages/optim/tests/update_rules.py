@@ -178,11 +178,13 @@ def rprop(p, grads, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), maximize=Fa
     return p
 
 
-#: Optimizers that have a fused operator.
-FUSED = {"SGD": sgd, "Adam": adam, "AdamW": adamw, "RMSprop": rmsprop, "Adagrad": adagrad}
-#: Optimizers made of ordinary operators, which step each element by itself.
-PLAIN = {"Adadelta": adadelta, "Adamax": adamax, "NAdam": nadam, "RAdam": radam, "ASGD": asgd, "Rprop": rprop}
-RULES = FUSED | PLAIN
+#: Optimizers with a fused operator and an option that asks for it.
+FUSED = {"SGD": sgd, "Adam": adam, "AdamW": adamw, "Adagrad": adagrad}
+#: Optimizers with a fused operator that only ``foreach=False`` keeps from it, as PyTorch's have no option for it.
+FUSED_UNASKED = {
+    "RMSprop": rmsprop, "Adadelta": adadelta, "Adamax": adamax, "NAdam": nadam, "RAdam": radam, "ASGD": asgd, "Rprop": rprop,
+}  # fmt: skip
+RULES = FUSED | FUSED_UNASKED
 
 #: Names of optimizers with options.
 CONFIGURATIONS = [

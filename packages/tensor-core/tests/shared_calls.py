@@ -551,6 +551,12 @@ RECIPES: dict[str, Recipe] = {
     "fused_adam_": _optimizer("fused_adam_", 5, 0.1, 0.9, 0.99, 1e-8, 0.01, False, True, False, 3),
     "fused_rmsprop_": _optimizer("fused_rmsprop_", 5, 0.1, 0.9, 1e-8, 0.01, 0.9, True, False),
     "fused_adagrad_": _optimizer("fused_adagrad_", 3, 0.1, 0.1, 0.01, 1e-8, False, 3),
+    "fused_adamax_": _optimizer("fused_adamax_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, False, 3),
+    "fused_nadam_": _optimizer("fused_nadam_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, 0.5, 0.6, 0.3, False, False, 3),
+    "fused_radam_": _optimizer("fused_radam_", 4, 0.1, 0.9, 0.99, 1e-8, 0.01, False, False, 9),
+    "fused_adadelta_": _optimizer("fused_adadelta_", 4, 0.1, 0.9, 1e-6, 0.01, False),
+    "fused_rprop_": _optimizer("fused_rprop_", 4, 0.5, 1.2, 1e-6, 50.0, False),
+    "fused_asgd_": _optimizer("fused_asgd_", 3, 0.1, 0.1, 0.5, 0.01, False),
 }  # fmt: skip
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .plain import PlainOptimizer, directed
+from .fused import FusedPlainOptimizer
+from .plain import directed
 from .stepping import add_scaled_, check_lr, number
 
 
-class Adadelta(PlainOptimizer):
+class Adadelta(FusedPlainOptimizer):
     """Adadelta: steps as large as the steps of late, so that the units agree and no rate needs to be chosen.
 
     ``g = grad + weight_decay * p``, ``v = rho * v + (1 - rho) * g^2``, ``step = sqrt(u + eps) / sqrt(v + eps) * g``,
@@ -24,7 +25,7 @@ class Adadelta(PlainOptimizer):
     lr, rho, eps, weight_decay
         As above.
     foreach
-        Changes nothing but speed elsewhere; accepted.
+        ``foreach=False`` takes ordinary operators where there is a fused one.
     maximize
         Climb instead of descend.
     capturable
@@ -47,6 +48,9 @@ class Adadelta(PlainOptimizer):
     >>> bool(weight < 0)
     True
     """
+
+    _operator_name = "fused_adadelta_"
+    _kept = ("square_avg", "acc_delta")
 
     def __init__(
         self,
@@ -82,6 +86,9 @@ class Adadelta(PlainOptimizer):
 
     def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
         return {"step": 0, "square_avg": candelabra.zeros_like(parameter), "acc_delta": candelabra.zeros_like(parameter)}
+
+    def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
+        return (float(group["lr"]), group["rho"], group["eps"], group["weight_decay"], group["maximize"])
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         rho, eps = group["rho"], group["eps"]

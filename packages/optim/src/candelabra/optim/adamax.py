@@ -7,11 +7,12 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .plain import PlainOptimizer, directed
+from .fused import FusedPlainOptimizer
+from .plain import directed
 from .stepping import add_quotient_, check_adam_options, number
 
 
-class Adamax(PlainOptimizer):
+class Adamax(FusedPlainOptimizer):
     """Adamax: steps scaled by a running mean of the gradient and its largest value of late.
 
     ``g = grad + weight_decay * p``, ``m = beta1 * m + (1 - beta1) * g``, ``u = max(beta2 * u, |g| + eps)``,
@@ -24,7 +25,7 @@ class Adamax(PlainOptimizer):
     lr, betas, eps, weight_decay
         As above.
     foreach
-        Changes nothing but speed elsewhere; accepted.
+        ``foreach=False`` takes ordinary operators where there is a fused one.
     maximize
         Climb instead of descend.
     differentiable
@@ -47,6 +48,9 @@ class Adamax(PlainOptimizer):
     >>> weight
     tensor([0.9000, 2.1000])
     """
+
+    _operator_name = "fused_adamax_"
+    _kept = ("exp_avg", "exp_inf")
 
     def __init__(
         self,
@@ -76,6 +80,9 @@ class Adamax(PlainOptimizer):
 
     def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
         return {"step": 0, "exp_avg": candelabra.zeros_like(parameter), "exp_inf": candelabra.zeros_like(parameter)}
+
+    def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
+        return (float(group["lr"]), *group["betas"], group["eps"], group["weight_decay"], group["maximize"], after["step"])
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         beta1, beta2 = group["betas"]

@@ -7,11 +7,12 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .plain import PlainOptimizer, directed
+from .fused import FusedPlainOptimizer
+from .plain import directed
 from .stepping import check_lr
 
 
-class ASGD(PlainOptimizer):
+class ASGD(FusedPlainOptimizer):
     """Gradient descent with a falling rate, and beside the parameters (in the state, as ``ax``) their mean over the steps.
 
     ``g = grad + weight_decay * p``, ``p = p * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (p - ax)``; then
@@ -24,7 +25,7 @@ class ASGD(PlainOptimizer):
     lr, lambd, alpha, t0, weight_decay
         As above; averaging starts at step `t0`.
     foreach
-        Changes nothing but speed elsewhere; accepted.
+        ``foreach=False`` takes ordinary operators where there is a fused one.
     maximize
         Climb instead of descend.
     differentiable
@@ -49,6 +50,8 @@ class ASGD(PlainOptimizer):
     """
 
     _numbers = ("step", "eta", "mu")
+    _operator_name = "fused_asgd_"
+    _kept = ("ax",)
 
     def __init__(
         self,
@@ -82,18 +85,27 @@ class ASGD(PlainOptimizer):
     def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
         return {"step": 0, "eta": float(group["lr"]), "mu": 1.0, "ax": candelabra.zeros_like(parameter)}
 
+    def _after(self, group: dict[str, Any], state: Any) -> dict[str, Any]:
+        lr, step = float(group["lr"]), state["step"] + 1
+        return {
+            "step": step,
+            "eta": lr / (1 + group["lambd"] * lr * step) ** group["alpha"],
+            "mu": 1 / max(1, step - group["t0"]),
+        }
+
+    def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
+        return (group["lambd"], before["eta"], before["mu"], group["weight_decay"], group["maximize"])
+
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
-        lr, lambd = float(group["lr"]), group["lambd"]
-        step = state["step"] = state["step"] + 1
         grad = directed(grad, parameter, group["maximize"], group["weight_decay"])
         eta, mu, mean = state["eta"], state["mu"], state["ax"]
-        parameter.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
+        parameter.mul_(1 - group["lambd"] * eta).add_(grad, alpha=-eta)
         if mu == 1:
             mean.copy_(parameter)
         else:
             mean.lerp_(parameter, mu)
-        state["eta"] = lr / (1 + lambd * lr * step) ** group["alpha"]
-        state["mu"] = 1 / max(1, step - group["t0"])
+        for name, value in self._after(group, state).items():
+            state[name] = value
 
 
 __all__ = ["ASGD"]

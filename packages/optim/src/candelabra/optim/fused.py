@@ -1,4 +1,4 @@
-"""Steps over many parameters in one operator call: what SGD, Adam and their relatives share."""
+"""Steps over many parameters in one operator call: what the optimizers with a fused operator share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from candelabra import Tensor, enable_grad, ops
 
+from .plain import PlainOptimizer
 from .stepping import SteppedOptimizer, as_real, recording
 
 
@@ -111,16 +112,57 @@ class FusedOptimizer(SteppedOptimizer):
     def _by_step(
         self, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
     ) -> list[tuple[int, list[Tensor], list[Tensor], list[dict[str, Any]]]]:
-        """Parameters that have the same count of steps, together; the count is that of the step being taken."""
-        steps = [state["step"] for state in states]
-        first = steps[0]
-        if steps.count(first) == len(steps):
-            return [(first + 1, params, grads, states)]
+        """Parameters whose states have the same numbers, together, with the count of the step being taken."""
+        counts = [state["step"] for state in states]
+        numbers = counts if len(self._numbers) == 1 else [tuple(state[name] for name in self._numbers) for state in states]
+        first = numbers[0]
+        if numbers.count(first) == len(numbers):
+            return [(counts[0] + 1, params, grads, states)]
         result = []
-        for count in dict.fromkeys(steps):
-            places = [place for place, step in enumerate(steps) if step == count]
-            result.append((count + 1, [params[i] for i in places], [grads[i] for i in places], [states[i] for i in places]))
+        for same in dict.fromkeys(numbers):
+            places = [place for place, number in enumerate(numbers) if number == same]
+            step = counts[places[0]] + 1
+            result.append((step, [params[i] for i in places], [grads[i] for i in places], [states[i] for i in places]))
         return result
+
+
+class FusedPlainOptimizer(FusedOptimizer, PlainOptimizer):
+    """An optimizer with a fused operator whose plain path is a `PlainOptimizer`'s: the state that a parameter begins with, and one step.
+
+    The operator takes parameters, gradients, the tensors `_kept` of their states, then the numbers that `_options` returns.
+    """
+
+    #: Tensors of a parameter's state, in the order of the operator's lists.
+    _kept: tuple[str, ...]
+
+    def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
+        """The numbers that the operator takes, from those of a state before and after the step."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _options()")
+
+    def _after(self, group: dict[str, Any], state: Any) -> dict[str, Any]:
+        """The numbers of a state after the next step."""
+        return {"step": state["step"] + 1}
+
+    def _states(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
+        every = self.state
+        states = [every[parameter] for parameter in params]
+        if not all(states):
+            for parameter, state in zip(params, states, strict=True):
+                if not state:
+                    state.update(self._new_state(group, parameter.detach()))
+        return states
+
+    def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        for _, bucket, bucket_grads, states in self._by_step(params, grads, self._states(group, params)):
+            after = self._after(group, states[0])
+            kept = ([state[name] for state in states] for name in self._kept)
+            self._operator(bucket, bucket_grads, *kept, *self._options(group, states[0], after))
+            for state in states:
+                state.update(after)
+
+    def _step_plain(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]) -> None:
+        for owner in owners:
+            self._step_one(group, owner)
 
 
 class _Plan:

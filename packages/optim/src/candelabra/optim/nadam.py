@@ -7,11 +7,12 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .plain import PlainOptimizer, directed
+from .fused import FusedPlainOptimizer
+from .plain import directed
 from .stepping import add_quotient_, check_adam_options, number
 
 
-class NAdam(PlainOptimizer):
+class NAdam(FusedPlainOptimizer):
     """NAdam: Adam that looks one step ahead, with a momentum that grows to beta1.
 
     ``mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2)``, ``m`` and ``v`` as in `Adam`,
@@ -26,7 +27,7 @@ class NAdam(PlainOptimizer):
     lr, betas, eps, weight_decay, momentum_decay, decoupled_weight_decay
         As above.
     foreach
-        Changes nothing but speed elsewhere; accepted.
+        ``foreach=False`` takes ordinary operators where there is a fused one.
     maximize
         Climb instead of descend.
     capturable
@@ -51,6 +52,8 @@ class NAdam(PlainOptimizer):
     """
 
     _numbers = ("step", "mu_product")
+    _operator_name = "fused_nadam_"
+    _kept = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self,
@@ -92,16 +95,36 @@ class NAdam(PlainOptimizer):
             "exp_avg_sq": candelabra.zeros_like(parameter),
         }
 
+    def _after(self, group: dict[str, Any], state: Any) -> dict[str, Any]:
+        step = state["step"] + 1
+        return {"step": step, "mu_product": state["mu_product"] * _momentum(group, step)}
+
+    def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
+        step = after["step"]
+        return (
+            float(group["lr"]),
+            *group["betas"],
+            group["eps"],
+            group["weight_decay"],
+            _momentum(group, step),
+            _momentum(group, step + 1),
+            after["mu_product"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+            step,
+        )
+
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         beta1, beta2 = group["betas"]
         lr, decay = number(group["lr"], group), group["weight_decay"]
-        step = state["step"] = state["step"] + 1
+        for name, value in self._after(group, state).items():
+            state[name] = value
+        step, product = state["step"], state["mu_product"]
         decoupled = group["decoupled_weight_decay"]
         if decoupled and decay != 0:
             parameter.mul_(1 - lr * decay)
         grad = directed(grad, parameter, group["maximize"], 0 if decoupled else decay)
-        now, ahead = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        product = state["mu_product"] = state["mu_product"] * now
+        now, ahead = _momentum(group, step), _momentum(group, step + 1)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
@@ -109,6 +132,12 @@ class NAdam(PlainOptimizer):
         root = root.sqrt().add(group["eps"]) if group["differentiable"] else root.sqrt_().add_(group["eps"])
         add_quotient_(parameter, grad, root, -lr * ((1 - now) / (1 - product)))
         add_quotient_(parameter, mean, root, -lr * (ahead / (1 - product * ahead)))
+
+
+def _momentum(group: dict[str, Any], step: int) -> float:
+    """The momentum of a step, counted from 1."""
+    momentum: float = group["betas"][0] * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
+    return momentum
 
 
 __all__ = ["NAdam"]

@@ -8,11 +8,12 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .plain import PlainOptimizer, directed
+from .fused import FusedPlainOptimizer
+from .plain import directed
 from .stepping import add_quotient_, add_scaled_, check_adam_options, number
 
 
-class RAdam(PlainOptimizer):
+class RAdam(FusedPlainOptimizer):
     """RAdam: Adam whose first steps, when the mean of squares rests on few gradients, are those of momentum.
 
     ``m`` and ``v`` as in `Adam`; ``rho_inf = 2 / (1 - beta2) - 1``, ``rho = rho_inf - 2 * t * beta2^t / (1 - beta2^t)``. Where
@@ -27,7 +28,7 @@ class RAdam(PlainOptimizer):
     lr, betas, eps, weight_decay, decoupled_weight_decay
         As above.
     foreach
-        Changes nothing but speed elsewhere; accepted.
+        ``foreach=False`` takes ordinary operators where there is a fused one.
     maximize
         Climb instead of descend.
     capturable
@@ -50,6 +51,9 @@ class RAdam(PlainOptimizer):
     >>> weight
     tensor([0.6000])
     """
+
+    _operator_name = "fused_radam_"
+    _kept = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self,
@@ -81,6 +85,17 @@ class RAdam(PlainOptimizer):
 
     def _new_state(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
         return {"step": 0, "exp_avg": candelabra.zeros_like(parameter), "exp_avg_sq": candelabra.zeros_like(parameter)}
+
+    def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
+        return (
+            float(group["lr"]),
+            *group["betas"],
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+            after["step"],
+        )
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         beta1, beta2 = group["betas"]

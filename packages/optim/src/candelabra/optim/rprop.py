@@ -7,11 +7,12 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-from .plain import PlainOptimizer, directed
+from .fused import FusedPlainOptimizer
+from .plain import directed
 from .stepping import check_lr
 
 
-class Rprop(PlainOptimizer):
+class Rprop(FusedPlainOptimizer):
     """Rprop: steps of which only the sign comes from the gradient, and whose size grows as long as the sign stays.
 
     Where the gradient has the sign that it had before, the size of the step is multiplied by the larger of `etas`; where the sign has
@@ -31,7 +32,7 @@ class Rprop(PlainOptimizer):
     capturable
         Not supported; True raises RuntimeError.
     foreach
-        Changes nothing but speed elsewhere; accepted.
+        ``foreach=False`` takes ordinary operators where there is a fused one.
     maximize
         Climb instead of descend.
     differentiable
@@ -52,6 +53,9 @@ class Rprop(PlainOptimizer):
     >>> weight
     tensor([0.9000, 2.1000])
     """
+
+    _operator_name = "fused_rprop_"
+    _kept = ("prev", "step_size")
 
     def __init__(
         self,
@@ -83,6 +87,9 @@ class Rprop(PlainOptimizer):
         lr = float(group["lr"])
         size = complex(lr, lr) if parameter.is_complex() else lr
         return {"step": 0, "prev": candelabra.zeros_like(parameter), "step_size": candelabra.full_like(parameter, size)}
+
+    def _options(self, group: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> tuple[Any, ...]:
+        return (*group["etas"], *group["step_sizes"], group["maximize"])
 
     def _update(self, group: dict[str, Any], parameter: Tensor, grad: Tensor, state: Any) -> None:
         shrink, grow = group["etas"]

@@ -22,6 +22,17 @@ def _lists(rng: np.random.Generator, dtype: str, *present: bool) -> tuple[list[I
     return tuple(lists)
 
 
+def _directed(g: Array, p: Array, decay: float, maximize: bool) -> Array:
+    """The gradient to go down, with the weight decay that is a part of it; without one an infinite parameter is left out."""
+    g = -g if maximize else g
+    return g + decay * p if decay else g
+
+
+def _decayed(p: Array, g: Array, lr: float, decay: float, decoupled: bool, maximize: bool) -> tuple[Array, Array]:
+    """Parameter and gradient with the weight decay in the one or the other."""
+    return p * (1 - lr * decay) if decoupled else p, _directed(g, p, 0 if decoupled else decay, maximize)
+
+
 def _sgd_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for decay, momentum, dampening, nesterov, maximize, first in (
         (0.0, 0.0, 0.0, False, False, False), (0.1, 0.0, 0.0, False, True, False), (0.0, 0.9, 0.1, False, False, False),
@@ -36,7 +47,7 @@ def sgd(
 ) -> tuple[Any, ...]:  # fmt: skip
     new, kept = [], []
     for i, (p, g) in enumerate(zip(params, grads, strict=True)):
-        g = (-g if maximize else g) + decay * p
+        g = _directed(g, p, decay, maximize)
         if momentum:
             buffer = g if first else momentum * buffers[i] + (1 - dampening) * g
             kept.append(buffer)
@@ -58,11 +69,7 @@ def adam(
 ) -> tuple[Any, ...]:  # fmt: skip
     new, m_new, v_new, top = [], [], [], []
     for i, (p, g, m, v) in enumerate(zip(params, grads, firsts, seconds, strict=True)):
-        g = -g if maximize else g
-        if decoupled:
-            p = p * (1 - lr * decay)
-        else:
-            g = g + decay * p
+        p, g = _decayed(p, g, lr, decay, decoupled, maximize)
         m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
         bound = v
         if amsgrad:
@@ -94,7 +101,7 @@ def rmsprop(
 ) -> tuple[Any, ...]:  # fmt: skip
     new, v_new, m_new, b_new = [], [], [], []
     for i, (p, g, v) in enumerate(zip(params, grads, squares, strict=True)):
-        g = (-g if maximize else g) + decay * p
+        g = _directed(g, p, decay, maximize)
         v = alpha * v + (1 - alpha) * g * g
         v_new.append(v)
         spread = v
@@ -119,9 +126,139 @@ def adagrad(
 ) -> tuple[Any, ...]:
     new, kept = [], []
     for p, g, s in zip(params, grads, sums, strict=True):
-        g = (-g if maximize else g) + decay * p
+        g = _directed(g, p, decay, maximize)
         kept.append(s + g * g)
         new.append(p - lr / (1 + (step - 1) * lr_decay) * g / (np.sqrt(kept[-1]) + eps))
+    return new, grads, kept
+
+
+def _adamax_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for decay, maximize, step in ((0.0, False, 1), (0.1, False, 3), (0.0, True, 4)):
+        yield Sample((*_lists(rng, dtype, True, True), 0.01, 0.9, 0.99, 1e-8, decay, maximize, step))
+
+
+def adamax(
+    params: Arrays, grads: Arrays, means: Arrays, largest: Arrays, lr: float, beta1: float, beta2: float, eps: float, decay: float,
+    maximize: bool, step: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    new, m_new, u_new = [], [], []
+    for p, g, m, u in zip(params, grads, means, largest, strict=True):
+        g = _directed(g, p, decay, maximize)
+        m_new.append(m + (1 - beta1) * (g - m))
+        u_new.append(np.maximum(beta2 * u, np.abs(g) + eps))
+        new.append(p - lr / (1 - beta1**step) * m_new[-1] / u_new[-1])
+    return new, grads, m_new, u_new
+
+
+def _nadam_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for decay, decoupled, maximize, step in ((0.0, False, False, 1), (0.1, False, False, 3), (0.1, True, True, 3)):
+        yield Sample((*_lists(rng, dtype, True, True), 0.01, 0.9, 0.99, 1e-8, decay, 0.5, 0.6, 0.3, decoupled, maximize, step))
+
+
+def nadam(
+    params: Arrays, grads: Arrays, firsts: Arrays, seconds: Arrays, lr: float, beta1: float, beta2: float, eps: float, decay: float,
+    momentum: float, next_momentum: float, product: float, decoupled: bool, maximize: bool, step: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    new, m_new, v_new = [], [], []
+    for p, g, m, v in zip(params, grads, firsts, seconds, strict=True):
+        p, g = _decayed(p, g, lr, decay, decoupled, maximize)
+        m_new.append(m + (1 - beta1) * (g - m))
+        v_new.append(beta2 * v + (1 - beta2) * g * g)
+        ahead = (1 - momentum) * g / (1 - product) + next_momentum * m_new[-1] / (1 - product * next_momentum)
+        new.append(p - lr * ahead / (np.sqrt(v_new[-1] / (1 - beta2**step)) + eps))
+    return new, grads, m_new, v_new
+
+
+def _radam_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    # With beta2 = 0.99 steps are rectified from the sixth one on.
+    for decay, decoupled, maximize, step in (
+        (0.0, False, False, 1),
+        (0.1, False, False, 5),
+        (0.1, False, False, 6),
+        (0.1, True, True, 9),
+    ):
+        yield Sample((*_lists(rng, dtype, True, True), 0.01, 0.9, 0.99, 1e-8, decay, decoupled, maximize, step))
+
+
+def radam(
+    params: Arrays, grads: Arrays, firsts: Arrays, seconds: Arrays, lr: float, beta1: float, beta2: float, eps: float, decay: float,
+    decoupled: bool, maximize: bool, step: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    new, m_new, v_new = [], [], []
+    most = 2 / (1 - beta2) - 1
+    length = most - 2 * step * beta2**step / (1 - beta2**step)
+    for p, g, m, v in zip(params, grads, firsts, seconds, strict=True):
+        p, g = _decayed(p, g, lr, decay, decoupled, maximize)
+        m_new.append(m + (1 - beta1) * (g - m))
+        v_new.append(beta2 * v + (1 - beta2) * g * g)
+        change = lr * m_new[-1] / (1 - beta1**step)
+        if length > 5:
+            rectified = np.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
+            change = change * rectified * np.sqrt(1 - beta2**step) / (np.sqrt(v_new[-1]) + eps)
+        new.append(p - change)
+    return new, grads, m_new, v_new
+
+
+def _adadelta_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for decay, maximize in ((0.0, False), (0.1, False), (0.1, True)):
+        yield Sample((*_lists(rng, dtype, True, True), 0.5, 0.9, 1e-6, decay, maximize))
+
+
+def adadelta(
+    params: Arrays, grads: Arrays, squares: Arrays, changes: Arrays, lr: float, rho: float, eps: float, decay: float, maximize: bool
+) -> tuple[Any, ...]:
+    new, v_new, u_new = [], [], []
+    for p, g, v, u in zip(params, grads, squares, changes, strict=True):
+        g = _directed(g, p, decay, maximize)
+        v_new.append(rho * v + (1 - rho) * g * g)
+        change = np.sqrt(u + eps) / np.sqrt(v_new[-1] + eps) * g
+        u_new.append(rho * u + (1 - rho) * change * change)
+        new.append(p - lr * change)
+    return new, grads, v_new, u_new
+
+
+def _rprop_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for least, most, maximize in ((1e-6, 50.0, False), (0.3, 0.6, True)):
+        lists = list(_lists(rng, dtype, True, True))
+        # Gradients before had either sign, or were nothing.
+        lists[2] = [Input(rng.integers(-1, 2, shape).astype(float), dtype) for shape in _SHAPES]
+        yield Sample((*lists, 0.5, 1.25, least, most, maximize))
+
+
+def rprop(
+    params: Arrays,
+    grads: Arrays,
+    before: Arrays,
+    sizes: Arrays,
+    shrink: float,
+    grow: float,
+    least: float,
+    most: float,
+    maximize: bool,
+) -> tuple[Any, ...]:
+    new, g_new, s_new = [], [], []
+    for p, g, b, s in zip(params, grads, before, sizes, strict=True):
+        g = -g if maximize else g
+        agreement = np.sign(g) * np.sign(b)
+        s_new.append(np.clip(s * np.select([agreement > 0, agreement < 0], [grow, shrink], 1.0), least, most))
+        g_new.append(np.where(agreement < 0, 0.0, g))
+        new.append(p - np.sign(g_new[-1]) * s_new[-1])
+    return new, grads, g_new, s_new
+
+
+def _asgd_calls(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for mu, decay, maximize in ((1.0, 0.0, False), (0.25, 0.1, False), (0.5, 0.0, True)):
+        yield Sample((*_lists(rng, dtype, True), 0.1, 0.05, mu, decay, maximize))
+
+
+def asgd(
+    params: Arrays, grads: Arrays, means: Arrays, lambd: float, eta: float, mu: float, decay: float, maximize: bool
+) -> tuple[Any, ...]:
+    new, kept = [], []
+    for p, g, a in zip(params, grads, means, strict=True):
+        g = _directed(g, p, decay, maximize)
+        new.append(p * (1 - lambd * eta) - eta * g)
+        kept.append(a + mu * (new[-1] - a))
     return new, grads, kept
 
 
@@ -132,4 +269,10 @@ REFERENCES: dict[str, Reference] = {
     "fused_adam_": Reference(adam, _adam_calls, _DTYPES, 40),
     "fused_rmsprop_": Reference(rmsprop, _rmsprop_calls, _DTYPES, 40),
     "fused_adagrad_": Reference(adagrad, _adagrad_calls, _DTYPES, 40),
+    "fused_adamax_": Reference(adamax, _adamax_calls, _DTYPES, 40),
+    "fused_nadam_": Reference(nadam, _nadam_calls, _DTYPES, 40),
+    "fused_radam_": Reference(radam, _radam_calls, _DTYPES, 40),
+    "fused_adadelta_": Reference(adadelta, _adadelta_calls, _DTYPES, 40),
+    "fused_rprop_": Reference(rprop, _rprop_calls, _DTYPES, 10),
+    "fused_asgd_": Reference(asgd, _asgd_calls, _DTYPES, 10),
 }
