@@ -1,15 +1,16 @@
-// Optimizer steps over many parameters in one pass: parameter, gradient and state of an element are read and written once.
-// The formulas are PyTorch's (torch/optim, the single-tensor forms).
+// Optimizer steps over many parameters in one pass: parameter, gradient and state of an element are read and written once, half
+// precisions as float32 in registers. The formulas are PyTorch's (torch/optim, the single-tensor forms).
 #include <array>
 #include <cmath>
 #include <vector>
 
-#include "bring.hpp"
-#include "candelabra/math.hpp"
 #include "dtypes.hpp"
+#include "gather.hpp"
+#include "half_loops.hpp"
 #include "iterate.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "vec_math.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -43,6 +44,10 @@ std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& arg
   return all;
 }
 
+// One register of each operand.
+template <typename V, int N>
+using Registers = std::array<V, N>;
+
 // Whether all operands lie side by side in one order, as those of a transposed parameter do.
 template <int N>
 bool side_by_side(const Geometry<N>& g) {
@@ -51,35 +56,68 @@ bool side_by_side(const Geometry<N>& g) {
   return true;
 }
 
-// step(n, pointers): n elements of contiguous C arrays. Operand 1, the gradient, is only read.
+template <typename V, typename T>
+V load(const T* from, int64_t n) {
+  if constexpr (is_half_v<T>)
+    return halves::load(from, n);
+  else
+    return n == V::size ? V::load(from) : V::load(from, n);
+}
+template <typename V, typename T>
+void store(V value, T* to, int64_t n) {
+  if constexpr (is_half_v<T>)
+    halves::store(value, to, n);
+  else
+    n == V::size ? value.store(to) : value.store(to, n);
+}
+
+// Operand 1, the gradient, is only read.
+template <typename V, int N, typename T, typename Step>
+void step_register(T* const* at, int64_t i, int64_t n, const Step& step) {
+  Registers<V, N> registers;
+  for (int k = 0; k < N; ++k) registers[k] = load<V>(at[k] + i, n);
+  step(registers);
+  for (int k = 0; k < N; ++k)
+    if (k != 1) store(registers[k], at[k] + i, n);
+}
+template <int N, typename T, typename Step>
+void step_all(T* const* at, int64_t n, const Step& step) {
+  using V = math::Vec<compute_t<T>>;
+  int64_t i = 0;
+  for (; i + V::size <= n; i += V::size) step_register<V, N>(at, i, V::size, step);
+  if (i < n) step_register<V, N>(at, i, n - i, step);
+}
+
 template <int N, typename T, typename Step>
 void update_range(const Operands<N>& operands, int64_t begin, int64_t end, const Step& step) {
-  using C = compute_t<T>;
-  C* pointers[N];
+  T* at[N];
   Geometry<N> g = geometry<N>(operands);
-  if (!is_half_v<T> && side_by_side(g)) {
-    for (int k = 0; k < N; ++k) pointers[k] = mutable_data<C>(*operands[k]) + begin;
-    return step(end - begin, pointers);
+  if (side_by_side(g)) {
+    for (int k = 0; k < N; ++k) at[k] = mutable_data<T>(*operands[k]) + begin;
+    return step_all<N>(at, end - begin, step);
   }
-  alignas(64) C buffers[N][chunk];
-  for (int k = 0; k < N; ++k) pointers[k] = buffers[k];
+  alignas(64) T buffers[N][chunk];
+  for (int k = 0; k < N; ++k) at[k] = buffers[k];
   for (int64_t first = begin; first < end; first += chunk) {
     int64_t n = std::min(chunk, end - first), done = 0;
     for_each_run(g, first, first + n, [&](const int64_t* offsets, int64_t m) {
-      for (int k = 0; k < N; ++k) bring(data<T>(*operands[k]) + offsets[k], g.strides[k][0], m, buffers[k] + done);
+      for (int k = 0; k < N; ++k) gather(buffers[k] + done, data<T>(*operands[k]) + offsets[k], g.strides[k][0], sizeof(T), m);
       done += m;
     });
-    step(n, pointers);
+    step_all<N>(at, n, step);
     done = 0;
     for_each_run(g, first, first + n, [&](const int64_t* offsets, int64_t m) {
-      for (int k = 0; k < N; ++k)
-        if (k != 1) bring_back(buffers[k] + done, m, mutable_data<T>(*operands[k]) + offsets[k], g.strides[k][0]);
+      for (int k = 0; k < N; ++k) {
+        if (k == 1) continue;
+        T* to = mutable_data<T>(*operands[k]) + offsets[k];
+        for (int64_t i = 0; i < m; ++i) to[i * g.strides[k][0]] = buffers[k][done + i];
+      }
       done += m;
     });
   }
 }
 
-// All parameters as one range of elements, divided among threads. make<C>() gives the step for the computing type C.
+// All parameters as one range of elements, divided among threads. make<V>() gives the step of registers V.
 template <int N, typename Make>
 void update(const Call& call, const std::array<int, N>& arguments, const Make& make) {
   auto all = collect<N>(call, arguments);
@@ -92,7 +130,7 @@ void update(const Call& call, const std::array<int, N>& arguments, const Make& m
       int64_t start = i ? ends[i - 1] : 0, stop = std::min(end, ends[i]);
       if (stop > begin)
         dispatch<FloatTypes>(all[i][0]->dtype, [&]<typename T>() {
-          update_range<N, T>(all[i], begin - start, stop - start, make.template operator()<compute_t<T>>());
+          update_range<N, T>(all[i], begin - start, stop - start, make.template operator()<math::Vec<compute_t<T>>>());
         });
       begin = stop;
       ++i;
@@ -100,22 +138,28 @@ void update(const Call& call, const std::array<int, N>& arguments, const Make& m
   });
 }
 
+// A number in all places of a register.
+template <typename V>
+V filled(double value) {
+  return V(static_cast<typename V::Element>(value));
+}
+
 // The gradient to go down, with the weight decay that is a part of it. Without one the parameter, which may be infinite, is left
 // out.
-template <typename C>
+template <typename V>
 struct Downhill {
-  C sign, decay;
+  V sign, decay;
   bool decays;
 
   Downhill(double weight_decay, bool maximize)
-      : sign(maximize ? C(-1) : C(1)), decay(static_cast<C>(weight_decay)), decays(weight_decay != 0) {}
-  C operator()(C gradient, C parameter) const { return decays ? sign * gradient + decay * parameter : sign * gradient; }
+      : sign(filled<V>(maximize ? -1 : 1)), decay(filled<V>(weight_decay)), decays(weight_decay != 0) {}
+  V operator()(V gradient, V parameter) const { return decays ? fma(decay, parameter, sign * gradient) : sign * gradient; }
 };
 
-// The larger number, NaN if one of them is NaN.
-template <typename C>
-C larger(C a, C b) {
-  return a > b || a != a ? a : b;
+// The larger numbers, NaN where one of them is NaN.
+template <typename V>
+V larger(V a, V b) {
+  return select(a != a, a, greatest(a, b));
 }
 
 double counted(const Call& call, int argument) {
@@ -128,31 +172,20 @@ void fused_sgd(Call& call) {
   double lr = call.real(3), decay = call.real(4), momentum = call.real(5), dampening = call.real(6);
   bool nesterov = call.boolean(7), maximize = call.boolean(8), first = call.boolean(9);
   if (call.tensors(2).empty() || momentum == 0) {
-    return update<2>(call, {0, 1}, [=]<typename C>() {
-      C rate = static_cast<C>(lr);
-      Downhill<C> downhill(decay, maximize);
-      return [=](int64_t n, C* const* a) {
-        C* p = a[0];
-        const C* g = a[1];
-#pragma omp simd
-        for (int64_t i = 0; i < n; ++i) p[i] -= rate * downhill(g[i], p[i]);
-      };
+    return update<2>(call, {0, 1}, [=]<typename V>() {
+      V rate = filled<V>(lr);
+      Downhill<V> downhill(decay, maximize);
+      return [=](Registers<V, 2>& a) { a[0] = fnma(rate, downhill(a[1], a[0]), a[0]); };
     });
   }
-  update<3>(call, {0, 1, 2}, [=]<typename C>() {
-    Downhill<C> downhill(decay, maximize);
-    C rate = static_cast<C>(lr), keep = first ? C(0) : static_cast<C>(momentum), add = first ? C(1) : static_cast<C>(1 - dampening),
-      ahead = static_cast<C>(momentum);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *buffer = a[2];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]);
-        C b = add * d + (first ? C(0) : keep * buffer[i]);  // the buffer holds nothing yet, perhaps NaN
-        buffer[i] = b;
-        p[i] -= rate * (nesterov ? d + ahead * b : b);
-      }
+  update<3>(call, {0, 1, 2}, [=]<typename V>() {
+    V rate = filled<V>(lr), keep = filled<V>(momentum), add = filled<V>(1 - dampening);
+    Downhill<V> downhill(decay, maximize);
+    return [=](Registers<V, 3>& a) {
+      auto& [p, g, buffer] = a;
+      V d = downhill(g, p);
+      buffer = first ? d : fma(keep, buffer, add * d);  // the first time it holds nothing yet, perhaps NaN
+      p = fnma(rate, nesterov ? fma(keep, buffer, d) : buffer, p);
     };
   });
 }
@@ -163,27 +196,18 @@ void adam_step(Call& call) {
   bool decoupled = call.boolean(10), maximize = call.boolean(12);
   double step = counted(call, 13);
   double correction1 = 1 - std::pow(beta1, step), correction2 = std::sqrt(1 - std::pow(beta2, step));
-  auto make = [=]<typename C>() {
-    C rate = static_cast<C>(lr / correction1), root = static_cast<C>(correction2), epsilon = static_cast<C>(eps);
-    C weight1 = static_cast<C>(1 - beta1), keep2 = static_cast<C>(beta2), weight2 = static_cast<C>(1 - beta2);
-    C shrink = static_cast<C>(decoupled ? 1 - lr * decay : 1);
-    Downhill<C> downhill(decoupled ? 0 : decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *m = a[2], *v = a[3], *top = a[Amsgrad ? 4 : 3];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C parameter = p[i];
-        C d = downhill(g[i], parameter);
-        parameter *= shrink;
-        C mean = m[i] + weight1 * (d - m[i]);
-        C square = keep2 * v[i] + weight2 * d * d;
-        C largest = Amsgrad ? larger(top[i], square) : square;
-        m[i] = mean;
-        v[i] = square;
-        if constexpr (Amsgrad) top[i] = largest;
-        p[i] = parameter - rate * mean / (math::sqrt(largest) / root + epsilon);
-      }
+  constexpr int count = Amsgrad ? 5 : 4;
+  auto make = [=]<typename V>() {
+    V rate = filled<V>(lr / correction1), scale = filled<V>(1 / correction2), epsilon = filled<V>(eps);
+    V weight1 = filled<V>(1 - beta1), keep2 = filled<V>(beta2), weight2 = filled<V>(1 - beta2);
+    V shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
+    Downhill<V> downhill(decoupled ? 0 : decay, maximize);
+    return [=](Registers<V, count>& a) {
+      V d = downhill(a[1], a[0]);
+      V mean = a[2] = fma(weight1, d - a[2], a[2]);
+      V square = a[3] = fma(keep2, a[3], weight2 * d * d);
+      if constexpr (Amsgrad) square = a[4] = larger(a[4], square);
+      a[0] = a[0] * shrink - rate * mean / fma(scale, math::sqrt(square), epsilon);
     };
   };
   if constexpr (Amsgrad)
@@ -200,28 +224,21 @@ template <bool Centered, bool Momentum>
 void rmsprop_step(Call& call) {
   double lr = call.real(5), alpha = call.real(6), eps = call.real(7), decay = call.real(8), momentum = call.real(9);
   bool maximize = call.boolean(11);
-  auto make = [=]<typename C>() {
-    C rate = static_cast<C>(lr), keep = static_cast<C>(alpha), weight = static_cast<C>(1 - alpha), epsilon = static_cast<C>(eps);
-    C inertia = static_cast<C>(momentum);
-    Downhill<C> downhill(decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *squares = a[2], *means = a[Centered ? 3 : 2], *buffer = a[Momentum ? (Centered ? 4 : 3) : 2];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]);
-        C square = keep * squares[i] + weight * d * d;
-        squares[i] = square;
-        C spread = square;
-        if constexpr (Centered) {
-          C mean = means[i] + weight * (d - means[i]);
-          means[i] = mean;
-          spread = square - mean * mean;
-        }
-        C change = d / (math::sqrt(spread) + epsilon);
-        if constexpr (Momentum) buffer[i] = change = inertia * buffer[i] + change;
-        p[i] -= rate * change;
+  constexpr int count = 3 + Centered + Momentum;
+  auto make = [=]<typename V>() {
+    V rate = filled<V>(lr), keep = filled<V>(alpha), weight = filled<V>(1 - alpha), epsilon = filled<V>(eps);
+    V inertia = filled<V>(momentum);
+    Downhill<V> downhill(decay, maximize);
+    return [=](Registers<V, count>& a) {
+      V d = downhill(a[1], a[0]);
+      V spread = a[2] = fma(keep, a[2], weight * d * d);
+      if constexpr (Centered) {
+        V mean = a[3] = fma(weight, d - a[3], a[3]);
+        spread = fnma(mean, mean, spread);
       }
+      V change = d / (math::sqrt(spread) + epsilon);
+      if constexpr (Momentum) change = a[count - 1] = fma(inertia, a[count - 1], change);
+      a[0] = fnma(rate, change, a[0]);
     };
   };
   if constexpr (Centered && Momentum)
@@ -243,19 +260,14 @@ void fused_adagrad(Call& call) {
   double lr = call.real(3), lr_decay = call.real(4), decay = call.real(5), eps = call.real(6);
   bool maximize = call.boolean(7);
   double step = static_cast<double>(call.integer(8));
-  update<3>(call, {0, 1, 2}, [=]<typename C>() {
-    C rate = static_cast<C>(lr / (1 + (step - 1) * lr_decay)), epsilon = static_cast<C>(eps);
-    Downhill<C> downhill(decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *sums = a[2];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]);
-        C sum = sums[i] + d * d;
-        sums[i] = sum;
-        p[i] -= rate * d / (math::sqrt(sum) + epsilon);
-      }
+  update<3>(call, {0, 1, 2}, [=]<typename V>() {
+    V rate = filled<V>(lr / (1 + (step - 1) * lr_decay)), epsilon = filled<V>(eps);
+    Downhill<V> downhill(decay, maximize);
+    return [=](Registers<V, 3>& a) {
+      auto& [p, g, sum] = a;
+      V d = downhill(g, p);
+      sum = fma(d, d, sum);
+      p = p - rate * d / (math::sqrt(sum) + epsilon);
     };
   });
 }
@@ -264,21 +276,15 @@ void fused_adamax(Call& call) {
   double lr = call.real(4), beta1 = call.real(5), beta2 = call.real(6), eps = call.real(7), decay = call.real(8);
   bool maximize = call.boolean(9);
   double correction = 1 - std::pow(beta1, counted(call, 10));
-  update<4>(call, {0, 1, 2, 3}, [=]<typename C>() {
-    C rate = static_cast<C>(lr / correction), weight = static_cast<C>(1 - beta1), keep = static_cast<C>(beta2);
-    C epsilon = static_cast<C>(eps);
-    Downhill<C> downhill(decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *m = a[2], *most = a[3];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]);
-        C mean = m[i] + weight * (d - m[i]), largest = larger(keep * most[i], math::abs(d) + epsilon);
-        m[i] = mean;
-        most[i] = largest;
-        p[i] -= rate * mean / largest;
-      }
+  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+    V rate = filled<V>(lr / correction), weight = filled<V>(1 - beta1), keep = filled<V>(beta2), epsilon = filled<V>(eps);
+    Downhill<V> downhill(decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, mean, most] = a;
+      V d = downhill(g, p);
+      mean = fma(weight, d - mean, mean);
+      most = larger(keep * most, abs(d) + epsilon);
+      p = p - rate * mean / most;
     };
   });
 }
@@ -289,23 +295,17 @@ void fused_nadam(Call& call) {
   bool decoupled = call.boolean(12), maximize = call.boolean(13);
   double correction = 1 - std::pow(beta2, counted(call, 14));
   double of_gradient = lr * (1 - momentum) / (1 - product), of_mean = lr * next_momentum / (1 - product * next_momentum);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename C>() {
-    C gradient_rate = static_cast<C>(of_gradient), mean_rate = static_cast<C>(of_mean), epsilon = static_cast<C>(eps);
-    C weight1 = static_cast<C>(1 - beta1), keep2 = static_cast<C>(beta2), weight2 = static_cast<C>(1 - beta2);
-    C scale = static_cast<C>(1 / std::sqrt(correction)), shrink = static_cast<C>(decoupled ? 1 - lr * decay : 1);
-    Downhill<C> downhill(decoupled ? 0 : decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *m = a[2], *v = a[3];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]);
-        C mean = m[i] + weight1 * (d - m[i]);
-        C square = keep2 * v[i] + weight2 * d * d;
-        m[i] = mean;
-        v[i] = square;
-        p[i] = p[i] * shrink - (gradient_rate * d + mean_rate * mean) / (scale * math::sqrt(square) + epsilon);
-      }
+  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+    V gradient_rate = filled<V>(of_gradient), mean_rate = filled<V>(of_mean), epsilon = filled<V>(eps);
+    V weight1 = filled<V>(1 - beta1), keep2 = filled<V>(beta2), weight2 = filled<V>(1 - beta2);
+    V scale = filled<V>(1 / std::sqrt(correction)), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
+    Downhill<V> downhill(decoupled ? 0 : decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, mean, square] = a;
+      V d = downhill(g, p);
+      mean = fma(weight1, d - mean, mean);
+      square = fma(keep2, square, weight2 * d * d);
+      p = p * shrink - fma(gradient_rate, d, mean_rate * mean) / fma(scale, math::sqrt(square), epsilon);
     };
   });
 }
@@ -318,24 +318,18 @@ void fused_radam(Call& call) {
   double length = most - 2 * step * power / (1 - power), scale = lr / (1 - std::pow(beta1, step));
   bool rectified = length > 5;
   if (rectified) scale *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) * std::sqrt(1 - power);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename C>() {
-    C rate = static_cast<C>(scale), epsilon = static_cast<C>(eps), shrink = static_cast<C>(decoupled ? 1 - lr * decay : 1);
-    C weight1 = static_cast<C>(1 - beta1), keep2 = static_cast<C>(beta2), weight2 = static_cast<C>(1 - beta2);
-    Downhill<C> downhill(decoupled ? 0 : decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *m = a[2], *v = a[3];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]);
-        C mean = m[i] + weight1 * (d - m[i]);
-        C square = keep2 * v[i] + weight2 * d * d;
-        m[i] = mean;
-        v[i] = square;
-        C change = rate * mean;
-        if (rectified) change /= math::sqrt(square) + epsilon;
-        p[i] = p[i] * shrink - change;
-      }
+  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+    V rate = filled<V>(scale), epsilon = filled<V>(eps), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
+    V weight1 = filled<V>(1 - beta1), keep2 = filled<V>(beta2), weight2 = filled<V>(1 - beta2);
+    Downhill<V> downhill(decoupled ? 0 : decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, mean, square] = a;
+      V d = downhill(g, p);
+      mean = fma(weight1, d - mean, mean);
+      square = fma(keep2, square, weight2 * d * d);
+      V change = rate * mean;
+      if (rectified) change = change / (math::sqrt(square) + epsilon);
+      p = p * shrink - change;
     };
   });
 }
@@ -343,47 +337,36 @@ void fused_radam(Call& call) {
 void fused_adadelta(Call& call) {
   double lr = call.real(4), rho = call.real(5), eps = call.real(6), decay = call.real(7);
   bool maximize = call.boolean(8);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename C>() {
-    C rate = static_cast<C>(lr), keep = static_cast<C>(rho), weight = static_cast<C>(1 - rho), epsilon = static_cast<C>(eps);
-    Downhill<C> downhill(decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *squares = a[2], *changes = a[3];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]);
-        C square = keep * squares[i] + weight * d * d;
-        C change = math::sqrt((changes[i] + epsilon) / (square + epsilon)) * d;
-        squares[i] = square;
-        changes[i] = keep * changes[i] + weight * change * change;
-        p[i] -= rate * change;
-      }
+  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+    V rate = filled<V>(lr), keep = filled<V>(rho), weight = filled<V>(1 - rho), epsilon = filled<V>(eps);
+    Downhill<V> downhill(decay, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, squares, changes] = a;
+      V d = downhill(g, p);
+      squares = fma(keep, squares, weight * d * d);
+      V change = math::sqrt((changes + epsilon) / (squares + epsilon)) * d;
+      changes = fma(keep, changes, weight * change * change);
+      p = fnma(rate, change, p);
     };
   });
 }
 
 // NaN has no sign, as in PyTorch: it takes no step, and no size changes for it.
 void fused_rprop(Call& call) {
-  double eta_minus = call.real(4), eta_plus = call.real(5), least = call.real(6), most = call.real(7);
+  double eta_minus = call.real(4), eta_plus = call.real(5), least_size = call.real(6), most = call.real(7);
   bool maximize = call.boolean(8);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename C>() {
-    C shrink = static_cast<C>(eta_minus), grow = static_cast<C>(eta_plus);
-    C smallest = static_cast<C>(least), largest = static_cast<C>(most);
-    Downhill<C> downhill(0, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *before = a[2], *sizes = a[3];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C d = downhill(g[i], p[i]), agreement = d * before[i];
-        C size = sizes[i] * (agreement > 0 ? grow : agreement < 0 ? shrink : C(1));
-        size = size < smallest ? smallest : size;
-        size = size > largest ? largest : size;
-        d = agreement < 0 ? C(0) : d;
-        sizes[i] = size;
-        before[i] = d;
-        p[i] -= (d > 0 ? C(1) : d < 0 ? C(-1) : C(0)) * size;
-      }
+  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+    V shrink = filled<V>(eta_minus), grow = filled<V>(eta_plus), smallest = filled<V>(least_size), largest = filled<V>(most);
+    V zero = filled<V>(0), one = filled<V>(1);
+    Downhill<V> downhill(0, maximize);
+    return [=](Registers<V, 4>& a) {
+      auto& [p, g, before, size] = a;
+      V d = downhill(g, p), agreement = d * before;
+      auto turned = agreement < zero;
+      size = size * select(turned, shrink, select(zero < agreement, grow, one));
+      size = least(largest, greatest(smallest, size));  // NaN stays
+      before = d = select(turned, zero, d);
+      p = fnma(select(zero < d, one, select(d < zero, -one, zero)), size, p);
     };
   });
 }
@@ -391,18 +374,13 @@ void fused_rprop(Call& call) {
 void fused_asgd(Call& call) {
   double lambda = call.real(3), eta = call.real(4), mu = call.real(5), decay = call.real(6);
   bool maximize = call.boolean(7), starts = mu == 1;
-  update<3>(call, {0, 1, 2}, [=]<typename C>() {
-    C shrink = static_cast<C>(1 - lambda * eta), rate = static_cast<C>(eta), weight = static_cast<C>(mu);
-    Downhill<C> downhill(decay, maximize);
-    return [=](int64_t n, C* const* a) {
-      C *p = a[0], *means = a[2];
-      const C* g = a[1];
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        C parameter = p[i] * shrink - rate * downhill(g[i], p[i]);
-        means[i] = starts ? parameter : means[i] + weight * (parameter - means[i]);
-        p[i] = parameter;
-      }
+  update<3>(call, {0, 1, 2}, [=]<typename V>() {
+    V shrink = filled<V>(1 - lambda * eta), rate = filled<V>(eta), weight = filled<V>(mu);
+    Downhill<V> downhill(decay, maximize);
+    return [=](Registers<V, 3>& a) {
+      auto& [p, g, mean] = a;
+      p = fnma(rate, downhill(g, p), p * shrink);
+      mean = starts ? p : fma(weight, p - mean, mean);
     };
   });
 }

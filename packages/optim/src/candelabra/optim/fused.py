@@ -114,7 +114,8 @@ class FusedOptimizer(SteppedOptimizer):
     ) -> list[tuple[int, list[Tensor], list[Tensor], list[dict[str, Any]]]]:
         """Parameters whose states have the same numbers, together, with the count of the step being taken."""
         counts = [state["step"] for state in states]
-        numbers = counts if len(self._numbers) == 1 else [tuple(state[name] for name in self._numbers) for state in states]
+        more = [[state[name] for state in states] for name in self._numbers if name != "step"]
+        numbers = list(zip(counts, *more, strict=True)) if more else counts
         first = numbers[0]
         if numbers.count(first) == len(numbers):
             return [(counts[0] + 1, params, grads, states)]
