@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -62,10 +63,12 @@ inline int64_t batch_count(const cb_tensor& t, int inner) {
 template <typename T>
 inline T* batch_item(const cb_tensor& t, int64_t index, int inner) {
   int64_t offset = 0;
-  for (int d = t.ndim - inner - 1; d >= 0; --d) {
+  int d = t.ndim - inner - 1;
+  for (; d > 0; --d) {
     offset += index % t.sizes[d] * t.strides[d];
     index /= t.sizes[d];
   }
+  if (d == 0) offset += index * t.strides[0];
   return static_cast<T*>(t.data) + offset;
 }
 
@@ -98,6 +101,26 @@ void copy_lines(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t 
   });
 }
 
+// Memory for as many elements as matrices of a few rows have, on the stack; of more, the allocator's.
+template <typename T>
+class LocalScratch {
+ public:
+  static constexpr int64_t few = 64;
+  explicit LocalScratch(int64_t count) : data_(local_) {
+    if (count > few) data_ = larger_.emplace(count).data();
+  }
+  LocalScratch(const LocalScratch&) = delete;
+  T* data() { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+
+ private:
+  union {  // not set to anything
+    alignas(64) T local_[few];
+  };
+  std::optional<Scratch<T>> larger_;
+  T* data_;
+};
+
 // A column-major copy; the leading dimension is at least 1, as LAPACK wants it even of empty matrices.
 template <typename T>
 class ColumnMajor {
@@ -121,9 +144,9 @@ class ColumnMajor {
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
     const int64_t m = std::min<int64_t>(rows, rows_of(t)), n = std::min<int64_t>(columns, columns_of(t));
     if (m < rows || n < columns) clear();
-    if (column == 1 && m > 1)
+    if (column == 1 && m > 1 && !is_small())
       transpose_into(data(), leading, from, row, m, n);
-    else if (row == 1)
+    else if (row == 1 && !is_small())
       copy_lines(data(), leading, from, column, n, m);
     else
       for (int64_t j = 0; j < n; ++j)
@@ -133,7 +156,7 @@ class ColumnMajor {
   void load_transposed(const cb_tensor& t, int64_t index) {
     const T* from = batch_item<const T>(t, index, 2);
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
-    if (column == 1)
+    if (column == 1 && !is_small())
       copy_lines(data(), leading, from, row, columns, rows);
     else
       for (int64_t j = 0; j < columns; ++j)
@@ -143,9 +166,9 @@ class ColumnMajor {
     T* to = batch_item<T>(t, index, 2);
     const int64_t row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
     const int64_t m = rows_of(t), n = columns_of(t);
-    if (column == 1 && n > 1)
+    if (column == 1 && n > 1 && !is_small())
       transpose_into(to, row, data(), leading, n, m);
-    else if (row == 1)
+    else if (row == 1 && !is_small())
       copy_lines(to, column, data(), leading, n, m);
     else
       for (int64_t i = 0; i < m; ++i)
@@ -153,7 +176,10 @@ class ColumnMajor {
   }
 
  private:
-  Scratch<T> memory_;
+  // A few elements are moved before a tile of them is set up.
+  bool is_small() const { return int64_t{rows} * columns <= LocalScratch<T>::few; }
+
+  LocalScratch<T> memory_;
 };
 
 // A matrix of any strides as rows without gaps.
@@ -358,7 +384,7 @@ void with_work(F&& call) {
     size = std::max(1, static_cast<int>(wanted.real()));
   else
     size = std::max(1, static_cast<int>(wanted));
-  Line<T> work(static_cast<size_t>(size));
+  Scratch<T> work(size);
   call(work.data(), &size);
 }
 

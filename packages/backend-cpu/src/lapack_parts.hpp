@@ -84,10 +84,65 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
 
 // ---- LU
 
+// As getrf, of matrices so small that the library's blocks and checks take longer than the work. Side: of square ones without gaps
+// whose size the compiler is to know; else 0. Which row is exchanged cannot be foreseen, so that it is no branch.
+template <int Side, typename T>
+int factor_tiny_lu(int rows, int columns, T* a, int apart, int* pivots) {
+  using R = real_t<T>;
+  const int m = Side ? Side : rows, n = Side ? Side : columns, leading = Side ? Side : apart;
+  const auto size_of = [](T value) {  // LAPACK's, of which complex numbers need no root
+    if constexpr (is_complex_v<T>)
+      return std::abs(value.real()) + std::abs(value.imag());
+    else
+      return std::abs(value);
+  };
+  int info = 0;
+  for (int k = 0; k < std::min(m, n); ++k) {
+    T* column = a + k * leading;
+    int best = k;
+    R largest = size_of(column[k]);
+    for (int i = k + 1; i < m; ++i) {
+      const R size = size_of(column[i]);
+      const bool larger = size > largest;
+      largest = larger ? size : largest;
+      best = larger ? i : best;
+    }
+    pivots[k] = best + 1;
+    const T pivot = column[best];
+    if (pivot == T(0)) {
+      if (info == 0) info = k + 1;
+    } else {
+      for (int j = 0; j < n; ++j) std::swap(a[k + j * leading], a[best + j * leading]);
+      if (std::abs(pivot) >= std::numeric_limits<R>::min()) {
+        const T inverse = T(1) / pivot;
+        for (int i = k + 1; i < m; ++i) column[i] *= inverse;
+      } else {
+        for (int i = k + 1; i < m; ++i) column[i] /= pivot;
+      }
+    }
+    for (int j = k + 1; j < n; ++j) {
+      T* other = a + j * leading;
+      const T factor = other[k];
+      for (int i = k + 1; i < m; ++i) other[i] -= column[i] * factor;
+    }
+  }
+  return info;
+}
+template <typename T>
+int factor_tiny_lu(int m, int n, T* a, int leading, int* pivots) {
+  if (m == n && leading == n) {
+    if (n == 2) return factor_tiny_lu<2>(m, n, a, leading, pivots);
+    if (n == 3) return factor_tiny_lu<3>(m, n, a, leading, pivots);
+    if (n == 4) return factor_tiny_lu<4>(m, n, a, leading, pivots);
+  }
+  return factor_tiny_lu<0>(m, n, a, leading, pivots);
+}
+
 // As getrf.
 template <typename T>
 int factor_lu(int m, int n, T* a, int leading, int* pivots) {
-  constexpr int one_part = 192, block = 64;
+  constexpr int one_part = 192, block = 64, tiny = 8;
+  if (std::max(m, n) <= tiny) return factor_tiny_lu(m, n, a, leading, pivots);
   int info = 0;
   const LibraryThreads threads(std::min(m, n) <= one_part ? 1 : INT32_MAX);
   if (std::min(m, n) <= one_part || !wants_same_bits()) {

@@ -58,6 +58,17 @@ def test_triangles(dtype: str, name: str) -> None:
             assert_values(getattr(ops, name)(x, diagonal), expected, units=0)
 
 
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("name", ["tril", "triu"])
+def test_triangles_of_many_matrices(dtype: str, name: str) -> None:
+    """Of few and of many columns; more rows than one thread takes, which need not begin where a matrix does."""
+    for shape in ((1300, 7, 5), (5000, 3, 4), (40, 33, 70)):
+        x = random_tensor(shape, dtype)
+        for diagonal in (-4, -1, 0, 2, 9):
+            expected = getattr(np, name)(wide(x), diagonal)
+            np.testing.assert_array_equal(wide(getattr(candelabra, name)(x, diagonal)), expected)
+
+
 @pytest.mark.parametrize("name", ["tril", "triu"])
 def test_triangles_in_place(name: str) -> None:
     for layout in ("contiguous", "transposed", "sliced"):

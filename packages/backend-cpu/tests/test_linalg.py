@@ -193,6 +193,18 @@ def test_bmm(dtype: str, batches: int, m: int, k: int, n: int) -> None:
     check(out, wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b)))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4), (3, 5, 7), (2, 3, 19), (5, 1, 13), (9, 2, 8)])
+def test_bmm_of_tiny_matrices(dtype: str, m: int, k: int, n: int) -> None:
+    a, b, out = random((11, m, k), dtype), random((11, k, n), dtype, 1), empty((11, m, n), dtype)
+    for left, right, to in ((a, b, out), (transpose(random((11, k, m), dtype, 2)), b, out), (a, b, transpose(empty((11, n, m), dtype)))):
+        call("bmm", [to], left, right)
+        check(to, wide(left) @ wide(right), np.abs(wide(left)) @ np.abs(wide(right)))
+    right = transpose(random((11, n, k), dtype, 3))
+    call("bmm", [out], a, right)
+    check(out, wide(a) @ wide(right), np.abs(wide(a)) @ np.abs(wide(right)))
+
+
 @pytest.mark.parametrize("dtype", ["int64", "bfloat16", "float32"])
 def test_bmm_of_any_strides(dtype: str) -> None:
     a = transpose(random((6, 9, 8), dtype))
@@ -262,6 +274,15 @@ def test_dot(dtype: str, n: int) -> None:
     stepped = random((3 * n,), dtype, 2)
     call("dot", [out], view(stepped, np.s_[::3]), b)
     check(out, wide(stepped)[::3] @ wide(b), np.abs(wide(stepped)[::3]) @ np.abs(wide(b)))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 4095, 4096, 4097, 20_003])
+def test_dot_of_complex_numbers(dtype: str, n: int) -> None:
+    a, b, out = random((n + 1,), dtype), random((n + 1,), dtype, 1), empty((), dtype)
+    for left, right in ((a[:n], b[:n]), (a[1:], b[:n]), (a[:n][::-1], b[1:])):
+        call("dot", [out], left, right)
+        check(out, np.sum(wide(left) * wide(right)), np.abs(wide(left)) @ np.abs(wide(right)))
 
 
 def test_dot_does_not_depend_on_threads() -> None:

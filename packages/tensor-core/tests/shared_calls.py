@@ -424,6 +424,9 @@ RECIPES: dict[str, Recipe] = {
     **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin", "extrema", "all", "any", "var", "std", "logsumexp")},
     **{name: _along(name, dims=(0, 1, None)) for name in ("prod", "argmax", "argmin")},
     **{name: _along(name) for name in ("max_with_indices", "min_with_indices", "cumsum", "cumprod", "logcumsumexp", "sort", "softmax", "log_softmax")},
+    "exchanged_order": _calls(
+        lambda make: lambda x=(make.values(*SHAPE).abs() * 90).floor().clamp(max=300).to(candelabra.int32) + 1: OPERATORS["exchanged_order"](x, 1)
+    ),
     "running_extremum": _calls(
         *(
             lambda make, dim=dim, up=up: lambda x=make.values(*SHAPE): OPERATORS["running_extremum"](x, dim, up)

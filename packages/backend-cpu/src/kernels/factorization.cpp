@@ -1,4 +1,8 @@
 // Factorizations of batches of matrices on LAPACK: Cholesky, LU, LDL, QR.
+#include <array>
+#include <utility>
+
+#include "../iterate.hpp"
 #include "../lapack.hpp"
 #include "../lapack_parts.hpp"
 
@@ -53,17 +57,52 @@ void lu_factor(Call& call) {
     each(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
-      std::vector<int> pivots(static_cast<size_t>(std::max(1, std::min(a.rows, a.columns))));
+      LocalScratch<int> pivots(std::min(a.rows, a.columns));
       int info = 0;
       if (pivot) {
         if (a.rows > 0 && a.columns > 0) info = factor_lu<T>(a.rows, a.columns, a.data(), a.leading, pivots.data());
       } else {
         info = factor_without_pivots(a);
-        for (size_t i = 0; i < pivots.size(); ++i) pivots[i] = static_cast<int>(i) + 1;
+        for (int i = 0; i < std::min(a.rows, a.columns); ++i) pivots[i] = i + 1;
       }
       a.store(call.output(0), b);
       store_vector<int32_t>(pivots.data(), call.output(1), b);
       store_item<int32_t>(info, call.output(2), b);
+    });
+  });
+}
+
+// (self, dim, backwards): the order into which the exchanges of pivots bring what they are counted along
+void exchanged_order(Call& call) {
+  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const int dim = static_cast<int>(call.integer(1));
+  const bool backwards = call.boolean(2);
+  if (out.numel == 0) return;
+  const int64_t length = in.sizes[dim], in_step = in.strides[dim], out_step = out.strides[dim];
+  std::array<int64_t, max_dims> sizes;
+  std::copy_n(in.sizes, in.ndim, sizes.begin());
+  sizes[static_cast<size_t>(dim)] = 1;
+  cb_tensor lines_in = in, lines_out = out;
+  lines_in.sizes = lines_out.sizes = sizes.data();
+  lines_in.numel = lines_out.numel = in.numel / length;
+  const auto g = geometry<2>({&lines_out, &lines_in});
+  dispatch<Types<int32_t, int64_t>>(in.dtype, [&]<typename T>() {
+    parallel_for(g.numel, grain_for(8 * length), [&](int64_t begin, int64_t end) {
+      for_each_run(g, begin, end, [&](const int64_t* at, int64_t lines) {
+        for (int64_t line = 0; line < lines; ++line) {
+          const T* pivots = data<T>(in) + at[1] + line * g.strides[1][0];
+          int64_t* order = mutable_data<int64_t>(out) + at[0] + line * g.strides[0][0];
+          for (int64_t i = 0; i < length; ++i) order[i * out_step] = i;
+          for (int64_t k = 0; k < length; ++k) {
+            const int64_t i = backwards ? length - 1 - k : k;
+            const int64_t pivot = pivots[i * in_step];
+            if (pivot < 1 || pivot > length)
+              throw failure(CB_RUNTIME_ERROR, "pivots must be between 1 and %lld, but got %lld", static_cast<long long>(length),
+                            static_cast<long long>(pivot));
+            std::swap(order[i * out_step], order[(pivot - 1) * out_step]);
+          }
+        }
+      });
     });
   });
 }
@@ -76,7 +115,7 @@ void ldl_factor(Call& call) {
     each(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
-      std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
+      LocalScratch<int> pivots(a.rows);
       int info = 0;
       if (a.rows > 0)
         with_work<T>([&](T* work, int* size) {
@@ -170,6 +209,7 @@ void householder_product(Call& call) {
 void register_factorization(KernelTable& table) {
   table.add<cholesky>("linalg_cholesky_ex");
   table.add<lu_factor>("linalg_lu_factor_ex");
+  table.add<exchanged_order>("exchanged_order");
   table.add<ldl_factor>("linalg_ldl_factor_ex");
   table.add<geqrf>("geqrf");
   table.add<qr>("linalg_qr");

@@ -112,14 +112,20 @@ void triangle_of(const cb_tensor& in, cb_tensor& out, int64_t diagonal) {
   in_rows.numel = out_rows.numel = out.numel / columns;
   auto g = geometry<2>({&out_rows, &in_rows}, Order::RowMajor);
   bool same = in.data == out.data;
+  // Of so few columns, looking at all of them takes less time than two calls for the parts.
+  const bool narrow = columns * static_cast<int64_t>(sizeof(U)) <= 128 && in_stride == 1 && out_stride == 1;
   parallel_for(g.numel, grain_for(columns), [&](int64_t begin, int64_t end) {
-    int64_t row = begin;
+    int64_t row = begin % rows;  // of its matrix
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i, ++row) {
+      for (int64_t i = 0; i < n; ++i, row = row + 1 == rows ? 0 : row + 1) {
         const U* from = data<U>(in) + at[1] + i * g.strides[1][0];
         U* to = data<U>(out) + at[0] + i * g.strides[0][0];
         // Kept are columns [0, edge) of tril and [edge, columns) of triu.
-        int64_t edge = std::clamp<int64_t>(row % rows + diagonal + (Lower ? 1 : 0), 0, columns);
+        int64_t edge = std::clamp<int64_t>(row + diagonal + (Lower ? 1 : 0), 0, columns);
+        if (narrow) {
+          for (int64_t j = 0; j < columns; ++j) to[j] = (j < edge) == Lower ? from[j] : U{};
+          continue;
+        }
         int64_t kept = Lower ? 0 : edge, kept_end = Lower ? edge : columns;
         int64_t cleared = Lower ? edge : 0, cleared_end = Lower ? columns : edge;
         if (!same) move_run(to + kept * out_stride, out_stride, from + kept * in_stride, in_stride, kept_end - kept);

@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "allocator.hpp"
 #include "drivers/panel_gemm.hpp"
@@ -10,6 +11,8 @@
 #include "matmul/matrix.hpp"
 #include "matmul/panel_gemm.hpp"
 #include "parallel.hpp"
+#include "reduce_extremum.hpp"
+#include "tiny_products.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -67,21 +70,6 @@ void mv(Call& call) {
     multiply<T>(matrix<T>(call.tensor(0)), {data<T>(vector), vector.sizes[0], 1, vector.strides[0], 1}, T(1), T(0),
                 {mutable_data<T>(out), out.sizes[0], 1, out.strides[0], 1});
   });
-}
-
-// A product so small that calling a library costs more than computing it.
-template <typename T>
-void multiply_tiny(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-  using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // integers wrap
-  using Sum = typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide>, std::type_identity<compute_t<T>>>::type;
-  for (int64_t i = 0; i < c.rows; ++i)
-    for (int64_t j = 0; j < c.columns; ++j) {
-      const T *left = a.data + i * a.row_stride, *right = b.data + j * b.column_stride;
-      Sum sum{0};
-      for (int64_t p = 0; p < a.columns; ++p)
-        sum += static_cast<Sum>(left[p * a.column_stride]) * static_cast<Sum>(right[p * b.row_stride]);
-      c.data[i * c.row_stride + j * c.column_stride] = static_cast<T>(sum);
-    }
 }
 
 // Many small products in one call of a library, where it can address the matrices: false where not.
@@ -249,28 +237,45 @@ Sum dot_range(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t be
   constexpr int64_t lanes = is_complex_v<T> ? 8 : 32;
   std::array<Sum, lanes> sums{};
   int64_t i = begin;
-  auto product = [&](int64_t at) {
-    if constexpr (is_complex_v<T>) {
-      // Written out: the operator of std::complex checks for NaN and calls a function then.
-      T x = a[at * a_step], y = b[at * b_step];
-      return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
-    } else {
-      return static_cast<Sum>(a[at * a_step]) * static_cast<Sum>(b[at * b_step]);
-    }
-  };
-  if (a_step == 1 && b_step == 1) {
-    for (; i + lanes <= end; i += lanes)
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        if constexpr (is_complex_v<T>)
-          sums[lane] += product(i + lane);
-        else
-          sums[lane] += static_cast<Sum>(a[i + lane]) * static_cast<Sum>(b[i + lane]);
-      }
-  }
-  for (; i < end; ++i) sums[(i - begin) % lanes] += product(i);
+  if constexpr (!is_complex_v<T>)
+    if (a_step == 1 && b_step == 1)
+      for (; i + lanes <= end; i += lanes)
+        for (int64_t lane = 0; lane < lanes; ++lane) sums[lane] += static_cast<Sum>(a[i + lane]) * static_cast<Sum>(b[i + lane]);
+  for (; i < end; ++i) sums[(i - begin) % lanes] += static_cast<Sum>(a[i * a_step]) * static_cast<Sum>(b[i * b_step]);
   for (int64_t half = lanes / 2; half > 0; half /= 2)
     for (int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
   return sums[0];
+}
+
+template <typename L>
+typename L::type with_neighbours_exchanged(typename L::type v) {
+  return [&]<size_t... lane>(std::index_sequence<lane...>) {
+    return __builtin_shufflevector(v, v, static_cast<int>(lane ^ 1)...);
+  }(std::make_index_sequence<L::count>());
+}
+
+// The sum of n products of complex numbers that lie side by side. Products of equal parts and of unequal parts are added each by
+// themselves, real and imaginary ones in turn, so that nothing is taken apart before the end.
+template <typename R>
+std::complex<R> complex_dot(const std::complex<R>* a, const std::complex<R>* b, int64_t n) {
+  using L = reduce::Lanes<R>;
+  constexpr int vectors = 4, step = vectors * L::count;
+  const R *x = reinterpret_cast<const R*>(a), *y = reinterpret_cast<const R*>(b);
+  typename L::type equal[vectors] = {}, unequal[vectors] = {};
+  int64_t i = 0;
+  for (; i + step <= 2 * n; i += step)
+    for (int v = 0; v < vectors; ++v) {
+      const auto left = L::load(x + i + v * L::count), right = L::load(y + i + v * L::count);
+      equal[v] += left * right;
+      unequal[v] += left * with_neighbours_exchanged<L>(right);
+    }
+  R equals[L::count], unequals[L::count];
+  L::store(equals, (equal[0] + equal[1]) + (equal[2] + equal[3]));
+  L::store(unequals, (unequal[0] + unequal[1]) + (unequal[2] + unequal[3]));
+  for (int half = L::count / 2; half > 1; half /= 2)
+    for (int lane = 0; lane < half; ++lane) equals[lane] += equals[lane + half], unequals[lane] += unequals[lane + half];
+  const std::complex<R> rest = dot_range<std::complex<R>, std::complex<R>>(a, 1, b, 1, i / 2, n);
+  return std::complex<R>(equals[0] - equals[1], unequals[0] + unequals[1]) + rest;
 }
 
 // Pairwise sum of block sums: the error grows with the logarithm of their number.
@@ -295,14 +300,18 @@ void dot(Call& call) {
     int64_t n = a.sizes[0], blocks = (n + block - 1) / block;
     const T *x = data<T>(a), *y = data<T>(b);
     int64_t x_step = a.strides[0], y_step = b.strides[0];
+    const auto dot_of = [&](int64_t begin, int64_t end) -> Sum {
+      if constexpr (is_complex_v<T>)
+        if (x_step == 1 && y_step == 1) return complex_dot(x + begin, y + begin, end - begin);
+      return dot_range<T, Sum>(x, x_step, y, y_step, begin, end);
+    };
     if (blocks <= 1) {
-      *mutable_data<T>(out) = static_cast<T>(dot_range<T, Sum>(x, x_step, y, y_step, 0, n));
+      *mutable_data<T>(out) = static_cast<T>(dot_of(0, n));
       return;
     }
     Scratch<Sum> sums(blocks);
     parallel_for(blocks, grain_for(block), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        sums[i] = dot_range<T, Sum>(x, x_step, y, y_step, i * block, std::min(n, (i + 1) * block));
+      for (int64_t i = begin; i < end; ++i) sums[i] = dot_of(i * block, std::min(n, (i + 1) * block));
     });
     *mutable_data<T>(out) = static_cast<T>(sum_pairwise<Sum>(sums.data(), blocks));
   });

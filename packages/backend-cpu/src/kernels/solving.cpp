@@ -28,7 +28,7 @@ void solve(Call& call) {
       ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
       transposed ? a.load_transposed(matrices, b) : a.load(matrices, b);
       x.load(right, b);
-      std::vector<int> pivots(static_cast<size_t>(std::max(1, a.rows)));
+      LocalScratch<int> pivots(a.rows);
       int info = 0;
       if (a.rows > 0) info = factor_lu<T>(a.rows, a.columns, a.data(), a.leading, pivots.data());
       if (a.rows > 0 && info == 0)
@@ -45,7 +45,7 @@ void invert(Call& call) {
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     const bool transposed = as_it_lies<T>(matrices);
     const auto inverse_of = [](int n, T* a, int leading) {
-      std::vector<int> pivots(static_cast<size_t>(std::max(1, n)));
+      LocalScratch<int> pivots(n);
       if (n == 0) return 0;
       const int info = factor_lu<T>(n, n, a, leading, pivots.data());
       if (info == 0) invert_lu<T>(n, a, leading, pivots.data());

@@ -1,6 +1,6 @@
 """Factorizations of matrices, batches of them: what is before the last two dimensions."""
 
-from .declaration import HIDDEN, NONDIFFERENTIABLE, document, operator
+from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
 _A = "Tensor: of shape (..., m, n), floating point or complex"
 _SQUARE = "Tensor: of shape (..., n, n), floating point or complex"
@@ -22,6 +22,17 @@ operator(
         f"{_X}>>> candelabra.ops.linalg_lu_factor_ex(x).LU\ntensor([[4.0000, 2.0000],\n        [0.5000, 4.0000]])",
         A=_A, pivot="bool: whether rows are exchanged so that the largest element is divided by",
         returns=f"(LU, pivots, info): pivots (int32) say with which row, from 1, each one was exchanged; {_INFO}", out="",
+    ),
+)  # fmt: skip
+operator(
+    "exchanged_order(Tensor self, int dim, bool backwards=False) -> Tensor", shape="running_extremum",
+    tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    doc=document(
+        "Return the order that exchanges bring 0, 1, … into: one after the other, each element with that of the number it says, from 1.",
+        ">>> candelabra.ops.exchanged_order(candelabra.tensor([3, 3, 3], dtype=candelabra.int32), 0)\ntensor([2, 0, 1])",
+        input="Tensor: int32 or int64, of any shape", dim="int: along which elements are exchanged",
+        backwards="bool: whether the last exchange comes first, which gives the inverse order",
+        returns="Tensor: positions of dtype int64, of the shape of `input`", raises="RuntimeError: where there is no such element", out="",
     ),
 )  # fmt: skip
 operator(

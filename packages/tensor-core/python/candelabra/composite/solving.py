@@ -7,6 +7,7 @@ from candelabra.catalogue import OPERATORS
 
 from .keyword_names import also_named
 from .registration import FUNCTIONS, decomposes, function
+from .views import wrap_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,22 @@ def _check_square(name: str, A: Tensor) -> None:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions, but its shape is {list(A.shape)}")
     if A.shape[-2] != A.shape[-1]:
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+
+
+@decomposes("exchanged_order")
+def exchanged_order(self: Tensor, dim: int, backwards: bool = False) -> Tensor:
+    axis, length = wrap_dim(dim, self.ndim), self.shape[dim]
+    shape = [1] * self.ndim
+    shape[axis] = length
+    order = OPERATORS["arange"](0, length, 1, dtype=_C.int64, device=self.device).view(shape).expand(self.shape).clone()
+    targets = self.to(_C.int64) - 1
+    # One exchange after the other, in all lines at once.
+    for i in reversed(range(length)) if backwards else range(length):
+        target = targets.narrow(axis, i, 1)
+        here, there = order.narrow(axis, i, 1).clone(), order.gather(axis, target)
+        order = order.scatter(axis, target, here)
+        order = OPERATORS["cat"]([order.narrow(axis, 0, i), there, order.narrow(axis, i + 1, length - i - 1)], axis)
+    return order
 
 
 @decomposes("linalg_det")

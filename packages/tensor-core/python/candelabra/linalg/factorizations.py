@@ -163,18 +163,13 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     return give("linalg_lu", out, return_types.linalg_lu(P, L, U))
 
 
-def permutation_of(pivots: Tensor, rows: int) -> Tensor:
-    """Return the order that the exchanges in `pivots` bring rows 0, 1, … into, as int64."""
-    batch = pivots.shape[:-1]
-    order = OPERATORS["arange"](0, rows, 1, dtype=_C.int64, device=pivots.device).expand((*batch, rows)).clone()
-    targets = pivots.to(_C.int64) - 1
-    # One exchange after the other, each in all matrices at once.
-    for i in range(pivots.shape[-1]):
-        target = targets.narrow(-1, i, 1)
-        here, there = order.narrow(-1, i, 1).clone(), order.gather(-1, target)
-        order = order.scatter(-1, target, here)
-        order = OPERATORS["cat"]([order.narrow(-1, 0, i), there, order.narrow(-1, i + 1, rows - i - 1)], -1)
-    return order
+def permutation_of(pivots: Tensor, rows: int, backwards: bool = False) -> Tensor:
+    """Return the order that the exchanges in `pivots` bring rows 0, 1, … into, as int64; `backwards` the inverse of it."""
+    count = pivots.shape[-1]
+    if count < rows:  # the others stay where they are
+        others = OPERATORS["arange"](count + 1, rows + 1, 1, dtype=pivots.dtype, device=pivots.device)
+        pivots = OPERATORS["cat"]([pivots, others.expand((*pivots.shape[:-1], rows - count))], -1)
+    return OPERATORS["exchanged_order"](pivots, -1, backwards)
 
 
 def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -183,10 +178,8 @@ def unpack(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     k = min(m, n)
     L = LU.narrow(-1, 0, k).tril(-1) + FUNCTIONS["eye"](m, k, dtype=LU.dtype, device=LU.device)
     U = LU.narrow(-2, 0, k).triu()
-    order = permutation_of(pivots, m)
-    rows = OPERATORS["arange"](0, m, 1, dtype=_C.int64, device=LU.device)
-    # Row i of A is row order[i] of L @ U exchanged back: P[order[j], j] = 1.
-    P = (order.unsqueeze(-2) == rows.unsqueeze(-1)).to(LU.dtype)
+    # Row i of A is row order[i] of L @ U, order being that of the exchanges undone.
+    P = OPERATORS["embedding"](FUNCTIONS["eye"](m, dtype=LU.dtype, device=LU.device), permutation_of(pivots, m, True))
     return P, L, U
 
 

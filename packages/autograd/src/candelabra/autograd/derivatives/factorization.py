@@ -72,7 +72,7 @@ def _lu_factor(grad: Tensor, result: Tensor, result1: Tensor) -> Tensor:
         rows = candelabra.cat([rows, triangular(adjoint(L1), gU.narrow(-1, k, n - k), True, unitriangular=True)], -1)
     if m > n:
         rows = candelabra.cat([rows, triangular(adjoint(U1), gL.narrow(-2, k, m - k), False, left=False)], -2)
-    return exchanged(rows, permutation_of(result1, m).argsort(-1))
+    return exchanged(rows, permutation_of(result1, m, True))
 
 
 derivative("linalg_lu_factor_ex", A=_lu_factor)

@@ -150,6 +150,25 @@ def _ldl(results: tuple[Array, ...], a: Array, hermitian: bool = False) -> str |
     return far("L @ D @ L^T", _rounded(made, LD), a, a)
 
 
+def _exchanged(a: Array, dim: int, backwards: bool) -> Array:
+    lines = np.moveaxis(a, dim, -1)
+    orders = np.empty(lines.shape, np.int64)
+    for index in np.ndindex(lines.shape[:-1]):
+        order = list(range(lines.shape[-1]))
+        for i in range(len(order))[:: -1 if backwards else 1]:
+            pivot = lines[index][i] - 1
+            order[i], order[pivot] = order[pivot], order[i]
+        orders[index] = order
+    return np.moveaxis(orders, -1, dim)
+
+
+def _exchanges(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, dim in (((5,), 0), ((3, 7), -1), ((7, 3), 0), ((2, 9, 4), 1), ((0,), 0), ((0, 3), 1), ((1,), 0), ((2, 130), 1)):
+        for layout in ("contiguous", "strided", "offset") if shape[0] else ("contiguous",):
+            for backwards in (False, True):
+                yield Sample((Input(rng.integers(1, shape[dim] + 1, shape), dtype, layout), dim, backwards))
+
+
 def _nothing(*arguments: Any, **keywords: Any) -> None:
     return None
 
@@ -158,6 +177,7 @@ _BOTH: tuple[dict[str, Any], ...] = ({}, {"upper": True})
 REFERENCES: dict[str, Reference] = {
     "linalg_cholesky_ex": Reference(_nothing, matrices(SQUARE, _BOTH, definite), DTYPES, compare=product_of(_cholesky)),
     "linalg_lu_factor_ex": Reference(_nothing, matrices(ANY, ({}, {"pivot": False}), _dominant), DTYPES, compare=_lu_of),
+    "exchanged_order": Reference(_exchanged, _exchanges, ("int32", "int64")),
     "linalg_ldl_factor_ex": Reference(_nothing, matrices(SQUARE, ({"hermitian": True},), definite), DTYPES, compare=_ldl),
     "geqrf": Reference(_nothing, matrices(ANY), DTYPES, compare=_geqrf),
     "linalg_qr": Reference(_nothing, matrices(ANY, ({}, {"mode": "complete"}, {"mode": "r"})), DTYPES, compare=_qr),
