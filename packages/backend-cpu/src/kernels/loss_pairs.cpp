@@ -1,6 +1,19 @@
 // Losses of single elements, and their gradients. The formulas are in candelabra/loss.hpp.
 #include "../elementwise.hpp"
+#include "../half_loops.hpp"
 #include "../vec_math.hpp"
+
+namespace candelabra::math {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+template <typename T>
+CANDELABRA_FORMULA Vec<T> within(Vec<T> x, Vec<T> limit) {  // NaN stays
+  const Vec<T> raised = select(x < -limit, -limit, x);
+  return select(raised > limit, limit, raised);
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::math
 
 // After the functions of vectors, which its formulas are to find.
 #include "candelabra/loss.hpp"
@@ -17,7 +30,8 @@ void ternary(Call& call) {
 void huber_error(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map2<T>(call, HuberError<C>{scalar_to<C>(call.scalar(2)), scalar_to<C>(call.scalar(3))}, light);
+    const HuberError<C> op{scalar_to<C>(call.scalar(2)), scalar_to<C>(call.scalar(3))};
+    map2_of_registers<T>(call, op, HuberError<halves::Floats>{static_cast<float>(op.delta), static_cast<float>(op.scale)}, light);
   });
 }
 void huber_error_backward(Call& call) {
@@ -30,7 +44,7 @@ void huber_error_backward(Call& call) {
 }  // namespace
 
 void register_loss_pairs(KernelTable& table) {
-  table.add<binary<SquaredError, FloatTypes, light>>("squared_error");
+  table.add<binary_of_registers<SquaredError, FloatTypes, light>>("squared_error");
   table.add<ternary<SquaredErrorBackward, light>>("squared_error_backward");
   table.add<huber_error>("huber_error");
   table.add<huber_error_backward>("huber_error_backward");

@@ -81,6 +81,7 @@ void forward(Call& call) {
     center[c] = static_cast<V>(means[c]);
     scale[c] = static_cast<V>(rstd(c) * static_cast<double>(weight[c]));
   }
+  const auto normalized = [](auto value, auto mean, auto factor, auto shift) { return (value - mean) * factor + shift; };
   Channels expanded(input, true);
   auto g = geometry<3>({&out, &input, &expanded.tensor});
   parallel_for(g.numel, light_grain / 2, [&](int64_t begin, int64_t end) {
@@ -90,27 +91,13 @@ void forward(Call& call) {
       const V *m = center.data() + at[2], *s = scale.data() + at[2], *b = bias.data() + at[2];
       int64_t out_stride = g.strides[0][0], in_stride = g.strides[1][0], channel_stride = g.strides[2][0];
       if (out_stride == 1 && in_stride == 1 && channel_stride == 0) {
-        V mean = *m, factor = *s, shift = *b;
-        transform(
-            n,
-            [=](const V* from, V* to, int64_t, int64_t count) {
-#pragma omp simd
-              for (int64_t i = 0; i < count; ++i) to[i] = (from[i] - mean) * factor + shift;
-            },
-            y, x);
+        transform_registers(n, normalized, y, x, *m, *s, *b);
       } else if (out_stride == 1 && in_stride == 1 && channel_stride == 1) {
-        transform(
-            n,
-            [=](const V* from, V* to, int64_t first, int64_t count) {
-              const V *mean = m + first, *factor = s + first, *shift = b + first;
-#pragma omp simd
-              for (int64_t i = 0; i < count; ++i) to[i] = (from[i] - mean[i]) * factor[i] + shift[i];
-            },
-            y, x);
+        transform_registers(n, normalized, y, x, m, s, b);
       } else {
         for (int64_t i = 0; i < n; ++i) {
           int64_t c = i * channel_stride;
-          y[i * out_stride] = static_cast<T>((static_cast<V>(x[i * in_stride]) - m[c]) * s[c] + b[c]);
+          y[i * out_stride] = static_cast<T>(normalized(static_cast<V>(x[i * in_stride]), m[c], s[c], b[c]));
         }
       }
     });
@@ -195,6 +182,9 @@ void backward(Call& call) {
     shift[c] = training ? static_cast<V>(grads[c] / count) : V(0);
     slope[c] = training ? static_cast<V>(products[c] * rstd[c] * rstd[c] / count) : V(0);
   }
+  const auto gradient = [](auto value, auto grad, auto mean, auto factor, auto shift, auto slope) {
+    return factor * ((grad - shift) - (value - mean) * slope);
+  };
   auto h = geometry<4>({&out, &input, &grad, &expanded.tensor});
   parallel_for(h.numel, light_grain / 2, [&](int64_t begin, int64_t end) {
     for_each_run(h, begin, end, [&](const int64_t* at, int64_t n) {
@@ -204,28 +194,15 @@ void backward(Call& call) {
       int64_t s0 = h.strides[0][0], s1 = h.strides[1][0], s2 = h.strides[2][0], channel_stride = h.strides[3][0], c = at[3];
       bool gapless = s0 == 1 && s1 == 1 && s2 == 1;
       if (gapless && channel_stride == 0) {
-        V m = center[c], a = scale[c], b = shift[c], k = slope[c];
-        transform(
-            n,
-            [=](const V* v, const V* d, V* to, int64_t, int64_t values) {
-#pragma omp simd
-              for (int64_t i = 0; i < values; ++i) to[i] = a * ((d[i] - b) - (v[i] - m) * k);
-            },
-            dx, x, dy);
+        transform_registers(n, gradient, dx, x, dy, center[c], scale[c], shift[c], slope[c]);
       } else if (gapless && channel_stride == 1) {
-        transform(
-            n,
-            [=](const V* v, const V* d, V* to, int64_t first, int64_t values) {
-              const V *m = center + c + first, *a = scale + c + first, *b = shift + c + first, *k = slope + c + first;
-#pragma omp simd
-              for (int64_t i = 0; i < values; ++i) to[i] = a[i] * ((d[i] - b[i]) - (v[i] - m[i]) * k[i]);
-            },
-            dx, x, dy);
+        transform_registers(n, gradient, dx, x, dy, static_cast<const V*>(center + c), static_cast<const V*>(scale + c),
+                            static_cast<const V*>(shift + c), static_cast<const V*>(slope + c));
       } else {
         for (int64_t i = 0; i < n; ++i) {
           int64_t k = c + i * channel_stride;
           V v = static_cast<V>(x[i * s1]), d = static_cast<V>(dy[i * s2]);
-          dx[i * s0] = static_cast<T>(scale[k] * ((d - shift[k]) - (v - center[k]) * slope[k]));
+          dx[i * s0] = static_cast<T>(gradient(v, d, center[k], scale[k], shift[k], slope[k]));
         }
       }
     });

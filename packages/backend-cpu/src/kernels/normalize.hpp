@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../allocator.hpp"
+#include "../half_loops.hpp"
 #include "reduce_variance.hpp"
 
 namespace candelabra::cpu {
@@ -91,6 +92,29 @@ template <typename T, typename F, typename... In>
       [&]<size_t... K>(std::index_sequence<K...>) { f(buffer[0], buffer[K + 1]..., i, count); }(std::index_sequence_for<In...>{});
     }
   }
+}
+
+// ---- formulas on whole registers, which half precisions leave for the result alone
+
+template <typename T>
+math::Vec<compute_t<T>> operand(const T* from, int64_t i, int64_t n) {
+  return load_some(from + i, n);
+}
+// One number for all elements.
+template <typename V>
+math::Vec<V> operand(V number, int64_t, int64_t) {
+  return number;
+}
+
+// out[i] = f(operands of i...) for a run of n elements without gaps; an operand is memory in the dtype of the result or the one to
+// compute in, or a number.
+template <typename T, typename F, typename... Operands>
+[[gnu::always_inline]] inline void transform_registers(int64_t n, F&& f, T* out, Operands... operands) {
+  constexpr int64_t size = math::Vec<compute_t<T>>::size;
+  const auto some = [&](int64_t i, int64_t count) { store_some<T>(f(operand(operands, i, count)...), out + i, count); };
+  int64_t i = 0;
+  for (; i + size <= n; i += size) some(i, size);
+  if (i < n) some(i, n - i);
 }
 
 // Sums of grad and of grad (x - mean) over n values.

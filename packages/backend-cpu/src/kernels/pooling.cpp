@@ -1,6 +1,7 @@
 // Maximum pooling over one, two or three spatial dimensions, which are seen as three. Averages are in pooling_average.cpp.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -156,49 +157,91 @@ void max_values(const T* in, const Layout& input, const Axes& axes, const Lines&
   });
 }
 
+// The largest values of all channels of one output, next to each other, and where they are; `places` null: values alone. `none` is
+// the place where no value is above the lowest one.
+template <typename T>
+void max_of_pixels(const T* sample, const Layout& input, std::span<const int64_t> lines, const Axis& columns, const Window& window,
+                   int64_t none, T* to, int64_t* places) {
+  using C = compute_t<T>;
+  if constexpr (is_integer_v<T>) {
+    const int64_t channels = input.sizes[1];
+    std::fill_n(to, channels, lowest<T>());
+    if (places) std::fill_n(places, channels, none);
+    for_each_pixel(sample, input, lines, columns, window, [=](int64_t place, const T* pixel) {
+      if (!places) return raise_line<1>(pixel, 1, channels, to);
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c) {
+        const bool better = takes(pixel[c], to[c]);
+        to[c] = better ? pixel[c] : to[c];
+        places[c] = better ? place : places[c];
+      }
+    });
+  } else {
+    // Places are numbers of a register's own width, as bits.
+    using R = math::Vec<C>;
+    using Place = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
+    const auto as_bits = [](int64_t place) { return R(std::bit_cast<C>(static_cast<Place>(place))); };
+    const auto is_better = [](R value, R best) { return (value > best) | (value != value); };
+    for_channel_registers<C>(input.sizes[1], [&]<int K>(int64_t c, int64_t n) {
+      R best[K], at[K];
+      for (R& value : best) value = R(lowest<C>());
+      if (!places) {
+        for_each_pixel(sample + c, input, lines, columns, window, [&](int64_t, const T* pixel) {
+          for (int k = 0; k < K; ++k) {
+            const R value = load_some(pixel + k * R::size, n);
+            best[k] = select(is_better(value, best[k]), value, best[k]);
+          }
+        });
+      } else {
+        for (R& place : at) place = as_bits(none);
+        for_each_pixel(sample + c, input, lines, columns, window, [&](int64_t here, const T* pixel) {
+          const R place = as_bits(here);
+          for (int k = 0; k < K; ++k) {
+            const R value = load_some(pixel + k * R::size, n);
+            const auto better = is_better(value, best[k]);
+            best[k] = select(better, value, best[k]);
+            at[k] = select(better, place, at[k]);
+          }
+        });
+        for (int k = 0; k < K; ++k) {
+          alignas(64) C bits[R::size];
+          at[k].store(bits);
+          for (int64_t i = 0; i < n; ++i) places[c + k * R::size + i] = std::bit_cast<Place>(bits[i]);
+        }
+      }
+      for (int k = 0; k < K; ++k) store_some<T>(best[k], to + c + k * R::size, n);
+    });
+  }
+}
+
 // `positions` null: values alone.
 template <typename T>
 void max_by_channels(const T* in, const Layout& input, const Axes& axes, const Lines& lines, T* out, const Layout& output,
                      int64_t* positions, const Layout* indices) {
-  using C = compute_t<T>;
   const int64_t channels = input.sizes[1], height = axes.lines(), width = axes.columns.outputs();
   const int64_t work = 2 * axes.work() / std::max<int64_t>(1, height) * channels;
+  const bool in_place = output.strides[1] == 1 && (!positions || indices->strides[1] == 1);
   parallel_for(input.sizes[0] * height, grain_for(work), [&](int64_t begin, int64_t end) {
-    Scratch<C> best(channels), room(is_half_v<T> ? channels : 0);
-    Scratch<int32_t> at(channels);
+    Scratch<T> room(in_place ? 0 : channels);
+    Scratch<int64_t> places(in_place || !positions ? 0 : channels);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t sample = row / height, y = row % height;
+      const T* from = in + sample * input.strides[0];
+      T* values = out + sample * output.strides[0] + output.line(y);
+      int64_t* at = positions ? positions + sample * indices->strides[0] + indices->line(y) : nullptr;
+      const int64_t at_stride = positions ? indices->strides[4] : 0;
       const auto some = lines.of(y);
-      for (int64_t x = 0; x < width; ++x) {
-        const Window& columns = axes.columns.windows[x];
-        const bool empty = some.empty() || columns.count == 0;
-        std::fill_n(best.data(), channels, lowest<C>());
-        if (positions)
-          std::fill_n(at.data(), channels, empty ? -1 : static_cast<int32_t>(some[0] * axes.columns.inputs + columns.first));
-        for (const int64_t iy : some)
-          for (int64_t j = 0; j < columns.count; ++j) {
-            const int64_t ix = columns.first + j * axes.columns.step;
-            const C* pixel =
-                load_channels<T>(in + sample * input.strides[0] + input.line(iy) + ix * input.strides[4], channels, room.data());
-            C* largest = best.data();
-            if (!positions) {
-              raise_line<1>(pixel, 1, channels, largest);
-              continue;
-            }
-            const auto place = static_cast<int32_t>(iy * axes.columns.inputs + ix);
-            int32_t* where = at.data();
-#pragma omp simd
-            for (int64_t c = 0; c < channels; ++c) {
-              bool better = takes(pixel[c], largest[c]);
-              largest[c] = better ? pixel[c] : largest[c];
-              where[c] = better ? place : where[c];
-            }
-          }
-        T* values = out + sample * output.strides[0] + output.line(y) + x * output.strides[4];
-        bring_back(best.data(), channels, values, output.strides[1]);
+      for (int64_t x = 0; x < width; ++x, values += output.strides[4], at += at_stride) {
+        const Window& window = axes.columns.windows[x];
+        const int64_t none = some.empty() || window.count == 0 ? -1 : some[0] * axes.columns.inputs + window.first;
+        if (in_place) {
+          max_of_pixels<T>(from, input, some, axes.columns, window, none, values, at);
+          continue;
+        }
+        max_of_pixels<T>(from, input, some, axes.columns, window, none, room.data(), positions ? places.data() : nullptr);
+        for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = room[c];
         if (!positions) continue;
-        int64_t* places = positions + sample * indices->strides[0] + indices->line(y) + x * indices->strides[4];
-        for (int64_t c = 0; c < channels; ++c) places[c * indices->strides[1]] = at[c];
+        for (int64_t c = 0; c < channels; ++c) at[c * indices->strides[1]] = places[c];
       }
     }
   });

@@ -163,33 +163,49 @@ void average_by_planes(const T* in, const Layout& input, const Axes& axes, const
   });
 }
 
+// All channels of one output, next to each other.
+template <typename T>
+void average_of_pixels(const T* sample, const Layout& input, std::span<const int64_t> lines, const Axis& columns,
+                       const Window& window, compute_t<T> divided_by, T* to) {
+  if constexpr (is_integer_v<T>) {
+    const int64_t channels = input.sizes[1];
+    std::fill_n(to, channels, T{0});
+    for_each_pixel(sample, input, lines, columns, window, [=](int64_t, const T* pixel) { add_line<1>(pixel, 1, channels, to); });
+    for (int64_t c = 0; c < channels; ++c) to[c] /= divided_by;
+  } else {
+    using R = math::Vec<compute_t<T>>;
+    for_channel_registers<compute_t<T>>(input.sizes[1], [&]<int K>(int64_t c, int64_t n) {
+      R sums[K];
+      for (R& sum : sums) sum = R(compute_t<T>{0});
+      for_each_pixel(sample + c, input, lines, columns, window, [&](int64_t, const T* pixel) {
+        for (int k = 0; k < K; ++k) sums[k] = sums[k] + load_some(pixel + k * R::size, n);
+      });
+      for (int k = 0; k < K; ++k) store_some<T>(sums[k] / R(divided_by), to + c + k * R::size, n);
+    });
+  }
+}
+
 template <typename T>
 void average_by_channels(const T* in, const Layout& input, const Axes& axes, const Lines& lines, const Divisor& divisor, T* out,
                          const Layout& output) {
   using C = compute_t<T>;
   const int64_t channels = input.sizes[1], height = axes.lines(), width = axes.columns.outputs();
   const int64_t work = axes.work() / std::max<int64_t>(1, height) * channels;
+  const bool in_place = output.strides[1] == 1;
   parallel_for(input.sizes[0] * height, grain_for(work), [&](int64_t begin, int64_t end) {
-    Scratch<C> sums(channels), room(is_half_v<T> ? channels : 0);
+    Scratch<T> room(in_place ? 0 : channels);
     Divisors<C> divisors(axes, divisor);
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t sample = row / height, y = row % height;
+      const int64_t y = row % height;
+      const T* sample = in + row / height * input.strides[0];
+      T* line = out + row / height * output.strides[0] + output.line(y);
       const auto some = lines.of(y);
       const C* by = divisors.of(static_cast<int64_t>(some.size()), lines.padded[y]);
       for (int64_t x = 0; x < width; ++x) {
-        const Window& columns = axes.columns.windows[x];
-        std::fill_n(sums.data(), channels, C{0});
-        for (const int64_t iy : some)
-          for (int64_t ix = columns.first; ix < columns.first + columns.count; ++ix) {
-            const C* pixel =
-                load_channels<T>(in + sample * input.strides[0] + input.line(iy) + ix * input.strides[4], channels, room.data());
-            add_line<1>(pixel, 1, channels, sums.data());
-          }
-        C* total = sums.data();
-        const C divided_by = by[x];
-#pragma omp simd
-        for (int64_t c = 0; c < channels; ++c) total[c] /= divided_by;
-        bring_back(total, channels, out + sample * output.strides[0] + output.line(y) + x * output.strides[4], output.strides[1]);
+        T* to = in_place ? line + x * output.strides[4] : room.data();
+        average_of_pixels<T>(sample, input, some, axes.columns, axes.columns.windows[x], by[x], to);
+        if (in_place) continue;
+        for (int64_t c = 0; c < channels; ++c) line[x * output.strides[4] + c * output.strides[1]] = room[c];
       }
     }
   });

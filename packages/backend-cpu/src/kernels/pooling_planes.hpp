@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "allocator.hpp"
-#include "bring.hpp"
 #include "dtypes.hpp"
+#include "half_loops.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling_windows.hpp"
 #include "parallel.hpp"
@@ -60,14 +60,29 @@ void close_plane(const compute_t<T>* sums, T* plane, const Layout& layout) {
 
 // ---- all channels of a pixel
 
-// Elements of one pixel, as the type to compute in.
-template <typename T>
-const compute_t<T>* load_channels(const T* pixel, int64_t channels, compute_t<T>* room) {
-  if constexpr (is_half_v<T>) {
-    to_float(pixel, room, channels);
-    return room;
-  } else {
-    return pixel;
+// Calls body.operator()<K>(c, n) for groups of K registers of neighbouring channels, from channel c on; the last one of a group
+// has n of them.
+template <typename V, typename F>
+[[gnu::always_inline]] inline void for_channel_registers(int64_t channels, F&& body) {
+  constexpr int64_t size = math::Vec<V>::size;
+  int64_t c = 0;
+  for (; c + 4 * size <= channels; c += 4 * size) body.template operator()<4>(c, size);
+  if (c + 2 * size <= channels) {
+    body.template operator()<2>(c, size);
+    c += 2 * size;
+  }
+  for (; c < channels; c += size) body.template operator()<1>(c, std::min(size, channels - c));
+}
+
+// f(position in the plane, element) for the pixels that one output takes.
+template <typename T, typename F>
+[[gnu::always_inline]] inline void for_each_pixel(const T* sample, const Layout& input, std::span<const int64_t> lines,
+                                                  const Axis& columns, const Window& window, F&& f) {
+  const int64_t stride = input.strides[4];
+  for (const int64_t y : lines) {
+    const T* line = sample + input.line(y);
+    int64_t x = window.first;
+    for (int64_t k = 0; k < window.count; ++k, x += columns.step) f(y * columns.inputs + x, line + x * stride);
   }
 }
 

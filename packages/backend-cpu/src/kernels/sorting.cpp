@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
@@ -213,9 +214,56 @@ class Room {
   int64_t each_;
 };
 
+// Elements of one byte, by counting: where those of each value go follows from how many there are in the pieces before.
+constexpr int64_t fewest_bytes = 512;
+constexpr int64_t counted_together = 65536;
+
+template <typename T>
+void sort_bytes(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
+                bool descending) {
+  const int flipped = (std::is_signed_v<T> ? 128 : 0) ^ (descending ? 255 : 0);
+  const auto key_at = [=](int64_t i) { return static_cast<int>(static_cast<uint8_t>(load(from + i * from_step))) ^ flipped; };
+  const int64_t pieces = (n + counted_together - 1) / counted_together;
+  Scratch<int64_t> places(256 * pieces);
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      // Neighbours count in tables of their own: equal ones would wait for each other.
+      uint32_t counts[4][256] = {};
+      int64_t i = p * counted_together;
+      const int64_t last = std::min(i + counted_together, n);
+      for (; i + 4 <= last; i += 4)
+        for (int k = 0; k < 4; ++k) ++counts[k][key_at(i + k)];
+      for (; i < last; ++i) ++counts[0][key_at(i)];
+      for (int key = 0; key < 256; ++key)
+        places[256 * p + key] = int64_t{counts[0][key]} + counts[1][key] + counts[2][key] + counts[3][key];
+    }
+  });
+  int64_t sum = 0;
+  for (int key = 0; key < 256; ++key)
+    for (int64_t p = 0; p < pieces; ++p) sum += std::exchange(places[256 * p + key], sum);
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      int64_t next[256];
+      std::copy_n(places.data() + 256 * p, 256, next);
+      const int64_t last = std::min((p + 1) * counted_together, n);
+      for (int64_t i = p * counted_together; i < last; ++i) indices[next[key_at(i)]++ * indices_step] = i;
+      for (int key = 0; key < 256; ++key) {
+        const int64_t first = places[256 * p + key];
+        const T value = static_cast<T>(key ^ flipped);
+        if (values_step == 1)
+          std::fill(values + first, values + next[key], value);
+        else
+          for (int64_t i = first; i < next[key]; ++i) values[i * values_step] = value;
+      }
+    }
+  });
+}
+
 template <typename T, bool Short>
 void sort_line(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
                bool descending, Room<typename Entries<T, Short>::Entry>& room) {
+  if constexpr (sizeof(T) == 1)
+    if (n >= fewest_bytes) return sort_bytes(from, from_step, values, values_step, indices, indices_step, n, descending);
   using E = Entries<T, Short>;
   typename E::Entry *entries = room.entries(), *other = room.other();
   parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator as python_operator
 
 from candelabra import _C
@@ -446,10 +447,15 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(input.numel()), r))
-    if r == 0 or not rows:
+    n = input.numel()
+    count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
+    if r == 0 or count == 0:
         # Of no elements, but of the input all the same: its gradient is zeros.
         return reshape(OPERATORS["narrow"](input, 0, 0, 0), (0,) if r == 0 else (0, r))
-    positions = _C.tensor_from_data(rows, _C.int64, input.device)
+    if r == 2:
+        pairs = OPERATORS["triangle_indices"](n, n, 0 if with_replacement else 1, True, dtype=_C.int64, device=input.device)
+        positions = OPERATORS["contiguous"](OPERATORS["t"](pairs))
+    else:
+        choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        positions = _C.tensor_from_data(list(choose(range(n), r)), _C.int64, input.device)
     return reshape(OPERATORS["index_select"](input, 0, reshape(positions, -1)), positions.shape)

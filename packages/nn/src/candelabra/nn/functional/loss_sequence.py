@@ -92,6 +92,18 @@ def ctc_loss(
     return losses.squeeze(0) if single else losses
 
 
+def _sums_of_pairs(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of max(0, a + b) over all pairs of members of each row."""
+    if a.requires_grad or b.requires_grad or type(a) is not Tensor:
+        return (a.unsqueeze(2) + b.unsqueeze(1)).clamp(min=0).sum((1, 2))
+    # Some rows at a time, whose pairs stay in the second cache.
+    most = max(1, 65536 // (a.shape[1] * b.shape[1]))
+    parts = [
+        (a[i : i + most].unsqueeze(2) + b[i : i + most].unsqueeze(1)).clamp_(min=0).sum((1, 2)) for i in range(0, a.shape[0], most)
+    ]
+    return candelabra.cat(parts)
+
+
 @full_precision
 def multilabel_margin_loss(
     input: Tensor,
@@ -135,10 +147,15 @@ def multilabel_margin_loss(
     places = labels.masked_fill(~listed, classes)
     marks = candelabra.zeros((rows.shape[0], classes + 1), dtype=candelabra.bool, device=input.device)
     is_label = marks.scatter(1, places, True).narrow(1, 0, classes)
-    chosen = rows.gather(1, labels.masked_fill(~listed, 0))
-    margins = (1 - chosen.unsqueeze(2) + rows.unsqueeze(1)).clamp(min=0)
-    counts = listed.unsqueeze(2) & ~is_label.unsqueeze(1)
-    losses = margins.masked_fill(~counts, 0.0).sum((1, 2)) / classes
+    if rows.numel() and bool(candelabra.isfinite(rows).all()):
+        # A member at minus infinity takes a pair out: of the labels what is not listed, of the classes the labels.
+        of_labels = (1 - rows.gather(1, labels.masked_fill(~listed, 0))).masked_fill(~listed, -math.inf)
+        of_labels = of_labels.narrow(1, 0, max(1, int(listed.sum(1).amax())))
+        losses = _sums_of_pairs(of_labels, rows.masked_fill(is_label, -math.inf)) / classes
+    else:
+        margins = (1 - rows.gather(1, labels.masked_fill(~listed, 0)).unsqueeze(2) + rows.unsqueeze(1)).clamp(min=0)
+        counts = listed.unsqueeze(2) & ~is_label.unsqueeze(1)
+        losses = margins.masked_fill(~counts, 0.0).sum((1, 2)) / classes
     return reduced(losses.reshape(input.shape[:-1]) if input.ndim <= 1 else losses, reduction)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -49,10 +50,13 @@ def _unpooled(dims: int, input: Tensor, indices: Tensor, kernel_size: Any, strid
         raise RuntimeError(f"{name}(): the output size has to be positive, but it is {size}")
     outer = tuple(input.shape[:-dims])
     flat = indices.reshape((*outer, math.prod(spatial)))
-    if flat.numel() and (int(flat.min()) < 0 or int(flat.max()) >= length):
-        wrong = int(flat.max()) if int(flat.max()) >= length else int(flat.min())
-        raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})")
-    zeros = input.new_zeros((*outer, length))
+    if flat.numel():
+        low, high = (int(end) for end in candelabra.aminmax(flat))
+        if low < 0 or high >= length:
+            wrong = high if high >= length else low
+            raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})")
+    # One zero for all places: they are written once, and not copied from others.
+    zeros = input.new_zeros(()).expand((*outer, length))
     made = zeros.scatter(-1, flat, input.reshape((*outer, math.prod(spatial)))).reshape((*outer, *size))
     return in_format_of(made, input) if dims == 2 else made
 
@@ -151,20 +155,27 @@ def _fractional(
             f"{name}(): Expect _random_samples.size(0) no less then input batch size, and {channels} channels of {dims} numbers, got {list(samples.shape)}"
         )
     samples = samples[:batch, :channels].to(candelabra.float64 if x.dtype is candelabra.float64 else candelabra.float32)
-    flat: Any = None
+    first: Any = None
     for i in range(dims):
         # PyTorch's samples count from the innermost dimension where there are two, and from the outermost of three.
         begin = _starts(samples[..., 1 - i if dims == 2 else i], spatial[i], size[i], kernel[i])
-        members = begin.unsqueeze(-1) + candelabra.arange(kernel[i], device=x.device)
-        shape = [batch, channels] + [1] * (2 * dims)
-        shape[2 + i], shape[2 + dims + i] = size[i], kernel[i]
-        members = members.reshape(shape)
-        flat = members if flat is None else flat * spatial[i] + members
-    flat = flat.expand((batch, channels, *size, *kernel)).reshape(batch, channels, math.prod(size), math.prod(kernel))
+        first = begin if first is None else (first * spatial[i]).unsqueeze(-1) + begin.reshape((batch, channels, *[1] * i, size[i]))
+    first = first.flatten(2)
     values = x.reshape(batch, channels, math.prod(spatial))
-    windows = values.detach().gather(2, flat.flatten(2)).reshape(flat.shape)
-    chosen = candelabra.ops.max_with_indices(windows, 3)[1]
-    at = flat.gather(3, chosen.unsqueeze(3)).squeeze(3)
+    seen = values.detach()
+    best = at = None
+    # Element by element of all windows at once. NaN is above all, and the last one stays.
+    for steps in itertools.product(*map(range, kernel)):
+        step = 0
+        for i in range(dims):
+            step = step * spatial[i] + steps[i]
+        here = first + step if step else first
+        value = seen.gather(2, here)
+        if best is None:
+            best, at = value, here
+            continue
+        better = (value > best) | (value != value)
+        best, at = candelabra.where(better, value, best), candelabra.where(better, here, at)
     shape = [batch, channels, *size]
     output, at = values.gather(2, at).reshape(shape), at.reshape(shape)
     return (output, at) if input.ndim == dims + 2 else (output.squeeze(0), at.squeeze(0))
