@@ -33,19 +33,20 @@ void loop(void* out, const void* const* in, int64_t n, const void* context) {
 
 }  // namespace halves
 
-// Runs a formula that takes whole registers of float32 on N operands, half precisions in registers. Operands of another dtype than
-// the result's (a number may be one) go by blocks.
-template <typename T, size_t N, typename Op>
-void map_in_registers(Call& call, const Op& op, int64_t work) {
-  cb_tensor& out = call.output();
-  std::array<const cb_tensor*, N> in;
-  bool same = true;
-  for (size_t k = 0; k < N; ++k) {
-    in[k] = &call.tensor(static_cast<int>(k));
-    same &= in[k]->dtype == out.dtype;
+// Runs a formula on N operands, half precisions in registers of float32, on which `on_registers` is the formula. Operands of
+// another dtype than the result's (a number may be one) go by blocks.
+template <typename T, size_t N, typename Op, typename OnRegisters>
+void map_in_registers(Call& call, const Op& op, const OnRegisters& on_registers, int64_t work) {
+  if constexpr (is_half_v<T>) {
+    cb_tensor& out = call.output();
+    std::array<const cb_tensor*, N> in;
+    bool same = true;
+    for (size_t k = 0; k < N; ++k) {
+      in[k] = &call.tensor(static_cast<int>(k));
+      same &= in[k]->dtype == out.dtype;
+    }
+    if (same) return run<N>({halves::loop<OnRegisters, T, N>, &on_registers, work, false}, out, in);
   }
-  if constexpr (is_half_v<T>)
-    if (same) return run<N>({halves::loop<Op, T, N>, &op, work, false}, out, in);
   if constexpr (N == 1) map1<T>(call, op, work);
   if constexpr (N == 2) map2<T>(call, op, work);
   if constexpr (N == 3) map3<T>(call, op, work);
@@ -54,7 +55,7 @@ void map_in_registers(Call& call, const Op& op, int64_t work) {
 // As unary() and binary(), for formulas without a state that take whole registers of float32.
 template <typename Op, typename List, int64_t Work, size_t N>
 void of_registers(Call& call) {
-  dispatch<List>(call.output().dtype, [&]<typename T>() { map_in_registers<T, N>(call, Op{}, Work); });
+  dispatch<List>(call.output().dtype, [&]<typename T>() { map_in_registers<T, N>(call, Op{}, Op{}, Work); });
 }
 template <typename Op, typename List, int64_t Work>
 void unary_of_registers(Call& call) {

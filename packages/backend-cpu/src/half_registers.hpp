@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "dtypes.hpp"
@@ -112,5 +113,43 @@ inline Floats load(const T* from, int64_t n) {
 #endif
 
 }  // namespace halves
+
+// A register of n numbers of any floating dtype, in the one to compute in, and back.
+template <typename T>
+[[gnu::always_inline]] inline math::Vec<compute_t<T>> load_some(const T* from, int64_t n) {
+  using V = math::Vec<compute_t<T>>;
+  if constexpr (is_half_v<T>)
+    return n == V::size ? halves::load(from) : halves::load(from, n);
+  else
+    return n == V::size ? V::load(from) : V::load(from, n);
+}
+template <typename T>
+[[gnu::always_inline]] inline void store_some(math::Vec<compute_t<T>> value, T* to, int64_t n) {
+  const bool whole = n == math::Vec<compute_t<T>>::size;
+  if constexpr (is_half_v<T>)
+    whole ? halves::store(value, to) : halves::store(value, to, n);
+  else
+    whole ? value.store(to) : value.store(to, n);
+}
+
+// Runs of half precisions as float32 and back; the last ones of a run together, too, which to_float() and from_float() take one by
+// one.
+template <typename T>
+void widen(const T* from, float* to, int64_t n) {
+  using halves::Floats;
+  int64_t i = 0;
+  for (; i + Floats::size <= n; i += Floats::size) halves::load(from + i).store(to + i);
+  if (i < n) halves::load(from + i, n - i).store(to + i, n - i);
+}
+template <typename T>
+void narrow(const float* from, T* to, int64_t n) {
+  using halves::Floats;
+  int64_t i = 0;
+  for (; i + 2 * Floats::size <= n; i += 2 * Floats::size)
+    halves::store(Floats::load(from + i), Floats::load(from + i + Floats::size), to + i);
+  for (; i < n; i += Floats::size)
+    store_some(load_some(from + i, std::min(Floats::size, n - i)), to + i, std::min(Floats::size, n - i));
+}
+
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::cpu

@@ -94,3 +94,22 @@ def test_an_ignored_class_may_be_a_real_one() -> None:
     loss, total = ops.nll_loss_forward(x, tensor(np.array([0, 1])), None, MEAN, 1)
     assert float(loss) == pytest.approx(-0.1)
     assert float(total) == 1
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_errors_of_pairs(dtype: str) -> None:
+    for seed, shape in enumerate([(), (1,), (15,), (16,), (17,), (9, 33), (300, 7), (70, 1024)]):
+        for layout in LAYOUTS if shape else LAYOUTS[:1]:
+            x, target = random_tensor(shape, dtype, layout, seed), random_tensor(shape, dtype, "contiguous", seed + 50)
+            difference = wide(x) - wide(target)
+            assert_values(ops.squared_error(x, target), difference**2, scale=np.abs(wide(x)) ** 2 + wide(target) ** 2)
+            for delta, scale in ((1.0, 1.0), (0.5, 2.0)):
+                near = np.clip(difference, -delta, delta)
+                expected = near * (difference - near / 2) * scale
+                assert_values(
+                    ops.huber_error(x, target, delta, scale), expected, scale=(np.abs(wide(x)) + np.abs(wide(target)) + 1) ** 2
+                )
+    x = tensor(np.array([np.nan, np.inf, -np.inf, 1.0] * 9), dtype)
+    zero = tensor(np.zeros(36), dtype)
+    np.testing.assert_array_equal(wide(ops.squared_error(x, zero)), np.array([np.nan, np.inf, np.inf, 1.0] * 9))
+    np.testing.assert_array_equal(wide(ops.huber_error(x, zero, 1.0, 1.0)), np.array([np.nan, np.inf, np.inf, 0.5] * 9))

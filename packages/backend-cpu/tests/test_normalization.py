@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from values import EPSILON, FLOATS, assert_values, random_tensor, tensor, wide
+from harness import BFloat16, call
+from values import EPSILON, FLOATS, HALVES, assert_values, random_array, random_tensor, tensor, wide
 
 import candelabra
 from candelabra import ops
@@ -213,6 +214,51 @@ def test_group_norm(dtype: str, affine: bool) -> None:
             close(grad_bias, g.sum(axes), of=count)
         else:
             assert grad_weight.numel() == grad_bias.numel() == 0
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("affine", [False, True])
+def test_group_norm_of_channels_last_memory(dtype: str, affine: bool) -> None:
+    """Straight through the kernel, which leaves the channels where they are."""
+
+    def last(values: np.ndarray) -> Any:
+        held = np.ascontiguousarray(np.moveaxis(values, 1, -1))
+        if dtype == "bfloat16":
+            return BFloat16(np.moveaxis(BFloat16.of(held).bits, -1, 1))
+        return np.moveaxis(held.astype(dtype), -1, 1)
+
+    def values_of(held: Any) -> np.ndarray:
+        return (held.values() if isinstance(held, BFloat16) else held).astype(np.float64)
+
+    def vector(channels: int, seed: int) -> Any:
+        values = random_array((channels,), dtype, seed)
+        return BFloat16.of(values) if dtype == "bfloat16" else values.astype(dtype)
+
+    shapes = [
+        ((2, 6, 5, 7), 3),
+        ((1, 64, 19, 17), 8),
+        ((3, 8, 300), 4),
+        ((2, 70, 3, 3), 7),
+        ((2, 4, 2, 3, 5), 2),
+        ((2, 3, 600, 1), 1),
+    ]
+    for shape, groups in shapes:
+        array = random_array(shape, dtype) + (0 if dtype in HALVES else 1000)
+        array[:, :, 0] += 8  # what the first pixels are is no hint at the mean
+
+        x, out = last(array), last(np.zeros(shape))
+        saved = [np.zeros((shape[0], groups), statistics_dtype(dtype)) for _ in range(2)]
+        weight, bias = (vector(shape[1], 2), vector(shape[1], 3)) if affine else (None, None)
+        call("native_group_norm", [out, *saved], x, weight, bias, groups, EPS)
+        rows, mean, rstd = normalized(values_of(x).reshape(shape[0], groups, -1), (2,))
+        expand = (slice(None), *[None] * (len(shape) - 2))
+        w, b = (values_of(weight)[expand], values_of(bias)[expand]) if affine else (1.0, 0.0)
+        unit = EPSILON[dtype]
+        expected = rows.reshape(shape) * w + b
+        np.testing.assert_allclose(values_of(out), expected, rtol=16 * unit, atol=(16 if dtype in HALVES else 4000) * unit)
+        unit = EPSILON[statistics_dtype(dtype)]
+        np.testing.assert_allclose(saved[0], mean[..., 0], rtol=16 * unit, atol=16 * unit)
+        np.testing.assert_allclose(saved[1], rstd[..., 0], rtol=64 * unit)
 
 
 def test_parameters_of_another_dtype() -> None:

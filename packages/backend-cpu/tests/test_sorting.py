@@ -67,6 +67,16 @@ def test_large(dtype: str) -> None:
     check_sort(random_tensor((2, 200_000), dtype, "transposed"), 1, True)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "bool"])
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced", "expanded"])
+def test_bytes(dtype: str, layout: str) -> None:
+    """Long lines of them are sorted by counting."""
+    for shape in ((511,), (512,), (1003,), (65_537,), (5, 700), (700, 5), (40, 1500)):
+        for dim in range(len(shape)):
+            for descending in (False, True):
+                check_sort(random_tensor(shape, dtype, layout, len(shape)), dim, descending)
+
+
 def test_full_range_of_integers() -> None:
     for dtype in (np.int64, np.int32, np.int16, np.int8, np.uint8):
         limits = np.iinfo(dtype)

@@ -95,6 +95,44 @@ def test_multilabel_margin(rng, reduction):
     assert_close(single, losses[0])
 
 
+def margins(x, target):
+    losses = []
+    for row, labels in zip(x, target, strict=True):
+        said = list(itertools.takewhile(lambda label: label >= 0, labels))
+        others = [i for i in range(len(row)) if i not in said]
+        pairs = (1 - (row[y] - row[i]) for y in said for i in others)
+        losses.append(sum((pair if np.isnan(pair) else max(0, pair) for pair in pairs), 0.0) / len(row))
+    return np.array(losses)
+
+
+def test_multilabel_margin_of_many_rows(rng):
+    """More pairs than are held together; with a gradient they are."""
+    x = rng.standard_normal((30, 90))
+    target = np.stack([rng.permutation(90) for _ in range(30)])
+    for row, count in enumerate(rng.integers(0, 60, 30)):
+        target[row, count] = -1
+    expected = margins(x, target)
+    held = tensor(x).requires_grad_()
+    losses = F.multilabel_margin_loss(held, tensor(target), reduction="none")
+    assert_close(F.multilabel_margin_loss(tensor(x), tensor(target), reduction="none"), expected)
+    assert_close(losses.detach(), expected)
+    losses.sum().backward()
+    step, slopes = 1e-6, np.zeros_like(x)
+    for i in range(90):
+        there = np.eye(90)[i] * step
+        slopes[:, i] = (margins(x + there, target) - margins(x - there, target)) / (2 * step)
+    np.testing.assert_allclose(held.grad.numpy(), slopes, atol=1e-6)
+
+
+def test_multilabel_margin_of_what_is_not_finite():
+    """What is not paired does not count, be it infinite."""
+    x = np.array([[np.inf, 1.0, 2.0], [np.nan, 1.0, 2.0], [0.0, -np.inf, 1.0], [1.0, np.nan, 0.5]])
+    target = np.array([[0, -1, 0], [-1, 0, 0], [1, -1, 0], [0, 1, 2]])
+    with np.errstate(invalid="ignore"):
+        expected = margins(x, target)
+    np.testing.assert_array_equal(F.multilabel_margin_loss(tensor(x), tensor(target), reduction="none").numpy(), expected)
+
+
 def test_multilabel_margin_errors(rng):
     x, target = tensor(rng.standard_normal((2, 4))), candelabra.tensor([[1, -1, 0, 0], [3, 2, -1, 0]])
     with pytest.raises(RuntimeError, match="inconsistent target size"):

@@ -1,6 +1,7 @@
 """Three spatial dimensions, other sizes, patches and unpooling, against formulas written out in NumPy and SciPy."""
 
 import itertools
+import math
 
 import numpy
 import pytest
@@ -164,6 +165,56 @@ def test_unpool_puts_maxima_back():
         close(unpool(values, indices, 2, output_size=(2, 2) + (6,) * dims), back.numpy())
         with pytest.raises(RuntimeError, match="Found an invalid max index"):
             unpool(values, indices + 6**dims, 2)
+
+
+def test_unpooling_refuses_negative_indices_and_passes_gradients_back():
+    values, indices = F.max_pool2d(candelabra.tensor(RANDOM.standard_normal((2, 3, 6, 8))), 2, return_indices=True)
+    with pytest.raises(RuntimeError, match="Found an invalid max index: -1"):
+        F.max_unpool2d(values, indices - indices.amin() - 1, 2)
+    held = values.detach().requires_grad_()
+    share = candelabra.tensor(RANDOM.standard_normal((2, 3, 6, 8)))
+    (F.max_unpool2d(held, indices, 2) * share).sum().backward()
+    expected = numpy.take_along_axis(share.numpy().reshape(2, 3, -1), indices.numpy().reshape(2, 3, -1), 2)
+    close(held.grad, expected.reshape(2, 3, 3, 4))
+
+
+def fractional(x, kernel, output, samples):
+    """Windows begin where Graham's sequences say; NaN is above all, and the last one stays."""
+    dims, planes = len(kernel), x.shape[:2]
+    values, places = numpy.zeros((*planes, *output)), numpy.zeros((*planes, *output), int)
+    numbers = numpy.arange(math.prod(x.shape[2:])).reshape(x.shape[2:])
+    for plane in numpy.ndindex(*planes):
+        begins = []
+        for i in range(dims):
+            sample, last = samples[(*plane, 1 - i if dims == 2 else i)], x.shape[2 + i] - kernel[i]
+            alpha = last / (output[i] - 1)
+            begins.append([int((k + sample) * alpha) - int(sample * alpha) for k in range(output[i] - 1)] + [last])
+        for at in numpy.ndindex(*output):
+            window = tuple(slice(begins[i][at[i]], begins[i][at[i]] + kernel[i]) for i in range(dims))
+            part, where = x[plane][window].ravel(), numbers[window].ravel()
+            nans = numpy.flatnonzero(numpy.isnan(part))
+            chosen = nans[-1] if len(nans) else part.argmax()
+            values[(*plane, *at)], places[(*plane, *at)] = part[chosen], where[chosen]
+    return values, places
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kernel", "output"), [((7, 9), (2, 3), (4, 5)), ((8, 8), (1, 1), (5, 3)), ((6, 7, 8), (2, 3, 2), (3, 2, 4))]
+)
+def test_fractional_pools_of_given_samples(sizes, kernel, output):
+    pool = F.fractional_max_pool2d if len(sizes) == 2 else F.fractional_max_pool3d
+    x, samples = RANDOM.standard_normal((2, 3, *sizes)), RANDOM.random((2, 3, len(sizes)))
+    x[0, 0, 2:4, 3:5] = numpy.nan
+    x[1, 1] = -numpy.inf
+    held = candelabra.tensor(x).requires_grad_()
+    made, at = pool(held, kernel, output, return_indices=True, _random_samples=candelabra.tensor(samples))
+    values, places = fractional(x, kernel, output, samples)
+    numpy.testing.assert_array_equal(made.detach().numpy(), values)
+    numpy.testing.assert_array_equal(at.numpy(), places)
+    made.sum().backward()
+    counts = numpy.zeros((6, math.prod(sizes)))
+    numpy.add.at(counts, (numpy.arange(6)[:, None], places.reshape(6, -1)), 1)
+    numpy.testing.assert_array_equal(held.grad.numpy().reshape(6, -1), counts)
 
 
 def test_fractional_pools_take_maxima_of_windows():

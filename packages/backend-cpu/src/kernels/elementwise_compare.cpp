@@ -180,7 +180,8 @@ struct AddQuotient {
 void addcmul(Call& call) {
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map_in_registers<T, 3>(call, AddProduct<C>{scalar_to<C>(call.scalar(3))}, light);
+    const AddProduct<C> op{scalar_to<C>(call.scalar(3))};
+    map_in_registers<T, 3>(call, op, op, light);
   });
 }
 void addcdiv(Call& call) {
@@ -190,7 +191,8 @@ void addcdiv(Call& call) {
                   "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map_in_registers<T, 3>(call, AddQuotient<C>{scalar_to<C>(call.scalar(3))}, light);
+    const AddQuotient<C> op{scalar_to<C>(call.scalar(3))};
+    map_in_registers<T, 3>(call, op, op, light);
   });
 }
 

@@ -130,22 +130,12 @@ void from_parts(Call& call) {
 
 #ifdef __AVX512F__
 template <typename T>
-void widen(const uint16_t* in, float* out, int64_t n) {
-  using halves::Floats;
-  const T* from = reinterpret_cast<const T*>(in);
-  int64_t i = 0;
-  for (; i + Floats::size <= n; i += Floats::size) halves::load(from + i).store(out + i);
-  if (i < n) halves::load(from + i, n - i).store(out + i, n - i);
+void widen_bits(const uint16_t* in, float* out, int64_t n) {
+  widen(reinterpret_cast<const T*>(in), out, n);
 }
 template <typename T>
-void narrow(const float* in, uint16_t* out, int64_t n) {
-  using halves::Floats;
-  T* to = reinterpret_cast<T*>(out);
-  int64_t i = 0;
-  for (; i + 2 * Floats::size <= n; i += 2 * Floats::size)
-    halves::store(Floats::load(in + i), Floats::load(in + i + Floats::size), to + i);
-  for (; i + Floats::size <= n; i += Floats::size) halves::store(Floats::load(in + i), to + i);
-  if (i < n) halves::store(Floats::load(in + i, n - i), to + i, n - i);
+void narrow_bits(const float* in, uint16_t* out, int64_t n) {
+  narrow(in, reinterpret_cast<T*>(out), n);
 }
 #endif
 
@@ -153,7 +143,7 @@ void narrow(const float* in, uint16_t* out, int64_t n) {
 
 void register_elementwise_parts(KernelTable& table) {
 #ifdef __AVX512F__
-  use_half_conversions({widen<Half>, widen<BFloat16>, narrow<Half>, narrow<BFloat16>});
+  use_half_conversions({widen_bits<Half>, widen_bits<BFloat16>, narrow_bits<Half>, narrow_bits<BFloat16>});
 #endif
   table.add<to_real<Abs, complex_formulas::Abs>>("abs");
   table.add<to_real<Angle, complex_formulas::Angle>>("angle");

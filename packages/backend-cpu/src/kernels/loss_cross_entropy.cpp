@@ -6,7 +6,7 @@
 
 #include "../allocator.hpp"
 #include "../dtypes.hpp"
-#include "../half_conversions.hpp"
+#include "../half_registers.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
 #include "softmax_lines.hpp"
@@ -49,26 +49,27 @@ const compute_t<T>* row_of(const T* scores, int64_t n, int64_t classes, [[maybe_
   if constexpr (std::is_same_v<T, compute_t<T>>) {
     return scores + n * classes;
   } else {
-    to_float(scores + n * classes, buffer, classes);
+    widen(scores + n * classes, buffer, classes);
     return buffer;
   }
 }
 
-template <typename V>
-struct RowStatistics {
-  V largest;
-  double sum;  // of exp(x - largest)
-  RowStatistics(const V* x, int64_t n) {
-    if (n <= math::Vec<V>::size) {
-      const ShortLine<V> all(x, n);
-      largest = all.largest;
-      sum = all.sum;
-    } else {
-      largest = largest_of(x, n);
-      sum = exponentials<V>(x, nullptr, n, largest);
+// Of rows [first, first + count), at most most_lines: the largest value and the logarithm of the sum of exp(x - largest).
+template <typename T, typename V>
+void statistics_of_rows(const T* scores, int64_t classes, int64_t count, V* buffer, const V** x, V* largest, V* logarithm) {
+  for (int64_t j = 0; j < count; ++j) x[j] = row_of(scores, j, classes, std::is_same_v<T, V> ? nullptr : buffer + j * classes);
+  double sums[most_lines];
+  if (classes <= math::Vec<V>::size) {
+    for (int64_t j = 0; j < count; ++j) {
+      const ShortLine<V> all(x[j], classes);
+      largest[j] = all.largest;
+      sums[j] = all.sum;
     }
+  } else {
+    statistics_of<V>(x, nullptr, classes, count, largest, sums);
   }
-};
+  for (int64_t j = 0; j < count; ++j) logarithm[j] = math::log(static_cast<V>(sums[j]));
+}
 
 template <typename T>
 void forward(Call& call) {
@@ -80,23 +81,25 @@ void forward(Call& call) {
   cb_tensor &out = call.output(0), &total = call.output(1), &kept = call.output(2);
   V* largest = data<V>(kept);
   V* logarithm = largest + rows;
-  const int64_t pieces = (rows + piece - 1) / piece;
+  const int64_t pieces = (rows + piece - 1) / piece, at_once = lines_at_once(classes);
   Scratch<double> losses(pieces), weights(pieces);
   parallel_for(pieces, grain_for(work * piece * classes), [&](int64_t begin, int64_t end) {
-    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : classes);
+    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : at_once * classes);
+    const V* x[most_lines];
     for (int64_t p = begin; p < end; ++p) {
       double loss = 0, sum = 0;
-      for (int64_t n = p * piece; n < std::min((p + 1) * piece, rows); ++n) {
+      const int64_t last = std::min((p + 1) * piece, rows);
+      for (int64_t n = p * piece; n < last; ++n) {
+        const int64_t which = (n - p * piece) % at_once;
+        if (which == 0 && classes > 0)
+          statistics_of_rows(data<T>(scores) + n * classes, classes, std::min(at_once, last - n), buffer.data(), x, largest + n,
+                             logarithm + n);
         const int64_t number = data<int64_t>(target)[n * target.strides[0]];
         double here = 0;
         if (classes > 0) {
-          const V* x = row_of(data<T>(scores), n, classes, buffer.data());
-          const RowStatistics<V> of(x, classes);
-          largest[n] = of.largest;
-          logarithm[n] = math::log(static_cast<V>(of.sum));
           if (number != ignored) {
             const double w = weight(checked(number, classes));
-            here = -w * static_cast<double>((x[number] - largest[n]) - logarithm[n]);
+            here = -w * static_cast<double>((x[which][number] - largest[n]) - logarithm[n]);
             sum += w;
             loss += here;
           }
@@ -155,7 +158,7 @@ void backward(Call& call) {
       } else {
         gradient_of_row(x, buffer.data(), classes, largest[n], logarithm[n], share);
         buffer[number] -= share;
-        from_float(buffer.data(), to, classes);
+        narrow(buffer.data(), to, classes);
       }
     }
   });

@@ -8,8 +8,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 template <typename T>
 CANDELABRA_FORMULA Vec<T> within(Vec<T> x, Vec<T> limit) {  // NaN stays
-  const Vec<T> raised = select(x < -limit, -limit, x);
-  return select(raised > limit, limit, raised);
+  return least(limit, greatest(-limit, x));
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE
@@ -31,7 +30,7 @@ void huber_error(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     const HuberError<C> op{scalar_to<C>(call.scalar(2)), scalar_to<C>(call.scalar(3))};
-    map2_of_registers<T>(call, op, HuberError<halves::Floats>{static_cast<float>(op.delta), static_cast<float>(op.scale)}, light);
+    map_in_registers<T, 2>(call, op, HuberError<halves::Floats>{static_cast<float>(op.delta), static_cast<float>(op.scale)}, light);
   });
 }
 void huber_error_backward(Call& call) {

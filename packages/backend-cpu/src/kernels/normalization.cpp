@@ -2,6 +2,7 @@
 // that run along the row (layer norm) or belong to its channels (group norm).
 #include <cmath>
 
+#include "../channel_registers.hpp"
 #include "normalize.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -327,6 +328,99 @@ struct Groups {
   int64_t length() const { return width() * plane; }   // elements of a group
 };
 
+// Pixels of all channels one after another.
+bool is_channels_last(const cb_tensor& tensor) {
+  if (tensor.ndim < 3) return false;
+  int64_t step = tensor.sizes[1];
+  for (int d = tensor.ndim - 1; d >= 2; --d) {
+    if (tensor.sizes[d] != 1 && tensor.strides[d] != step) return false;
+    step *= tensor.sizes[d];
+  }
+  return (tensor.sizes[1] == 1 || tensor.strides[1] == 1) && (tensor.sizes[0] == 1 || tensor.strides[0] == step);
+}
+
+// Adds the moments of each channel over some pixels. Distances are taken from the mean of the first few, which is near enough that
+// little is lost whatever the mean is.
+template <typename T>
+void take_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t count) {
+  using V = compute_t<T>;
+  using R = math::Vec<V>;
+  const int64_t few = std::min<int64_t>(count, 16);
+  const R share = V(1) / static_cast<V>(few);
+  for_channel_registers<V>(channels, [&]<int K>(int64_t c, int64_t n) {
+    const auto at = [&](int64_t pixel, int k) { return load_some(pixels + pixel * channels + c + k * R::size, n); };
+    R guess[K], sums[K], squares[K];
+    for (int k = 0; k < K; ++k) guess[k] = sums[k] = squares[k] = R(V(0));
+    for (int64_t p = 0; p < few; ++p)
+      for (int k = 0; k < K; ++k) guess[k] = fma(at(p, k), share, guess[k]);
+    for (int64_t p = 0; p < count; ++p)
+      for (int k = 0; k < K; ++k) {
+        const R distance = at(p, k) - guess[k];
+        sums[k] = sums[k] + distance;
+        squares[k] = fma(distance, distance, squares[k]);
+      }
+    for (int k = 0; k < K; ++k) {
+      alignas(64) V guesses[R::size], shifts[R::size], around[R::size];
+      guess[k].store(guesses);
+      sums[k].store(shifts);
+      squares[k].store(around);
+      for (int64_t i = 0; i < n; ++i) {
+        const double total = static_cast<double>(count), shift = static_cast<double>(shifts[i]) / total;
+        moments[c + k * R::size + i].add(total, static_cast<double>(guesses[i]) + shift,
+                                         std::max(static_cast<double>(around[i]) - total * shift * shift, 0.0));  // NaN stays
+      }
+    }
+  });
+}
+
+template <typename T>
+void group_norm_of_pixels(Call& call, const Groups& shape) {
+  using V = compute_t<T>;
+  const T* from = data<T>(call.tensor(0));
+  cb_tensor &out = call.output(0), &mean = call.output(1), &rstd = call.output(2);
+  const double eps = call.real(4);
+  const int64_t channels = shape.channels, width = shape.width();
+  Vector<V> weight(call.optional_tensor(1), channels, V(1)), bias(call.optional_tensor(2), channels, V(0));
+  // Pixels whose moments are taken together, whatever the number of threads.
+  constexpr int64_t together = 256;
+  const int64_t pieces = (shape.plane + together - 1) / together;
+  Scratch<Moments> partial(shape.batch * pieces * channels);
+  parallel_for(shape.batch * pieces, grain_for(3 * together * channels), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t sample = i / pieces, first = i % pieces * together;
+      Moments* moments = partial.data() + i * channels;
+      std::fill_n(moments, channels, Moments{});
+      take_pixels(moments, from + (sample * shape.plane + first) * channels, channels, std::min(together, shape.plane - first));
+    }
+  });
+  Scratch<V> centers(shape.batch * channels), factors(shape.batch * channels);
+  parallel_for(shape.batch * shape.groups, grain_for(16 * pieces * width), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t sample = row / shape.groups, first = row % shape.groups * width;
+      Moments all;
+      for (int64_t p = sample * pieces; p < (sample + 1) * pieces; ++p)
+        for (int64_t c = first; c < first + width; ++c) {
+          const Moments& some = partial[p * channels + c];
+          all.add(some.count, some.mean, some.squares);
+        }
+      write_moments<T>(all, shape.length(), eps, row, mean, rstd);
+      for (int64_t c = first; c < first + width; ++c) {
+        centers[sample * channels + c] = data<V>(mean)[row];
+        factors[sample * channels + c] = data<V>(rstd)[row] * weight[c];
+      }
+    }
+  });
+  parallel_for(shape.batch * shape.plane, grain_for(2 * channels), [&](int64_t begin, int64_t end) {
+    for (int64_t pixel = begin; pixel < end; ++pixel) {
+      const int64_t parameters = pixel / shape.plane * channels;
+      const V *center = centers.data() + parameters, *factor = factors.data() + parameters;
+      transform_registers(
+          channels, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, data<T>(out) + pixel * channels,
+          from + pixel * channels, center, factor, bias.data());
+    }
+  });
+}
+
 template <typename T>
 void group_norm_of(Call& call) {
   using V = compute_t<T>;
@@ -334,6 +428,7 @@ void group_norm_of(Call& call) {
   cb_tensor &out = call.output(0), &mean = call.output(1), &rstd = call.output(2);
   Groups shape(input, call.integer(3));
   double eps = call.real(4);
+  if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(out)) return group_norm_of_pixels<T>(call, shape);
   need_gapless(input, "native_group_norm: input");
   Vector<V> weight(call.optional_tensor(1), shape.channels, V(1)), bias(call.optional_tensor(2), shape.channels, V(0));
   parallel_for(shape.batch * shape.groups, grain_for(4 * shape.length()), [&](int64_t begin, int64_t end) {
@@ -344,14 +439,9 @@ void group_norm_of(Call& call) {
       V center = data<V>(mean)[row], scale = data<V>(rstd)[row];
       for (int64_t k = 0; k < shape.width(); ++k) {
         int64_t channel = row % shape.groups * shape.width() + k;
-        V factor = scale * weight[channel], shift = bias[channel];
-        transform(
-            shape.plane,
-            [=](const V* from, V* to, int64_t, int64_t count) {
-#pragma omp simd
-              for (int64_t i = 0; i < count; ++i) to[i] = (from[i] - center) * factor + shift;
-            },
-            y + k * shape.plane, x + k * shape.plane);
+        transform_registers(
+            shape.plane, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, y + k * shape.plane,
+            x + k * shape.plane, center, scale * weight[channel], bias[channel]);
       }
     }
   });

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../allocator.hpp"
-#include "../half_loops.hpp"
+#include "../half_registers.hpp"
 #include "reduce_variance.hpp"
 
 namespace candelabra::cpu {

@@ -6,7 +6,7 @@
 
 #include "dtypes.hpp"
 #include "gather.hpp"
-#include "half_loops.hpp"
+#include "half_registers.hpp"
 #include "iterate.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
@@ -56,29 +56,14 @@ bool side_by_side(const Geometry<N>& g) {
   return true;
 }
 
-template <typename V, typename T>
-V load(const T* from, int64_t n) {
-  if constexpr (is_half_v<T>)
-    return halves::load(from, n);
-  else
-    return n == V::size ? V::load(from) : V::load(from, n);
-}
-template <typename V, typename T>
-void store(V value, T* to, int64_t n) {
-  if constexpr (is_half_v<T>)
-    halves::store(value, to, n);
-  else
-    n == V::size ? value.store(to) : value.store(to, n);
-}
-
 // Operand 1, the gradient, is only read.
 template <typename V, int N, typename T, typename Step>
 void step_register(T* const* at, int64_t i, int64_t n, const Step& step) {
   Registers<V, N> registers;
-  for (int k = 0; k < N; ++k) registers[k] = load<V>(at[k] + i, n);
+  for (int k = 0; k < N; ++k) registers[k] = load_some(at[k] + i, n);
   step(registers);
   for (int k = 0; k < N; ++k)
-    if (k != 1) store(registers[k], at[k] + i, n);
+    if (k != 1) store_some(registers[k], at[k] + i, n);
 }
 template <int N, typename T, typename Step>
 void step_all(T* const* at, int64_t n, const Step& step) {

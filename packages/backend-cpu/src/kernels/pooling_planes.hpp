@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "allocator.hpp"
+#include "channel_registers.hpp"
 #include "dtypes.hpp"
-#include "half_loops.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling_windows.hpp"
 #include "parallel.hpp"
@@ -59,20 +59,6 @@ void close_plane(const compute_t<T>* sums, T* plane, const Layout& layout) {
 }
 
 // ---- all channels of a pixel
-
-// Calls body.operator()<K>(c, n) for groups of K registers of neighbouring channels, from channel c on; the last one of a group
-// has n of them.
-template <typename V, typename F>
-[[gnu::always_inline]] inline void for_channel_registers(int64_t channels, F&& body) {
-  constexpr int64_t size = math::Vec<V>::size;
-  int64_t c = 0;
-  for (; c + 4 * size <= channels; c += 4 * size) body.template operator()<4>(c, size);
-  if (c + 2 * size <= channels) {
-    body.template operator()<2>(c, size);
-    c += 2 * size;
-  }
-  for (; c < channels; c += size) body.template operator()<1>(c, std::min(size, channels - c));
-}
 
 // f(position in the plane, element) for the pixels that one output takes.
 template <typename T, typename F>

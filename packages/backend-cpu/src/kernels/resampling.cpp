@@ -156,6 +156,15 @@ struct Tables {
   Taps<C> z, y, x;
 };
 
+// Whether rows are better blended before they are drawn to their new width, as where a picture becomes lower: then every row of the
+// input would be drawn for a few of the result. An element that is drawn costs as much as several that are blended.
+template <typename C>
+bool blends_first(const Taps<C>& height, const RowFilter<C>& filter) {
+  constexpr int64_t drawing = 4;
+  const int64_t drawn = std::min<int64_t>(height.from, static_cast<int64_t>(height.index.size()));
+  return (drawn - height.to) * drawing * filter.work() > height.to * height.most() * (filter.from() - filter.to());
+}
+
 template <typename T>
 void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>& tables) {
   using C = compute_t<T>;
@@ -166,30 +175,32 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
   const int64_t deepest = depth.most(), highest = height.most();
   const bool flat = depth.identity();
   const bool lines = flat && height.identity();  // only the width changes
+  const bool blended_first = flat && !lines && blends_first(height, filter);
   const int64_t plane_in = depth.from * height.from * wide;
   const T* source = data<T>(in);
   T* target = mutable_data<T>(out);
   parallel_for(layout.planes * depth.to * height.to, grain_for(filter.work() + row * highest), [&](int64_t begin, int64_t end) {
     // Rows drawn to their new width, of one plane and one new depth: row y lies in place y modulo the span.
-    Scratch<C> drawn(span * row), wide_rows(deepest * wide), blended(wide), result(row);
+    Scratch<C> drawn(span * row), wide_rows(std::max(deepest, highest) * wide), blended(wide), result(row);
     std::vector<int64_t> held(span, -1);
     std::vector<const C*> rows(std::max(highest, deepest));
     for (int64_t item = begin; item < end; ++item) {
       const int64_t y = item % height.to, slice = item / height.to, z = slice % depth.to, plane = slice / depth.to;
+      // Row `at` of entry `entry` of the depth's list; room k is for its numbers where they are not in memory as such.
+      const auto one_row = [&](int32_t entry, int64_t at, int32_t k) -> const C* {
+        const T* from = source + plane * plane_in + (depth.index[entry] * height.from + at) * wide;
+        if constexpr (std::is_same_v<T, C>) {
+          return from;
+        } else {
+          bring(from, 1, wide, wide_rows.data() + k * wide);
+          return wide_rows.data() + k * wide;
+        }
+      };
       const auto source_row = [&](int64_t at) -> const C* {
         const int32_t first = depth.start[z], count = depth.count(z);
-        const auto one = [&](int32_t k) -> const C* {
-          const T* from = source + plane * plane_in + (depth.index[first + k] * height.from + at) * wide;
-          if constexpr (std::is_same_v<T, C>) {
-            return from;
-          } else {
-            bring(from, 1, wide, wide_rows.data() + k * wide);
-            return wide_rows.data() + k * wide;
-          }
-        };
-        if (flat) return one(0);
+        if (flat) return one_row(first, at, 0);
         std::vector<const C*>& parts = rows;
-        for (int32_t k = 0; k < count; ++k) parts[k] = one(k);
+        for (int32_t k = 0; k < count; ++k) parts[k] = one_row(first + k, at, k);
         blend(parts.data(), depth.weight.data() + first, count, wide, blended.data());
         return blended.data();
       };
@@ -208,6 +219,17 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
           continue;
         }
       const int32_t first = height.start[y], count = height.count(y);
+      if (blended_first) {
+        for (int32_t k = 0; k < count; ++k) rows[k] = one_row(depth.start[z], height.index[first + k], k);
+        blend(rows.data(), height.weight.data() + first, count, wide, blended.data());
+        if constexpr (std::is_same_v<T, C>) {
+          filter.run(blended.data(), target + item * row);
+        } else {
+          filter.run(blended.data(), result.data());
+          bring_back(result.data(), row, target + item * row, 1);
+        }
+        continue;
+      }
       // Drawing rows uses the list of rows for the depth: first all are drawn, then listed.
       for (int32_t k = 0; k < count; ++k) drawn_row(height.index[first + k]);
       for (int32_t k = 0; k < count; ++k) rows[k] = drawn.data() + height.index[first + k] % span * row;

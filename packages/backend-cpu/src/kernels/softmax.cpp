@@ -6,6 +6,7 @@
 
 #include "../allocator.hpp"
 #include "../bring.hpp"
+#include "../half_registers.hpp"
 #include "../iterate.hpp"
 #include "../transpose.hpp"
 #include "../vec_math.hpp"
@@ -23,8 +24,9 @@ constexpr int64_t tile = 1024;
 constexpr int64_t buffered_tile = 64;
 constexpr int64_t few_values = 24;  // of a line
 
-// Each operation on lines of values of type V (float or double): `line` on one line without gaps, `rows` on `columns` lines of n
-// rows that lie `pitch` apart in each operand. The first operand may be the output's memory.
+// Each operation on lines of values of type V (float or double): `line` on one line without gaps (or `lines` on some of them, at
+// most most_lines), `rows` on `columns` lines of n rows that lie `pitch` apart in each operand. The first operand may be the
+// output's memory.
 
 template <typename V>
 double sum_line(const V* values, int64_t n) {
@@ -74,17 +76,24 @@ void exponentials_of_rows(const V* x, int64_t pitch, int64_t n, int64_t columns,
 struct Softmax {
   static constexpr int inputs = 1;
   template <typename V>
-  static void line(const V* const* in, V* out, int64_t n) {
-    const V* x = in[0];
+  static void lines(const V* const* x, V* const* out, int64_t n, int64_t count) {
     if (n <= math::Vec<V>::size) {
-      const ShortLine<V> all(x, n);
-      const V by = static_cast<V>(1 / all.sum);
-      (all.powers * by).store(out, n);
+      for (int64_t j = 0; j < count; ++j) {
+        const ShortLine<V> all(x[j], n);
+        const V by = static_cast<V>(1 / all.sum);
+        (all.powers * by).store(out[j], n);
+      }
       return;
     }
-    V scale = static_cast<V>(1 / exponentials(x, out, n, largest_of(x, n)));
+    V largest[most_lines];
+    double sums[most_lines];
+    statistics_of(x, out, n, count, largest, sums);
+    for (int64_t j = 0; j < count; ++j) {
+      const V scale = static_cast<V>(1 / sums[j]);
+      V* to = out[j];
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+      for (int64_t i = 0; i < n; ++i) to[i] *= scale;
+    }
   }
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
@@ -106,18 +115,25 @@ struct Softmax {
 struct LogSoftmax {
   static constexpr int inputs = 1;
   template <typename V>
-  static void line(const V* const* in, V* out, int64_t n) {
-    const V* x = in[0];
+  static void lines(const V* const* x, V* const* out, int64_t n, int64_t count) {
     if (n <= math::Vec<V>::size) {
-      const ShortLine<V> all(x, n);
-      const V rest = math::log(static_cast<V>(all.sum));
-      ((all.x - math::Vec<V>(all.largest)) - math::Vec<V>(rest)).store(out, n);
+      for (int64_t j = 0; j < count; ++j) {
+        const ShortLine<V> all(x[j], n);
+        const V rest = math::log(static_cast<V>(all.sum));
+        ((all.x - math::Vec<V>(all.largest)) - math::Vec<V>(rest)).store(out[j], n);
+      }
       return;
     }
-    V largest = largest_of(x, n);
-    V logarithm = static_cast<V>(std::log(exponentials<V>(x, nullptr, n, largest)));
+    V largest[most_lines], logarithms[most_lines];
+    double sums[most_lines];
+    statistics_of<V>(x, nullptr, n, count, largest, sums);
+    for (int64_t j = 0; j < count; ++j) logarithms[j] = math::log(static_cast<V>(sums[j]));
+    for (int64_t j = 0; j < count; ++j) {
+      const V *from = x[j], top = largest[j], rest = logarithms[j];
+      V* to = out[j];
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - largest) - logarithm;
+      for (int64_t i = 0; i < n; ++i) to[i] = (from[i] - top) - rest;
+    }
   }
   template <typename V>
   static void rows(const V* const* in, const int64_t* pitch, V* out, int64_t out_pitch, int64_t n, int64_t columns) {
@@ -205,6 +221,8 @@ class Along {
   using V = compute_t<T>;
   static constexpr int inputs = Operation::inputs;
   static constexpr bool same = std::is_same_v<T, V>;
+  static constexpr bool several = requires(const V* const* in, V* const* out) { Operation::lines(in, out, 0, 0); };
+  static_assert(!several || inputs == 1);  // whose lines are pointers one after another
 
  public:
   Along(const cb_tensor* const* in, cb_tensor& out, int64_t dim) : out_(data<T>(out)), n_(out.ndim ? out.sizes[dim] : 1) {
@@ -244,6 +262,17 @@ class Along {
     });
   }
 
+  void bring_line(const T* from, int64_t step, V* to) const {
+    if constexpr (is_half_v<T>)
+      if (step == 1) return widen(from, to, n_);
+    bring(from, step, n_, to);
+  }
+  void bring_line_back(const V* from, T* to) const {
+    if constexpr (is_half_v<T>)
+      if (step_[0] == 1) return narrow(from, to, n_);
+    bring_back(from, n_, to, step_[0]);
+  }
+
   void run_lines() const {
     bool direct = same, turned[inputs];
     for (int k = 0; k <= inputs; ++k) direct &= step_[k] == 1;
@@ -251,31 +280,40 @@ class Along {
     for (int k = 0; k < inputs; ++k) turns += turned[k] = is_turned(k + 1);
     constexpr int64_t turned_lines = 32;
     const int64_t together = turns ? turned_lines : int64_t{1} << 30;
+    const int64_t at_once = several ? lines_at_once(n_) : 1;
     parallel_for(kept_.numel, grain_for(8 * n_), [&](int64_t begin, int64_t end) {
-      Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_);
+      Scratch<V> buffer(direct ? 0 : (inputs + 1) * n_ * at_once);
       Scratch<T> lines(turns ? inputs * turned_lines * n_ : 0);
       for_each_run(kept_, begin, end, [&](const int64_t* at, int64_t n) {
         for (int64_t first = 0; first < n; first += together) {
           const int64_t count = std::min(together, n - first);
           for (int k = 0; k < inputs; ++k)
             if (turned[k]) turn(lines.data() + k * turned_lines * n_, n_, in_[k] + at[k + 1] + first, step_[k + 1], n_, count);
-          for (int64_t i = first; i < first + count; ++i) {
-            const V* in[inputs];
-            T* out = out_ + at[0] + i * kept_.strides[0][0];
-            for (int k = 0; k < inputs; ++k) {
-              const T* from =
-                  turned[k] ? lines.data() + (k * turned_lines + i - first) * n_ : in_[k] + at[k + 1] + i * kept_.strides[k + 1][0];
-              if (same && (turned[k] || step_[k + 1] == 1)) {
-                in[k] = reinterpret_cast<const V*>(from);
-              } else {
-                bring(from, turned[k] ? 1 : step_[k + 1], n_, buffer.data() + k * n_);
-                in[k] = buffer.data() + k * n_;
-              }
-            }
+          for (int64_t i = first; i < first + count; i += at_once) {
+            const int64_t now = std::min(at_once, first + count - i);
+            const V* in[most_lines][inputs] = {};
+            V* to[most_lines] = {};
             const bool in_place = same && step_[0] == 1;
-            V* to = in_place ? reinterpret_cast<V*>(out) : buffer.data() + inputs * n_;
-            Operation::line(in, to, n_);
-            if (!in_place) bring_back(to, n_, out, step_[0]);
+            for (int64_t j = 0; j < now; ++j) {
+              V* room = direct ? nullptr : buffer.data() + j * (inputs + 1) * n_;
+              for (int k = 0; k < inputs; ++k) {
+                const T* from = turned[k] ? lines.data() + (k * turned_lines + i + j - first) * n_
+                                          : in_[k] + at[k + 1] + (i + j) * kept_.strides[k + 1][0];
+                if (same && (turned[k] || step_[k + 1] == 1)) {
+                  in[j][k] = reinterpret_cast<const V*>(from);
+                } else {
+                  bring_line(from, turned[k] ? 1 : step_[k + 1], room + k * n_);
+                  in[j][k] = room + k * n_;
+                }
+              }
+              to[j] = in_place ? reinterpret_cast<V*>(out_ + at[0] + (i + j) * kept_.strides[0][0]) : room + inputs * n_;
+            }
+            if constexpr (several)
+              Operation::lines(in[0], to, n_, now);
+            else
+              Operation::line(in[0], to[0], n_);
+            if (in_place) continue;
+            for (int64_t j = 0; j < now; ++j) bring_line_back(to[j], out_ + at[0] + (i + j) * kept_.strides[0][0]);
           }
         }
       });

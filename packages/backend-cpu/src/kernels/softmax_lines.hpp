@@ -45,48 +45,99 @@ template <typename V>
   return select(nothing, zero, math::parts::exp_unclipped(select(nothing, zero, x)));
 }
 
+// The lane that all were joined in, in halves. By registers: a line must not wait for its own way through memory.
+template <int width, typename Raw, typename F, size_t... lane>
+[[gnu::always_inline]] inline void fold_halves(Raw& all, F&& join, std::index_sequence<lane...> lanes) {
+  if constexpr (width > 0) {
+    all = join(all, __builtin_shufflevector(all, all, (static_cast<int>(lane) + width) % static_cast<int>(sizeof...(lane))...));
+    fold_halves<width / 2>(all, join, lanes);
+  }
+}
+template <typename V, typename F>
+[[gnu::always_inline]] inline V folded(math::Vec<V> values, F&& join) {
+  using R = math::Vec<V>;
+  auto all = reinterpret_cast<typename reduce::Lanes<V>::type>(values.v);
+  fold_halves<R::size / 2>(all, join, std::make_index_sequence<R::size>{});
+  return all[0];
+}
+
+// The first n elements of a register, filled up with what has no weight.
+template <typename V>
+[[gnu::always_inline]] inline math::Vec<V> filled_up(const V* from, int64_t n) {
+  using R = math::Vec<V>;
+  alignas(64) static constexpr V lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return select(R::load(lanes) < R(static_cast<V>(n)), R::load(from, n), R(-std::numeric_limits<V>::infinity()));
+}
+
 // The sum of exp(x - largest), and these where `out` is given. Nothing is larger than `largest`.
 template <typename V>
 double exponentials(const V* x, V* out, int64_t n, V largest) {
   using R = math::Vec<V>;
   const R top = largest;
-  alignas(64) V end[R::size];  // the last register, filled up with what has no weight
   double sum = 0;
   constexpr int64_t block = 4096;
   for (int64_t begin = 0; begin < n; begin += block) {
-    R parts[2] = {V(0), V(0)};
-    int which = 0;
-    for_registers<V>(std::min(block, n - begin), [&](int64_t i, int64_t count, auto whole) {
-      const V* from = x + begin + i;
-      if constexpr (!decltype(whole)::value) {
-        std::fill_n(end, R::size, -std::numeric_limits<V>::infinity());
-        std::copy_n(from, count, end);
-        from = end;
-      }
-      const R e = exp_of_difference<V>(R::load(from) - top);
-      if (out) store_register(out + begin + i, e, count, whole);
-      parts[which] = parts[which] + e;
-      which ^= 1;
-    });
-    alignas(64) V each[R::size];
-    (parts[0] + parts[1]).store(each);
-    for (int width = R::size / 2; width > 0; width /= 2)
-      for (int k = 0; k < width; ++k) each[k] += each[k + width];
-    sum += static_cast<double>(each[0]);
+    const V* from = x + begin;
+    V* to = out ? out + begin : nullptr;
+    const int64_t count = std::min(block, n - begin);
+    R even = V(0), odd = V(0);
+    const auto add = [&](R& part, int64_t i) {
+      const R e = exp_of_difference<V>(R::load(from + i) - top);
+      if (to) e.store(to + i);
+      part = part + e;
+    };
+    int64_t i = 0;
+    for (; i + 2 * R::size <= count; i += 2 * R::size) {
+      add(even, i);
+      add(odd, i + R::size);
+    }
+    if (i + R::size <= count) {
+      add(even, i);
+      i += R::size;
+      std::swap(even, odd);
+    }
+    if (i < count) {
+      const R e = exp_of_difference<V>(filled_up(from + i, count - i) - top);
+      if (to) e.store(to + i, count - i);
+      even = even + e;
+    }
+    sum += static_cast<double>(folded(even + odd, [](auto a, auto b) { return a + b; }));
   }
   return sum;
 }
 
 template <typename V>
+[[gnu::always_inline]] inline V largest_of(math::Vec<V> values) {
+  return folded(values, [](auto a, auto b) { return ((a != a) | (a > b)) ? a : b; });
+}
+template <typename V>
 V largest_of(const V* x, int64_t n) {
-  V result = Extremum<V, true>::identity();
-  for (int64_t i = 0; i < n; i += reduce::block_length)
-    Extremum<V, true>::block(result, x + i, std::min(reduce::block_length, n - i), 0);
-  return result;
+  using R = math::Vec<V>;
+  const auto pick = [](R a, R b) { return select((b > a) | (b != b), b, a); };
+  R first = filled_up(x, std::min(n, R::size)), second = first;
+  int64_t i = R::size;
+  for (; i + 2 * R::size <= n; i += 2 * R::size) {
+    first = pick(first, R::load(x + i));
+    second = pick(second, R::load(x + i + R::size));
+  }
+  for (; i < n; i += R::size) first = pick(first, filled_up(x + i, std::min(n - i, R::size)));
+  return largest_of(pick(first, second));
 }
 
-// A line that fits into one register: its exponentials and their sum, in the same order as above, and its largest value. Nothing
-// goes by way of memory in other pieces than it is read in: such a line would wait until the one before it has left the processor.
+// So many lines of n values are done at once: of each step the processor waits for the result, and meanwhile begins with the next
+// line. Long lines give it enough to do.
+constexpr int64_t most_lines = 8;
+inline int64_t lines_at_once(int64_t n) {
+  return n <= 1024 ? most_lines : 1;
+}
+// Of each line its largest value and the sum of exp(x - largest), and these where `out` is given.
+template <typename V>
+void statistics_of(const V* const* x, V* const* out, int64_t n, int64_t lines, V* largest, double* sums) {
+  for (int64_t j = 0; j < lines; ++j) largest[j] = largest_of(x[j], n);
+  for (int64_t j = 0; j < lines; ++j) sums[j] = exponentials<V>(x[j], out ? out[j] : nullptr, n, largest[j]);
+}
+
+// A line that fits into one register: its exponentials and their sum, in the same order as above, and its largest value.
 template <typename V>
 struct ShortLine {
   using R = math::Vec<V>;
@@ -95,34 +146,9 @@ struct ShortLine {
   R powers;
   double sum;
 
-  ShortLine(const V* values, int64_t n) {
-    alignas(64) static constexpr V lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const R none = -std::numeric_limits<V>::infinity();
-    x = select(R::load(lanes) < R(static_cast<V>(n)), R::load(values, n), none);
-    largest = folded(x, [](auto a, auto b) { return ((a != a) | (a > b)) ? a : b; });
+  ShortLine(const V* values, int64_t n) : x(filled_up(values, n)), largest(largest_of(x)) {
     powers = exp_of_difference<V>(x - R(largest));
     sum = static_cast<double>(folded(powers, [](auto a, auto b) { return a + b; }));
-  }
-
- private:
-  // The lane that all were joined in, in halves. By registers: a line must not wait for its own way through memory.
-  template <typename F>
-  [[gnu::always_inline]] static V folded(R values, F&& join) {
-    using Raw = typename reduce::Lanes<V>::type;
-    Raw all = reinterpret_cast<Raw>(values.v);
-    fold_halves<R::size / 2>(all, join);
-    return all[0];
-  }
-  template <int width, typename Raw, typename F>
-  [[gnu::always_inline]] static void fold_halves(Raw& all, F&& join) {
-    if constexpr (width > 0) {
-      all = join(all, rotated<width>(all, std::make_index_sequence<R::size>{}));
-      fold_halves<width / 2>(all, join);
-    }
-  }
-  template <int by, typename Raw, size_t... lane>
-  [[gnu::always_inline]] static Raw rotated(Raw all, std::index_sequence<lane...>) {
-    return __builtin_shufflevector(all, all, (static_cast<int>(lane) + by) % R::size...);
   }
 };
 

@@ -1,0 +1,27 @@
+// Numbers of neighbouring channels, channels last, a few registers at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "half_registers.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// Calls body.operator()<K>(c, n) for groups of K registers of neighbouring channels, from channel c on; the last one of a group
+// has n of them.
+template <typename V, typename F>
+[[gnu::always_inline]] inline void for_channel_registers(int64_t channels, F&& body) {
+  constexpr int64_t size = math::Vec<V>::size;
+  int64_t c = 0;
+  for (; c + 4 * size <= channels; c += 4 * size) body.template operator()<4>(c, size);
+  if (c + 2 * size <= channels) {
+    body.template operator()<2>(c, size);
+    c += 2 * size;
+  }
+  for (; c < channels; c += size) body.template operator()<1>(c, std::min(size, channels - c));
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
