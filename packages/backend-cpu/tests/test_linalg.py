@@ -194,10 +194,16 @@ def test_bmm(dtype: str, batches: int, m: int, k: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4), (3, 5, 7), (2, 3, 19), (5, 1, 13), (9, 2, 8)])
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4), (3, 5, 7), (2, 3, 19), (5, 1, 13), (9, 2, 8)]
+)
 def test_bmm_of_tiny_matrices(dtype: str, m: int, k: int, n: int) -> None:
     a, b, out = random((11, m, k), dtype), random((11, k, n), dtype, 1), empty((11, m, n), dtype)
-    for left, right, to in ((a, b, out), (transpose(random((11, k, m), dtype, 2)), b, out), (a, b, transpose(empty((11, n, m), dtype)))):
+    for left, right, to in (
+        (a, b, out),
+        (transpose(random((11, k, m), dtype, 2)), b, out),
+        (a, b, transpose(empty((11, n, m), dtype))),
+    ):
         call("bmm", [to], left, right)
         check(to, wide(left) @ wide(right), np.abs(wide(left)) @ np.abs(wide(right)))
     right = transpose(random((11, n, k), dtype, 3))

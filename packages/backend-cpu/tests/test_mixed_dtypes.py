@@ -66,7 +66,9 @@ def test_arithmetic_is_that_of_converted_tensors(first: str, second: str) -> Non
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("first, second", [("float32", "float64"), ("bool", "float32"), ("int64", "bfloat16"), ("float16", "bfloat16")])
+@pytest.mark.parametrize(
+    "first, second", [("float32", "float64"), ("bool", "float32"), ("int64", "bfloat16"), ("float16", "bfloat16")]
+)
 def test_layouts_of_operands(first: str, second: str, layout: str) -> None:
     for shape in ((37, 53), (5, 7), (300, 700), (40, 3)):
         a, b = tensor(first, shape, 0), LAYOUTS[layout](tensor(second, shape, 1))
@@ -126,7 +128,14 @@ def test_sums_of_any_dtype(name: str) -> None:
     for shape in ((4000, 3), (3, 4000), (130, 257), (0, 4), (1, 1)):
         x = tensor(name, shape, 0)
         for view in (x, x.t(), candelabra.cat([x, x], 1)[:, ::2]):
-            for dtype in (None, candelabra.int64, candelabra.float64, candelabra.float32, candelabra.bfloat16, candelabra.complex64):
+            for dtype in (
+                None,
+                candelabra.int64,
+                candelabra.float64,
+                candelabra.float32,
+                candelabra.bfloat16,
+                candelabra.complex64,
+            ):
                 if x.dtype.is_complex and dtype is not None and not dtype.is_complex:
                     continue
                 to = dtype or x.sum().dtype
@@ -144,7 +153,9 @@ def test_products_and_means_of_any_dtype(name: str) -> None:
         assert_same(candelabra.prod(x[:, :3], dim=1, dtype=dtype), candelabra.prod(x[:, :3].to(dtype), dim=1))
     if not x.dtype.is_complex and not x.dtype.is_floating_point:
         assert_same(candelabra.prod(x[:, :5], dim=1), candelabra.prod(x[:, :5].to(candelabra.int64), dim=1))
-        assert_same(candelabra.prod(x, dim=0, dtype=candelabra.int8), candelabra.prod(x.to(candelabra.int8), dim=0, dtype=candelabra.int8))
+        assert_same(
+            candelabra.prod(x, dim=0, dtype=candelabra.int8), candelabra.prod(x.to(candelabra.int8), dim=0, dtype=candelabra.int8)
+        )
 
 
 def test_sums_against_numpy() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra import _C, return_types
+from candelabra import return_types
 from candelabra.catalogue import OPERATORS
 from candelabra.composite import FUNCTIONS
 from candelabra.composite.keyword_names import also_named
