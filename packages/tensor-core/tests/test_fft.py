@@ -48,6 +48,25 @@ def test_layouts(layout):
     close(fft.fftn(x), numpy.fft.fftn(x.numpy()))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("norm", ["ortho", "backward"])
+@pytest.mark.parametrize("shape", [(40, 37, 3), (1, 33, 64), (70, 5, 16), (129, 2, 1)])
+def test_layouts_of_many_lines(shape, norm, dtype):
+    """Whole planes and blocks, and lines in every direction, some of which are multiplied after their transform."""
+    x = numpy.random.default_rng(3).standard_normal(shape) + 1j * numpy.random.default_rng(4).standard_normal(shape)
+    x = x.astype(dtype)
+    tolerance = 2e-5 if dtype == "complex64" else 1e-12
+    for given in (x, x.transpose(2, 0, 1), x.transpose(1, 2, 0), x[::2], numpy.repeat(x, 2, 2)[..., ::2]):
+        ours = candelabra.from_numpy(given)
+        wide = given.astype("complex128")
+        for dims in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2), (2, 0, 1)):
+            for name in ("fftn", "ifftn"):
+                close(getattr(fft, name)(ours, None, dims, norm), getattr(scipy.fft, name)(wide, None, dims, norm), tolerance)
+            close(fft.rfftn(ours.real, None, dims, norm), scipy.fft.rfftn(wide.real, None, dims, norm), tolerance)
+            if given.shape[dims[-1]] > 1:
+                close(fft.irfftn(ours, None, dims, norm), scipy.fft.irfftn(wide, None, dims, norm), tolerance)
+
+
 def test_numbers_of_threads_give_the_same():
     x = candelabra.tensor(RANDOM.standard_normal((200, 300)))
     before = candelabra.get_num_threads()
