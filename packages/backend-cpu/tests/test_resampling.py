@@ -277,3 +277,27 @@ def test_what_is_not_taken_does_not_count(width: int, padding: str) -> None:
         assert (
             np.isfinite(made.numpy()) == near
         ).mean() > 0.99  # a place may lie on a pixel in one precision and beside it in another
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("p", [0.3, 1.5, 3.0, 7.0])
+@pytest.mark.parametrize(("rows", "others", "terms"), [(3, 1, 4), (5, 7, 3), (9, 63, 130), (4, 65, 2), (70, 130, 1), (2, 3, 0)])
+def test_distances_of_any_norm(rows: int, others: int, terms: int, p: float, dtype: str) -> None:
+    first, second = random_tensor((rows, terms), dtype, "contiguous", 1), random_tensor((others, terms), dtype, "contiguous", 2)
+    tolerance = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}[dtype]
+    a, b = wide(first).astype("float64"), wide(second).astype("float64")
+    expected = (np.abs(a[:, None] - b[None]) ** p).sum(-1) ** (1 / p)
+    np.testing.assert_allclose(wide(ops.distances(first, second, p)), expected, rtol=tolerance, atol=0)
+    np.testing.assert_allclose(
+        wide(ops.pair_distances(first, p)),
+        ((np.abs(a[:, None] - a[None]) ** p).sum(-1) ** (1 / p))[np.triu_indices(rows, 1)],
+        rtol=tolerance,
+        atol=0,
+    )
+
+
+def test_distances_to_what_is_not_finite() -> None:
+    x = candelabra.tensor([[0.0, 1.0], [np.inf, 1.0], [np.nan, 0.0], [-np.inf, np.inf], [0.0, 1.0]], dtype=candelabra.float64)
+    with np.errstate(invalid="ignore"):
+        expected = (np.abs(wide(x)[:, None] - wide(x)[None]) ** 3).sum(-1) ** (1 / 3)
+    np.testing.assert_allclose(wide(ops.distances(x, x, 3.0)), expected, rtol=1e-14)

@@ -10,6 +10,7 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "../vec_power.hpp"
 #include "candelabra/math.hpp"
 #include "reduce_extremum.hpp"
 
@@ -48,9 +49,6 @@ struct Unequal {
 template <typename C>
 struct General {
   C p;
-  C operator()(C d) const { return math::pow(std::abs(d), p); }
-  C combine(C a, C b) const { return a + b; }
-  C finish(C s) const { return math::pow(s, C(1) / p); }
 };
 
 // Width: `tile`, or 0 for as many as `width` says.
@@ -72,6 +70,26 @@ void distances_of_width(const C* row, const C* columns, int64_t terms, const Nor
   }
 #pragma omp simd
   for (int64_t j = 0; j < count; ++j) out[j] = norm.finish(total[j]);
+}
+
+// Of the general norm: powers of whole registers. What lies behind the width of a tile is zero.
+template <int64_t Width, typename C>
+void distances_of_width(const C* row, const C* columns, int64_t terms, const General<C> norm, C* out, int64_t width) {
+  using V = math::Vec<C>;
+  const int64_t count = Width ? Width : width;
+  const V power(norm.p), root(C(1) / norm.p);
+  alignas(64) C total[tile] = {};
+  for (int64_t first = 0; first < terms; first += terms_together) {
+    alignas(64) C sums[tile] = {};
+    const int64_t last = std::min(terms, first + terms_together);
+    for (int64_t m = first; m < last; ++m) {
+      const V value(row[m]);
+      for (int64_t j = 0; j < count; j += V::size)
+        (V::load(sums + j) + math::pow(abs(value - V::load(columns + m * tile + j)), power)).store(sums + j);
+    }
+    for (int64_t j = 0; j < count; j += V::size) (V::load(total + j) + V::load(sums + j)).store(total + j);
+  }
+  for (int64_t j = 0; j < count; j += V::size) math::pow(V::load(total + j), root).store(out + j);
 }
 
 template <typename C, typename Norm>

@@ -401,7 +401,15 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         if matrix.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead. (argument {i})")
     count = len(matrices)
+    if count == 1:
+        return matrices[0]
+    if count == 2:
+        return _mm(*matrices)
     sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
+    if count == 3:
+        a, b, c, d = sizes
+        first, second, third = matrices
+        return _mm(_mm(first, second), third) if a * c * (b + d) < b * d * (a + c) else _mm(first, _mm(second, third))
     cost = [[0] * count for _ in range(count)]
     cut = [[0] * count for _ in range(count)]
     for length in range(1, count):
