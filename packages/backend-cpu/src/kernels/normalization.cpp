@@ -340,44 +340,54 @@ bool is_channels_last(const cb_tensor& tensor) {
 }
 
 // Adds the moments of each channel over some pixels. Distances are taken from the mean of the first few, which is near enough that
-// little is lost whatever the mean is.
+// little is lost whatever the mean is. `room` is for three numbers a channel.
 template <typename T>
-void take_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t count) {
+void take_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t count, compute_t<T>* room) {
   using V = compute_t<T>;
   using R = math::Vec<V>;
+  V *guesses = room, *sums = guesses + channels, *squares = sums + channels;
+  std::fill_n(room, 3 * channels, V(0));
   const int64_t few = std::min<int64_t>(count, 16);
   const R share = V(1) / static_cast<V>(few);
-  for_channel_registers<V>(channels, [&]<int K>(int64_t c, int64_t n) {
-    const auto at = [&](int64_t pixel, int k) { return load_some(pixels + pixel * channels + c + k * R::size, n); };
-    R guess[K], sums[K], squares[K];
-    for (int k = 0; k < K; ++k) guess[k] = sums[k] = squares[k] = R(V(0));
-    for (int64_t p = 0; p < few; ++p)
-      for (int k = 0; k < K; ++k) guess[k] = fma(at(p, k), share, guess[k]);
-    for (int64_t p = 0; p < count; ++p)
+  // So many pixels are read again for the next channels before they leave the first cache.
+  constexpr int64_t near_bytes = 16384;
+  const int64_t near = std::max<int64_t>(8, near_bytes / (channels * static_cast<int64_t>(sizeof(T))));
+  const auto over = [&](int64_t begin, int64_t end, auto&& take) {
+    for_channel_registers<V>(channels, [&]<int K>(int64_t c, int64_t n) {
+      R guess[K], sum[K], square[K];
       for (int k = 0; k < K; ++k) {
-        const R distance = at(p, k) - guess[k];
-        sums[k] = sums[k] + distance;
-        squares[k] = fma(distance, distance, squares[k]);
+        const int64_t at = c + k * R::size;
+        guess[k] = load_some(guesses + at, n), sum[k] = load_some(sums + at, n), square[k] = load_some(squares + at, n);
       }
-    for (int k = 0; k < K; ++k) {
-      alignas(64) V guesses[R::size], shifts[R::size], around[R::size];
-      guess[k].store(guesses);
-      sums[k].store(shifts);
-      squares[k].store(around);
-      for (int64_t i = 0; i < n; ++i) {
-        const double total = static_cast<double>(count), shift = static_cast<double>(shifts[i]) / total;
-        moments[c + k * R::size + i].add(total, static_cast<double>(guesses[i]) + shift,
-                                         std::max(static_cast<double>(around[i]) - total * shift * shift, 0.0));  // NaN stays
+      for (int64_t p = begin; p < end; ++p)
+        for (int k = 0; k < K; ++k) take(load_some(pixels + p * channels + c + k * R::size, n), guess[k], sum[k], square[k]);
+      for (int k = 0; k < K; ++k) {
+        const int64_t at = c + k * R::size;
+        store_some<V>(guess[k], guesses + at, n), store_some<V>(sum[k], sums + at, n), store_some<V>(square[k], squares + at, n);
       }
-    }
-  });
+    });
+  };
+  over(0, few, [=](R value, R& guess, R&, R&) { guess = fma(value, share, guess); });
+  for (int64_t begin = 0; begin < count; begin += near)
+    over(begin, std::min(begin + near, count), [](R value, R& guess, R& sum, R& square) {
+      const R distance = value - guess;
+      sum = sum + distance;
+      square = fma(distance, distance, square);
+    });
+  const double total = static_cast<double>(count);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double shift = static_cast<double>(sums[c]) / total;
+    moments[c].add(total, static_cast<double>(guesses[c]) + shift,
+                   std::max(static_cast<double>(squares[c]) - total * shift * shift, 0.0));  // NaN stays
+  }
 }
 
 template <typename T>
 void group_norm_of_pixels(Call& call, const Groups& shape) {
   using V = compute_t<T>;
   const T* from = data<T>(call.tensor(0));
-  cb_tensor &out = call.output(0), &mean = call.output(1), &rstd = call.output(2);
+  T* to = data<T>(call.output(0));
+  cb_tensor &mean = call.output(1), &rstd = call.output(2);
   const double eps = call.real(4);
   const int64_t channels = shape.channels, width = shape.width();
   Vector<V> weight(call.optional_tensor(1), channels, V(1)), bias(call.optional_tensor(2), channels, V(0));
@@ -386,11 +396,13 @@ void group_norm_of_pixels(Call& call, const Groups& shape) {
   const int64_t pieces = (shape.plane + together - 1) / together;
   Scratch<Moments> partial(shape.batch * pieces * channels);
   parallel_for(shape.batch * pieces, grain_for(3 * together * channels), [&](int64_t begin, int64_t end) {
+    Scratch<V> room(3 * channels);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t sample = i / pieces, first = i % pieces * together;
       Moments* moments = partial.data() + i * channels;
       std::fill_n(moments, channels, Moments{});
-      take_pixels(moments, from + (sample * shape.plane + first) * channels, channels, std::min(together, shape.plane - first));
+      take_pixels(moments, from + (sample * shape.plane + first) * channels, channels, std::min(together, shape.plane - first),
+                  room.data());
     }
   });
   Scratch<V> centers(shape.batch * channels), factors(shape.batch * channels);
@@ -411,12 +423,13 @@ void group_norm_of_pixels(Call& call, const Groups& shape) {
     }
   });
   parallel_for(shape.batch * shape.plane, grain_for(2 * channels), [&](int64_t begin, int64_t end) {
-    for (int64_t pixel = begin; pixel < end; ++pixel) {
-      const int64_t parameters = pixel / shape.plane * channels;
-      const V *center = centers.data() + parameters, *factor = factors.data() + parameters;
-      transform_registers(
-          channels, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, data<T>(out) + pixel * channels,
-          from + pixel * channels, center, factor, bias.data());
+    for (int64_t pixel = begin; pixel < end;) {
+      const int64_t sample = pixel / shape.plane, last = std::min((sample + 1) * shape.plane, end);
+      const V *center = centers.data() + sample * channels, *factor = factors.data() + sample * channels, *shift = bias.data();
+      for (; pixel < last; ++pixel)
+        transform_registers(
+            channels, [](auto value, auto c, auto f, auto b) { return (value - c) * f + b; }, to + pixel * channels,
+            from + pixel * channels, center, factor, shift);
     }
   });
 }
