@@ -277,6 +277,32 @@ def test_adaptive_pooling(sizes: tuple[int, ...], outputs: list[int], dtype: str
     check(result, gradient, 4)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("sizes", "outputs"),
+    [((300,), [7]), ((40,), [3]), ((9,), [20]), ((30, 26), [4, 5]), ((17, 3), [2, 5]), ((1, 50), [1, 2]), ((5, 6, 20), [2, 3, 3])],
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_adaptive_maxima_of_equal_values_nan_and_infinity(
+    sizes: tuple[int, ...], outputs: list[int], dtype: str, place: str
+) -> None:
+    """Of equal values the first one counts, and of NaN the last one."""
+    generator = np.random.default_rng(5)
+    x = generator.integers(-2, 3, (3, 9, *sizes)).astype(np.float32)
+    x[1][generator.random(x[1].shape) < 0.02] = np.nan
+    x[2][generator.random(x[2].shape) < 0.9] = -np.inf
+    x[2, 0] = -np.inf
+    x[2, 1] = np.where(generator.random(x[2, 1].shape) < 0.5, 0.0, -0.0)
+    x[1, 0] = np.nan
+    value = PLACES[place](BFloat16.of(x) if dtype == "bfloat16" else x.astype(dtype))
+    shape = (3, 9, *outputs)
+    out, indices = PLACES[place](garbage(shape, dtype)), PLACES[place](np.full(shape, -7, np.int64))
+    call("adaptive_max_pool", [out, indices], value, outputs)
+    values, positions = max_reference(wide(value), adaptive_windows(sizes, outputs))
+    np.testing.assert_array_equal(wide(out), values)
+    np.testing.assert_array_equal(indices, positions)
+
+
 @pytest.mark.parametrize(
     ("operator", "dtype"), [("adaptive_avg_pool", "int64"), ("adaptive_max_pool", "int32"), ("adaptive_avg_pool", "bool")]
 )

@@ -11,6 +11,7 @@
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling_planes.hpp"
+#include "kernels/reduce_extremum.hpp"
 #include "parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -43,27 +44,79 @@ void compare_line(const C* line, int64_t stride, int64_t n, int32_t index, C* be
   }
 }
 
+// The largest of some elements next to each other: the first one, or the last NaN.
+template <typename C>
+int64_t place_of_largest(const C* values, int64_t n) {
+  const C largest = reduce::Extremum<C, true>::of(values, n);
+  if (largest != largest) {
+    int64_t at = n - 1;
+    while (values[at] == values[at]) --at;
+    return at;
+  }
+  constexpr int64_t block = 16;
+  int64_t at = 0;
+  for (; at + block <= n; at += block) {
+    int found = 0;
+#pragma omp simd reduction(| : found)
+    for (int64_t k = 0; k < block; ++k) found |= values[at + k] == largest;
+    if (found) break;
+  }
+  while (values[at] != largest) ++at;
+  return at;
+}
+
+// Windows of all places and lengths: whole lines are compared first, then the columns of each window. Of equal values the one that
+// comes first in the plane counts, and of NaN the last one.
+template <typename C>
+void max_adaptive_line(const C* plane, const Axis& columns, std::span<const int64_t> lines, C* best, int32_t* indices, C* down,
+                       int32_t* down_at) {
+  const int64_t width = columns.inputs;
+  if (lines.size() == 1) {
+    const C* line = plane + lines[0] * width;
+    for (int64_t x = 0; x < columns.outputs(); ++x) {
+      const Window& window = columns.windows[x];
+      if (window.count == 0) continue;
+      const int64_t at = window.first + place_of_largest(line + window.first, window.count);
+      best[x] = line[at];
+      indices[x] = static_cast<int32_t>(lines[0] * width + at);
+    }
+    return;
+  }
+  for (int64_t c = 0; c < width; ++c) {
+    down[c] = lowest<C>();
+    down_at[c] = static_cast<int32_t>(lines[0] * width + c);
+  }
+  for (const int64_t y : lines) compare_line<1>(plane + y * width, 1, width, static_cast<int32_t>(y * width), down, down_at);
+  for (int64_t x = 0; x < columns.outputs(); ++x) {
+    const Window& window = columns.windows[x];
+    if (window.count == 0) continue;
+    C largest = down[window.first];
+    int32_t at = down_at[window.first];
+    for (int64_t c = window.first + 1; c < window.first + window.count; ++c) {
+      const C value = down[c];
+      const bool both = value == largest || (value != value && largest != largest);
+      const bool better = both ? (value != value ? down_at[c] > at : down_at[c] < at) : takes(value, largest);
+      largest = better ? value : largest;
+      at = better ? down_at[c] : at;
+    }
+    best[x] = largest;
+    indices[x] = at;
+  }
+}
+
 // A line of outputs of one plane, made of some lines of the input.
 template <typename C>
-void max_line(const C* plane, const Axis& columns, std::span<const int64_t> lines, C* best, int32_t* indices) {
+void max_line(const C* plane, const Axis& columns, std::span<const int64_t> lines, C* best, int32_t* indices, C* down,
+              int32_t* down_at) {
   const int64_t width = columns.inputs;
   for (int64_t x = 0; x < columns.outputs(); ++x) {
     const Window& window = columns.windows[x];
     best[x] = lowest<C>();
     indices[x] = window.count && !lines.empty() ? static_cast<int32_t>(lines[0] * width + window.first) : -1;
   }
+  if (lines.empty()) return;
+  if (!columns.regular) return max_adaptive_line(plane, columns, lines, best, indices, down, down_at);
   for (const int64_t y : lines) {
-    if (!columns.regular) {
-      for (int64_t x = 0; x < columns.outputs(); ++x) {
-        const Window& window = columns.windows[x];
-        for (int64_t at = window.first; at < window.first + window.count; ++at)
-          if (takes(plane[y * width + at], best[x])) {
-            best[x] = plane[y * width + at];
-            indices[x] = static_cast<int32_t>(y * width + at);
-          }
-      }
-      continue;
-    }
     for (int64_t k = 0; k < columns.kernel; ++k) {
       const Reach reach(columns, k);
       const int64_t first = y * width + reach.first, stride = columns.stride;
@@ -80,12 +133,13 @@ void max_by_planes(const T* in, const Layout& input, const Axes& axes, const Lin
   using C = compute_t<T>;
   int64_t width = axes.columns.outputs();
   parallel_for(input.planes(), grain_for(2 * axes.work()), [&](int64_t begin, int64_t end) {
-    Scratch<C> room(plane_room<T>(input)), best(width);
-    Scratch<int32_t> at(width);
+    const int64_t beside = axes.columns.regular ? 0 : axes.columns.inputs;
+    Scratch<C> room(plane_room<T>(input)), best(width), down(beside);
+    Scratch<int32_t> at(width), down_at(beside);
     for (int64_t p = begin; p < end; ++p) {
       const C* plane = load_plane<T>(in + input.plane(p), input, room.data());
       for (int64_t y = 0; y < axes.lines(); ++y) {
-        max_line<C>(plane, axes.columns, lines.of(y), best.data(), at.data());
+        max_line<C>(plane, axes.columns, lines.of(y), best.data(), at.data(), down.data(), down_at.data());
         T* values = out + output.plane(p) + output.line(y);
         int64_t* places = positions + indices.plane(p) + indices.line(y);
         for (int64_t x = 0; x < width; ++x) values[x * output.strides[4]] = T(best[x]);
