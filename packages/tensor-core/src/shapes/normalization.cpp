@@ -206,9 +206,11 @@ void native_group_norm(Call& call) {
   check_groups(call, input, call.integer(3));
   group_vector(call, 1, "weight", input);
   group_vector(call, 2, "bias", input);
-  call.add_output(input.dtype, input.sizes);
+  // Kernels of other devices take rows without gaps alone.
+  const bool channels_last = prefers_channels_last(input) && device_type(input.device()).has(CB_CAP_HOST_MEMORY);
+  set_layout(call.add_output(input.dtype, input.sizes), channels_last);
   for (int k = 0; k < 2; ++k) call.add_output(statistics_dtype(input.dtype), Dims{input.sizes[0], call.integer(3)});
-  call.make_contiguous(0);
+  make_layout(call, 0, channels_last);
 }
 
 void native_group_norm_backward(Call& call) {
