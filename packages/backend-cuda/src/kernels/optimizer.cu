@@ -161,6 +161,12 @@ void update(const Call& call, const std::array<int, N>& arguments, const Rule<do
 
 // ---- the steps. a: parameter, gradient, states. Numbers are given in double precision and used in that of the computation.
 
+// The gradient to go down, with the weight decay that is a part of it; without one an infinite parameter is left out.
+template <typename C>
+__device__ C directed(C direction, C gradient, C decay, C parameter) {
+  return decay == C(0) ? direction * gradient : direction * gradient + decay * parameter;
+}
+
 template <typename C>
 struct Sgd {
   static constexpr int operands = 2;
@@ -169,7 +175,7 @@ struct Sgd {
       : rate(static_cast<C>(lr)), decay(static_cast<C>(weight_decay)), direction(static_cast<C>(sign)) {}
   template <typename D>
   explicit Sgd(const Sgd<D>& o) : Sgd(o.rate, o.decay, o.direction) {}
-  __device__ void operator()(C* a) const { a[0] -= rate * (direction * a[1] + decay * a[0]); }
+  __device__ void operator()(C* a) const { a[0] -= rate * directed(direction, a[1], decay, a[0]); }
 };
 
 template <typename C>
@@ -189,7 +195,7 @@ struct Momentum {
   template <typename D>
   explicit Momentum(const Momentum<D>& o) : Momentum(o.rate, o.decay, o.direction, o.keep, o.add, o.ahead, o.nesterov, o.first) {}
   __device__ void operator()(C* a) const {
-    const C d = direction * a[1] + decay * a[0];
+    const C d = directed(direction, a[1], decay, a[0]);
     const C buffer = add * d + (first ? C(0) : keep * a[2]);  // the buffer holds nothing yet, perhaps NaN
     a[2] = buffer;
     a[0] -= rate * (nesterov ? d + ahead * buffer : buffer);
@@ -227,12 +233,12 @@ struct AdamOf {
     explicit Rule(const Rule<D>& o)
         : Rule(o.rate, o.root, o.epsilon, o.weight1, o.keep2, o.weight2, o.direction, o.shrink, o.pull) {}
     __device__ void operator()(C* a) const {
-      const C d = direction * a[1] + pull * a[0];
+      const C d = directed(direction, a[1], pull, a[0]);
       const C mean = a[2] + weight1 * (d - a[2]);
       const C square = keep2 * a[3] + weight2 * d * d;
       C largest = square;
       if constexpr (Amsgrad) {
-        if (a[4] > square) largest = a[4];
+        if (a[4] > square || a[4] != a[4]) largest = a[4];  // NaN stays
         a[4] = largest;
       }
       a[2] = mean;
@@ -275,7 +281,7 @@ struct RmspropOf {
     template <typename D>
     explicit Rule(const Rule<D>& o) : Rule(o.rate, o.keep, o.weight, o.epsilon, o.pull, o.inertia, o.direction) {}
     __device__ void operator()(C* a) const {
-      const C d = direction * a[1] + pull * a[0];
+      const C d = directed(direction, a[1], pull, a[0]);
       const C square = keep * a[2] + weight * d * d;
       a[2] = square;
       C spread = square;
@@ -321,7 +327,7 @@ struct Adagrad {
   template <typename D>
   explicit Adagrad(const Adagrad<D>& o) : Adagrad(o.rate, o.pull, o.epsilon, o.direction) {}
   __device__ void operator()(C* a) const {
-    const C d = direction * a[1] + pull * a[0];
+    const C d = directed(direction, a[1], pull, a[0]);
     a[2] += d * d;
     a[0] -= rate * d / (::cuda::std::sqrt(a[2]) + epsilon);
   }
