@@ -25,7 +25,8 @@ void prefetch(const std::byte* from, int64_t bytes) {
 }
 
 // Rows at least this long are done one by one; shorter ones are gathered, several to a block, so that registers are filled.
-constexpr int64_t row_elements = 64;
+// (Beside a number a row that is not worth a call of the loop up to a few hundred.)
+constexpr int64_t row_elements = 64, numbered_row_elements = 256;
 
 void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_t n) {
   dispatch_size(itemsize, [&]<typename U>() {
@@ -50,6 +51,19 @@ void widen(int32_t dtype, const void* in, void* out, int64_t n) {
 void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
   const auto convert = dtype == CB_FLOAT16 ? conversions.narrow_half : conversions.narrow_bfloat16;
   convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), n);
+}
+
+// Each of `rows` numbers `length` times.
+void repeat_in_rows(void* out, const void* in, int64_t stride, int64_t itemsize, int64_t rows, int64_t length) {
+  dispatch_size(itemsize, [&]<typename U>() {
+    U* to = static_cast<U*>(out);
+    const U* from = static_cast<const U*>(in);
+    for (int64_t r = 0; r < rows; ++r) {
+      const U number = from[r * stride];
+#pragma omp simd
+      for (int64_t i = 0; i < length; ++i) to[r * length + i] = number;
+    }
+  });
 }
 
 // Operand 0 is the output.
@@ -84,7 +98,9 @@ class Driver {
     if (across_ == 0) join_patterns(widest);
     repeats_ = g_.ndim > 1 && g_.strides[0][0] == 1 && !period_;
     for (int k = 1; k < N; ++k) repeats_ &= g_.strides[k][0] == 0;
-    has_short_rows_ = is_plain_ && g_.ndim > 1 && g_.sizes[0] < row_elements && !period_ && !across_;
+    has_short_rows_ = g_.ndim > 1 && g_.strides[0][0] == 1 && !half_[0] && !period_ && !across_ && !repeats_ &&
+                      g_.sizes[0] < (is_plain_ ? row_elements : numbered_row_elements);
+    for (int k = 1; k < N; ++k) has_short_rows_ &= constant_[k] || (g_.strides[k][0] <= 1 && g_.strides[k][0] >= 0 && !half_[k]);
     may_stream_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
                   g_.numel * size_[0] >= computed_streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
   }
@@ -339,7 +355,8 @@ class Driver {
     }
   }
 
-  // Rows that have no gaps in any operand: whole ones, as many as fill a block, moved side by side where they lie apart.
+  // Rows that have no gaps, or repeat a number, in any operand: whole ones, as many as fill a block, moved side by side where they
+  // lie apart.
   void short_rows(const Position<N>& at, int64_t rows, const void** in, Buffers& buffers) const {
     const int64_t length = g_.sizes[0];
     for (int k = 1; k < N; ++k) {
@@ -347,8 +364,12 @@ class Driver {
       const int64_t bytes = length * size_[k];
       const std::byte* from = data_[k] + at.offsets[k] * size_[k];
       in[k] = from;
-      if (g_.strides[k][1] == length) continue;
-      move_rows(buffers.operand[k], bytes, from, g_.strides[k][1] * size_[k], rows, bytes);
+      if (g_.strides[k][1] == length && g_.strides[k][0] == 1) continue;
+      buffers.repeated[k] = nullptr;
+      if (g_.strides[k][0] == 0)
+        repeat_in_rows(buffers.operand[k], from, g_.strides[k][1], size_[k], rows, length);
+      else
+        move_rows(buffers.operand[k], bytes, from, g_.strides[k][1] * size_[k], rows, bytes);
       in[k] = buffers.operand[k];
     }
     std::byte* to = data_[0] + at.offsets[0] * size_[0];
