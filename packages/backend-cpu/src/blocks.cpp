@@ -59,9 +59,17 @@ void repeat_in_rows(void* out, const void* in, int64_t stride, int64_t itemsize,
     U* to = static_cast<U*>(out);
     const U* from = static_cast<const U*>(in);
     for (int64_t r = 0; r < rows; ++r) {
-      const U number = from[r * stride];
-#pragma omp simd
-      for (int64_t i = 0; i < length; ++i) to[r * length + i] = number;
+      constexpr int64_t size = sizeof(__m256i) / sizeof(U);
+      U numbers[size];
+      std::fill_n(numbers, size, from[r * stride]);
+      __m256i line;
+      std::memcpy(&line, numbers, sizeof line);
+      // The last store goes back over the one before it.
+      U* row = to + r * length;
+      int64_t i = 0;
+      for (; i + size <= length; i += size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + i), line);
+      if (i < length && length >= size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + length - size), line);
+      if (length < size) std::fill_n(row, length, numbers[0]);
     }
   });
 }
