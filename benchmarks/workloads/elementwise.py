@@ -122,6 +122,10 @@ def _dtypes() -> list[Workload]:
         ),
         forward("logical_and, 4 M", lambda xp, a, b: a & b, booleans(4_000_000), booleans(4_000_000, number=1)),
         forward("float32 + float64, 4 M", lambda xp, a, b: a + b, normal(4_000_000), normal(4_000_000, dtype="float64", number=1)),
+        forward("a * mask, 4 M", lambda xp, a, b: a * b, normal(4_000_000), booleans(4_000_000, number=1)),
+        forward("a / b, 1 M, int32", lambda xp, a, b: a / b, integers(100, 1_000_000, dtype="int32"), integers(100, 1_000_000, dtype="int32", number=1, low=1)),
+        forward("a * a, 100 K rows of 15 out of 31", lambda xp, x: x[:, :15] * x[:, :15], normal(100_000, 31)),
+        forward("a / column, 4096 x 64", lambda xp, a, b: a / b, normal(4096, 64), uniform(4096, 1, low=1.0, high=2.0)),
     ]  # fmt: skip
     return made
 

@@ -35,6 +35,21 @@ WORKLOADS = [
     ),
     forward("fftshift, 2048 x 2048", lambda xp, x: xp.fft.fftshift(x), normal(2048, 2048)),
     forward("stft, 160,000 samples", _stft, normal(160_000)),
+    forward(
+        "fftn, 64 x 64 x 64, complex",
+        lambda xp, x: xp.fft.fftn(x),
+        normal(64, 64, 64, dtype="complex64"),
+        operations=5 * 64**3 * 18,
+    ),
+    forward(
+        "fft of columns, 512 x 512, complex",
+        lambda xp, x: xp.fft.fft(x, dim=0),
+        normal(512, 512, dtype="complex64"),
+        operations=5 * 512 * 512 * 9,
+    ),
+    forward(
+        "irfft, 4096 rows of 63", lambda xp, x: xp.fft.irfft(x), normal(4096, 32, dtype="complex64"), operations=2.5 * 4096 * 62 * 6
+    ),
     both_ways(
         "rfft, magnitudes, forward and backward, 64 K",
         lambda xp, x: xp.fft.rfft(x).abs(),

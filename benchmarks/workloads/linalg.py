@@ -102,6 +102,10 @@ WORKLOADS = [
     both_ways("matmul, forward and backward, 512", lambda xp, a, b: a @ b, normal(512, 512, grad=True), normal(512, 512, grad=True, number=1), operations=6 * 512**3),
     forward("cdist 500 x 500 rows of 400", lambda xp, x: xp.cdist(x, x + 1), normal(500, 400), operations=2 * 500 * 500 * 400),
     both_ways("cdist, forward and backward", lambda xp, x, y: xp.cdist(x, y), normal(200, 50, grad=True), normal(100, 50, number=1)),
+    forward("cdist of order 3, 500 x 400 rows of 32", lambda xp, x, y: xp.cdist(x, y, p=3.0), normal(500, 32), normal(400, 32, number=1), operations=45 * 500 * 400 * 32, tolerance=1e-3),
+    forward("bmm, 1000 of 4 x 4, complex64", lambda xp, x: x @ x, normal(1000, 4, 4, dtype="complex64")),
+    forward("dot, 100 K, complex64", lambda xp, x, y: xp.dot(x, y), normal(100_000, dtype="complex64"), normal(100_000, dtype="complex64", number=1), tolerance=1e-3),
+    forward("triu, 1000 of 4 x 4", lambda xp, x: xp.triu(x), normal(1000, 4, 4)),
     forward("kron, 64 x 64 by 32 x 32", lambda xp, a, b: xp.kron(a, b), normal(64, 64), normal(32, 32)),
     forward("trace, 2048", lambda xp, x: xp.trace(x), normal(2048, 2048), read=2048 * 64),
 ]  # fmt: skip

@@ -54,5 +54,9 @@ WORKLOADS = [
         "triplet_margin_loss, forward and backward, 1024 x 256", _functional("triplet_margin_loss"),
         *(normal(1024, 256, grad=True, number=number) for number in range(3)),
     ),
+    forward(
+        "cross_entropy, 4096 x 100, label smoothing", lambda xp, x, y: xp.nn.functional.cross_entropy(x, y, label_smoothing=0.1),
+        normal(4096, 100), integers(100, 4096),
+    ),
     both_ways("ctc_loss, forward and backward, 100 steps, 16 x 50", _ctc, normal(100, 16, 50, grad=True), integers(50, 16, 20, low=1), tolerance=1e-3),
 ]  # fmt: skip

@@ -60,6 +60,19 @@ WORKLOADS = [
     ),
     forward("group_norm, 16 x 64 x 56 x 56, 8 groups", lambda xp, x: xp.nn.functional.group_norm(x, 8), normal(*IMAGES)),
     layer("nn.GroupNorm, forward and backward", lambda xp: xp.nn.GroupNorm(8, 64), normal(*IMAGES, grad=True), backward=True),
+    forward(
+        "group_norm, 16 x 64 x 56 x 56, 8 groups, channels last",
+        lambda xp, x: xp.nn.functional.group_norm(x, 8),
+        normal(*IMAGES, layout="channels_last"),
+    ),
+    forward(
+        "batch_norm, inference, 16 x 64 x 56 x 56, bfloat16",
+        lambda xp, x, m, v: xp.nn.functional.batch_norm(x, m, v.abs() + 1),
+        normal(*IMAGES, dtype="bfloat16"),
+        normal(64, dtype="bfloat16"),
+        normal(64, dtype="bfloat16", number=1),
+        tolerance=5e-2,
+    ),
     forward("instance_norm, 16 x 64 x 56 x 56", lambda xp, x: xp.nn.functional.instance_norm(x), normal(*IMAGES)),
     forward("rms_norm, 4096 x 768", lambda xp, x: xp.nn.functional.rms_norm(x, (768,)), normal(4096, 768)),
     both_ways(

@@ -52,5 +52,10 @@ WORKLOADS = [
     _step("RMSprop, 100 of 64 x 64", "RMSprop", 100, 64, 64, states=1),
     _step("Adagrad, 100 of 64 x 64", "Adagrad", 100, 64, 64, states=1),
     _step("NAdam, 100 of 64 x 64", "NAdam", 100, 64, 64, states=2),
+    _step("Adamax, 1 of 1 M", "Adamax", 1, 1_000_000, states=2),
+    _step("RAdam, 100 of 64 x 64", "RAdam", 100, 64, 64, states=2),
+    _step("Adadelta, 1 of 1 M", "Adadelta", 1, 1_000_000, states=2),
+    _step("Rprop, 100 of 64 x 64", "Rprop", 100, 64, 64, states=2),
+    _step("ASGD, 1 of 1 M", "ASGD", 1, 1_000_000, states=1),
     Workload("clip_grad_norm_, 100 of 64 x 64", _clipping, read=2 * 1_638_400, written=1_638_400, recording=False),
 ]

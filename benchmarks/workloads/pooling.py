@@ -43,5 +43,12 @@ WORKLOADS = [
     forward("max_pool1d, 16 x 64 x 4096", _pool("max_pool1d", 2), normal(16, 64, 4096)),
     forward("max_pool3d, 2 x 16 x 32 x 32 x 32", _pool("max_pool3d", 2), normal(2, 16, 32, 32, 32)),
     forward("avg_pool3d, 2 x 16 x 32 x 32 x 32", _pool("avg_pool3d", 2), normal(2, 16, 32, 32, 32)),
+    forward(
+        "avg_pool2d 3x3, step 2, 8 x 32 x 56 x 56, bfloat16, channels last",
+        _pool("avg_pool2d", 3, 2, 1),
+        normal(8, 32, 56, 56, dtype="bfloat16", layout="channels_last"),
+        tolerance=5e-2,
+    ),
+    forward("adaptive_max_pool2d to 7, 8 x 32 x 56 x 56", _pool("adaptive_max_pool2d", 7), normal(8, 32, 56, 56)),
     forward("lp_pool2d, 8 x 16 x 56 x 56", _pool("lp_pool2d", 2.0, 2), normal(8, 16, 56, 56)),
 ]

@@ -47,6 +47,8 @@ WORKLOADS = [
     forward("sum of columns, 2048 x 2048, float16", lambda xp, x: x.sum(0), normal(2048, 2048, dtype="float16"), tolerance=1e-2),
     forward("any, 4 M bools, none true", lambda xp, x: (x != x).any(), integers(2, 4_000_000, dtype="uint8"), written=4e6),
     forward("all of rows, 2048 x 2048", lambda xp, x: x.all(1), booleans(2048, 2048)),
+    forward("sum of rows, 2048 x 2048, bool", lambda xp, x: x.sum(1), booleans(2048, 2048)),
+    forward("sum, 4 M, int32", lambda xp, x: x.sum(), integers(100, 4_000_000, dtype="int32")),
     forward("norm, 4 M", lambda xp, x: xp.linalg.vector_norm(x), normal(4_000_000)),
     forward("norm of rows, 2048 x 2048", lambda xp, x: xp.linalg.vector_norm(x, dim=1), M),
     forward("logsumexp of rows, 2048 x 2048", lambda xp, x: xp.logsumexp(x, 1), M, operations=16 * 2048 * 2048),

@@ -67,6 +67,9 @@ WORKLOADS = [
         tolerance=1e-3,
     ),
     forward("matrix_exp 128", lambda xp, x: xp.linalg.matrix_exp(x * 0.05), normal(128, 128), tolerance=1e-3),
+    forward("lu 256", lambda xp, x: xp.linalg.lu(_definite(xp, x)), normal(256, 256), tolerance=1e-2),
+    forward("det, 1000 of 4 x 4", lambda xp, x: xp.linalg.det(x), normal(1000, 4, 4), tolerance=1e-3),
+    forward("inv, 1000 of 4 x 4", lambda xp, x: xp.linalg.inv(_definite(xp, x)), normal(1000, 4, 4), tolerance=1e-3),
     forward("pinv 128", lambda xp, x: xp.linalg.pinv(_definite(xp, x)), normal(128, 128), tolerance=1e-2),
     both_ways(
         "solve, forward and backward, 256 by 16",

@@ -19,6 +19,7 @@ WORKLOADS = [
     forward("sort of columns, 512 x 2048", lambda xp, x: xp.sort(x, 0)[0], normal(512, 2048)),
     forward("sort of columns, 512 x 2048, transposed", lambda xp, x: xp.sort(x, 0)[0], normal(512, 2048, layout="transposed")),
     forward("sort, 1 M, all equal", lambda xp, x: xp.sort(x)[0], integers(1, 1_000_000, dtype="float32")),
+    forward("sort, 1 M, uint8", lambda xp, x: xp.sort(x)[0], integers(256, 1_000_000, dtype="uint8")),
     forward("argsort, 1 M", lambda xp, x: xp.argsort(x), normal(1_000_000), comparable=False),
     forward("topk 10 of 1 K", lambda xp, x: xp.topk(x, 10), normal(1_000)),
     forward("topk 100 of 1 M", lambda xp, x: xp.topk(x, 100), normal(1_000_000)),

@@ -408,8 +408,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
     if count == 3:
         a, b, c, d = sizes
-        first, second, third = matrices
-        return _mm(_mm(first, second), third) if a * c * (b + d) < b * d * (a + c) else _mm(first, _mm(second, third))
+        one, two, three = matrices
+        return _mm(_mm(one, two), three) if a * c * (b + d) < b * d * (a + c) else _mm(one, _mm(two, three))
     cost = [[0] * count for _ in range(count)]
     cut = [[0] * count for _ in range(count)]
     for length in range(1, count):

@@ -163,7 +163,8 @@ def _fractional(
     first = first.flatten(2)
     values = x.reshape(batch, channels, math.prod(spatial))
     seen = values.detach()
-    best = at = None
+    best: Any = None
+    at: Any = None
     # Element by element of all windows at once. NaN is above all, and the last one stays.
     for steps in itertools.product(*map(range, kernel)):
         step = 0
