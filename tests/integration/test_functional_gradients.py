@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,27 @@ def test_linear_cross_entropy_in_pieces(leaf, reduction):
     for other in gradients[1:]:
         for one, two in zip(gradients[0], other, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
+
+
+def test_unpooling_and_fractional_pooling() -> None:
+    generator = np.random.default_rng(8)
+    values, indices = F.max_pool2d(candelabra.tensor(generator.standard_normal((2, 3, 6, 8))), 2, return_indices=True)
+    assert gradcheck(lambda x: F.max_unpool2d(x, indices, 2), values.requires_grad_())
+    for pool, sizes, kernel, output in (
+        (F.fractional_max_pool2d, (7, 9), (2, 3), (4, 5)),
+        (F.fractional_max_pool3d, (6, 7, 5), (2, 3, 2), (3, 2, 3)),
+    ):
+        samples = candelabra.tensor(generator.random((1, 2, len(sizes))))
+        x = candelabra.tensor(generator.permutation(2 * math.prod(sizes)).reshape(1, 2, *sizes) / 10.0).requires_grad_()
+        assert gradcheck(lambda x, p=pool, k=kernel, o=output, s=samples: p(x, k, o, _random_samples=s), x)
+
+
+def test_multilabel_margins_of_many_pairs() -> None:
+    """As many rows as go through the kernel-sized pieces, where no pair lies at the kink."""
+    generator = np.random.default_rng(9)
+    target = np.stack([generator.permutation(40) for _ in range(6)])
+    for row, count in enumerate((0, 1, 5, 20, 39, 40)):
+        if count < 40:
+            target[row, count] = -1
+    x = candelabra.tensor(generator.standard_normal((6, 40))).requires_grad_()
+    assert gradcheck(lambda x: F.multilabel_margin_loss(x, candelabra.tensor(target), reduction="none"), x)

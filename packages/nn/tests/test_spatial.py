@@ -167,15 +167,10 @@ def test_unpool_puts_maxima_back():
             unpool(values, indices + 6**dims, 2)
 
 
-def test_unpooling_refuses_negative_indices_and_passes_gradients_back():
+def test_unpooling_refuses_negative_indices():
     values, indices = F.max_pool2d(candelabra.tensor(RANDOM.standard_normal((2, 3, 6, 8))), 2, return_indices=True)
     with pytest.raises(RuntimeError, match="Found an invalid max index: -1"):
         F.max_unpool2d(values, indices - indices.amin() - 1, 2)
-    held = values.detach().requires_grad_()
-    share = candelabra.tensor(RANDOM.standard_normal((2, 3, 6, 8)))
-    (F.max_unpool2d(held, indices, 2) * share).sum().backward()
-    expected = numpy.take_along_axis(share.numpy().reshape(2, 3, -1), indices.numpy().reshape(2, 3, -1), 2)
-    close(held.grad, expected.reshape(2, 3, 3, 4))
 
 
 def fractional(x, kernel, output, samples):
@@ -206,15 +201,10 @@ def test_fractional_pools_of_given_samples(sizes, kernel, output):
     x, samples = RANDOM.standard_normal((2, 3, *sizes)), RANDOM.random((2, 3, len(sizes)))
     x[0, 0, 2:4, 3:5] = numpy.nan
     x[1, 1] = -numpy.inf
-    held = candelabra.tensor(x).requires_grad_()
-    made, at = pool(held, kernel, output, return_indices=True, _random_samples=candelabra.tensor(samples))
+    made, at = pool(candelabra.tensor(x), kernel, output, return_indices=True, _random_samples=candelabra.tensor(samples))
     values, places = fractional(x, kernel, output, samples)
-    numpy.testing.assert_array_equal(made.detach().numpy(), values)
+    numpy.testing.assert_array_equal(made.numpy(), values)
     numpy.testing.assert_array_equal(at.numpy(), places)
-    made.sum().backward()
-    counts = numpy.zeros((6, math.prod(sizes)))
-    numpy.add.at(counts, (numpy.arange(6)[:, None], places.reshape(6, -1)), 1)
-    numpy.testing.assert_array_equal(held.grad.numpy().reshape(6, -1), counts)
 
 
 def test_fractional_pools_take_maxima_of_windows():
