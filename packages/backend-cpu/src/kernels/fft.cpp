@@ -287,6 +287,10 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
     });
 }
 
+// Planes and blocks are handed to MKL whole from so many elements a side on: of narrower ones (129 by 2, 37 by 3) MKL 2026.2 reads
+// past the end of a buffer of its own, as valgrind shows.
+constexpr int64_t thinnest = 4, thinnest_alone = 16;
+
 // Transforms the slab's first dimension of planes or blocks, where MKL can take them whole: `dims` are all the others, and go
 // forwards in memory on both sides. The real ones are halved along the last of `dims`. False where it cannot. A single one, which
 // is all that there is (`alone`), is left to MKL's own threads.
@@ -306,6 +310,7 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
     plan.in.strides[k] = in.sizes[d] == 1 ? 1 : in.strides[d];
     plan.out.strides[k] = out.sizes[d] == 1 ? 1 : out.strides[d];
     if (in.sizes[d] == 0 || plan.in.strides[k] <= 0 || plan.out.strides[k] <= 0) return false;
+    if (in.sizes[d] < (alone ? thinnest_alone : thinnest)) return false;
   }
   plan.in.distance = several ? in.strides[0] : 0;
   plan.out.distance = several ? out.strides[0] : 0;
