@@ -3,9 +3,8 @@
 // The lines along a dimension are handed to MKL where they lie, a few neighbouring ones at a time, and it writes the results where
 // they belong; what it cannot take (a line that runs backwards or is expanded, coefficients that are to be looked at first) is
 // gathered before. Lines are divided among threads, each line is transformed by one: results do not depend on the number of
-// threads. A single line, plane or block is left to MKL's own threads, unless that is asked for of it, too. Small planes and blocks
-// (the last two or three dimensions, all of them transformed) are handed to MKL whole: it turns them while they are in the first
-// cache.
+// threads. A single line is left to MKL's own threads, unless that is asked for of it, too. Small planes and blocks (the last two
+// or three dimensions, all of them transformed) are handed to MKL whole: it turns them while they are in the first cache.
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -155,24 +154,12 @@ int64_t lines_at_once(int64_t n) {
 // out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, in tiles that touch whole cache lines on both sides.
 template <typename T>
 void turn(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
-  constexpr int64_t side = 64 / sizeof(T);
+  constexpr int64_t side = 16;
   for (int64_t i = 0; i < rows; i += side)
     for (int64_t j = 0; j < columns; j += side) {
       turn_tile(out + i + j * out_step, out_step, in + i * in_step + j, in_step, std::min(side, rows - i),
                 std::min(side, columns - j));
     }
-}
-
-// rows lines of `length` neighbouring numbers each, times `scale`. MKL's own pass takes twice as long.
-template <typename T>
-void multiply(T* numbers, int64_t step, int64_t rows, int64_t length, double scale) {
-  using R = real_t<T>;
-  const R factor = static_cast<R>(scale);
-  for (int64_t i = 0; i < rows; ++i) {
-    R* parts = reinterpret_cast<R*>(numbers + i * step);
-#pragma omp simd
-    for (int64_t j = 0; j < length * static_cast<int64_t>(sizeof(T) / sizeof(R)); ++j) parts[j] *= factor;
-  }
 }
 
 // Transforms the lines along `dim`: `in_length` elements of In each become a line of `n` points, times `scale`. The lines of a
@@ -188,13 +175,11 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
   const bool gathered =
       kind == Kind::ComplexToReal || (in_length > 1 && lines.in_stride <= 0) || (lines.row > 1 && lines.in_row <= 0);
   const bool threaded = lines.count == 1 && !wants_same_bits();
-  // Real lines across memory whose neighbours lie side by side are turned, so that MKL sees them in one piece. (Of complex ones it
-  // does that by itself, and sooner.)
-  const bool turned = kind == Kind::RealToComplex && n >= 32 && !threaded && !gathered && lines.in_stride > 1 &&
-                      lines.in_row == 1 && lines.out_row == 1;
-  // Complex results that lie side by side one way or the other are multiplied here.
-  const bool multiplied = kind == Kind::Complex && scale != 1 && (lines.out_stride == 1 || lines.out_row == 1);
-  const double factor = multiplied ? 1.0 : scale;  // that is left to MKL
+  // Lines across memory whose neighbours lie side by side. Real ones are turned, so that MKL sees them in one piece; complex ones
+  // are brought to where the result goes, for MKL takes half as long in place.
+  const bool side_by_side = !threaded && !gathered && n > 1 && lines.in_stride > 1 && lines.in_row == 1 && lines.out_row == 1;
+  const bool turned = side_by_side && kind == Kind::RealToComplex && n >= 32;
+  const bool brought = side_by_side && kind == Kind::Complex && !in_place;
   // No fewer blocks than threads may take.
   const int64_t most = turned ? 16 : slab ? lines_at_once(n) : std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
   const int64_t out_length = n / 2 + 1;
@@ -204,53 +189,49 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
   auto work = [&](int64_t begin, int64_t end) {
     Scratch<In> memory(gathered ? std::min(most, lines.row) * in_length : 0);
     In* buffer = memory.data();
-    // Where lines are as long as a power of two, they do not all begin in the same place of the cache.
-    const int64_t in_pitch = n + 64 / static_cast<int64_t>(sizeof(In)),
-                  out_pitch = out_length + 64 / static_cast<int64_t>(sizeof(Out));
-    Scratch<In> turned_in(turned ? most * in_pitch : 0);
-    Scratch<Out> turned_out(turned ? most * out_pitch : 0);
+    Scratch<In> turned_in(turned ? most * n : 0);
+    Scratch<Out> turned_out(turned ? most * out_length : 0);
     for (int64_t block = begin; block < end; ++block) {
       const int64_t at = start_of(block % blocks_of_row), here = start_of(block % blocks_of_row + 1) - at;
       const auto [from, to] = lines.offsets(block / blocks_of_row * lines.row + at);
       const In* in = source + from;
-      const auto multiply_results = [&](Out* results, const Layout& layout) {
-        if (!multiplied) return;
-        if (layout.strides[0] == 1)
-          multiply(results, layout.distance, here, n, scale);
-        else
-          multiply(results, layout.strides[0], n, here, scale);
-      };
       if constexpr (!std::is_same_v<In, Out> && !is_complex_v<In>) {
         if (turned) {
-          turn(turned_in.data(), in_pitch, in, lines.in_stride, n, here);
+          turn(turned_in.data(), n, in, lines.in_stride, n, here);
           const Plan plan{1,
                           {n},
                           here,
-                          line_layout(1, here == 1 ? 0 : in_pitch),
-                          line_layout(1, here == 1 ? 0 : out_pitch),
+                          line_layout(1, here == 1 ? 0 : n),
+                          line_layout(1, here == 1 ? 0 : out_length),
                           kind,
                           forward,
-                          sizeof(real_t<Out>) == 4,
+                          sizeof(In) == 4,
                           false,
                           false,
-                          factor};
+                          scale};
           check(DftiComputeForward(descriptor_for(plan), turned_in.data(), turned_out.data()));
-          turn(target + to, lines.out_stride, turned_out.data(), out_pitch, here, out_length);
+          turn(target + to, lines.out_stride, turned_out.data(), out_length, here, out_length);
+          continue;
+        }
+      }
+      if constexpr (std::is_same_v<In, Out>) {
+        if (brought) {
+          for (int64_t k = 0; k < n; ++k) std::copy_n(in + k * lines.in_stride, here, target + to + k * lines.out_stride);
+          const Layout layout = line_layout(lines.out_stride, here == 1 ? 0 : lines.out_row);
+          const Plan plan{1, {n}, here, layout, layout, kind, forward, sizeof(real_t<Out>) == 4, true, false, scale};
+          check(forward ? DftiComputeForward(descriptor_for(plan), target + to)
+                        : DftiComputeBackward(descriptor_for(plan), target + to));
           continue;
         }
       }
       Layout in_layout = line_layout(lines.in_stride, lines.in_row);
       if (gathered) {
-        if (lines.in_stride == 1) {
-          for (int64_t k = 0; k < here; ++k) std::copy_n(in + k * lines.in_row, in_length, buffer + k * in_length);
-        } else {
-          const bool along = std::abs(lines.in_stride) <= std::abs(lines.in_row);
-          for (int64_t i = 0; i < (along ? here : in_length); ++i)
-            for (int64_t k = 0; k < (along ? in_length : here); ++k) {
-              const int64_t line = along ? i : k, place = along ? k : i;
-              buffer[line * in_length + place] = in[line * lines.in_row + place * lines.in_stride];
-            }
-        }
+        const bool along = std::abs(lines.in_stride) <= std::abs(lines.in_row);
+        for (int64_t i = 0; i < (along ? here : in_length); ++i)
+          for (int64_t k = 0; k < (along ? in_length : here); ++k) {
+            const int64_t line = along ? i : k, place = along ? k : i;
+            buffer[line * in_length + place] = in[line * lines.in_row + place * lines.in_stride];
+          }
         if constexpr (!std::is_same_v<In, Out> && is_complex_v<In>) {
           // What a real signal cannot have is not looked at.
           for (int64_t k = 0; k < here; ++k) {
@@ -265,8 +246,8 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
       Layout out_layout = line_layout(lines.out_stride, lines.out_row);
       if (n == 1) in_layout.strides[0] = out_layout.strides[0] = 1;
       if (here == 1) in_layout.distance = out_layout.distance = 0;
-      const Plan plan{1,        {n},   here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
-                      threaded, factor};
+      const Plan plan{1,        {n},  here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
+                      threaded, scale};
       DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
       auto* unchanged = const_cast<In*>(in);  // MKL takes it so, and does not write to it
       if (plan.in_place)
@@ -274,7 +255,6 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
       else
         check(forward ? DftiComputeForward(descriptor, unchanged, target + to)
                       : DftiComputeBackward(descriptor, unchanged, target + to));
-      multiply_results(target + to, out_layout);
     }
   };
   const LibraryThreads threads(threaded ? INT32_MAX : 1);
@@ -287,30 +267,22 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
     });
 }
 
-// Planes and blocks are handed to MKL whole from so many elements a side on: of narrower ones (129 by 2, 37 by 3) MKL 2026.2 reads
-// past the end of a buffer of its own, as valgrind shows.
-constexpr int64_t thinnest = 4, thinnest_alone = 16;
-
 // Transforms the slab's first dimension of planes or blocks, where MKL can take them whole: `dims` are all the others, and go
-// forwards in memory on both sides. The real ones are halved along the last of `dims`. False where it cannot. A single one, which
-// is all that there is (`alone`), is left to MKL's own threads.
+// forwards in memory on both sides. The real ones are halved along the last of `dims`. False where it cannot.
 template <typename In, typename Out>
-bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64_t> dims, int64_t shift, bool forward, double scale,
-                      bool alone = false) {
-  if (dims.size() < 2 || dims.size() > most_dims) return false;
-  if (!alone && out.ndim != static_cast<int64_t>(dims.size()) + 1) return false;
-  const bool several = !alone && out.sizes[0] > 1;
+bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64_t> dims, int64_t shift, bool forward,
+                      double scale) {
+  if (dims.size() < 2 || dims.size() > most_dims || out.ndim != static_cast<int64_t>(dims.size()) + 1) return false;
+  const bool several = out.sizes[0] > 1;
   Plan plan{};
   plan.rank = dims.size();
-  plan.lines = alone ? 1 : out.sizes[0];
-  plan.threaded = alone && out.numel > light_grain;
+  plan.lines = out.sizes[0];
   for (size_t k = 0; k < dims.size(); ++k) {
     const int64_t d = dims[k] - shift;
     plan.sizes[k] = in.sizes[d];
     plan.in.strides[k] = in.sizes[d] == 1 ? 1 : in.strides[d];
     plan.out.strides[k] = out.sizes[d] == 1 ? 1 : out.strides[d];
     if (in.sizes[d] == 0 || plan.in.strides[k] <= 0 || plan.out.strides[k] <= 0) return false;
-    if (in.sizes[d] < (alone ? thinnest_alone : thinnest)) return false;
   }
   plan.in.distance = several ? in.strides[0] : 0;
   plan.out.distance = several ? out.strides[0] : 0;
@@ -321,7 +293,7 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
   plan.forward = forward;
   plan.single = sizeof(real_t<Out>) == 4;
   plan.scale = scale;
-  const LibraryThreads threads(plan.threaded ? INT32_MAX : 1);
+  const LibraryThreads one(1);
   DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
   if (plan.in_place)
     check(forward ? DftiComputeForward(descriptor, out.data) : DftiComputeBackward(descriptor, out.data));
@@ -375,13 +347,6 @@ void over_slabs(const cb_tensor& input, cb_tensor& output, int64_t first, F&& tr
   });
 }
 
-// Whether `dims` are all that is not of size 1.
-bool spans_all(const cb_tensor& tensor, std::span<const int64_t> dims) {
-  int64_t count = 1;
-  for (int64_t d : dims) count *= tensor.sizes[d];
-  return count == tensor.numel;
-}
-
 // Of two or more dimensions the first one, behind which the slabs of over_slabs lie; else 0, for nothing is done twice.
 int64_t first_of_several(std::span<const int64_t> dims) {
   return dims.size() < 2 ? 0 : *std::min_element(dims.begin(), dims.end());
@@ -395,9 +360,7 @@ void complex_to_complex(Call& call) {
   const bool forward = call.boolean(2);
   const int64_t first = first_of_several(dims);
   const double scale = call.real(3);
-  const bool alone = spans_all(output, dims) && !wants_same_bits();
   dispatch<ComplexTypes>(output.dtype, [&]<typename T>() {
-    if (alone && transform_planes<T, T>(input, output, dims, 0, forward, scale, true)) return;
     over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
       const bool slab = &out != &output;
       const int64_t shift = output.ndim - out.ndim;
@@ -432,10 +395,8 @@ void several_real_to_complex(Call& call) {
   const auto dims = call.ints(1);
   const int64_t first = first_of_several(dims);
   const double scale = call.real(2);
-  const bool alone = spans_all(output, dims) && !wants_same_bits();
   dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
     using C = std::complex<T>;
-    if (alone && transform_planes<T, C>(input, output, dims, 0, true, scale, true)) return;
     over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
       const bool slab = &out != &output;
       const int64_t shift = output.ndim - out.ndim;
