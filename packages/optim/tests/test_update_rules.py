@@ -6,6 +6,7 @@ from update_rules import CONFIGURATIONS, FUSED, FUSED_UNASKED, RULES
 
 import candelabra
 from candelabra import optim
+from candelabra.optim.fused import has_kernel
 
 SHAPES = [(3, 4), (5,), (), (2, 0)]
 
@@ -126,9 +127,10 @@ def test_one_call_a_step(name):
         parameter.grad = candelabra.ones(3)
     optimizer = getattr(optim, name)(parameters)
     optimizer.step()
+    there = has_kernel(optimizer._operator, parameters[0])  # not every device has one
     calls = watched(optimizer)
     optimizer.step()
-    assert calls == [5]
+    assert calls == ([5] if there else [])
     plain = getattr(optim, name)(parameters, **path(name, False))
     plain.step()
     calls = watched(plain)
@@ -149,9 +151,10 @@ def test_one_call_for_parameters_with_the_same_numbers(rng):
             optimizer.step()
             for parameter, value in zip(parameters, values, strict=True):
                 optimizer.state[parameter][number] = value
+            there = has_kernel(optimizer._operator, parameters[0])
             calls = watched(optimizer)
             optimizer.step()
-            assert calls == ([2, 1] if fused is None else [])
+            assert calls == ([2, 1] if fused is None and there else [])
             results.append(parameters)
         for one, two in zip(*results, strict=True):
             np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=1e-12)
