@@ -477,6 +477,7 @@ _SAMPLERS: dict[str, Any] = {
     "gelu": lambda d: [call(d(4)), call(d(2, 3), approximate="tanh")], "silu": _unary(), "mish": _unary(), "log_sigmoid": _unary(),
     "gelu_backward": lambda d: [call(d(4), d(4)), call(d(4), d(4), approximate="tanh")], "silu_backward": lambda d: [call(d(4), d(4))],
     "softplus": lambda d: [call(d(4)), call(d(4), 2.0, 1.0)], "elu": lambda d: [call(d.away(4)), call(d.away(4), 0.7, 1.3, 0.9)],
+    "logit": lambda d: [call(d(2, 3, low=0.1, high=0.9)), call(d(4, low=0.3, high=0.7), 0.2)],
     "leaky_relu": lambda d: [call(d.away(4)), call(d.away(4), 0.2)],
     "threshold_backward": lambda d: [call(d(4), d.away(4), 0)], "sigmoid_backward": lambda d: [call(d(4), d(4))],
     "tanh_backward": lambda d: [call(d(4), d(4))],

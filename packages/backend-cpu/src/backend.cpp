@@ -200,6 +200,8 @@ cb_backend make_table() {
   table.contents_readers = readers;
   static constexpr const char* converting[] = {"add", "sub", "rsub", "mul", "div", "sum", "mean", "nan_sum", "prod", nullptr};
   table.converting = converting;
+  static constexpr const char* channels_last[] = {"native_group_norm", "native_group_norm_backward", nullptr};
+  table.channels_last = channels_last;
   return table;
 }
 

@@ -188,9 +188,14 @@ def test_norms_of_values_beyond_the_range_of_their_sum() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("affine", [False, True])
-def test_group_norm(dtype: str, affine: bool) -> None:
-    for shape, groups in [((4, 6), 3), ((2, 6, 5), 2), ((3, 8, 9, 7), 4), ((2, 8, 40, 40), 1), ((2, 5, 6, 6), 5)]:
+@pytest.mark.parametrize("last", [False, True])
+def test_group_norm(dtype: str, affine: bool, last: bool) -> None:
+    shapes = [((4, 6), 3), ((2, 6, 5), 2), ((3, 8, 9, 7), 4), ((2, 8, 40, 40), 1), ((2, 5, 6, 6), 5), ((2, 70, 3, 3, 4), 7)]
+    for shape, groups in shapes:
         x, grad = random_tensor(shape, dtype), random_tensor(shape, dtype, seed=1)
+        if last:
+            x = channels_last(x)
+            grad = channels_last(grad) if groups != 4 else grad  # of another order than the input once
         channels = shape[1]
         grouped = (shape[0], groups, -1)
         expand = (slice(None), *[None] * (len(shape) - 2))
@@ -206,6 +211,8 @@ def test_group_norm(dtype: str, affine: bool) -> None:
         close(save_rstd, rstd[..., 0])
         g = wide(grad)
         grad_input, grad_weight, grad_bias = ops.native_group_norm_backward(grad, x, save_mean, save_rstd, weight, groups)
+        if last and len(shape) > 3:
+            assert out.stride() == grad_input.stride() == x.stride()
         close(grad_input, input_gradient((g * w).reshape(grouped), rows, rstd, (2,)).reshape(shape), units=32)
         if affine:
             axes = (0, *range(2, len(shape)))

@@ -190,6 +190,8 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
       if (Operator* op = find_operator(*name)) op->kernels[number].reads_contents = op->kernels[number].compiled != nullptr;
     for (const char* const* name = type.table->converting; name && *name; ++name)
       if (Operator* op = find_operator(*name)) op->kernels[number].converts = op->kernels[number].compiled != nullptr;
+    for (const char* const* name = type.table->channels_last; name && *name; ++name)
+      if (Operator* op = find_operator(*name)) op->kernels[number].channels_last = op->kernels[number].compiled != nullptr;
     Py_RETURN_NONE;
   });
 }

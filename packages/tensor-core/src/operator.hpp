@@ -16,6 +16,7 @@ struct Kernel {
   const cb_backend* backend = nullptr;
   bool reads_contents = false;  // cb_call.contents is for it
   bool converts = false;        // takes tensors of any dtype for that of its result
+  bool channels_last = false;   // takes tensors with the channels innermost in memory
   bool there() const { return compiled || python; }
 };
 

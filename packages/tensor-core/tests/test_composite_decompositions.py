@@ -38,6 +38,8 @@ FORMULAS = {
         {"alpha": 0.7, "scale": 1.5, "input_scale": 2},
     ),
     "leaky_relu": (lambda x: np.where(x > 0, x, 0.1 * x), {"negative_slope": 0.1}),
+    "logit": (special.logit, {}),
+    "logit eps": (lambda x: special.logit(np.clip(x, 0.2, 0.8)), {"eps": 0.2}),
 }
 
 

@@ -9,10 +9,6 @@ namespace {
 
 constexpr int64_t largest_element = 16;
 
-int32_t loop_dtype(int32_t dtype) {
-  return is_half_dtype(dtype) ? CB_FLOAT32 : dtype;
-}
-
 // What is converted to a half precision is rounded to it, though the loop sees float32.
 void round_to(int32_t dtype, float* values, int64_t n) {
   dispatch<HalfTypes>(dtype, [&]<typename T>() {
@@ -56,12 +52,6 @@ struct Mixed {
   }
 };
 
-bool is_one_element(const cb_tensor& tensor) {
-  for (int d = 0; d < tensor.ndim; ++d)
-    if (tensor.sizes[d] != 1 && tensor.strides[d] != 0) return false;
-  return true;
-}
-
 }  // namespace
 
 void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {
@@ -77,7 +67,7 @@ void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in,
     mixed.operands[k].size = itemsize(loop_dtype(each.dtype));
     if (each.dtype == out.dtype || (each.flags & CB_TENSOR_NUMBER)) continue;
     mixed.operands[k].convert = conversion(computed, loop_dtype(each.dtype));
-    if (!is_one_element(each)) continue;
+    if (!is_constant(each)) continue;
     // Converted once, not once a block.
     const void* element = each.data;
     float wide;

@@ -7,8 +7,21 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// The loop from elements of one dtype to those of another; half precisions are float32 on either side. In kernels/copying.cpp.
+// The dtype of the numbers that a loop sees for elements of this one.
+inline int32_t loop_dtype(int32_t dtype) {
+  return is_half_dtype(dtype) ? CB_FLOAT32 : dtype;
+}
+
+// The loop from elements of one dtype to those of another; either is a loop's (loop_dtype). In kernels/copying.cpp.
 Blocks conversion(int32_t to, int32_t from);
+
+// Whether all elements of an operand are one number.
+inline bool is_constant(const cb_tensor& tensor) {
+  if (tensor.flags & CB_TENSOR_NUMBER) return true;
+  for (int d = 0; d < tensor.ndim; ++d)
+    if (tensor.sizes[d] != 1 && tensor.strides[d] != 0) return false;
+  return true;
+}
 
 // As run_blocks() for a loop on numbers of the output's dtype (float32 for half precisions), whatever the dtypes of the operands.
 void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count);

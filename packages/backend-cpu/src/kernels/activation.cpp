@@ -74,6 +74,16 @@ void with_two(Call& call) {
       map2<T>(call, op, Work);
   });
 }
+// Without eps, or with one that is negative, nothing is brought inside.
+template <typename C>
+Logit<C> logit_of(const Call& call) {
+  const C low = call.given(1) ? static_cast<C>(call.real(1)) : C(-1);
+  if (low < C(0)) return {-std::numeric_limits<C>::infinity(), std::numeric_limits<C>::infinity()};
+  return {low, C(1) - low};
+}
+void logit(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(call), moderate); });
+}
 void elu_backward(Call& call) {
   double alpha = call.scalar(2).re, scale = call.scalar(3).re, input_scale = call.scalar(4).re;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
@@ -99,6 +109,7 @@ void register_activation(KernelTable& table) {
   table.add<unary<Mish, FloatTypes, moderate>>("mish");
   table.add<unary<LogSigmoid, FloatTypes, moderate>>("log_sigmoid");
   table.add<with_two<Softplus, 1, moderate>>("softplus");
+  table.add<logit>("logit");
   table.add<elu>("elu");
   table.add<with_one<LeakyRelu, 1>>("leaky_relu");
   table.add<with_one<LeakyReluBackward, 2>>("leaky_relu_backward");

@@ -34,10 +34,6 @@ struct Convert {
   }
 };
 
-int32_t loop_dtype(int32_t dtype) {
-  return is_half_dtype(dtype) ? CB_FLOAT32 : dtype;
-}
-
 struct Same {
   template <typename U>
   U operator()(U x) const {

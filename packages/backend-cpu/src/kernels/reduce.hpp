@@ -174,7 +174,6 @@ Source<Value> source_of(const cb_tensor& tensor) {
 template <typename T, typename Value>
 Source<Value> any_source_of(const cb_tensor& tensor, Converting& converting) {
   if (tensor.dtype == dtype_v<T>) return source_of<T, Value>(tensor);
-  const auto loop_dtype = [](int32_t dtype) { return is_half_dtype(dtype) ? CB_FLOAT32 : dtype; };
   converting = {conversion(loop_dtype(dtype_v<T>), loop_dtype(tensor.dtype)), tensor.dtype};
   return {static_cast<const char*>(tensor.data), itemsize(tensor.dtype), load_converted<T, Value>, &converting};
 }

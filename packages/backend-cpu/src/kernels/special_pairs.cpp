@@ -99,13 +99,6 @@ struct ZetaOfPower {
   }
 };
 
-// Whether all elements of an operand are one number.
-bool is_constant(const cb_tensor& tensor) {
-  if (tensor.flags & CB_TENSOR_NUMBER) return true;
-  for (int d = 0; d < tensor.ndim; ++d)
-    if (tensor.sizes[d] != 1 && tensor.strides[d] != 0) return false;
-  return true;
-}
 template <typename T>
 double constant_of(const cb_tensor& tensor) {
   return static_cast<double>(*data<T>(tensor));

@@ -74,6 +74,16 @@ void with_three(Call& call) {
     over_tensors<T, First>(call, Op<C>{static_cast<C>(negative), static_cast<C>(scale), static_cast<C>(input_scale)});
   });
 }
+// Without eps, or with one that is negative, nothing is brought inside.
+template <typename C>
+Logit<C> logit_of(const Call& call) {
+  const C low = call.given(1) ? static_cast<C>(call.real(1)) : C(-1);
+  if (low < C(0)) return {-std::numeric_limits<C>::infinity(), std::numeric_limits<C>::infinity()};
+  return {low, C(1) - low};
+}
+void logit(Call& call) {
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(call)); });
+}
 
 }  // namespace
 
@@ -88,6 +98,7 @@ void register_activation(KernelTable& table) {
   table.add<binary<Heavy<LogSigmoidBackward>, FloatTypes>>("log_sigmoid_backward");
   table.add<with_two<Softplus, 1>>("softplus");
   table.add<with_two<SoftplusBackward, 2>>("softplus_backward");
+  table.add<logit>("logit");
   table.add<with_three<Elu, 1>>("elu");
   table.add<with_three<EluBackward, 2>>("elu_backward");
   table.add<with_one<LeakyRelu, 1>>("leaky_relu");

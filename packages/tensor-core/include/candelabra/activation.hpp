@@ -81,6 +81,16 @@ struct LogSigmoid {
   }
 };
 template <typename T>
+struct Logit {  // of what is brought between the two numbers first; NaN stays
+  static constexpr bool on_vectors = true;
+  T low, high;
+  template <typename V>
+  CANDELABRA_FORMULA V operator()(V x) const {
+    const V p = select(x < V(low), V(low), select(V(high) < x, V(high), x));
+    return math::log(p / (V(T(1)) - p));
+  }
+};
+template <typename T>
 struct Softplus {
   static constexpr bool on_vectors = true;
   T beta, threshold;

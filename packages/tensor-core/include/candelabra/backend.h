@@ -277,6 +277,10 @@ typedef struct cb_backend {
   /* since 1.1: operators whose kernels take tensors in the caller's dtype, and read each element as one of the dtype of
    * outputs[0], for which the core otherwise makes a converted tensor first; a null entry ends the list. (optional) none */
   const char* const* converting;
+  /* since 1.1: of the operators that otherwise give kernels contiguous tensors alone (native_group_norm and its gradient), those
+   * whose kernels take and give tensors with the channels innermost in memory as they are; a null entry ends the list.
+   * (optional) none */
+  const char* const* channels_last;
 } cb_backend;
 
 /* The one symbol that a backend's library exports. */

@@ -25,7 +25,7 @@ DTYPE_NAMES = {
 }  # fmt: skip
 
 #: In-place variants that are functions too, besides those of one argument.
-FUNCTIONS_IN_PLACE = ("clamp", "gcd", "index_put", "lcm", "nan_to_num", "round", "xlogy")
+FUNCTIONS_IN_PLACE = ("clamp", "gcd", "index_put", "lcm", "logit", "nan_to_num", "round", "xlogy")
 #: The same, of methods that are made of operators.
 METHODS_AS_FUNCTIONS = (
     "addmv_",
@@ -34,7 +34,6 @@ METHODS_AS_FUNCTIONS = (
     "deg2rad_",
     "is_signed",
     "ldexp_",
-    "logit_",
     "rad2deg_",
     "resize_as_",
     "sinc_",

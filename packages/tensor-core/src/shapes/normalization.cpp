@@ -1,4 +1,5 @@
 // Batch, layer and group normalization.
+#include "../operator.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -96,6 +97,11 @@ int64_t check_groups(const Call& call, const TensorObject& input, int64_t groups
         "(): Expected number of channels in input to be divisible by num_groups, but got input of shape ", shown(input.sizes),
         " and num_groups=", groups);
   return input.sizes[1];
+}
+
+// Whether the kernel of this device takes a tensor that prefers channels-last memory as it is.
+bool keeps_channels_last(const Call& call, const TensorObject& input) {
+  return prefers_channels_last(input) && call.op.kernel_table()[call.device.type].channels_last;
 }
 
 void group_vector(Call& call, int i, const char* vector_name, const TensorObject& input) {
@@ -206,8 +212,7 @@ void native_group_norm(Call& call) {
   check_groups(call, input, call.integer(3));
   group_vector(call, 1, "weight", input);
   group_vector(call, 2, "bias", input);
-  // Kernels of other devices take rows without gaps alone.
-  const bool channels_last = prefers_channels_last(input) && device_type(input.device()).has(CB_CAP_HOST_MEMORY);
+  const bool channels_last = keeps_channels_last(call, input);
   set_layout(call.add_output(input.dtype, input.sizes), channels_last);
   for (int k = 0; k < 2; ++k) call.add_output(statistics_dtype(input.dtype), Dims{input.sizes[0], call.integer(3)});
   make_layout(call, 0, channels_last);
@@ -221,10 +226,11 @@ void native_group_norm_backward(Call& call) {
   statistics(call, 2, "mean", Dims{input.sizes[0], call.integer(5)}, input.dtype);
   statistics(call, 3, "rstd", Dims{input.sizes[0], call.integer(5)}, input.dtype);
   group_vector(call, 4, "weight", input);
-  call.add_output(input.dtype, input.sizes);
+  const bool channels_last = keeps_channels_last(call, input);
+  set_layout(call.add_output(input.dtype, input.sizes), channels_last);
   add_parameter_gradients(call, call[4].given(), Dims{channels}, input.dtype);
-  call.make_contiguous(0);
-  call.make_contiguous(1);
+  make_layout(call, 0, channels_last);
+  make_layout(call, 1, channels_last);
 }
 
 }  // namespace candelabra::shapes

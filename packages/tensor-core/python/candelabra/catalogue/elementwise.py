@@ -88,6 +88,16 @@ for name, sentence, given, shown in (
     operator(
         f"{name}(Tensor self) -> Tensor", shape="unary_float", tags=INPLACE, doc=_unary(name, sentence, given, shown, _FLOATING)
     )
+operator(
+    "logit(Tensor self, float? eps=None) -> Tensor", shape="unary_float", tags=COMPOSITE | INPLACE,
+    doc=document(
+        "Compute ``log(x / (1 - x))``, the inverse of the logistic sigmoid; NaN outside of [0, 1].",
+        ">>> candelabra.logit(candelabra.tensor([0.5, 0.75]))\ntensor([0.0000, 1.0986])",
+        input="Tensor: probabilities, of any shape",
+        eps="float, optional: what is below it becomes it first, and what is above ``1 - eps`` becomes that; None or less than 0: nothing does",
+        returns=f"Tensor: of the shape of `input`, {_FLOATING}",
+    ),
+)  # fmt: skip
 
 # ---- one argument, other results
 operator(

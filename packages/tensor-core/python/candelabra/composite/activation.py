@@ -103,6 +103,14 @@ def elu(self: Tensor, alpha: Number = 1, scale: float = 1, input_scale: float = 
     return narrow_to(where(x > 0, x * scale, negative), self.dtype)
 
 
+@decomposes("logit")
+def logit(self: Tensor, eps: float | None = None) -> Tensor:
+    x = wide(self)
+    if eps is not None and eps >= 0:
+        x = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))
+    return narrow_to(OPERATORS["log"](x / (1 - x)), self.dtype)
+
+
 @decomposes("leaky_relu")
 def leaky_relu(self: Tensor, negative_slope: float = 0.01) -> Tensor:
     return where(self > 0, self, self * negative_slope)

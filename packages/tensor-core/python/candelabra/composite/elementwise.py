@@ -277,33 +277,6 @@ def clamp_max_(self: Tensor, max: Tensor | Number) -> Tensor:
 
 
 @function()
-def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Compute ``log(x / (1 - x))``, the inverse of the logistic sigmoid.
-
-    Parameters
-    ----------
-    input : Tensor
-        Probabilities.
-    eps : float, optional
-        Clamps `input` to ``[eps, 1 - eps]`` first; without it values outside of [0, 1] give NaN.
-    out : Tensor, optional
-        Where the result is written.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.logit(candelabra.tensor([0.5, 0.75]))
-    tensor([0.0000, 1.0986])
-    """
-    x = input
-    if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        x = OPERATORS["to_copy"](x, dtype=_C.get_default_dtype())
-    x = x if eps is None else clamp(x, eps, 1 - eps)
-    result = OPERATORS["log"](x / (1 - x))
-    return result if out is None else _C.give_to_out("logit", out, result)
-
-
-@function()
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the normalized sine cardinal, ``sin(pi x) / (pi x)``, with 1 at 0.
 
@@ -393,7 +366,7 @@ def _in_place(compute: Callable[..., Tensor]) -> None:
     function(package=False)(in_place)
 
 
-for _function in (logit, sinc, deg2rad, rad2deg, float_power):
+for _function in (sinc, deg2rad, rad2deg, float_power):
     _in_place(_function)
 
 

@@ -366,6 +366,16 @@ derivative(
     "elu",
     self=lambda grad, self, alpha, scale, input_scale: ops.elu_backward(grad, self, alpha, scale, input_scale),
 )
+
+
+def _logit(grad: Tensor, self: Tensor, eps: float | None) -> Tensor:
+    slope = grad / (self * (1 - self))
+    if eps is None or eps < 0:
+        return where((self < 0) | (self > 1), math.nan, slope)
+    return masked(slope, ~((self < eps) | (self > 1 - eps)))
+
+
+derivative("logit", self=_logit)
 derivative("leaky_relu", self=lambda grad, self, negative_slope: ops.leaky_relu_backward(grad, self, negative_slope))
 derivative("hardtanh", self=lambda grad, self, min_val, max_val: ops.hardtanh_backward(grad, self, min_val, max_val))
 derivative("hardswish", self=lambda grad, self: ops.hardswish_backward(grad, self))

@@ -267,6 +267,7 @@ unary("mish", lambda a: a * np.tanh(softplus(a)), _ACTIVATED, 20, special_ones=F
 unary("log_sigmoid", special.log_expit, _ACTIVATED, 20, special_ones=False)
 unary("softplus", softplus, _ACTIVATED, 20, special_ones=False)
 unary("elu", lambda a: np.where(a > 0, a, np.expm1(np.minimum(a, 0))), _ACTIVATED, 20, special_ones=False)
+unary("logit", special.logit, _ACTIVATED, 10, low=0.01, high=0.99, special_ones=False)
 unary("leaky_relu", lambda a: np.where(a > 0, a, 0.01 * a), _ACTIVATED, 5, special_ones=False)
 REFERENCES["gelu_backward"] = Reference(gelu_slope, _same_shape, _ACTIVATED, 20)
 REFERENCES["silu_backward"] = Reference(
