@@ -54,24 +54,20 @@ void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
 }
 
 // Each of `rows` numbers `length` times.
-void repeat_in_rows(void* out, const void* in, int64_t stride, int64_t itemsize, int64_t rows, int64_t length) {
-  dispatch_size(itemsize, [&]<typename U>() {
-    U* to = static_cast<U*>(out);
-    const U* from = static_cast<const U*>(in);
-    for (int64_t r = 0; r < rows; ++r) {
-      constexpr int64_t size = sizeof(__m256i) / sizeof(U);
-      U numbers[size];
-      std::fill_n(numbers, size, from[r * stride]);
-      __m256i line;
-      std::memcpy(&line, numbers, sizeof line);
-      // The last store goes back over the one before it.
-      U* row = to + r * length;
-      int64_t i = 0;
-      for (; i + size <= length; i += size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + i), line);
-      if (i < length && length >= size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + length - size), line);
-      if (length < size) std::fill_n(row, length, numbers[0]);
-    }
-  });
+template <typename U>
+void repeat_in_rows(U* to, const U* from, int64_t stride, int64_t rows, int64_t length) {
+  constexpr int64_t size = sizeof(__m256i) / sizeof(U);
+  for (int64_t r = 0; r < rows; ++r, to += length, from += stride) {
+    U numbers[size];
+    std::fill_n(numbers, size, *from);
+    __m256i line;
+    std::memcpy(&line, numbers, sizeof line);
+    // The last store goes back over the one before it.
+    int64_t i = 0;
+    for (; i + size <= length; i += size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), line);
+    if (i < length && length >= size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + length - size), line);
+    if (length < size) std::fill_n(to, length, numbers[0]);
+  }
 }
 
 // Operand 0 is the output.
@@ -375,7 +371,10 @@ class Driver {
       if (g_.strides[k][1] == length && g_.strides[k][0] == 1) continue;
       buffers.repeated[k] = nullptr;
       if (g_.strides[k][0] == 0)
-        repeat_in_rows(buffers.operand[k], from, g_.strides[k][1], size_[k], rows, length);
+        dispatch_size(size_[k], [&]<typename U>() {
+          repeat_in_rows(reinterpret_cast<U*>(buffers.operand[k]), reinterpret_cast<const U*>(from), g_.strides[k][1], rows,
+                         length);
+        });
       else
         move_rows(buffers.operand[k], bytes, from, g_.strides[k][1] * size_[k], rows, bytes);
       in[k] = buffers.operand[k];

@@ -60,23 +60,38 @@ void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
   });
 }
 
-// Whether the output's innermost dimension is short (the source may repeat one element along it, or be far apart), and the source
-// is contiguous along the next one: rows of the source are interleaved, as by stack(dim=-1), repeat_interleave and pixel_shuffle.
-inline bool interleaves(const Geometry<2>& g) {
-  constexpr int64_t longest = 4;
-  return g.ndim >= 2 && g.sizes[0] >= 2 && g.sizes[0] <= longest && g.strides[0][0] == 1 && g.strides[0][1] == g.sizes[0] &&
-         g.strides[1][1] == 1 && g.sizes[1] >= 8;
+// Rows of one side whose elements take turns on the other: as by stack(dim=-1), repeat_interleave, pixel_shuffle, and images between
+// the orders with few channels first and last.
+enum class Turns { None, OfOutput, OfInput };
+
+// The output's innermost dimension is short (the input may repeat one element along it, or be far apart), and the input is contiguous
+// along the next one; or the other way round.
+inline Turns turns_of(const Geometry<2>& g) {
+  constexpr int64_t longest = 4, least = 8;
+  if (g.ndim < 2 || g.strides[0][0] != 1) return Turns::None;
+  const auto rows = [](int64_t size) { return size >= 2 && size <= longest; };
+  if (rows(g.sizes[0]) && g.strides[0][1] == g.sizes[0] && g.strides[1][1] == 1 && g.sizes[1] >= least) return Turns::OfOutput;
+  if (rows(g.sizes[1]) && g.strides[1][0] == g.sizes[1] && g.strides[1][1] == 1 && g.sizes[0] >= least) return Turns::OfInput;
+  return Turns::None;
 }
 
-template <int64_t Rows, typename U>
-void interleave_rows(U* out, const U* in, int64_t stride, int64_t n) {
+// n elements of each row; `stride` is that of rows where they do not take turns.
+template <int64_t Rows, Turns turns, typename U>
+void take_turns(U* out, const U* in, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = 0; k < Rows; ++k) out[i * Rows + k] = in[k * stride + i];
+    for (int64_t k = 0; k < Rows; ++k) {
+      if constexpr (turns == Turns::OfOutput)
+        out[i * Rows + k] = in[k * stride + i];
+      else
+        out[k * stride + i] = in[i * Rows + k];
+    }
 }
 
-template <typename U>
-void copy_interleaved(const Geometry<2>& g, U* out, const U* in) {
-  const int64_t rows = g.sizes[0], n = g.sizes[1], stride = g.strides[1][0];
+template <Turns turns, typename U>
+void copy_in_turns(const Geometry<2>& g, U* out, const U* in) {
+  constexpr bool of_output = turns == Turns::OfOutput;
+  const int64_t rows = g.sizes[of_output ? 0 : 1], n = g.sizes[of_output ? 1 : 0];
+  const int64_t stride = of_output ? g.strides[1][0] : g.strides[0][1];
   Geometry<2> outer;
   outer.ndim = g.ndim > 2 ? g.ndim - 2 : 1;
   outer.numel = g.numel / (rows * n);
@@ -86,19 +101,22 @@ void copy_interleaved(const Geometry<2>& g, U* out, const U* in) {
     outer.sizes[d - 2] = g.sizes[d];
     for (int k = 0; k < 2; ++k) outer.strides[k][d - 2] = g.strides[k][d];
   }
-  parallel_for(outer.numel, grain_for(rows * n), [&](int64_t begin, int64_t end) {
-    for_each_run(outer, begin, end, [&](const int64_t* at, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) {
-        U* to = out + at[0] + i * outer.strides[0][0];
-        const U* from = in + at[1] + i * outer.strides[1][0];
-        if (rows == 2)
-          interleave_rows<2>(to, from, stride, n);
-        else if (rows == 3)
-          interleave_rows<3>(to, from, stride, n);
-        else
-          interleave_rows<4>(to, from, stride, n);
-      }
-    });
+  constexpr int64_t piece = 8192;
+  const int64_t pieces = (n + piece - 1) / piece;
+  parallel_for(outer.numel * pieces, grain_for(rows * std::min(n, piece)), [&](int64_t begin, int64_t end) {
+    Position<2> at(outer, begin / pieces);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t first = item % pieces * piece, count = std::min(piece, n - first);
+      U* to = out + at.offsets[0] + first * (of_output ? rows : 1);
+      const U* from = in + at.offsets[1] + first * (of_output ? 1 : rows);
+      if (rows == 2)
+        take_turns<2, turns>(to, from, stride, count);
+      else if (rows == 3)
+        take_turns<3, turns>(to, from, stride, count);
+      else
+        take_turns<4, turns>(to, from, stride, count);
+      if (first + count == n && item + 1 < end) at.advance(outer, 1);
+    }
   });
 }
 
@@ -109,8 +127,14 @@ inline bool move_blocks(const Geometry<2>& g, const cb_tensor& out, const cb_ten
     copy_contiguous(static_cast<std::byte*>(out.data), static_cast<const std::byte*>(in.data), g.numel * size);
     return true;
   }
-  if (interleaves(g)) {
-    dispatch_size(size, [&]<typename U>() { copy_interleaved(g, mutable_data<U>(out), data<U>(in)); });
+  const Turns turns = turns_of(g);
+  if (turns != Turns::None) {
+    dispatch_size(size, [&]<typename U>() {
+      if (turns == Turns::OfOutput)
+        copy_in_turns<Turns::OfOutput>(g, mutable_data<U>(out), data<U>(in));
+      else
+        copy_in_turns<Turns::OfInput>(g, mutable_data<U>(out), data<U>(in));
+    });
     return true;
   }
   int across = transposed_dimension(g);

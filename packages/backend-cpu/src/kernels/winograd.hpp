@@ -221,21 +221,33 @@ struct Weight {
   bool turned;  // by 180 degrees
 };
 
-// The nine taps of as many outputs as a register holds, from `from` on.
-inline void load_taps(const Weight& weight, const float* from, float* taps) {
-  if (weight.column_step == 1 && weight.row_step == 3)
+// Of `count` inputs, the nine taps of as many outputs as a register holds, from `from` on.
+inline void load_taps(const Weight& weight, const float* from, int64_t count, float* taps) {
+  if (weight.column_step == 1 && weight.row_step == 3 && weight.input_step == 9)
     return transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from), weight.output_step,
-                          lanes, 9);
-  for (int64_t y = 0; y < 3; ++y)
-    for (int64_t x = 0; x < 3; ++x)
-      for (int64_t lane = 0; lane < lanes; ++lane)
-        taps[(y * 3 + x) * lanes + lane] = from[lane * weight.output_step + y * weight.row_step + x * weight.column_step];
+                          lanes, 9 * count);
+  // Inputs far apart: what is needed soon is asked for, since no hardware looks so far ahead.
+  constexpr int64_t ahead = 6, line = 64 / sizeof(float);
+  for (int64_t i = 0; i < count; ++i, from += weight.input_step, taps += 9 * lanes) {
+    if (weight.column_step == 1 && weight.row_step == 3) {
+      if (weight.output_step == 9)
+        for (int64_t k = 0; k < 9 * lanes; k += line) __builtin_prefetch(from + ahead * weight.input_step + k);
+      transpose_tile(reinterpret_cast<uint32_t*>(taps), lanes, reinterpret_cast<const uint32_t*>(from), weight.output_step, lanes,
+                     9);
+      continue;
+    }
+    for (int64_t y = 0; y < 3; ++y)
+      for (int64_t x = 0; x < 3; ++x)
+        for (int64_t lane = 0; lane < lanes; ++lane)
+          taps[(y * 3 + x) * lanes + lane] = from[lane * weight.output_step + y * weight.row_step + x * weight.column_step];
+  }
 }
 
 // Panel `panel` of the weight's outputs at all points: `to(point)` is where each goes.
 template <typename To>
 void fill_weight(const Weight& weight, int64_t panel, int64_t begin, int64_t end, To&& to) {
-  alignas(64) float taps[9 * lanes];
+  constexpr int64_t at_once = lanes;
+  alignas(64) float taps[at_once * 9 * lanes];
   for (int v = 0; v < panel_vectors; ++v) {
     const int64_t output = panel * width + v * lanes;
     for (int64_t i = begin; i < end; ++i) {
@@ -244,9 +256,12 @@ void fill_weight(const Weight& weight, int64_t panel, int64_t begin, int64_t end
         for (int64_t p = 0; p < points; ++p) V(0.0f).store(to(p) + place);
         continue;
       }
-      load_taps(weight, weight.data + output * weight.output_step + i * weight.input_step, taps);
+      const int64_t loaded = (i - begin) % at_once;
+      if (loaded == 0)
+        load_taps(weight, weight.data + output * weight.output_step + i * weight.input_step, std::min(at_once, end - i), taps);
+      const float* from = taps + loaded * 9 * lanes;
       both_sides<3, 6>([](const V* g, V* out) { weight_line(g, out); },
-                       [&](int y, int x) { return V::load(taps + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); },
+                       [&](int y, int x) { return V::load(from + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); },
                        [&](int y, int x, V value) { value.store(to(y * patch + x) + place); });
     }
   }
@@ -401,12 +416,20 @@ inline void store_weight(const Weight& weight, int64_t output, int64_t outputs, 
                          int64_t step) {
   float* to = weight.data + output * weight.output_step + input * weight.input_step;
   const auto* from = reinterpret_cast<const uint32_t*>(taps);
-  if (weight.column_step == 1)
-    transpose_tile(reinterpret_cast<uint32_t*>(to), weight.output_step, from, step, inputs * 9, outputs);
-  else
-    for (int64_t t = 0; t < 9; ++t)
-      transpose_tile(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step), weight.output_step,
-                     from + t * step, 9 * step, inputs, outputs);
+  if (weight.column_step == 1) {
+    // Lines of the weight are often a multiple of pages long: written side by side they would take the same few places of a cache.
+    const int64_t length = inputs * 9;
+    Scratch<float> room(length * lanes);
+    for (int64_t k = 0; k < outputs; k += lanes) {
+      const int64_t count = std::min<int64_t>(lanes, outputs - k);
+      transpose_tile(reinterpret_cast<uint32_t*>(room.data()), length, from + k, step, length, count);
+      for (int64_t i = 0; i < count; ++i) std::copy_n(room.data() + i * length, length, to + (k + i) * weight.output_step);
+    }
+    return;
+  }
+  for (int64_t t = 0; t < 9; ++t)
+    transpose_tile(reinterpret_cast<uint32_t*>(to + t / 3 * weight.row_step + t % 3 * weight.column_step), weight.output_step,
+                   from + t * step, 9 * step, inputs, outputs);
 }
 
 // The gradient of the weight from that of the results. False where it is not finite.

@@ -182,7 +182,7 @@ void fill_weight(const Weight& weight, int64_t first_output, int64_t begin, int6
   for (int64_t side = 0; side < panel_side && first_output + side < weight.outputs; side += lanes) {
     Largest largest;
     const auto load = [&](int64_t input) {
-      load_taps(weight, weight.data + (first_output + side) * weight.output_step + input * weight.input_step, taps);
+      load_taps(weight, weight.data + (first_output + side) * weight.output_step + input * weight.input_step, 1, taps);
     };
     const auto in = [&](int y, int x) { return V::load(taps + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); };
     for (int64_t i = begin; i < end; i += 2 * lanes)
