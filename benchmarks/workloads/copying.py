@@ -42,6 +42,9 @@ WORKLOADS = [
         "to channels last, 16 x 64 x 56 x 56", lambda xp, x: x.contiguous(memory_format=xp.channels_last), normal(16, 64, 56, 56)
     ),
     forward("from channels last, 16 x 64 x 56 x 56", lambda xp, x: x.contiguous(), normal(16, 64, 56, 56, layout="channels_last")),
+    forward(
+        "from channels last, 32 x 3 x 224 x 224", lambda xp, x: x.contiguous(), normal(32, 3, 224, 224, layout="channels_last")
+    ),
     forward("permute (0, 2, 1, 3), 8 x 256 x 8 x 64", lambda xp, x: x.permute(0, 2, 1, 3).contiguous(), normal(8, 256, 8, 64)),
     forward("reverse all dimensions, 128 x 128 x 128", lambda xp, x: x.permute(2, 1, 0).contiguous(), normal(128, 128, 128)),
     forward("to bfloat16, 4 M", lambda xp, x: x.to(xp.bfloat16), normal(4_000_000), tolerance=1e-2),

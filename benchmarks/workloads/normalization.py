@@ -60,6 +60,12 @@ WORKLOADS = [
     ),
     forward("group_norm, 16 x 64 x 56 x 56, 8 groups", lambda xp, x: xp.nn.functional.group_norm(x, 8), normal(*IMAGES)),
     layer("nn.GroupNorm, forward and backward", lambda xp: xp.nn.GroupNorm(8, 64), normal(*IMAGES, grad=True), backward=True),
+    layer(
+        "nn.GroupNorm, channels last, forward and backward",
+        lambda xp: xp.nn.GroupNorm(8, 64),
+        normal(*IMAGES, layout="channels_last", grad=True),
+        backward=True,
+    ),
     forward(
         "group_norm, 16 x 64 x 56 x 56, 8 groups, channels last",
         lambda xp, x: xp.nn.functional.group_norm(x, 8),

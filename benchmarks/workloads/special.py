@@ -18,6 +18,7 @@ WORKLOADS = [
     forward("erfinv, 1 M", lambda xp, x: xp.erfinv(x), uniform(N, low=-0.99, high=0.99)),
     forward("erfinv, 1 M, float64", lambda xp, x: xp.erfinv(x), uniform(N, low=-0.99, high=0.99, dtype="float64")),
     forward("erfc, 1 M, float64", lambda xp, x: xp.erfc(x), uniform(N, low=-3.0, high=3.0, dtype="float64")),
+    forward("logit, 1 M", lambda xp, x: xp.logit(x), uniform(N, low=0.01, high=0.99)),
     forward("erfcx, 1 M", lambda xp, x: xp.special.erfcx(x), uniform(N)),
     forward("i0, 1 M", lambda xp, x: xp.i0(x), uniform(N)),
     forward("bessel_j0, 1 M", lambda xp, x: xp.special.bessel_j0(x), uniform(N, high=20.0)),

@@ -147,6 +147,18 @@ V larger(V a, V b) {
   return select(a != a, a, greatest(a, b));
 }
 
+// The running averages of the gradient and of its square that Adam and its relatives keep.
+template <typename V>
+struct Averages {
+  V weight1, keep2, weight2;
+
+  Averages(double beta1, double beta2) : weight1(filled<V>(1 - beta1)), keep2(filled<V>(beta2)), weight2(filled<V>(1 - beta2)) {}
+  void take(V gradient, V& mean, V& square) const {
+    mean = fma(weight1, gradient - mean, mean);
+    square = fma(keep2, square, weight2 * gradient * gradient);
+  }
+};
+
 double counted(const Call& call, int argument) {
   auto step = static_cast<double>(call.integer(argument));
   if (step < 1) throw failure(CB_VALUE_ERROR, "%s: step counts from 1, but got %g", call.raw()->operator_name, step);
@@ -184,13 +196,13 @@ void adam_step(Call& call) {
   constexpr int count = Amsgrad ? 5 : 4;
   auto make = [=]<typename V>() {
     V rate = filled<V>(lr / correction1), scale = filled<V>(1 / correction2), epsilon = filled<V>(eps);
-    V weight1 = filled<V>(1 - beta1), keep2 = filled<V>(beta2), weight2 = filled<V>(1 - beta2);
+    Averages<V> averages(beta1, beta2);
     V shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
     Downhill<V> downhill(decoupled ? 0 : decay, maximize);
     return [=](Registers<V, count>& a) {
       V d = downhill(a[1], a[0]);
-      V mean = a[2] = fma(weight1, d - a[2], a[2]);
-      V square = a[3] = fma(keep2, a[3], weight2 * d * d);
+      averages.take(d, a[2], a[3]);
+      V mean = a[2], square = a[3];
       if constexpr (Amsgrad) square = a[4] = larger(a[4], square);
       a[0] = a[0] * shrink - rate * mean / fma(scale, math::sqrt(square), epsilon);
     };
@@ -282,14 +294,13 @@ void fused_nadam(Call& call) {
   double of_gradient = lr * (1 - momentum) / (1 - product), of_mean = lr * next_momentum / (1 - product * next_momentum);
   update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
     V gradient_rate = filled<V>(of_gradient), mean_rate = filled<V>(of_mean), epsilon = filled<V>(eps);
-    V weight1 = filled<V>(1 - beta1), keep2 = filled<V>(beta2), weight2 = filled<V>(1 - beta2);
+    Averages<V> averages(beta1, beta2);
     V scale = filled<V>(1 / std::sqrt(correction)), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
     Downhill<V> downhill(decoupled ? 0 : decay, maximize);
     return [=](Registers<V, 4>& a) {
       auto& [p, g, mean, square] = a;
       V d = downhill(g, p);
-      mean = fma(weight1, d - mean, mean);
-      square = fma(keep2, square, weight2 * d * d);
+      averages.take(d, mean, square);
       p = p * shrink - fma(gradient_rate, d, mean_rate * mean) / fma(scale, math::sqrt(square), epsilon);
     };
   });
@@ -305,13 +316,12 @@ void fused_radam(Call& call) {
   if (rectified) scale *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) * std::sqrt(1 - power);
   update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
     V rate = filled<V>(scale), epsilon = filled<V>(eps), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
-    V weight1 = filled<V>(1 - beta1), keep2 = filled<V>(beta2), weight2 = filled<V>(1 - beta2);
+    Averages<V> averages(beta1, beta2);
     Downhill<V> downhill(decoupled ? 0 : decay, maximize);
     return [=](Registers<V, 4>& a) {
       auto& [p, g, mean, square] = a;
       V d = downhill(g, p);
-      mean = fma(weight1, d - mean, mean);
-      square = fma(keep2, square, weight2 * d * d);
+      averages.take(d, mean, square);
       V change = rate * mean;
       if (rectified) change = change / (math::sqrt(square) + epsilon);
       p = p * shrink - change;
