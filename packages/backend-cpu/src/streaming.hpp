@@ -21,6 +21,9 @@ int64_t streaming_threshold();
 // The same for results that are computed of little input, an eighth: an outer product of 16 MiB takes 1260 us and 870.
 int64_t computed_streaming_threshold();
 
+// Moves of more bytes, with what is read, are between memory and memory for the most part: half of the last cache.
+int64_t memory_move_bytes();
+
 // One pass over memory that reads as much as it writes.
 class LargeMove {
  public:

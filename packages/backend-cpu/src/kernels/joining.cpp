@@ -21,16 +21,16 @@ struct Piece {
 void join_rows(const cb_tensor& out, int64_t rows, std::span<const Piece> pieces) {
   constexpr int64_t block_bytes = 16384;
   const int64_t bytes = out.numel * itemsize(out.dtype), row = bytes / rows;
-  const int64_t together = std::max<int64_t>(1, block_bytes / row);
-  const bool past_caches = bytes >= streaming_threshold();
+  const RowStores stores = row_stores(bytes);
+  const int64_t together = std::max<int64_t>(stores == RowStores::InTurn ? 4 : 1, block_bytes / row);
   auto* to = static_cast<std::byte*>(out.data);
   parallel_for(rows, std::max<int64_t>(1, light_grain * 4 / row), [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += together) {
       const int64_t n = std::min(together, end - first);
       for (const Piece& piece : pieces)
-        move_rows(to + first * row + piece.at, row, piece.from + first * piece.bytes, piece.bytes, n, piece.bytes, past_caches);
+        move_rows(to + first * row + piece.at, row, piece.from + first * piece.bytes, piece.bytes, n, piece.bytes, stores);
     }
-    if (past_caches) _mm_sfence();
+    if (stores == RowStores::PastCaches) _mm_sfence();
   });
 }
 

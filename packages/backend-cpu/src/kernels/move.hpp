@@ -21,6 +21,8 @@ inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) 
   parallel_for(bytes, light_grain * 4, [&](int64_t begin, int64_t end) {
     if (move.past_caches())
       stream_bytes(out + begin, in + begin, end - begin);
+    else if (2 * bytes > memory_move_bytes())
+      copy_pages(out + begin, in + begin, end - begin);
     else
       std::memcpy(out + begin, in + begin, end - begin);
   });
@@ -60,12 +62,12 @@ void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
   });
 }
 
-// Rows of one side whose elements take turns on the other: as by stack(dim=-1), repeat_interleave, pixel_shuffle, and images between
-// the orders with few channels first and last.
+// Rows of one side whose elements take turns on the other: as by stack(dim=-1), repeat_interleave, pixel_shuffle, and images
+// between the orders with few channels first and last.
 enum class Turns { None, OfOutput, OfInput };
 
-// The output's innermost dimension is short (the input may repeat one element along it, or be far apart), and the input is contiguous
-// along the next one; or the other way round.
+// The output's innermost dimension is short (the input may repeat one element along it, or be far apart), and the input is
+// contiguous along the next one; or the other way round.
 inline Turns turns_of(const Geometry<2>& g) {
   constexpr int64_t longest = 4, least = 8;
   if (g.ndim < 2 || g.strides[0][0] != 1) return Turns::None;
@@ -177,15 +179,15 @@ inline Geometry<2> without_innermost(const Geometry<2>& g) {
 inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
   const int64_t size = itemsize(out.dtype), bytes = g.sizes[0] * size;
   const Geometry<2> outer = without_innermost(g);
-  const bool past_caches = g.numel * size >= streaming_threshold();
+  const RowStores stores = row_stores(g.numel * size);
   auto* to = static_cast<std::byte*>(out.data);
   const auto* from = static_cast<const std::byte*>(in.data);
   parallel_for(outer.numel, std::max<int64_t>(1, light_grain * 4 / std::max<int64_t>(bytes, 4)), [&](int64_t begin, int64_t end) {
     for_each_run(outer, begin, end, [&](const int64_t* at, int64_t rows) {
       move_rows(to + at[0] * size, outer.strides[0][0] * size, from + at[1] * size, outer.strides[1][0] * size, rows, bytes,
-                past_caches);
+                stores);
     });
-    if (past_caches) _mm_sfence();
+    if (stores == RowStores::PastCaches) _mm_sfence();
   });
 }
 
