@@ -78,6 +78,18 @@ def test_workers_are_killed(strategy):
     assert what_there_is() == before
 
 
+def test_letting_go_of_a_batch_runs_no_python(strategy):
+    """An interrupt that arrives in a finalizer's frame would be lost, and the program would go on."""
+    it = iter(DataLoader(datasets.Squares(40), 4, num_workers=2))
+    held = [next(it) for _ in range(3)]
+    frames = []
+    sys.setprofile(lambda frame, event, argument: frames.append(frame.f_code.co_qualname) if event == "call" else None)
+    held.clear()
+    sys.setprofile(None)
+    assert frames == []
+    assert len(list(it)) == 7
+
+
 SCRIPT = """
     import os, sys
     sys.path.insert(0, {folder!r})

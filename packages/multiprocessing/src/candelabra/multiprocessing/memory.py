@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import operator
 import os
+from collections.abc import Callable
 from typing import Any
 
 import candelabra
@@ -22,9 +24,11 @@ class AnonymousFile:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor: int = descriptor
+        self._end: Callable[[], Any] = functools.partial(os.close, descriptor)
 
-    def __del__(self) -> None:
-        os.close(self.descriptor)
+    # What is done at the end is called without a frame of Python's: an interrupt (Ctrl-C) that arrived in one would be lost, since
+    # nothing that a finalizer raises goes further.
+    __del__ = property(operator.attrgetter("_end"))
 
 
 #: Larger storages are compared with the memory that is available.

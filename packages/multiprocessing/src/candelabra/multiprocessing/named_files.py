@@ -8,12 +8,15 @@ that ends removes its directory; the directory of one that was killed is removed
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import operator
 import os
 import secrets
 import select
 import shutil
 import stat
+import types
 from multiprocessing import util
 
 from candelabra import _C
@@ -77,6 +80,8 @@ class _Directory:
         self.path = _path_of_this_process()
         os.makedirs(self.path, 0o700, exist_ok=True)
         self.count = itertools.count(1)
+        # How files end; see NamedFile.
+        self.ending = types.SimpleNamespace(unlink=os.unlink)
         sweep()
         _at_exit(self)
 
@@ -87,6 +92,10 @@ class _Directory:
             sweep()
             forget_lost_names()
         return os.path.join(self.path, str(number))
+
+    def leave_files(self) -> None:
+        """Have files not be removed when their objects end: they are gone already, or another process's."""
+        self.ending.unlink = str  # something that takes a path and does nothing
 
 
 _directory: _Directory | None = None
@@ -100,14 +109,23 @@ def _own() -> _Directory:
     return _directory
 
 
-def _remove(path: str, pid: int) -> None:
-    if pid == os.getpid():
-        shutil.rmtree(path, ignore_errors=True)
+def _remove(directory: _Directory) -> None:
+    if directory.pid == os.getpid():
+        directory.leave_files()
+        shutil.rmtree(directory.path, ignore_errors=True)
         sweep()
 
 
 def _at_exit(directory: _Directory) -> None:
-    util.Finalize(None, _remove, (directory.path, directory.pid), exitpriority=-1000)
+    util.Finalize(None, _remove, (directory,), exitpriority=-1000)
+
+
+def _in_child() -> None:
+    if _directory is not None:
+        _directory.leave_files()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def _after_fork(_: object) -> None:
@@ -147,6 +165,10 @@ class NamedFile:
     def __init__(self, path: str) -> None:
         self.path: str | None = path
         self.pid = os.getpid()
+        # As in memory.AnonymousFile, without a frame of Python's, in which an interrupt would be lost.
+        self._end = functools.partial(operator.methodcaller("unlink", path), _own().ending)
+
+    __del__ = property(operator.attrgetter("_end"))
 
     @classmethod
     def make(cls) -> tuple[NamedFile, int]:
@@ -175,11 +197,6 @@ class NamedFile:
                 "message was read before. With the sharing strategy 'file_system' a sender has to live until its messages are read"
             ) from None
         return cls(path), os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-
-    def __del__(self) -> None:
-        if self.path is not None and self.pid == os.getpid():
-            with contextlib.suppress(FileNotFoundError):  # The whole directory went before.
-                os.unlink(self.path)
 
 
 # ---- names on their way

@@ -8,7 +8,10 @@ worker then gives its own hold of that memory up.
 
 from __future__ import annotations
 
+import collections
+import functools
 import math
+import operator
 import os
 import weakref
 from typing import Any
@@ -28,27 +31,36 @@ class BorrowedFile(memory.AnonymousFile):
     _descriptor: int
     _slot: int
     _flags: Any
-    _process: int
+
+    def lend(self, descriptor: int, slot: int, flags: Any) -> None:
+        """Note whose buffer this is, and that it goes back at the end."""
+        self._descriptor, self._slot, self._flags = descriptor, slot, flags
+        # One after the other, and again without a frame of Python's.
+        steps = (functools.partial(os.close, descriptor), functools.partial(operator.setitem, flags, slot, FREE))
+        self._end = functools.partial(collections.deque, map(operator.call, steps), 0)
+
+    def give_away(self) -> None:
+        """Have the buffer not go back: others will hold its memory."""
+        self._end = functools.partial(os.close, self._descriptor)
+        self._flags[self._slot] = GIVEN_AWAY
 
     @property
     def descriptor(self) -> int:  # type: ignore[override]
         """The descriptor; who asks for it shares the memory further, so that it cannot go back."""
-        self._flags[self._slot] = GIVEN_AWAY
+        self.give_away()
         return self._descriptor
 
-    def __del__(self) -> None:
-        os.close(self._descriptor)
-        if os.getpid() == self._process and self._flags[self._slot] == LENT:
-            self._flags[self._slot] = FREE
 
-
-_borrowed: weakref.WeakSet[BorrowedFile] = weakref.WeakSet()
+# By the flags that a buffer has and its place there; without callbacks, which would have a frame of Python's.
+_borrowed: dict[tuple[int, int], weakref.ref[BorrowedFile]] = {}
 
 
 def _before_fork() -> None:
     # The child will see the same memory, and nobody tells when it is done.
-    for file in list(_borrowed):
-        file._flags[file._slot] = GIVEN_AWAY
+    for file in [reference() for reference in list(_borrowed.values())]:
+        if file is not None:
+            file.give_away()
+    _borrowed.clear()
 
 
 os.register_at_fork(before=_before_fork)
@@ -153,5 +165,9 @@ def borrow(lent: list[tuple[Any, int]], flags: Tensor) -> None:
         file: Any = found
         descriptor = file.__dict__.pop("descriptor")
         file.__class__ = BorrowedFile
-        file._descriptor, file._slot, file._flags, file._process = descriptor, slot, view_of(flags), os.getpid()
-        _borrowed.add(file)
+        file.lend(descriptor, slot, view_of(flags))
+        # Those of flags that are gone are left over.
+        if len(_borrowed) >= 16 * SLOTS:
+            for key in [key for key, reference in _borrowed.items() if reference() is None]:
+                del _borrowed[key]
+        _borrowed[id(flags), slot] = weakref.ref(file)
