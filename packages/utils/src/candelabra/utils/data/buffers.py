@@ -14,6 +14,7 @@ import math
 import operator
 import os
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from candelabra import Tensor
@@ -31,6 +32,7 @@ class BorrowedFile(memory.AnonymousFile):
     _descriptor: int
     _slot: int
     _flags: Any
+    _end: Callable[[], Any]
 
     def lend(self, descriptor: int, slot: int, flags: Any) -> None:
         """Note whose buffer this is, and that it goes back at the end."""
