@@ -55,7 +55,7 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^linalg: (outer|kron)",
-        "six to seven tenths of the profile is the loop that writes 16 MiB: filling as many takes 0.6 to 0.9 ms from run to run, and stores past the caches "
+        "half to six tenths of the profile is the loop that writes 16 MiB: filling as many takes 0.6 to 1.1 ms from run to run, and stores past the caches "
         "are no quicker",
     ),
     (
@@ -153,7 +153,7 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^elementwise: (a \+ (column, 2048|b, 4 M, float64)|add\(out=\), 4 M|maximum, 4 M|x \* 2\.0, 4 M)",
-        "two thirds to four fifths of the profile is the driver's, which asks for the next blocks and waits for memory, a tenth to a sixth the arithmetic; "
+        "two thirds to four fifths of the profile is the driver's, which asks for the next blocks and waits for memory, a twentieth to a sixth the arithmetic; "
         "either side is first from run to run",
     ),
     (
@@ -190,12 +190,12 @@ REASONS: list[tuple[str, str]] = [
     ),
     (
         r"^fft: fft of columns, 512",
-        "six tenths of the profile is MKL's transform, half of which gathers columns and puts them back, 28 % the copy in which it does so; PyTorch lets it "
+        "half of the profile and more is MKL's transform, most of which gathers columns and puts them back, 28 % the copy in which it does so; PyTorch lets it "
         "read from one place and write to another, which we gave up after a process that did so was found with a damaged heap",
     ),
     (
         r"^fft: fftn, 64 x 64 x 64",
-        "seven tenths of the profile is MKL's, dimension by dimension; given all three at once it is quicker, which we gave up after a process that did so was "
+        "three quarters of the profile are MKL's, dimension by dimension; given all three at once it is quicker, which we gave up after a process that did so was "
         "found with a damaged heap",
     ),
     (
