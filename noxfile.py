@@ -137,8 +137,8 @@ def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
     Only when its headers have changed, since new ones, if only in their date, make every kernel be compiled again.
     """
     digest = hashlib.sha256()
-    for folder in ("include", "cmake"):
-        for path in sorted((PACKAGES / "tensor-core" / folder).rglob("*.*")):
+    for folder in (core_headers(session), PACKAGES / "tensor-core" / "cmake"):
+        for path in sorted(folder.rglob("*.*")):
             digest.update(path.read_bytes())
     stamp = python.parent.parent / "headers.sha256"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
@@ -146,6 +146,14 @@ def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
     install_into(session, python, "--force-reinstall", "--no-deps", wheel)
     install_into(session, python, "pluggy")
     stamp.write_text(digest.hexdigest())
+
+
+def core_headers(session: nox.Session) -> Path:
+    """Write the headers that backends are compiled against, those made from the catalogue with them, and return their folder."""
+    folder = ROOT / "build" / "core_headers"
+    writer = PACKAGES / "tensor-core" / "tools" / "make_headers.py"
+    session.run(sys.executable, str(writer), "--with-headers", str(folder), external=True)
+    return folder
 
 
 def distribution(package: str) -> str:
@@ -407,7 +415,7 @@ def cuda(session: nox.Session) -> None:
         "CANDELABRA_CUDA_ARCHITECTURES": architecture,
         "CANDELABRA_CUDA_PTX": "0",
         "CANDELABRA_WERROR": WARNINGS_FAIL,
-        "CANDELABRA_INCLUDE_DIR": str(PACKAGES / "tensor-core" / "include"),
+        "CANDELABRA_INCLUDE_DIR": str(core_headers(session)),
         **({"CANDELABRA_NVIDIA_DIR": folders[0]} if folders else {}),
     }
     # What changed since the last time is compiled, and nothing else.
@@ -480,7 +488,7 @@ def sanitize(session: nox.Session) -> None:
         "define.CANDELABRA_AVX512": "OFF",  # the same sources once more, at twice the time
         "define.CANDELABRA_STRIP": "OFF",
         "define.CMAKE_DISABLE_PRECOMPILE_HEADERS": "ON",  # a file that lacks an include does not compile
-        "define.CANDELABRA_INCLUDE_DIR": str(PACKAGES / "tensor-core" / "include"),
+        "define.CANDELABRA_INCLUDE_DIR": str(core_headers(session)),
     }
     for package in COMPILED:
         session.run(

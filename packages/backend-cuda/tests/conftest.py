@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import candelabra
@@ -17,6 +21,17 @@ def reason_without_gpu() -> str | None:
     except RuntimeError as error:
         return str(error)
     return None
+
+
+@pytest.fixture
+def core_headers(tmp_path: Path) -> Path | None:
+    """The headers that backends are compiled against, or None outside of the repository."""
+    writer = Path(__file__).parents[2] / "tensor-core" / "tools" / "make_headers.py"
+    if not writer.exists():
+        return None
+    folder = tmp_path / "core_headers"
+    subprocess.run([sys.executable, str(writer), "--with-headers", str(folder)], check=True)
+    return folder
 
 
 def pytest_configure(config: pytest.Config) -> None:

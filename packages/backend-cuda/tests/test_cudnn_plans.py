@@ -26,13 +26,12 @@ def _first(file: str, folders: list[Path]) -> Path | None:
     return next((folder for folder in folders if (folder / file).exists()), None)
 
 
-def test_every_graph_has_a_plan(tmp_path):
+def test_every_graph_has_a_plan(tmp_path, core_headers):
     library = _first("libcudnn.so.9", [*candelabra_backend_cuda.library_folders(), *_folders("cudnn/lib", "lib64")])
     cudnn = _first("cudnn.h", _folders("cudnn/include", "include"))
     runtime = _first("cuda_runtime_api.h", _folders("cu13/include", "include"))
-    core = SOURCE.parents[1] / "tensor-core" / "include"
     compiler = shutil.which("g++")
-    if compiler is None or library is None or cudnn is None or runtime is None or not core.exists():
+    if compiler is None or library is None or cudnn is None or runtime is None or core_headers is None:
         pytest.skip("needs g++, cuDNN, the headers of CUDA and the repository")
     if not (library / "libcudnn_graph.so.9").exists():
         pytest.skip(f"{library} does not have NVIDIA's cuDNN")
@@ -55,7 +54,7 @@ def test_every_graph_has_a_plan(tmp_path):
     )
     sources = [HERE / "plans.cpp", HERE / "runtime.cpp", *sorted(SOURCE.glob("cudnn*.cpp")), SOURCE / "libraries.cpp"]
     subprocess.run(
-        [compiler, "-std=gnu++20", "-O1", *warnings, f"-I{SOURCE}", f"-I{core}", "-isystem", str(runtime), "-isystem", str(runtime / "cccl"),
+        [compiler, "-std=gnu++20", "-O1", *warnings, f"-I{SOURCE}", f"-I{core_headers}", "-isystem", str(runtime), "-isystem", str(runtime / "cccl"),
          "-isystem", str(cudnn), *map(str, sources), "-ldl", "-o", str(program)],
         check=True,
     )  # fmt: skip

@@ -122,17 +122,16 @@ def _cuda_headers() -> list[Path]:
     return [folder for folder in candidates if (folder / "cuda_runtime_api.h").exists()]
 
 
-def test_host_code(tmp_path):
+def test_host_code(tmp_path, core_headers):
     """The allocator over a device that is made up, and the arithmetic of indices: tests/host, compiled with the sources."""
     compiler = shutil.which("g++")
     headers = _cuda_headers()
-    include = SOURCE.parents[1] / "tensor-core" / "include"
-    if compiler is None or not headers or not include.exists():
+    if compiler is None or not headers or core_headers is None:
         pytest.skip("needs g++, the CUDA headers and the repository")
     program = tmp_path / "host"
     sources = [*sorted((Path(__file__).parent / "host").glob("*.cpp")), *sorted(SOURCE.glob("allocator*.cpp"))]
     subprocess.run(
-        [compiler, "-std=gnu++20", "-O1", "-g", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}", f"-I{include}",
+        [compiler, "-std=gnu++20", "-O1", "-g", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}", f"-I{core_headers}",
          "-isystem", str(headers[0]), "-isystem", str(headers[0] / "cccl"), *map(str, sources), "-o", str(program)],
         check=True,
     )  # fmt: skip

@@ -221,9 +221,12 @@ class Check:
     def build(self, package: str, *definitions: str) -> bool:
         """Build a compiled package with CMake alone, and put it where the tests find it."""
         source, binary = PACKAGES / package, self.folder / f"build-{package}"
+        headers = self.folder / "core_headers"
+        writer = PACKAGES / "tensor-core" / "tools" / "make_headers.py"
+        subprocess.run([sys.executable, str(writer), "--with-headers", str(headers)], check=True)
         configure = [
             "cmake", "-S", str(source), "-B", str(binary), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}",
-            f"-DCANDELABRA_INCLUDE_DIR={PACKAGES / 'tensor-core' / 'include'}", *definitions,
+            f"-DCANDELABRA_INCLUDE_DIR={headers}", *definitions,
         ]  # fmt: skip
         return (
             self.run(Step(f"configure {package}", configure, 120))
@@ -256,7 +259,9 @@ class Check:
         if ready is not None:
             for module in (PACKAGES / "tensor-core" / "python" / "candelabra").glob("_C*.so"):
                 shutil.copy(module, self.site / "candelabra")
-            shutil.copytree(PACKAGES / "tensor-core" / "include", self.site / "candelabra" / "include", dirs_exist_ok=True)
+            writer = PACKAGES / "tensor-core" / "tools" / "make_headers.py"
+            command = [sys.executable, str(writer), "--with-headers", str(self.site / "candelabra" / "include")]
+            subprocess.run(command, check=True)
         self.information("candelabra-backend-cuda", ENTRIES["backend-cuda"])
 
     def host(self, ready: Path | None, plain: bool) -> None:

@@ -21,7 +21,7 @@ from translate import translate_folder, translated
 
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1]
-CORE_HEADERS = BACKEND.parent / "tensor-core" / "include"
+CORE = BACKEND.parent / "tensor-core"
 
 #: Stand-ins: where the backend looks for each of ``libraries/NAME.cpp``.
 LIBRARIES = {
@@ -102,13 +102,15 @@ def write_rules(folder: Path, given: argparse.Namespace) -> list[str]:
     text = families(sources)
     if not generated.is_file() or generated.read_text() != text:
         generated.write_text(text)
+    core_headers = folder / "core_headers"
+    subprocess.run([sys.executable, str(CORE / "tools" / "make_headers.py"), "--with-headers", str(core_headers)], check=True)
     include = " ".join(f"-isystem {path}" for path in headers(given.nvidia, folder))
     ccache = None if given.no_ccache else shutil.which("ccache")
     compiler = " ".join(filter(None, [ccache, given.compiler]))
     common = f"-std=gnu++20 -fPIC -g1 -fvisibility=hidden -fvisibility-inlines-hidden -fno-strict-aliasing -ffp-contract=off {given.flags}"
     site = folder / "site"
     package = site / "candelabra_backend_cuda" / "lib"
-    kernels = f"-O1 -w {common} {given.architecture} -I{HERE / 'include'} -I{code} -I{CORE_HEADERS} {include} -DCANDELABRA_VERSION='\"0.1.0\"' -DCANDELABRA_CUDA_ARCHITECTURES='\"90\"' -DCANDELABRA_CUDA_PTX=0"
+    kernels = f"-O1 -w {common} {given.architecture} -I{HERE / 'include'} -I{code} -I{core_headers} {include} -DCANDELABRA_VERSION='\"0.1.0\"' -DCANDELABRA_CUDA_ARCHITECTURES='\"90\"' -DCANDELABRA_CUDA_PTX=0"
     own = f"-O2 {common} -Wall -Wextra -I{HERE / 'include'} -I{HERE / 'runtime'} {include}"
     lines = [
         f"builddir = {folder}",

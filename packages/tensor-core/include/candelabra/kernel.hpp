@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,7 +44,8 @@ class Failure : public std::exception {
 // Writes the message of the exception being handled to the call and returns its status.
 [[gnu::cold]] int32_t report_exception(cb_call* call) noexcept;
 
-// A thin reader of cb_call. Positions are those of the schema.
+// A thin reader of cb_call. Positions are those of the schema; kernels read arguments by name through the generated structs of
+// candelabra/arguments/, which call this.
 class Call {
  public:
   explicit Call(cb_call* raw) : raw_(raw) {}
@@ -55,13 +57,22 @@ class Call {
   cb_tensor& output(int i = 0) const { return raw_->outputs[i]; }
   bool given(int i) const { return raw_->arguments[i].kind != CB_NONE; }
   const cb_tensor& tensor(int i) const { return *raw_->arguments[i].as.tensor; }
-  // Null where the argument was not given.
-  const cb_tensor* optional_tensor(int i) const { return given(i) ? raw_->arguments[i].as.tensor : nullptr; }
+  // Null where the argument was not given, or where a number stands in the tensor's place.
+  const cb_tensor* optional_tensor(int i) const {
+    const cb_value& value = raw_->arguments[i];
+    return value.kind == CB_TENSOR ? value.as.tensor : nullptr;
+  }
   std::span<const cb_tensor* const> tensors(int i) const {
     const cb_value& value = raw_->arguments[i];
     return {value.as.tensors, static_cast<size_t>(value.count)};
   }
   const cb_scalar& scalar(int i) const { return *raw_->arguments[i].as.scalar; }
+  // Null where the argument was not given, or where a tensor was given.
+  const cb_scalar* optional_scalar(int i) const {
+    const cb_value& value = raw_->arguments[i];
+    return value.kind == CB_SCALAR ? value.as.scalar : nullptr;
+  }
+  int32_t dtype(int i) const { return static_cast<int32_t>(raw_->arguments[i].as.i); }
   int64_t integer(int i) const { return raw_->arguments[i].as.i; }
   bool boolean(int i) const { return raw_->arguments[i].as.i != 0; }
   // A float argument; also reads a Scalar.
@@ -79,6 +90,12 @@ class Call {
   }
   // Empty where the argument was not given.
   std::string_view string(int i) const { return given(i) ? raw_->arguments[i].as.string : std::string_view{}; }
+  std::optional<int64_t> optional_integer(int i) const { return given(i) ? std::optional(integer(i)) : std::nullopt; }
+  std::optional<bool> optional_boolean(int i) const { return given(i) ? std::optional(boolean(i)) : std::nullopt; }
+  std::optional<double> optional_real(int i) const { return given(i) ? std::optional(real(i)) : std::nullopt; }
+  std::optional<int32_t> optional_dtype(int i) const { return given(i) ? std::optional(dtype(i)) : std::nullopt; }
+  std::optional<std::string_view> optional_string(int i) const { return given(i) ? std::optional(string(i)) : std::nullopt; }
+  std::optional<std::span<const int64_t>> optional_ints(int i) const { return given(i) ? std::optional(ints(i)) : std::nullopt; }
   // What stands for the contents of a tensor argument (backend.h), or 0; the backend's table has to ask for it.
   uint64_t contents(int i) const { return raw_->size > offsetof(cb_call, contents) && raw_->contents ? raw_->contents[i] : 0; }
   uint64_t seed() const { return raw_->random_seed; }
