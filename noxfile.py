@@ -50,6 +50,10 @@ CUDA_NEEDS = [
 PASSED = PACKAGES / "backend-cuda" / "tests" / "passed.sha256"
 #: Set by CI: a session with a line in PASSED for the sources that are here is skipped.
 SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
+#: What Markdown is formatted with, as .mdformat.toml says.
+MARKDOWN_NEEDS = ["mdformat>=1,<2", "mdformat-gfm>=1,<2", "mdformat-myst"]
+#: Committed pages that sessions write.
+GENERATED_PAGES = ("docs/performance.md", "docs/parity")
 TEST_NEEDS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "numpy", "scipy"]
 #: Which packages each test suite needs, and nothing else of ours.
 TEST_PACKAGES = {
@@ -263,8 +267,8 @@ def tests_examples(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy and clang-format, as CI runs them."""
-    session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest")
+    """ruff, mypy, clang-format and mdformat, as CI runs them."""
+    session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest", *MARKDOWN_NEEDS)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", str(ROOT / "tools" / "run_mypy.py"))
@@ -282,6 +286,9 @@ def lint(session: nox.Session) -> None:
         for path in sorted(ROOT.glob(pattern))
     ]
     session.run("clang-format", "--dry-run", "-Werror", *sources, silent=False)
+    listed = str(session.run("git", "-C", str(ROOT), "ls-files", "*.md", external=True, silent=True)).split()
+    pages = [str(ROOT / page) for page in listed if not page.startswith(GENERATED_PAGES)]
+    session.run("mdformat", "--check", *pages)
 
 
 @nox.session
@@ -345,7 +352,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation into docs/_build/: a page an operator from its docstring, the packages, the coverage by backend."""
+    """The documentation into docs/_build/: a page an operator from its docstring, the packages, coverage, kernel contract and gradients."""
     install(
         session,
         [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"],
@@ -353,9 +360,11 @@ def docs(session: nox.Session) -> None:
         "sphinx",
         "furo",
         "myst-parser",
+        "sphinxcontrib-mermaid",
         "tensorboard",
     )
-    session.run("python", str(ROOT / "tools" / "make_coverage.py"))
+    for page in ("coverage", "kernel_contract", "gradients"):
+        session.run("python", str(ROOT / "tools" / f"make_{page}.py"))
     session.run(
         "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),
         str(ROOT / "docs" / "_build"), *session.posargs,

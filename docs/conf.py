@@ -9,11 +9,13 @@ import operator_pages
 
 project = "Candelabra"
 author = "The Candelabra developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinxcontrib.mermaid"]
 html_theme = "furo"
 html_title = "Candelabra"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "*.template.md"]
 myst_heading_anchors = 4
+# GitHub draws these fences, too.
+myst_fence_as_directive = ["mermaid"]
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 autodoc_member_order = "groupwise"

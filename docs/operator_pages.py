@@ -5,6 +5,7 @@ A page says what the operator computes, how it is called, what kind it is, and i
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
@@ -17,23 +18,23 @@ from sphinx.ext.napoleon.docstring import NumpyDocstring
 
 import candelabra
 from candelabra._C import Operator
-from candelabra.catalogue import FAMILIES, OPERATORS
+from candelabra.catalogue import FACTS, FAMILIES, OPERATORS
 from candelabra.catalogue.declaration import COMPOSITE, CORE, HIDDEN, VIEW
 
 ROOT = Path(__file__).parent.parent
 #: The namespaces that have operators, in the order in which a name's page is chosen.
 NAMESPACES = ("", "linalg", "fft", "special", "signal.windows", "nn.functional")
 FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
-#: Files of an operator's parts, by family.
+#: Where an operator's parts are: patterns of files, and the text that names the operator in them. The shape rule is named by the row.
 PARTS = {
-    "declared in": "packages/tensor-core/python/candelabra/catalogue/{family}.py",
-    "shape rule": "packages/tensor-core/src/shapes/{family}.cpp",
-    "CPU kernel": "packages/backend-cpu/src/kernels/{family}.cpp",
-    "CUDA kernel": "packages/backend-cuda/src/kernels/{family}.cu",
-    "gradient": "packages/autograd/src/candelabra/autograd/derivatives/{family}.py",
-    "composite of": "packages/tensor-core/python/candelabra/composite/{family}.py",
-    "reference": "packages/tensor-core/python/candelabra/testing/reference/{family}.py",
-    "test": "packages/backend-cpu/tests/test_{family}.py",
+    "declared in": ("packages/tensor-core/python/candelabra/catalogue/{family}.py", ""),
+    "shape rule": ("packages/tensor-core/src/shapes/**/*.cpp", "\nvoid {shape}(Call& call)"),
+    "CPU kernel": ("packages/backend-cpu/src/kernels/**/*.cpp", '"{name}"'),
+    "CUDA kernel": ("packages/backend-cuda/src/kernels/**/*.cu", '"{name}"'),
+    "gradient": ("packages/autograd/src/candelabra/autograd/derivatives/*.py", '"{name}"'),
+    "composite of": ("packages/tensor-core/python/candelabra/composite/**/*.py", '@decomposes("{name}")'),
+    "reference": ("packages/tensor-core/python/candelabra/testing/reference/*.py", '"{name}"'),
+    "test": ("packages/backend-cpu/tests/**/test_{family}.py", ""),
 }
 
 
@@ -89,7 +90,7 @@ def file_of(target: Any) -> str:
     if code is None:
         return "settings"
     path = Path(code.co_filename)
-    return path.stem if path.parent.name in ("composite", "functional") else "settings"
+    return path.stem if {"composite", "functional"} & set(path.parts[-3:-1]) else "settings"
 
 
 def collect() -> dict[str, Entry]:
@@ -158,14 +159,27 @@ def kind(entry: Entry) -> str:
     return "composite: a decomposition, which a backend may override" if tags & COMPOSITE else "primitive: backends have a kernel"
 
 
+@functools.cache
+def texts(pattern: str) -> dict[str, str]:
+    """The files of a pattern with their text, by path from the repository's root."""
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(ROOT.glob(pattern))}
+
+
+def files_with(pattern: str, text: str) -> list[str]:
+    """The files of a pattern that have this text."""
+    return [path for path, content in texts(pattern).items() if text in content]
+
+
 def parts(entry: Entry) -> list[tuple[str, str]]:
     """Where the parts of an operator are; of a function, where it is written."""
     if entry.is_operator:
-        family = FAMILY_OF.get(entry.target.name) or FAMILY_OF.get(entry.target.name.removesuffix("_"), "")
-        found = [(part, path.format(family=family)) for part, path in PARTS.items()]
-        if not entry.target.tags & COMPOSITE:
-            found = [item for item in found if item[0] != "composite of"]
-        return [item for item in found if family and (ROOT / item[1]).exists()]
+        name = entry.target.name if entry.target.name in FAMILY_OF else entry.target.name.removesuffix("_")
+        if name not in FAMILY_OF:
+            return []
+        known = {"name": name, "family": FAMILY_OF[name], "shape": FACTS[name].shape}
+        return [
+            (part, path) for part, (pattern, text) in PARTS.items() for path in files_with(pattern.format(**known), text.format(**known))
+        ]
     code = getattr(inspect.unwrap(entry.target), "__code__", None)
     if code is None or not Path(code.co_filename).is_relative_to(ROOT):
         return []

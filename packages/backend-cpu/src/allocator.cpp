@@ -26,13 +26,16 @@
 namespace candelabra::cpu {
 namespace {
 
-// Sizes are rounded up to one of these: multiples of 64 up to 1 KiB, then eight steps to each power of two.
+// Blocks are rounded up to a size class: multiples of 64 bytes up to 1 KiB, then eight classes per
+// power of two.
 constexpr int class_count = 16 + 8 * 38;
 constexpr size_t largest_block = size_t{1} << 47;
-// Blocks up to 32 KiB are kept by each thread, a few of each class, without a lock.
+// Each thread keeps a few free blocks of every class up to 32 KiB in its magazine and takes them
+// without a lock.
 constexpr int magazine_classes = 16 + 8 * 5;
 constexpr int magazine_capacity = 16;
-// From here on blocks are mappings of their own (huge pages from 2 MiB on); below they come from malloc.
+// Blocks of at least this size are anonymous mappings, with huge pages from 2 MiB on. Smaller ones
+// come from malloc.
 constexpr size_t mapping_threshold = size_t{1} << 20;
 constexpr size_t huge_page = size_t{1} << 21;
 
@@ -52,7 +55,7 @@ inline SizeClass size_class(size_t bytes) {
   return {16 + (power - 10) * 8 + static_cast<int>(eighth - 8), (eighth + 1) * step};
 }
 
-// A cached block's first bytes.
+// Header of a free block, in its first bytes.
 struct FreeBlock {
   FreeBlock* next;
 };
@@ -93,7 +96,8 @@ void* system_allocate(size_t bytes) {
   uintptr_t aligned = (address + huge_page - 1) & ~(huge_page - 1);
   if (aligned != address) munmap(mapped, aligned - address);
   if (size_t rest = address + extra - aligned) munmap(reinterpret_cast<void*>(aligned + bytes), rest);
-  madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);  // advice: without it the pages are small
+  // a hint: without huge pages the block still works
+  madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
   return reinterpret_cast<void*>(aligned);
 }
 
@@ -104,7 +108,8 @@ void system_free(void* memory, size_t bytes) {
     munmap(memory, bytes);
 }
 
-// A sanitized build sees what is read or written past the end of a block, though the block was rounded up or is cached.
+// With AddressSanitizer, accesses past the requested size are reported although the block is
+// larger.
 inline void* lend(void* block, [[maybe_unused]] size_t asked, [[maybe_unused]] size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
   __asan_unpoison_memory_region(block, asked);
@@ -128,8 +133,9 @@ class Cache {
     refuse_above_ = physical_memory() + swap_memory();
   }
 
-  // How many bytes of free blocks are kept: as many as were ever in use at once, and a little more, for what comes again in another
-  // order; without this, sizes that change from step to step would pile up until the memory's share is reached.
+  // Upper bound on the bytes of free blocks kept: 1.25 times the peak allocation plus 64 MiB.
+  // Without it, sizes that change from step to step would fill the cache up to its configured
+  // limit.
   int64_t bound() const {
     int64_t most = std::max(past_peak.load(std::memory_order_relaxed), allocated_peak.load(std::memory_order_relaxed));
     return std::min(bound_, most + most / 4 + (int64_t{1} << 26));
@@ -146,7 +152,7 @@ class Cache {
         return block;
       }
     }
-    // Cached blocks of other sizes are worth less than new ones when memory is short.
+    // When memory is short, a new block is worth more than cached blocks of other sizes.
     if (wanted.bytes >= 32 * huge_page && available_memory() < static_cast<int64_t>(wanted.bytes)) release_all();
     void* block = system_allocate(wanted.bytes);
     if (!block) {
@@ -171,7 +177,7 @@ class Cache {
     push(memory, size);
   }
 
-  // Several blocks of one class at once, for magazines.
+  // Returns several blocks of one class, for magazines.
   void put_all(void** blocks, int count, SizeClass size) {
     for (int i = 0; i < count; ++i) put(blocks[i], size);
   }
@@ -191,11 +197,11 @@ class Cache {
   std::mutex& mutex() { return mutex_; }
 
   std::atomic<int64_t> allocated{0}, allocated_peak{0}, reserved{0}, reserved_peak{0};
-  std::atomic<int64_t> past_peak{0};  // the highest allocated_peak that was reset
+  std::atomic<int64_t> past_peak{0};  // the highest allocated_peak before a reset
   std::atomic<int64_t> limit{-1};
   std::atomic<int64_t> slow_calls{0}, slow_hits{0};
-  Magazine* magazines = nullptr;  // of live threads, under mutex()
-  int64_t past_calls = 0;         // of threads that ended
+  Magazine* magazines = nullptr;  // of live threads, guarded by mutex()
+  int64_t past_calls = 0;  // allocations by threads that have ended
 
  private:
   void push(void* memory, SizeClass size) {
@@ -217,9 +223,10 @@ class Cache {
     return block;
   }
 
-  // A free block of one of the next classes, so that memory of one size which is idle while another is asked for is not held twice.
+  // Takes a free block of one of the next larger classes, so that idle memory of one size serves
+  // requests for another.
   void* pop_larger(SizeClass wanted) {
-    constexpr int classes_above = 4;  // up to half as large again
+    constexpr int classes_above = 4;  // at most half as large again
     for (int i = wanted.index + 1; i <= std::min(wanted.index + classes_above, class_count - 1); ++i)
       if (lists_[i].head) {
         larger_.emplace(lists_[i].head, i);
@@ -227,7 +234,7 @@ class Cache {
       }
     return nullptr;
   }
-  // What a block was before it was lent for less.
+  // The class of a block before pop_larger() handed it out as a smaller one.
   SizeClass true_size(void* memory, SizeClass size) {
     const auto found = larger_.find(memory);
     if (found == larger_.end()) return size;
@@ -264,24 +271,25 @@ class Cache {
 
   std::mutex mutex_;
   std::array<ClassList, class_count> lists_{};
-  std::unordered_map<void*, int> larger_;  // classes of blocks that were lent for less than they are
+  std::unordered_map<void*, int> larger_;  // class of each block that pop_larger() handed out
   int64_t cached_ = 0;
   uint64_t clock_ = 0;
   int64_t bound_;
   int64_t refuse_above_;
 };
 
-// Never destroyed: tensors may be freed while the process ends.
+// Never destroyed: tensors may be freed during process exit.
 Cache& cache() {
   static Cache* const instance = std::construct_at(static_cast<Cache*>(std::malloc(sizeof(Cache))));
   return *instance;
 }
 
-// A thread's own blocks, ready to be handed out.
+// Free blocks owned by one thread.
 struct Magazine {
   void* blocks[magazine_classes][magazine_capacity];
   uint8_t counts[magazine_classes] = {};
-  std::atomic<int64_t> calls{0};  // all of them hits; written by this thread only
+  // allocations served, all of them cache hits; written by this thread only
+  std::atomic<int64_t> calls{0};
   Magazine* next = nullptr;
   Magazine** link = nullptr;
 
@@ -321,7 +329,7 @@ void Magazine::flush() {
   }
 }
 
-// Null while the thread ends, and where nothing is to be cached.
+// Null while the thread ends, and when less than 16 MiB may be cached.
 [[gnu::noinline]] Magazine* make_magazine() {
   if (magazine_state == MagazineState::Dead || cache().bound() < (int64_t{1} << 24)) return nullptr;
   thread_local Magazine magazine;
@@ -400,7 +408,7 @@ void deallocate(void* memory, size_t bytes) noexcept {
   if (size.index < magazine_classes) {
     if (Magazine* mine = magazine()) {
       uint8_t& count = mine->counts[size.index];
-      if (count == magazine_capacity) {  // keep half, for the next burst either way
+      if (count == magazine_capacity) {  // keep half: the next burst may allocate or free
         all.put_all(mine->blocks[size.index] + magazine_capacity / 2, magazine_capacity / 2, size);
         count = magazine_capacity / 2;
       }
@@ -459,7 +467,7 @@ int64_t cached_bytes_allowed() {
   return bytes;
 }
 
-// Of the machine, or of the container this runs in.
+// Of the machine, or of its container (cgroup v1 or v2).
 int64_t physical_memory() {
   static const int64_t value = [] {
     struct sysinfo information{};

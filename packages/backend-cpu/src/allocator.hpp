@@ -1,4 +1,4 @@
-// The caching allocator of host memory: for results (through backend.h) and for what kernels need in between.
+// Caching allocator of host memory, for results (through backend.h) and for temporaries of kernels.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,28 @@ namespace candelabra::cpu {
 
 constexpr size_t memory_alignment = 64;
 
-// At least `bytes` bytes, 64-byte aligned, not cleared; throws Failure(CB_OUT_OF_MEMORY) that says the sizes.
+// Returns at least `bytes` bytes, 64-byte aligned and uninitialized. Throws
+// Failure(CB_OUT_OF_MEMORY) with the sizes.
 void* allocate(size_t bytes);
-// `bytes` as it was asked for.
+// `bytes` is the size that was passed to allocate().
 void deallocate(void* memory, size_t bytes) noexcept;
 void empty_cache() noexcept;
 void memory_statistics(cb_memory_statistics& result);
 void reset_peak_statistics();
-void set_memory_limit(int64_t bytes);  // negative: none
+void set_memory_limit(int64_t bytes);  // negative: no limit
 int64_t physical_memory();
 int64_t available_memory();
-// The number of bytes that an environment variable says, `otherwise` where it is not set; throws Failure(CB_VALUE_ERROR) for
-// anything else.
+// The number of bytes in an environment variable, or `otherwise` if it is unset. Throws
+// Failure(CB_VALUE_ERROR) for any other text.
 int64_t bytes_from_environment(const char* name, int64_t otherwise);
-// How many bytes of free blocks may be kept: CANDELABRA_CPU_CACHE_BYTES, or a quarter of the machine's memory.
+// Limit on the bytes of cached free blocks: CANDELABRA_CPU_CACHE_BYTES, or a quarter of the
+// machine's memory.
 int64_t cached_bytes_allowed();
-// Locks may be held by threads that a forked child does not have.
+// Hold the lock across fork(): the child does not have the thread that might hold it.
 void allocator_before_fork();
 void allocator_after_fork();
 
-// Memory for the time of a kernel.
+// Temporary memory of a kernel, freed at the end of the scope.
 template <typename T>
 class Scratch {
  public:

@@ -1,4 +1,5 @@
-// The table that the core asks for. Compiled for any x86-64 processor: it looks which one this is before anything else runs.
+// The backend's function table (candelabra/backend.h). Compiled for baseline x86-64, because it
+// detects the processor's instruction sets before other code runs.
 #include "candelabra/backend.h"
 
 #include <pthread.h>
@@ -31,7 +32,7 @@ int32_t guarded(F&& f) noexcept {
     last_message = error.what();
     return error.status();
   } catch (const std::bad_alloc&) {
-    last_message.clear();  // words would need memory
+    last_message.clear();  // a message would need memory
     return CB_OUT_OF_MEMORY;
   } catch (const std::exception& error) {
     last_message = error.what();
@@ -72,9 +73,11 @@ int32_t initialize(const cb_host*) {
     if (!has_avx2())
       throw failure(CB_RUNTIME_ERROR,
                     "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
-    cached_bytes_allowed(), kept_bytes_allowed(), check_streaming_choice();  // what the environment says wrongly is said here
+    // malformed environment variables fail here
+    cached_bytes_allowed(), kept_bytes_allowed(), check_streaming_choice();
     set_thread_count(default_thread_count());
-    // The core tells a child about its fork only where the fork went through Python.
+    // The core reports a fork to the child only if it went through Python. pthread_atfork covers
+    // the others.
     static const int registered = pthread_atfork(
         [] {
           kept_weights_before_fork();
@@ -138,7 +141,7 @@ int32_t change_thread_count(int32_t count) {
 }
 
 const char* describe() {
-  thread_local std::string text;  // what is chosen by measurement is known only after first use
+  thread_local std::string text;  // autotuned choices are known only after first use
   text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
          (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
          "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" + describe_streaming() +
@@ -172,7 +175,8 @@ cb_backend make_table() {
   table.device_type = "cpu";
   table.version = CANDELABRA_VERSION;
   table.capabilities = CB_CAP_HOST_MEMORY;
-  if (has_avx2()) {  // otherwise initialize() refuses, and nothing compiled for AVX2 may run before that
+  // otherwise initialize() fails, and code compiled for AVX2 must not run before that
+  if (has_avx2()) {
     table.kernels = kernels().entries().data();
     table.kernel_count = kernels().entries().size();
   }

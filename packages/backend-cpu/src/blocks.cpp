@@ -15,8 +15,8 @@ namespace candelabra::cpu {
 namespace {
 
 constexpr int64_t block_bytes = 8192;
-// Of operands that come from the outer caches or from memory: smaller, so that the processor, which looks a few hundred
-// instructions ahead, works on one block while it waits for another; the next one is asked for meanwhile.
+// Block size for operands in the outer caches or in memory. Smaller blocks let out-of-order
+// execution overlap one block's computation with another's loads. The next block is prefetched.
 constexpr int64_t far_block_bytes = 2048;
 constexpr int64_t far_bytes = int64_t{1} << 20;
 
@@ -24,8 +24,8 @@ void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
 }
 
-// Rows at least this long are done one by one; shorter ones are gathered, several to a block, so that registers are filled.
-// (Beside a number a row that is not worth a call of the loop up to a few hundred.)
+// Rows of at least this many elements are processed one by one. Shorter rows are packed, several to
+// a block, to fill registers. The second limit applies if an input is broadcast along the row.
 constexpr int64_t row_elements = 64, numbered_row_elements = 256;
 
 void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_t n) {
@@ -53,7 +53,7 @@ void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
   convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), n);
 }
 
-// Each of `rows` numbers `length` times.
+// Writes each of `rows` values `length` times.
 template <typename U>
 void repeat_in_rows(U* to, const U* from, int64_t stride, int64_t rows, int64_t length) {
   constexpr int64_t size = sizeof(__m256i) / sizeof(U);
@@ -62,7 +62,7 @@ void repeat_in_rows(U* to, const U* from, int64_t stride, int64_t rows, int64_t 
     std::fill_n(numbers, size, *from);
     __m256i line;
     std::memcpy(&line, numbers, sizeof line);
-    // The last store goes back over the one before it.
+    // The last store overlaps the one before it.
     int64_t i = 0;
     for (; i + size <= length; i += size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), line);
     if (i < length && length >= size) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + length - size), line);
@@ -115,7 +115,8 @@ class Driver {
     std::optional<LargeMove> move;
     const int64_t written = g_.numel * size_[0];
     streaming_ = may_stream_;
-    if (may_stream_ && 4 * moved_bytes_ >= 5 * written)  // from uint8 to float32 on
+    // the inputs are at least a quarter of the output
+    if (may_stream_ && 4 * moved_bytes_ >= 5 * written)
       streaming_ = move.emplace(written, moved_bytes_, is_plain_ && blocks_.work == 1).past_caches();
     parallel_for(g_.numel, grain, [&](int64_t begin, int64_t end) { piece(begin, end); });
   }
@@ -124,13 +125,14 @@ class Driver {
   struct Buffers {
     alignas(64) std::byte operand[N][block_bytes];
     alignas(64) std::byte raw[block_bytes];
-    // Which element fills an operand's buffer, and how often: it may do for the next block of a row, too.
+    // The element that fills an operand's buffer, and how often. The row's next block may reuse it.
     const std::byte* repeated[N] = {};
     int64_t repetitions[N] = {};
   };
 
-  // Short rows in which an input is the same in each (a number for each channel, channels last) become one: of such an input a
-  // buffer is filled with its row again and again, and serves for all blocks.
+  // Merges short rows into one long row if some input has the same values in each row (channels
+  // last: one value per channel). That input's buffer holds its row repeatedly and serves all
+  // blocks.
   void join_patterns(int64_t widest) {
     constexpr int64_t longest = 128;
     const int64_t period = g_.sizes[0];
@@ -161,7 +163,8 @@ class Driver {
     }
   }
 
-  // The buffer of an input whose row of period_ elements begins at `from`, from the row's element `phase` on.
+  // The buffer of an input that repeats a row of period_ elements, starting at the row's element
+  // `phase`. The row begins at `from`.
   const std::byte* patterned(int k, const std::byte* from, int64_t phase, Buffers& buffers) const {
     const int64_t wide = half_[k] ? 4 : size_[k];
     std::byte* to = buffers.operand[k];
@@ -186,8 +189,8 @@ class Driver {
     }
   }
 
-  // The dimension along which an input is contiguous that is not so along the innermost one; 0 where there is none. Walking such an
-  // input in the output's order would touch a cache line for every element.
+  // A dimension along which some input is contiguous that is strided along the innermost one, or 0.
+  // Reading such an input in the output's order would touch one cache line per element.
   int transposed_dimension() const {
     if (g_.ndim < 2 || g_.strides[0][0] != 1 || g_.sizes[0] < 16) return 0;
     for (int k = 1; k < N; ++k)
@@ -196,7 +199,8 @@ class Driver {
     return 0;
   }
 
-  // Tiles of dimension 0 times dimension across_, each operand gathered (or transposed) into a buffer.
+  // Processes tiles of dimension 0 times dimension across_. Each operand is gathered or transposed
+  // into a buffer.
   void run_tiles() {
     const int64_t rows = std::min<int64_t>(32, block_ / 16), columns = block_ / rows;
     Geometry<N> outer;
@@ -230,8 +234,8 @@ class Driver {
     });
   }
 
-  // The rows of a transposed input lie far apart, where the processor does not fetch ahead by itself. To the second cache: in the
-  // first one rows that lie a power of two apart push each other out.
+  // Rows of a transposed input lie too far apart for the hardware prefetcher. Prefetches to L2:
+  // rows a power of two apart would evict each other from L1.
   void ask_for_tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows) const {
     if (columns <= 0 || !far_) return;
     for (int k = 1; k < N; ++k) {
@@ -297,7 +301,7 @@ class Driver {
     if (streaming_) _mm_sfence();
   }
 
-  // Inputs that repeat one number each along the row: what it gives is computed once.
+  // All inputs are broadcast along the row: one result is computed and repeated.
   void repeated_row(const Position<N>& at, int64_t n) const {
     alignas(16) std::byte wide[N][16];
     const void* in[N];
@@ -359,8 +363,8 @@ class Driver {
     }
   }
 
-  // Rows that have no gaps, or repeat a number, in any operand: whole ones, as many as fill a block, moved side by side where they
-  // lie apart.
+  // Whole rows that are contiguous or broadcast in every operand, as many as fill a block. Rows
+  // that lie apart are packed first.
   void short_rows(const Position<N>& at, int64_t rows, const void** in, Buffers& buffers) const {
     const int64_t length = g_.sizes[0];
     for (int k = 1; k < N; ++k) {
@@ -388,7 +392,7 @@ class Driver {
 
   void several_rows(Position<N>& at, int64_t n, const void** in, Buffers& buffers, bool more) const {
     Position<N> start = at;
-    bool plain = true;  // no input is a half precision: all may be gathered on one walk
+    bool plain = true;  // no input is a half precision: one pass gathers all inputs
     for (int k = 1; k < N; ++k) {
       plain &= constant_[k] || !half_[k];
       if (!constant_[k]) in[k] = buffers.operand[k];
@@ -424,7 +428,8 @@ class Driver {
     if (more) step_over(at);
   }
 
-  // Calls f(elements done, elements in this run) with `at` at the run's beginning; `at` ends behind the last run's last element.
+  // Calls f(elements done, elements in this run) with `at` at the start of each run. Afterwards
+  // `at` is behind the last element, without carry into the outer dimensions.
   template <typename F>
   void walk(Position<N>& at, int64_t n, F&& f) const {
     for (int64_t done = 0; done < n;) {
@@ -445,7 +450,8 @@ class Driver {
   int64_t size_[N];
   bool half_[N], constant_[N], is_far_[N];
   int64_t block_;
-  int64_t period_ = 0, pattern_[N] = {};  // elements of a row that is repeated; their steps in the inputs of which it is
+  // length of a repeated row; element stride of the row in each input that repeats it
+  int64_t period_ = 0, pattern_[N] = {};
   int across_;
   int64_t moved_bytes_ = 0;
   bool far_, is_plain_ = true, has_short_rows_, repeats_, may_stream_, streaming_ = false;

@@ -1,7 +1,8 @@
-// The driver of all elementwise kernels. A kernel is one loop over contiguous arrays; the driver brings everything to that form in
-// blocks that stay in the first-level cache: it gathers strided operands, converts half precisions to float32 and back, repeats
-// numbers, divides the work among threads, and writes large results past the caches. So one loop per operator and dtype is
-// compiled, and not one per combination of strides.
+// The driver of all elementwise kernels. A kernel is one loop over contiguous arrays. The driver
+// calls it on blocks that fit in L1: it gathers strided operands, converts half precisions to
+// float32 and back, broadcasts scalars, divides the work among threads, and writes large results
+// with non-temporal stores. One loop per operator and dtype is compiled, not one per combination of
+// strides.
 #pragma once
 
 #include <array>
@@ -13,26 +14,26 @@
 
 namespace candelabra::cpu {
 
-// n elements; `in` has one pointer an input. Out may be one of the inputs.
+// Computes n elements. `in` holds one pointer per input. `out` may equal an input.
 using BlockLoop = void (*)(void* out, const void* const* in, int64_t n, const void* context);
 
 struct Blocks {
   BlockLoop loop;
-  const void* context = nullptr;  // given to the loop
-  int64_t work = 1;               // cost of an element in additions
-  bool halves_as_float = true;    // the loop sees float32 in the place of float16 and bfloat16
+  const void* context = nullptr;  // passed to the loop
+  int64_t work = 1;  // cost of an element, in additions
+  bool halves_as_float = true;  // the loop gets float32 for float16 and bfloat16
 };
 
 constexpr int max_block_inputs = 3;
 constexpr int64_t tiny_elements = 256;
 
-// Any strides and sizes; all operands have the sizes of the output.
+// Operands may have any strides. All have the sizes of the output.
 void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count);
 
 // `value` points to one element of `itemsize` bytes.
 void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n);
 
-// Small contiguous operands take the short way: no geometry, no threads.
+// Small contiguous operands take a fast path without geometry and threads.
 template <size_t N>
 inline void run(const Blocks& blocks, cb_tensor& out, const std::array<const cb_tensor*, N>& in) {
   static_assert(N <= max_block_inputs);

@@ -1,4 +1,5 @@
-// Elements brought side by side as the numbers that a kernel computes with, and back: half precisions as float32.
+// Loads strided elements into a contiguous buffer of the compute type (float32 for half
+// precisions), and stores them back.
 #pragma once
 
 #include <type_traits>

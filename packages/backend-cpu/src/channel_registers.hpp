@@ -1,4 +1,4 @@
-// Numbers of neighbouring channels, channels last, a few registers at a time.
+// Iterates over the channels of channels-last data, a few registers at a time.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Calls body.operator()<K>(c, n) for groups of K registers of neighbouring channels, from channel c on; the last one of a group
-// has n of them.
+// Calls body.operator()<K>(c, n) for groups of K registers that start at channel c. The last
+// register of a group holds n channels.
 template <typename V, typename F>
 [[gnu::always_inline]] inline void for_channel_registers(int64_t channels, F&& body) {
   constexpr int64_t size = math::Vec<V>::size;

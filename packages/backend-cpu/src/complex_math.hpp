@@ -1,4 +1,4 @@
-// Formulas on complex numbers that the C++ library lacks, or has in a less accurate form.
+// Complex functions that the C++ library lacks or computes less accurately.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,7 @@ std::complex<T> expm1(std::complex<T> z) {
   return {std::expm1(x) * std::cos(y) - 2 * s * s, std::exp(x) * std::sin(y)};
 }
 
-// log |1 + z| = log1p(x (2 + x) + y^2) / 2 where that is small
+// log |1 + z| = log1p(x (2 + x) + y^2) / 2, used for small |x| and |y|
 template <typename T>
 std::complex<T> log1p(std::complex<T> z) {
   T x = z.real(), y = z.imag();
@@ -38,10 +38,10 @@ std::complex<T> log2(std::complex<T> z) {
   return std::log(z) * static_cast<T>(1.44269504088896340736);
 }
 
-// sign: the point of the unit circle in the direction of z
+// z / |z|, and 0 for z = 0
 template <typename T>
 std::complex<T> sgn(std::complex<T> z) {
-  if constexpr (sizeof(T) == 4) {  // squares do not leave the range of double
+  if constexpr (sizeof(T) == 4) {  // squares of floats stay in the range of double
     const double x = z.real(), y = z.imag(), magnitude = std::sqrt(x * x + y * y);
     const double by = magnitude == 0 ? 1 : magnitude;
     return {static_cast<T>(x / by), static_cast<T>(y / by)};

@@ -1,9 +1,9 @@
-// Numbers too small to be normal, which some processors are slow with.
+// Flushing of denormal numbers, which are slow on some processors.
 #pragma once
 
 namespace candelabra::cpu {
 
-// Whether all threads take denormal numbers for zero, as operands and as results (parallel.cpp).
+// Sets whether all threads treat denormal operands and results as zero (parallel.cpp).
 void set_flush_denormal(bool on);
 
 }  // namespace candelabra::cpu

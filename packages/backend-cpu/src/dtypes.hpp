@@ -1,4 +1,4 @@
-// Element types in C++ (candelabra/dtypes.hpp), and blocks of the two half precisions.
+// C++ element types (candelabra/dtypes.hpp), and conversions of float16 and bfloat16 blocks.
 #pragma once
 
 #include <immintrin.h>
@@ -69,10 +69,12 @@ using ComplexTypes = Lists::ComplexTypes;
 using NumberTypes = Lists::NumberTypes;
 using AllTypes = Lists::AllTypes;
 
-// In a namespace of the instruction set, so that no inline function compiled for one is used by the other.
+// One namespace per instruction set, so that the linker does not merge inline functions compiled
+// for different ones.
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Contiguous blocks to and from float32 (the compiler does not vectorize _cvtsh_ss by itself).
+// Convert contiguous blocks to and from float32. The compiler does not vectorize _cvtsh_ss by
+// itself.
 inline void to_float(const Half* in, float* out, int64_t n) {
   int64_t whole = n - n % 8;
   for (int64_t i = 0; i < whole; i += 8)
@@ -108,8 +110,8 @@ inline void from_float(const float* in, BFloat16* out, int64_t n) {
   for (int64_t i = whole; i < n; ++i) out[i] = in[i];
 }
 
-// For kernels that only move elements: calls f.operator()<U>() with an unsigned type of the element's size
-// (uint8_t, uint16_t, uint32_t, uint64_t, or Bits128).
+// For kernels that only move elements: calls f.operator()<U>() with the unsigned type of the
+// element's size (uint8_t, uint16_t, uint32_t, uint64_t, or Bits128).
 struct Bits128 {
   uint64_t low, high;
   friend bool operator==(const Bits128&, const Bits128&) = default;

@@ -1,5 +1,5 @@
-// From a scalar formula to a kernel: loops over contiguous arrays, and dispatch over dtypes. A formula is a function object; one
-// with state is copied into the loop.
+// Turns a scalar formula into a kernel: loops over contiguous arrays, and dispatch over dtypes. A
+// formula is a function object; its state is copied into the loop.
 #pragma once
 
 #include "blocks.hpp"
@@ -12,18 +12,20 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Cost of an element in additions, for the division among threads.
+// Cost of an element in additions, to divide work among threads.
 constexpr int64_t light = 1, moderate = 8, heavy = 40;
 
-// A formula that says `on_vectors` is called with whole registers of float or double in the place of numbers (vec.hpp).
+// A formula with a member `on_vectors` is called with whole registers of float or double instead of
+// numbers (vec.hpp).
 template <typename Op, typename T>
 concept OnVectors = (std::is_same_v<T, float> || std::is_same_v<T, double>) && requires { Op::on_vectors; };
-// Such a formula may be good for a range only: then `outside(x…)` tells where it is not, and `slowly(x…)` is taken for those
-// numbers.
+// Such a formula may have a limited domain. Then `outside(x…)` is the mask of lanes outside it, and
+// `slowly(x…)` is the slow path for those.
 template <typename Op, typename... V>
 concept Limited = requires(const Op op, V... x) { op.outside(x...); };
 
-// A formula on numbers may be good for a range only, too: then it has `in_range(x…)` and `slowly(x…)`, taken for whole blocks.
+// A formula on numbers may have a limited domain as well, given by `in_range(x…)`. If any number of
+// a block is outside, the whole block uses the slow path `slowly(x…)`.
 template <typename Op, typename... A>
 concept Ranged = requires(const Op op, A... x) {
   op.in_range(x...);
@@ -59,8 +61,8 @@ template <typename Op, typename... V>
   return result;
 }
 
-// How many registers an iteration takes: a short formula may say `at_once`, so that loads from the second cache are asked for
-// earlier. AVX2 has not registers enough for that.
+// Registers per iteration. A cheap formula may set `at_once`, so that loads from L2 are issued
+// earlier. AVX2 has too few registers for that.
 template <typename Op, typename V>
 constexpr int registers_at_once() {
   if constexpr (requires { Op::at_once; })
@@ -69,7 +71,8 @@ constexpr int registers_at_once() {
     return 1;
 }
 
-// The last register is filled in part only; what a number gives does not depend on where it is.
+// The tail is one partial register, so that the result for a number does not depend on its
+// position.
 template <typename Op, typename T, typename... A>
 [[gnu::always_inline]] inline void vector_loop(const Op& op, T* out, int64_t n, const A*... in) {
   using V = math::Vec<T>;
@@ -146,7 +149,15 @@ void loop3(void* out, const void* const* in, int64_t n, const void* context) {
   }
 }
 
-// Runs a formula with operands and result of the same element type T (float for the half precisions).
+// The first N arguments of a call, which are the operands in the schema of an elementwise operator.
+template <size_t N>
+std::array<const cb_tensor*, N> operands(const Call& call) {
+  std::array<const cb_tensor*, N> result;
+  for (size_t k = 0; k < N; ++k) result[k] = &call.tensor(static_cast<int>(k));
+  return result;
+}
+
+// Runs a formula whose operands and result have the element type T (float for half precisions).
 template <typename T, typename Op>
 void map1(Call& call, const Op& op, int64_t work, int first = 0) {
   using C = compute_t<T>;
@@ -160,7 +171,7 @@ void map2(Call& call, const Op& op, int64_t work, int first = 0, int second = 1)
 template <typename T, typename Op>
 void map3(Call& call, const Op& op, int64_t work) {
   using C = compute_t<T>;
-  run<3>({loop3<Op, C, C, C, C>, &op, work}, call.output(), {&call.tensor(0), &call.tensor(1), &call.tensor(2)});
+  run<3>({loop3<Op, C, C, C, C>, &op, work}, call.output(), operands<3>(call));
 }
 
 // Kernels of stateless formulas over a list of dtypes.
@@ -172,19 +183,21 @@ template <typename Op, typename List, int64_t Work>
 void binary(Call& call) {
   dispatch<List>(call.output().dtype, [&]<typename T>() { map2<T>(call, Op{}, Work); });
 }
-// Results are bool, whatever the operands.
+// Results are bool for any operands.
 template <typename Op, typename List, int64_t Work>
 void unary_bool(Call& call) {
-  dispatch<List>(call.tensor(0).dtype, [&]<typename T>() {
+  const auto in = operands<1>(call);
+  dispatch<List>(in[0]->dtype, [&]<typename T>() {
     static constexpr Op op{};
-    run<1>({loop1<Op, bool, compute_t<T>>, &op, Work}, call.output(), {&call.tensor(0)});
+    run<1>({loop1<Op, bool, compute_t<T>>, &op, Work}, call.output(), in);
   });
 }
 template <typename Op, typename List, int64_t Work>
 void binary_bool(Call& call) {
-  dispatch<List>(call.tensor(0).dtype, [&]<typename T>() {
+  const auto in = operands<2>(call);
+  dispatch<List>(in[0]->dtype, [&]<typename T>() {
     static constexpr Op op{};
-    run<2>({loop2<Op, bool, compute_t<T>, compute_t<T>>, &op, Work}, call.output(), {&call.tensor(0), &call.tensor(1)});
+    run<2>({loop2<Op, bool, compute_t<T>, compute_t<T>>, &op, Work}, call.output(), in);
   });
 }
 

@@ -1,5 +1,5 @@
-// Elementwise functions of complex numbers on whole registers (vec_complex.hpp), each with the numbers that it is for; for the
-// others `slowly` is taken, element by element.
+// Elementwise functions of complex numbers on registers (vec_complex.hpp), each with its domain.
+// Numbers outside it use the slow path `slowly`, element by element.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,7 @@ struct Expm1 : GrowsWithReal {
     return complex_math::expm1(z);
   }
 };
-struct Sigmoid {  // the square of e^-z is made
+struct Sigmoid {  // squares e^-z
   static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real, 300); }
   static VecComplex of(VecComplex z) { return sigmoid(z); }
   template <typename T>
@@ -143,7 +143,7 @@ struct Cosh : GrowsWithReal {
     return std::cosh(z);
   }
 };
-struct Tanh {  // the square of sinh is made
+struct Tanh {  // squares sinh
   static Inside inside(VecComplex z) { return math::turns_and_grows(z.imag, z.real, 300); }
   static VecComplex of(VecComplex z) { return tanh(z); }
   template <typename T>
@@ -201,7 +201,7 @@ struct Acosh : Arcs {
     return std::acosh(z);
   }
 };
-struct Atanh {  // not at the poles
+struct Atanh {  // excludes the poles
   static Inside inside(VecComplex z) { return Arcs::inside(z) & ((abs(z.real) != Real(1.0)) | (z.imag != Real(0.0))); }
   static VecComplex of(VecComplex z) { return atanh(z); }
   template <typename T>
@@ -233,7 +233,7 @@ struct Angle {
   }
 };
 struct Power {
-  // Where e^(w log z) is neither 0 nor infinite.
+  // Inside where e^(w log z) is neither 0 nor infinite.
   static VecComplex checked(Inside& inside, VecComplex z, VecComplex w) {
     const VecComplex t = log(z), power{fnma(w.imag, t.imag, w.real * t.real), fma(w.imag, t.real, w.real * t.imag)};
     inside = math::parts::moderate_squares(z) & math::turns_and_grows(power.imag, power.real);
@@ -259,7 +259,7 @@ inline void store(Real x, T* to) {
 template <typename Op, typename R, typename... C>
 [[gnu::noinline, gnu::cold]] void put_right(Inside inside, R* out, const C*... in) {
   for (int lane = 0; lane < VecComplex::size; ++lane) {
-    // Lanes of `inside` are in the order of the registers, not of memory.
+    // Lanes of `inside` are in register order, not in memory order.
     const int place = lane / 2 + lane % 2 * static_cast<int>(VecComplex::size / 2);
     if (!inside.at(lane)) out[place] = Op::slowly(in[place]...);
   }
@@ -278,7 +278,7 @@ template <typename Op, typename R, typename... C>
     put_right<Op>(inside, results, in...);
   std::copy_n(results, VecComplex::size, out);
 }
-// The last numbers are computed in a register of their own, filled up with ones.
+// The tail is padded with ones to a full register.
 template <typename Op, typename R, typename C, size_t N>
 void loop(void* out, const void* const* in, int64_t n, const void*) {
   constexpr int64_t size = VecComplex::size;
@@ -297,16 +297,16 @@ void loop(void* out, const void* const* in, int64_t n, const void*) {
 
 }  // namespace complex_formulas
 
-// Runs a formula on the complex numbers of T; the result is of R.
+// Runs a formula on complex numbers of type T. The result has type R.
 template <typename Op, typename T, typename R = T>
 void map_complex1(Call& call) {
-  run<1>({complex_formulas::loop<Op, R, T, 1>, nullptr, heavy}, call.output(), {&call.tensor(0)});
+  run<1>({complex_formulas::loop<Op, R, T, 1>, nullptr, heavy}, call.output(), operands<1>(call));
 }
 template <typename Op, typename T>
 void map_complex2(Call& call) {
-  run<2>({complex_formulas::loop<Op, T, T, 2>, nullptr, heavy}, call.output(), {&call.tensor(0), &call.tensor(1)});
+  run<2>({complex_formulas::loop<Op, T, T, 2>, nullptr, heavy}, call.output(), operands<2>(call));
 }
-// A kernel of real dtypes by one formula, of complex ones by another.
+// A kernel with one formula for real dtypes and another for complex ones.
 template <typename Op, typename OfComplex, int64_t Work>
 void unary_floating(Call& call) {
   if (!is_complex_dtype(call.output().dtype)) return unary<Op, FloatTypes, Work>(call);

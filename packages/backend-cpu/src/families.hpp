@@ -1,4 +1,5 @@
-// All kernels of one instruction set, in families.cpp, which CMakeLists.txt writes.
+// Register all kernels of one instruction set. CMakeLists.txt generates the definitions in
+// families.cpp.
 #pragma once
 
 #include "kernels.hpp"

@@ -10,9 +10,10 @@
 namespace candelabra::cpu {
 namespace {
 
-// Every second element of 4 or 8 bytes, from whole registers.
+// Gathers every second element of 4 or 8 bytes by full-register loads and shuffles.
 int64_t gather_pairs(uint32_t* to, const uint32_t* from, int64_t n) {
-  const int64_t whole = n > 8 ? (n - 1) & ~int64_t{7} : 0;  // what is read ends before the element behind the last one
+  // loads must not pass the last gathered element
+  const int64_t whole = n > 8 ? (n - 1) & ~int64_t{7} : 0;
   for (int64_t i = 0; i < whole; i += 8) {
     const __m256 low = _mm256_loadu_ps(reinterpret_cast<const float*>(from + 2 * i));
     const __m256 high = _mm256_loadu_ps(reinterpret_cast<const float*>(from + 2 * i + 8));

@@ -1,11 +1,12 @@
-// Elements that lie apart, brought side by side.
+// Gathers strided elements into a contiguous buffer.
 #pragma once
 
 #include <cstdint>
 
 namespace candelabra::cpu {
 
-// n elements of `itemsize` bytes, `stride` elements apart: a stride of 0 repeats one.
+// Copies n elements of `itemsize` bytes that lie `stride` elements apart. A stride of 0 repeats one
+// element.
 void gather(void* out, const void* in, int64_t stride, int64_t itemsize, int64_t n);
 
 }  // namespace candelabra::cpu

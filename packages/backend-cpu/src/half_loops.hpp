@@ -1,5 +1,5 @@
-// Light formulas on half precisions as they lie in memory: numbers are made float32 and back in registers, where conversions in
-// passes of their own (blocks.hpp) would take as long as the memory does.
+// Cheap formulas on half precisions, converted to float32 and back in registers. Separate
+// conversion passes (blocks.hpp) would take as long as the memory accesses.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +33,8 @@ void loop(void* out, const void* const* in, int64_t n, const void* context) {
 
 }  // namespace halves
 
-// Runs a formula on N operands, half precisions in registers of float32, on which `on_registers` is the formula. Operands of
-// another dtype than the result's (a number may be one) go by blocks.
+// Applies a formula to N operands. Half precisions use `on_registers`, the formula on registers of
+// float32. Operands whose dtype differs from the result's (a scalar's may) use the block driver.
 template <typename T, size_t N, typename Op, typename OnRegisters>
 void map_in_registers(Call& call, const Op& op, const OnRegisters& on_registers, int64_t work) {
   if constexpr (is_half_v<T>) {
@@ -52,7 +52,7 @@ void map_in_registers(Call& call, const Op& op, const OnRegisters& on_registers,
   if constexpr (N == 3) map3<T>(call, op, work);
 }
 
-// As unary() and binary(), for formulas without a state that take whole registers of float32.
+// Like unary() and binary(), for stateless formulas that take registers of float32.
 template <typename Op, typename List, int64_t Work, size_t N>
 void of_registers(Call& call) {
   dispatch<List>(call.output().dtype, [&]<typename T>() { map_in_registers<T, N>(call, Op{}, Op{}, Work); });

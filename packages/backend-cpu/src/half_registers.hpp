@@ -1,4 +1,4 @@
-// Half precisions in registers of float32: how they are loaded and stored, said once for all loops that convert on the way.
+// Loads and stores half precisions as registers of float32.
 #pragma once
 
 #include <immintrin.h>
@@ -15,7 +15,7 @@ namespace halves {
 
 using Floats = math::Vec<float>;
 
-// Eight of them, however wide a register is.
+// Loads eight elements, whatever the register width.
 [[gnu::always_inline]] inline __m256 eight(const Half* from) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
@@ -25,7 +25,8 @@ using Floats = math::Vec<float>;
 
 #ifdef __AVX512F__
 
-// (The forms with masks of all lanes, since those without one start from a variable that GCC 12 warns is not initialized.)
+// Masked forms with all lanes set: GCC 12 warns that the unmasked ones read an uninitialized
+// variable.
 constexpr __mmask16 all = 0xffff;
 
 [[gnu::always_inline]] inline __mmask16 first(int64_t n) {
@@ -40,13 +41,13 @@ constexpr __mmask16 all = 0xffff;
 [[gnu::always_inline]] inline __m256i narrowed(const Half*, Floats value) {
   return _mm512_maskz_cvtps_ph(all, value.v, _MM_FROUND_TO_NEAREST_INT);
 }
-// To nearest, halves to even, in the upper half of each word, for numbers.
+// Rounds to nearest even, into the upper half of each word. Not valid for NaN.
 [[gnu::always_inline]] inline __m512i rounded_numbers(Floats value) {
   const __m512i words = _mm512_castps_si512(value.v);
   const __m512i even = _mm512_and_si512(_mm512_maskz_srli_epi32(all, words, 16), _mm512_set1_epi32(1));
   return _mm512_add_epi32(_mm512_add_epi32(words, _mm512_set1_epi32(0x7fff)), even);
 }
-// NaN becomes the one that it becomes everywhere.
+// The same, with every NaN mapped to the canonical one.
 [[gnu::always_inline]] inline __m512i rounded(Floats value) {
   return _mm512_mask_mov_epi32(rounded_numbers(value), (value != value).m, _mm512_set1_epi32(0x7fc00000));
 }
@@ -71,7 +72,7 @@ template <typename T>
   _mm256_mask_storeu_epi16(to, first(n), narrowed(to, value));
 }
 
-// Two registers at once: of bfloat16 one is made up of the upper halves of all words.
+// Stores two registers. For bfloat16, one permutation collects the upper halves of all words.
 [[gnu::always_inline]] inline void store(Floats low, Floats high, BFloat16* to) {
   alignas(64) static constexpr uint16_t upper_halves[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
                                                             33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
@@ -91,7 +92,7 @@ template <typename T>
 [[gnu::always_inline]] inline Floats load(const T* from) {
   return eight(from);
 }
-// By way of arrays, from which the conversions of blocks take them.
+// Without AVX-512, stores and partial loads go through an array and the block conversions.
 template <typename T>
 inline void store(Floats value, T* to, int64_t n = Floats::size) {
   alignas(32) float values[Floats::size];
@@ -114,7 +115,7 @@ inline Floats load(const T* from, int64_t n) {
 
 }  // namespace halves
 
-// A register of n numbers of any floating dtype, in the one to compute in, and back.
+// Load and store n elements of any floating dtype as a register of the compute type.
 template <typename T>
 [[gnu::always_inline]] inline math::Vec<compute_t<T>> load_some(const T* from, int64_t n) {
   using V = math::Vec<compute_t<T>>;
@@ -132,8 +133,8 @@ template <typename T>
     whole ? value.store(to) : value.store(to, n);
 }
 
-// Runs of half precisions as float32 and back; the last ones of a run together, too, which to_float() and from_float() take one by
-// one.
+// Convert arrays of half precisions to float32 and back. The tail is one partial register;
+// to_float() and from_float() convert it element by element.
 template <typename T>
 void widen(const T* from, float* to, int64_t n) {
   using halves::Floats;

@@ -1,5 +1,5 @@
-// Strided iteration for all kernels: descriptors of the same sizes become as few dimensions as possible (candelabra/geometry.hpp),
-// then runs.
+// Strided iteration for all kernels. Dimensions are coalesced (candelabra/geometry.hpp), then
+// visited as runs.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ using kernel::Order;
 
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Where one is in a geometry: element offsets of the operands, and how many elements are left in the innermost dimension.
+// A position in a geometry: the index in each dimension, and the offset in each operand, in
+// elements.
 template <int N>
 struct Position {
   int64_t index[max_dims];
@@ -34,7 +35,7 @@ struct Position {
       for (int k = 0; k < N; ++k) offsets[k] += index[d] * g.strides[k][d];
     }
   }
-  // Moves on by n elements, n at most what is left in the innermost dimension.
+  // Advances by n elements, at most left().
   void advance(const Geometry<N>& g, int64_t n) {
     index[0] += n;
     for (int k = 0; k < N; ++k) offsets[k] += n * g.strides[k][0];
@@ -47,8 +48,9 @@ struct Position {
   int64_t left(const Geometry<N>& g) const { return g.sizes[0] - index[0]; }
 };
 
-// Calls run(offsets, n) for runs along the innermost dimension that cover elements [begin, end): offsets[k] is that of the first
-// element of operand k; from there its stride is g.strides[k][0]. Use with parallel_for(g.numel, …).
+// Calls run(offsets, n) for runs along the innermost dimension that cover elements [begin, end).
+// offsets[k] is the offset of the run's first element in operand k; its stride is g.strides[k][0].
+// Use with parallel_for(g.numel, …).
 template <int N, typename F>
 void for_each_run(const Geometry<N>& g, int64_t begin, int64_t end, F&& run) {
   if (begin >= end) return;

@@ -1,3 +1,3 @@
-// The functions of candelabra/kernel.hpp that are no inline ones.
+// Defines the functions of candelabra/kernel.hpp that are not inline.
 #define CANDELABRA_KERNEL_DEFINITIONS
 #include "kernels.hpp"

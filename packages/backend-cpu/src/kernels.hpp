@@ -1,8 +1,9 @@
-// What a kernel is written with: its arguments, how it fails, and the table it is entered in.
+// Arguments, errors and the registration table of kernels.
 //
-// kernels/FAMILY.cpp defines, in namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE, kernels `void add(Call& call)` and one
-// `void register_FAMILY(KernelTable& table)`. CMake compiles the file once per instruction set (or once, see CMakeLists.txt) and
-// writes the list of families. Everything of a family but its register function stays in an unnamed namespace.
+// kernels/FAMILY.cpp defines kernels such as `void add(Call& call)` and one `void
+// register_FAMILY(KernelTable& table)`, in namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE.
+// CMake compiles the file once per instruction set (or once, see CMakeLists.txt) and generates the
+// list of families. Everything but the register function stays in an unnamed namespace.
 #pragma once
 
 #include "candelabra/kernel.hpp"

@@ -1,8 +1,10 @@
-// Factorizations of one large matrix, and what is solved with them, shared among threads in parts that follow from the sizes alone.
+// Cholesky and LU of one large matrix, and the solves that use them, split among threads into parts
+// that depend on the sizes alone.
 //
-// LAPACK's routines share their work by the number of threads, and round accordingly. Here each part is one thread's, by the
-// library's own routine, so that results are the same for any number of threads. Small matrices are one part. Large ones are
-// factored so where that is asked for: the library's threads, which do not wait for each other after every block, take less time.
+// LAPACK splits its work by the number of threads, and its rounding depends on the split. Here each
+// part is one call of the library on one thread, so results do not depend on the thread count.
+// Small matrices are one part. Large ones are split only in deterministic mode: the library's own
+// threads are faster, because they do not synchronize after every block.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +15,8 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// f(begin, end) for parts of [0, size) as wide as `width`, each on one thread of the library.
+// Calls f(begin, end) for parts of [0, size) of `width` elements, each on one thread of the
+// library.
 template <typename F>
 void over_parts(int64_t size, int64_t width, F&& f) {
   parallel_for((size + width - 1) / width, 1, [&](int64_t begin, int64_t end) {
@@ -22,8 +25,8 @@ void over_parts(int64_t size, int64_t width, F&& f) {
   });
 }
 
-// How many columns (right-hand sides) a part has where each costs `work` multiplications: a quarter of them, but no part smaller
-// than pays for a thread, and none so narrow that a triangle is packed for little.
+// Columns (right-hand sides) per part if each costs `work` multiplications: a quarter of all, but
+// enough to pay for a thread and for packing the triangle.
 inline int64_t part_of_columns(int64_t columns, int64_t work) {
   constexpr int64_t least_work = int64_t{1} << 18, narrowest = 64, widest = 256;
   const int64_t least = std::clamp<int64_t>(least_work / std::max<int64_t>(1, work), narrowest, int64_t{1} << 30);
@@ -35,7 +38,7 @@ constexpr const char* adjoint_of = is_complex_v<T> ? "C" : "T";
 
 // ---- Cholesky
 
-// As potrf of a lower triangle (upper == false), or of an upper one; `info` as there.
+// Like LAPACK's potrf of the lower (or upper) triangle, with its `info`.
 template <typename T>
 int factor_cholesky(bool upper, int n, T* a, int leading) {
   using R = real_t<T>;
@@ -46,7 +49,8 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
     Lapack<T>::potrf(upper ? "U" : "L", &n, a, &leading, &info);
     return info;
   }
-  const auto at = [&](int64_t i, int64_t j) { return upper ? a + j + i * leading : a + i + j * leading; };  // of the lower triangle
+  // element (i, j) of the lower triangle
+  const auto at = [&](int64_t i, int64_t j) { return upper ? a + j + i * leading : a + i + j * leading; };
   const T one(1), minus(-1);
   const R real_one(1), real_minus(-1);
   for (int j = 0; j < n; j += block) {
@@ -61,7 +65,7 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
       else
         Lapack<T>::trsm("R", "L", adjoint_of<T>, "N", &here, &width, &one, at(j, j), &leading, at(next + begin, j), &leading);
     });
-    // Squares of what is left, those on the diagonal only below it.
+    // Update the trailing matrix in square parts. Parts on the diagonal update one triangle only.
     const int side = (rest + part - 1) / part;
     over_parts(int64_t{side} * (side + 1) / 2, 1, [&](int index, int) {
       int row = 0;
@@ -84,13 +88,14 @@ int factor_cholesky(bool upper, int n, T* a, int leading) {
 
 // ---- LU
 
-// As getrf, of matrices so small that the library's blocks and checks take longer than the work. Side: of square ones without gaps
-// whose size the compiler is to know; else 0. Which row is exchanged cannot be foreseen, so that it is no branch.
+// Like getrf, for matrices too small for the library's blocking and checks. Side is the
+// compile-time size of a contiguous square matrix, else 0. The pivot search is branchless, because
+// its branch could not be predicted.
 template <int Side, typename T>
 int factor_tiny_lu(int rows, int columns, T* a, int apart, int* pivots) {
   using R = real_t<T>;
   const int m = Side ? Side : rows, n = Side ? Side : columns, leading = Side ? Side : apart;
-  const auto size_of = [](T value) {  // LAPACK's, of which complex numbers need no root
+  const auto size_of = [](T value) {  // as in LAPACK: complex numbers need no square root
     if constexpr (is_complex_v<T>)
       return std::abs(value.real()) + std::abs(value.imag());
     else
@@ -138,7 +143,7 @@ int factor_tiny_lu(int m, int n, T* a, int leading, int* pivots) {
   return factor_tiny_lu<0>(m, n, a, leading, pivots);
 }
 
-// As getrf.
+// Like getrf.
 template <typename T>
 int factor_lu(int m, int n, T* a, int leading, int* pivots) {
   constexpr int one_part = 192, block = 64, tiny = 8;
@@ -170,7 +175,7 @@ int factor_lu(int m, int n, T* a, int leading, int* pivots) {
     });
     for (int i = j; i < next; ++i) pivots[i] += j;
   }
-  // The exchanges of a block's rows in the columns before it.
+  // Apply each block's row exchanges to the columns of earlier blocks.
   over_parts(sides, block, [&](int begin, int end) {
     const int width = end - begin, first = end + 1;
     if (end < sides) Lapack<T>::laswp(&width, at(0, begin), &leading, &first, &sides, pivots, &increment);
@@ -178,7 +183,7 @@ int factor_lu(int m, int n, T* a, int leading, int* pivots) {
   return info;
 }
 
-// As getrs.
+// Like getrs.
 template <typename T>
 void solve_lu(const char* transpose, int n, int columns, const T* a, int leading, const int* pivots, T* x, int x_leading) {
   over_parts(columns, part_of_columns(columns, int64_t{n} * n), [&](int begin, int end) {
@@ -188,7 +193,7 @@ void solve_lu(const char* transpose, int n, int columns, const T* a, int leading
   });
 }
 
-// As getri, of factors without a zero on the diagonal.
+// Like getri, for factors without a zero on the diagonal.
 template <typename T>
 void invert_lu(int n, T* a, int leading, const int* pivots) {
   constexpr int one_part = 400, part = 64;
@@ -198,7 +203,7 @@ void invert_lu(int n, T* a, int leading, const int* pivots) {
     with_work<T>([&](T* work, int* size) { Lapack<T>::getri(&n, a, &leading, pivots, work, size, &info); });
     return;
   }
-  // inverse(U) inverse(L), column by column; of inverse(L) nothing is above the diagonal.
+  // inverse(U) inverse(L), by columns. inverse(L) is zero above the diagonal.
   const T one(1);
   Scratch<T> inverse(int64_t{n} * n);
   over_parts(n, part, [&](int begin, int end) {
@@ -212,7 +217,7 @@ void invert_lu(int n, T* a, int leading, const int* pivots) {
     const int here = end - begin;
     Lapack<T>::trsm("L", "U", "N", "N", &n, &here, &one, a, &leading, inverse.data() + int64_t{begin} * n, &n);
   });
-  std::vector<int> place(static_cast<size_t>(n));  // of each column of the result
+  std::vector<int> place(static_cast<size_t>(n));  // of each column in the result
   for (int j = 0; j < n; ++j) place[static_cast<size_t>(j)] = j;
   for (int j = 0; j < n; ++j) std::swap(place[static_cast<size_t>(j)], place[static_cast<size_t>(pivots[j] - 1)]);
   over_parts(n, part, [&](int begin, int end) {

@@ -1,5 +1,6 @@
-// Reading elements. A bool that came from foreign memory (a view of bytes, numpy.frombuffer) may be any byte: everything but 0 is
-// true. C++ may take it that a bool is 0 or 1 in memory, so that a kernel must never read one as such.
+// Reads elements. A bool from foreign memory (a view of bytes, numpy.frombuffer) may hold any byte,
+// and every nonzero byte is true. C++ assumes that a bool in memory is 0 or 1, so kernels must
+// never read one as such.
 #pragma once
 
 #include "dtypes.hpp"

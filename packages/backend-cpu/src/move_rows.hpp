@@ -1,5 +1,5 @@
-// Rows without gaps, a step apart on either side, moved together: a call of memcpy for each short one would take longer than it
-// moves.
+// Copies contiguous rows between strided buffers. A memcpy call per short row would take longer
+// than the copy itself.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Rows of so many bytes.
+// Rows of `Bytes` bytes.
 template <int64_t Bytes>
 void move_short_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * out_step, in + i * in_step, Bytes);
 }
 
-// Longer than half of `Most` and not longer than `Most`: the first and the last bytes, which may overlap.
+// Rows longer than Most / 2 and at most Most bytes: copies their first and last Most / 2 bytes,
+// which may overlap.
 template <int64_t Most>
 void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in, int64_t in_step, int64_t rows, int64_t bytes) {
   constexpr int64_t half = Most / 2;
@@ -31,8 +32,8 @@ void move_overlapping_rows(std::byte* out, int64_t out_step, const std::byte* in
   }
 }
 
-// How long rows are stored: as memcpy does; from memory to memory, some rows in turn; or past the caches, since they are not to be
-// read back soon. Whoever asks for the last fences.
+// How long rows are stored: by memcpy; four rows interleaved, for moves between memory and memory;
+// or by non-temporal stores, which leave the fence to the caller.
 enum class RowStores { Ordinary, InTurn, PastCaches };
 
 // For a move that reads as many bytes as it writes.

@@ -1,4 +1,4 @@
-// Loops over ranges on one team of threads (libgomp's, shared with MKL and oneDNN).
+// Parallel loops over ranges on one team of threads (libgomp's, shared with MKL and oneDNN).
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,13 @@
 
 namespace candelabra::cpu {
 
-// Elements of light work (an addition) below which a team costs more than it brings.
+// Number of light elements (one addition each) below which a team costs more than it saves.
 constexpr int64_t light_grain = 32768;
 
 namespace parallel_detail {
 extern std::atomic<int32_t> threads;
-extern thread_local bool inside;  // of a parallel_for: nested ones are serial
+// whether this thread is in a parallel_for: nested ones are serial
+extern thread_local bool inside;
 void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context);
 }  // namespace parallel_detail
 
@@ -21,13 +22,14 @@ inline int32_t thread_count() {
   return parallel_detail::threads.load(std::memory_order_relaxed);
 }
 void set_thread_count(int32_t count);
-// In a forked child libgomp's threads are gone and its team would wait for them for ever: the child computes on one thread.
+// Called in a forked child, which then computes on one thread. libgomp's threads do not survive the
+// fork, and its team would wait for them forever.
 void forked();
 bool in_parallel();
 
-// While there is one, MKL and oneDNN compute on no more threads than this, and inside a parallel_for on one: their number is
-// libgomp's, which every thread has of its own. Afterwards it is what it was, for others in the process may share libgomp with us.
-// `at_most` 1 for little work.
+// Limits MKL and oneDNN to `at_most` threads while in scope, and to one inside a parallel_for. Use
+// 1 for little work. Sets libgomp's count, which is per thread. The destructor restores it, because
+// others in the process may share libgomp.
 class LibraryThreads {
  public:
   explicit LibraryThreads(int32_t at_most = INT32_MAX);
@@ -39,9 +41,11 @@ class LibraryThreads {
   int32_t before_, now_;
 };
 
-// f(begin, end) over pieces of [0, n), none smaller than `grain` elements but for the last; serial inside another parallel_for.
-// What is written for an index must not depend on where the pieces begin, so that results do not depend on the number of threads.
-// An exception in f is thrown again here.
+// Calls f(begin, end) on pieces of [0, n), none smaller than `grain` elements but the last. Serial
+// inside another parallel_for. Rethrows an exception of f.
+//
+// What f writes for an index must not depend on where pieces begin. Then results do not depend on
+// the number of threads.
 template <typename F>
 inline void parallel_for(int64_t n, int64_t grain, F&& f) {
   int32_t threads = thread_count();
@@ -56,7 +60,7 @@ inline void parallel_for(int64_t n, int64_t grain, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
-// The grain for items that each cost `work` times as much as a float addition.
+// The grain for items that cost `work` float additions each.
 inline int64_t grain_for(int64_t work) {
   return std::max<int64_t>(1, light_grain / std::max<int64_t>(1, work));
 }

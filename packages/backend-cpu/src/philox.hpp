@@ -1,5 +1,5 @@
-// Many blocks of Philox 4x32-10 at a time. The generator itself, and which word belongs to which element, is in
-// candelabra/random.hpp.
+// Generates many blocks of Philox 4x32-10 at a time. candelabra/random.hpp defines the generator
+// and which word belongs to which element.
 #pragma once
 
 #include <immintrin.h>
@@ -11,9 +11,11 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// One 32-bit word of a block in each 64-bit lane: the multiplication reads the lower halves only, so that what the upper halves
-// hold does not matter and the low word of a product needs no masking.
-// (With a mask of all lanes, since the forms without one start from a variable that GCC 12 warns is not initialized.)
+// Each 64-bit lane holds one 32-bit word of a block. Multiplication reads only the lower halves, so
+// upper halves may hold anything and low products need no mask.
+//
+// Masked forms with all lanes set: GCC 12 warns that the unmasked ones read an uninitialized
+// variable.
 #ifdef __AVX512F__
 using Lanes = __m512i;
 constexpr int philox_lanes = 8;
@@ -29,7 +31,8 @@ constexpr int philox_lanes = 8;
 [[gnu::always_inline]] inline Lanes lanes_xor(Lanes a, Lanes b, Lanes c) {
   return _mm512_ternarylogic_epi64(a, b, c, 0x96);
 }
-[[gnu::always_inline]] inline Lanes lanes_pair(Lanes low, Lanes high) {  // two words of each lane's block, side by side
+// two words of each lane's block, adjacent
+[[gnu::always_inline]] inline Lanes lanes_pair(Lanes low, Lanes high) {
   return _mm512_mask_shuffle_epi32(low, 0xaaaa, high, _MM_PERM_CCAA);
 }
 // Lanes 0, 2, 4, 6 hold the first half of the blocks, so that unpacking puts blocks in order.
@@ -67,13 +70,15 @@ constexpr int philox_lanes = 4;
 }
 #endif
 
-// A round waits for the one before, so that several groups of lanes are under way at a time.
+// Each round depends on the one before, so several groups of lanes are interleaved to hide its
+// latency.
 constexpr int philox_groups = philox_lanes == 8 ? 4 : 2;
-// philox_words writes in steps of so many blocks, or a divisor of it.
+// A multiple of the number of blocks that philox_words() writes at a time.
 constexpr int64_t philox_step = 32;
 static_assert(philox_step % (philox_groups * philox_lanes) == 0);
 
-// The words of blocks [first, first + count): 4 * count of them; `words` has room for a multiple of philox_step blocks.
+// Writes the 4 * count words of blocks [first, first + count). `words` has room for a multiple of
+// philox_step blocks.
 inline void philox_words(uint64_t seed, uint64_t first, int64_t count, uint32_t* words) {
   const Lanes multiplier0 = lanes_of(0xD2511F53u), multiplier1 = lanes_of(0xCD9E8D57u);
   for (int64_t block = 0; block < count; block += philox_groups * philox_lanes) {

@@ -16,15 +16,17 @@ namespace {
 
 enum Way { ordinary, streaming };
 constexpr int undecided = -1;
-// Of each way; the quickest counts, since the first passes over new memory wait for its pages.
+// Trials of each kind of store. The fastest counts, because first passes over new memory include
+// page faults.
 constexpr int trials_of_each = 3;
-// Ordinary stores must be quicker by so much: where both are alike, the caches are better left to others.
+// Required advantage of ordinary stores. If both are alike, non-temporal stores leave the caches to
+// other data.
 constexpr double clearly = 1.05;
 
 std::atomic<int> begun{0}, ended{0}, chosen{undecided};
 std::array<std::atomic<double>, 2> best_rates{};  // bytes a second
 
-// The way that the environment names, or undecided.
+// The kind of store that CANDELABRA_CPU_STREAMING names, or undecided.
 int forced() {
   static const int way = [] {
     const char* text = std::getenv("CANDELABRA_CPU_STREAMING");
@@ -73,12 +75,10 @@ int64_t memory_move_bytes() {
   return bytes;
 }
 
-// (Two threads beside a cache of more than 64 MiB copy 4 MiB and read it again in 190 us by ordinary stores and in 290 past the
-// caches, 16 MiB in 890 and 1220; beside one of 36 MiB they copy 8 MiB in 415 and 710.)
 LargeMove::LargeMove(int64_t written, int64_t moved, bool is_steady) : moved_(moved) {
   const int way = forced() == undecided ? chosen.load(std::memory_order_relaxed) : forced();
   past_caches_ = written >= streaming_threshold() && way != ordinary;
-  // What the last cache holds says nothing about memory.
+  // A move that fits in the last-level cache says nothing about memory.
   if (!past_caches_ || !is_steady || moved <= last_cache() || way != undecided) return;
   const int trial = begun.fetch_add(1);
   if (trial >= 2 * trials_of_each) return;

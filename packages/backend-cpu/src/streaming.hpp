@@ -1,10 +1,9 @@
-// Whether large results are written past the caches.
+// Decides whether large results are written with non-temporal stores.
 //
-// Such stores save reading the lines that are overwritten, and leave the caches to what is read again. Where a result is all that
-// moves, as in a fill, they halve the traffic; where as much is read, how fast they are is another matter: two threads of a
-// Sapphire Rapids copy 64 MiB in 2.6 ms by them and in 4.4 by ordinary stores, two of a Cascade Lake apply relu to 128 MiB in 18.9
-// and in 14.5. No register tells, so both ways are timed on the first large moves of a process, and the quicker one is kept for
-// those.
+// Non-temporal stores do not read the destination's lines first, and they leave the caches to other
+// data. In a pass that only writes, such as a fill, they halve the traffic. If as much is read,
+// their speed depends on the processor, and no register tells. Both kinds are timed on the first
+// large moves of a process, and the faster one is kept for such moves.
 #pragma once
 
 #include <chrono>
@@ -13,22 +12,23 @@
 
 namespace candelabra::cpu {
 
-// Results of so many bytes, half of the last cache, go past the caches, where they are most of what moves. Between 4 and 32 MiB;
-// INT64_MAX where CANDELABRA_CPU_STREAMING is 0. (Beside a cache of 36 MiB two threads fill 16 MiB in 620 us by ordinary stores and
-// in 1250 past the caches, and join 32 MiB in 6.0 ms and in 3.3.)
+// Results of at least this many bytes may use non-temporal stores: half of the last-level cache,
+// clamped to 4 to 32 MiB. INT64_MAX if CANDELABRA_CPU_STREAMING is 0.
 int64_t streaming_threshold();
 
-// The same for results that are computed of little input, an eighth: an outer product of 16 MiB takes 1260 us and 870.
+// The same for results computed from little input: an eighth of the cache.
 int64_t computed_streaming_threshold();
 
-// Moves of more bytes, with what is read, are between memory and memory for the most part: half of the last cache.
+// Moves of more bytes, reads included, are mostly between memory and memory: half of the last-level
+// cache, at least 8 MiB.
 int64_t memory_move_bytes();
 
-// One pass over memory that reads as much as it writes.
+// One pass over memory that reads as much as it writes. Chooses the kind of store, and times it
+// during trials.
 class LargeMove {
  public:
-  // `written` bytes of results, `moved` bytes with what is read. `is_steady`: it reads and writes in order and does little else, so
-  // that its time tells how quick the stores are.
+  // `written`: bytes of results. `moved`: bytes written and read. `is_steady`: the pass is
+  // sequential and does little else, so that its time measures the stores.
   LargeMove(int64_t written, int64_t moved, bool is_steady = true);
   ~LargeMove();
   LargeMove(const LargeMove&) = delete;
@@ -41,10 +41,10 @@ class LargeMove {
   std::chrono::steady_clock::time_point start_;
 };
 
-// Throws Failure(CB_VALUE_ERROR) where CANDELABRA_CPU_STREAMING is neither 0 nor 1.
+// Throws Failure(CB_VALUE_ERROR) if CANDELABRA_CPU_STREAMING is set to neither 0 nor 1.
 void check_streaming_choice();
 
-// What was chosen and why, for `python -m candelabra.backends`.
+// The choice and its reason, for `python -m candelabra.backends`.
 std::string describe_streaming();
 
 }  // namespace candelabra::cpu

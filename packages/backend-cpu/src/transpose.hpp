@@ -1,4 +1,4 @@
-// Transposition of a tile of a matrix.
+// Transposes a tile of a matrix.
 #pragma once
 
 #include <immintrin.h>
@@ -51,7 +51,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
     s[i] = __builtin_shuffle(r[i], r[i + 1], low);
     s[i + 1] = __builtin_shuffle(r[i], r[i + 1], high);
   }
-  // Of each four rows, r[4 g + k] has elements k, k + 4, k + 8 and k + 12.
+  // Of each four rows, r[4 g + k] holds elements k, k + 4, k + 8 and k + 12.
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
     r[i] = __builtin_shuffle(s[i], s[i + 2], low_pair);
@@ -102,7 +102,8 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
   }
 }
 
-// out[i + j * out_stride] = in[i * in_stride + j] for i < columns, j < rows: both sides touch whole cache lines within a tile.
+// out[i + j * out_stride] = in[i * in_stride + j] for i < columns, j < rows. Both sides touch whole
+// cache lines within a tile.
 template <typename U>
 void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t columns, int64_t rows) {
   int64_t full_columns = 0, full_rows = 0;
@@ -132,7 +133,7 @@ void transpose_tile(U* out, int64_t out_stride, const U* in, int64_t in_stride, 
     for (int64_t i = j < full_rows ? full_columns : 0; i < columns; ++i) out[i + j * out_stride] = in[i * in_stride + j];
 }
 
-// The same for elements of any size, with the sizes of `in`: high rows of wide elements.
+// The same for elements of 4, 8 or 16 bytes: `in` has `high` rows of `wide` elements.
 template <typename T>
 void turn_tile(T* out, int64_t out_stride, const T* in, int64_t in_stride, int64_t high, int64_t wide) {
   if constexpr (sizeof(T) == 16) {

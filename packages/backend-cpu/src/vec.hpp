@@ -1,7 +1,9 @@
-// One register of float or double, as wide as the instruction set has it, with the operations that formulas are written in.
+// One register of float or double, as wide as the instruction set has it, with the operations that
+// formulas use.
 //
-// Formulas on Vec are in vec_math.hpp. They are for loops where what the compiler makes of a scalar formula is not enough: AVX-512
-// scales by powers of two, takes numbers apart and looks tables up in single instructions, which no scalar code becomes.
+// vec_math.hpp has the formulas. They serve loops where the compiler's vectorization of scalar code
+// falls short: AVX-512 scales by powers of two, splits numbers into mantissa and exponent, and
+// looks up tables in single instructions.
 #pragma once
 
 #include <immintrin.h>
@@ -18,7 +20,7 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 template <typename T>
 struct Vec;
-// One truth value for each element of a Vec<T>.
+// One truth value per element of a Vec<T>.
 template <typename T>
 struct Mask;
 
@@ -101,7 +103,7 @@ CANDELABRA_FORMULA Vec<float> fnma(Vec<float> a, Vec<float> b, Vec<float> c) {
 CANDELABRA_FORMULA Vec<double> fnma(Vec<double> a, Vec<double> b, Vec<double> c) {
   return _mm512_fnmadd_pd(a.v, b.v, c.v);
 }
-// The second one where they cannot be compared, or are zeros of both signs.
+// Minimum and maximum as in hardware: b if either is NaN or both are zeros.
 CANDELABRA_FORMULA Vec<float> least(Vec<float> a, Vec<float> b) {
   return _mm512_maskz_min_ps(0xffff, a.v, b.v);
 }
@@ -128,7 +130,7 @@ CANDELABRA_FORMULA Vec<double> with_sign_of(Vec<double> magnitude, Vec<double> s
   return _mm512_castsi512_pd(
       _mm512_ternarylogic_epi64(_mm512_set1_epi64(INT64_MIN), _mm512_castpd_si512(sign.v), _mm512_castpd_si512(magnitude.v), 0xca));
 }
-CANDELABRA_FORMULA Mask<float> is_negative(Vec<float> x) {  // -0 is
+CANDELABRA_FORMULA Mask<float> is_negative(Vec<float> x) {  // true for -0
   return {_mm512_movepi32_mask(_mm512_castps_si512(x.v))};
 }
 CANDELABRA_FORMULA Mask<double> is_negative(Vec<double> x) {
@@ -151,14 +153,15 @@ CANDELABRA_FORMULA Vec<double> hardware_sqrt(Vec<double> x) {
 
 namespace parts {
 
-// p 2^whole; whole is a whole number, as large as exp may need it.
+// p 2^whole for an integral `whole`, over the range that exp needs.
 CANDELABRA_FORMULA Vec<float> scaled(Vec<float> p, Vec<float> whole) {
   return _mm512_maskz_scalef_ps(0xffff, p.v, whole.v);
 }
 CANDELABRA_FORMULA Vec<double> scaled(Vec<double> p, Vec<double> whole) {
   return _mm512_maskz_scalef_pd(0xff, p.v, whole.v);
 }
-// Whether bit `bit` of the whole number n is set that x holds in its low bits (x = n + detail::Format<T>::round_magic).
+// Whether bit `bit` of the integer n is set, where x = n + detail::Format<T>::round_magic holds n
+// in its low bits.
 template <int bit>
 CANDELABRA_FORMULA Mask<float> low_bit(Vec<float> x) {
   return {_mm512_test_epi32_mask(_mm512_castps_si512(x.v), _mm512_set1_epi32(1 << bit))};
@@ -167,7 +170,7 @@ template <int bit>
 CANDELABRA_FORMULA Mask<double> low_bit(Vec<double> x) {
   return {_mm512_test_epi64_mask(_mm512_castpd_si512(x.v), _mm512_set1_epi64(1 << bit))};
 }
-// x with its sign turned over where bit 1 of that whole number is set.
+// x, negated where bit 1 of that integer is set.
 CANDELABRA_FORMULA Vec<float> turned_by_bit1(Vec<float> x, Vec<float> n) {
   __m512i sign = _mm512_maskz_slli_epi32(0xffff, _mm512_castps_si512(n.v), 30);
   return _mm512_castsi512_ps(
@@ -178,7 +181,7 @@ CANDELABRA_FORMULA Vec<double> turned_by_bit1(Vec<double> x, Vec<double> n) {
   return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(_mm512_castpd_si512(x.v), sign, _mm512_set1_epi64(INT64_MIN), 0x78));
 }
 
-// x = 2^exponent mantissa, mantissa in [3/4, 3/2), for finite x > 0, subnormal ones too.
+// x = 2^exponent mantissa with mantissa in [3/4, 3/2), for finite x > 0, subnormals included.
 template <typename T>
 struct Parts {
   Vec<T> mantissa, exponent;
@@ -193,7 +196,7 @@ CANDELABRA_FORMULA Parts<double> parts_of(Vec<double> x) {
   Vec<double> e = _mm512_maskz_getexp_pd(0xff, x.v);
   return {m, _mm512_mask_add_pd(e.v, (m < Vec<double>(1.0)).m, e.v, _mm512_set1_pd(1.0))};
 }
-// The logarithm of x is `result`, but for zero, negative numbers, infinity and NaN.
+// `result`, or the special value of log(x) if x is zero, negative, infinite or NaN.
 constexpr int log_cases = 2 | 2 << 4 | 4 << 8 | 3 << 16 | 5 << 20 | 3 << 24;
 CANDELABRA_FORMULA Vec<float> log_cases_of(Vec<float> x, Vec<float> result) {
   return _mm512_fixupimm_ps(result.v, x.v, _mm512_set1_epi32(log_cases), 0);
@@ -202,7 +205,7 @@ CANDELABRA_FORMULA Vec<double> log_cases_of(Vec<double> x, Vec<double> result) {
   return _mm512_fixupimm_pd(result.v, x.v, _mm512_set1_epi64(log_cases), 0);
 }
 
-// 1 / x to about a unit in the last place, where neither x nor the quotient is near the ends of the range.
+// 1 / x to about one ulp, if neither x nor the quotient is near the ends of the range.
 CANDELABRA_FORMULA Vec<float> inverse(Vec<float> x) {
   const Vec<float> y = _mm512_maskz_rcp14_ps(0xffff, x.v);
   return fma(y, fnma(x, y, 1.0f), y);
@@ -212,7 +215,7 @@ CANDELABRA_FORMULA Vec<double> inverse(Vec<double> x) {
   y = fma(y, fnma(x, y, 1.0), y);
   return fma(y, fnma(x, y, 1.0), y);
 }
-// a / b to about half a unit in the last place, in the same range.
+// a / b to about half an ulp, in the same range.
 CANDELABRA_FORMULA Vec<float> quotient(Vec<float> a, Vec<float> b) {
   const Vec<float> y = inverse(b);
   Vec<float> q = _mm512_mul_ps(a.v, y.v);
@@ -223,7 +226,7 @@ CANDELABRA_FORMULA Vec<double> quotient(Vec<double> a, Vec<double> b) {
   Vec<double> q = _mm512_mul_pd(a.v, y.v);
   return fma(fnma(b, q, a), y, q);
 }
-// Element n mod 16 (32) of a table, n as above.
+// Element n mod 16 (or 32) of a table, with n in the low bits as above.
 CANDELABRA_FORMULA Vec<float> looked_up(const float (&table)[16], Vec<float> n) {
   return _mm512_maskz_permutexvar_ps(0xffff, _mm512_castps_si512(n.v), _mm512_load_ps(table));
 }
@@ -234,7 +237,7 @@ CANDELABRA_FORMULA Vec<double> looked_up(const double (&table)[16], Vec<double> 
   return _mm512_permutex2var_pd(_mm512_load_pd(table), _mm512_castpd_si512(n.v), _mm512_load_pd(table + 8));
 }
 
-// Forgets how a value came about, so that its rounding is not fused away.
+// Optimization barrier: keeps the rounding of x from being fused away.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> settled(Vec<T> x) {
   asm("" : "+v"(x.v));
@@ -392,7 +395,7 @@ CANDELABRA_FORMULA Vec<double> hardware_sqrt(Vec<double> x) {
 
 namespace parts {
 
-// In two steps, so that neither power overflows where the result does not.
+// In two steps, so that neither power of two overflows if the result does not.
 CANDELABRA_FORMULA Vec<float> scaled(Vec<float> p, Vec<float> whole) {
   const __m256i n = _mm256_cvtps_epi32(whole.v), half = _mm256_srai_epi32(n, 1), bias = _mm256_set1_epi32(127);
   auto power = [&](__m256i k) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(k, bias), 23)); };
@@ -409,7 +412,8 @@ CANDELABRA_FORMULA Mask<float> low_bit(Vec<float> x) {
 }
 template <int bit>
 CANDELABRA_FORMULA Mask<double> low_bit(Vec<double> x) {
-  return {_mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(x.v), 63 - bit))};  // blendv looks at the sign alone
+  // blendv reads only the sign bit
+  return {_mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(x.v), 63 - bit))};
 }
 CANDELABRA_FORMULA Vec<float> turned_by_bit1(Vec<float> x, Vec<float> n) {
   const __m256 sign = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(n.v), 30));
@@ -427,7 +431,8 @@ struct Parts {
 CANDELABRA_FORMULA Parts<float> parts_of(Vec<float> x) {
   const Mask<float> tiny = x < Vec<float>(1.17549435e-38f);
   const __m256i word = _mm256_castps_si256(select(tiny, x.v * _mm256_set1_ps(0x1p25f), x).v);
-  const __m256i above = _mm256_sub_epi32(word, _mm256_set1_epi32(0x3f400000));  // over 3/4
+  // the bits of x minus those of 3/4
+  const __m256i above = _mm256_sub_epi32(word, _mm256_set1_epi32(0x3f400000));
   const __m256i exponent = _mm256_srai_epi32(above, 23);
   const __m256i mantissa = _mm256_sub_epi32(word, _mm256_slli_epi32(exponent, 23));
   Vec<float> e = _mm256_cvtepi32_ps(exponent);
@@ -436,7 +441,8 @@ CANDELABRA_FORMULA Parts<float> parts_of(Vec<float> x) {
 CANDELABRA_FORMULA Parts<double> parts_of(Vec<double> x) {
   const Mask<double> tiny = x < Vec<double>(2.2250738585072014e-308);
   const __m256i word = _mm256_castpd_si256(select(tiny, x.v * _mm256_set1_pd(0x1p54), x).v);
-  // There is no shift of 64-bit integers with their sign: the exponent is kept positive, and converted in a double's low bits.
+  // AVX2 has no arithmetic right shift of 64-bit integers. The exponent is kept positive, and
+  // converted in the low bits of a double.
   const __m256i above = _mm256_add_epi64(word, _mm256_set1_epi64x((int64_t{1023} << 52) - 0x3fe8000000000000LL));
   const __m256i biased = _mm256_srli_epi64(above, 52);
   const __m256i mantissa = _mm256_sub_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(biased, _mm256_set1_epi64x(1023)), 52));
@@ -490,7 +496,7 @@ CANDELABRA_FORMULA Vec<float> to_float(Vec<double> low, Vec<double> high) {
 
 #endif
 
-// Numbers mix with vectors of them.
+// Scalars mix with vectors.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> operator+(Vec<T> a, Vec<T> b) {
   return a.v + b.v;
@@ -557,7 +563,7 @@ constexpr bool is_vec_v = false;
 template <typename T>
 constexpr bool is_vec_v<Vec<T>> = true;
 
-// A formula written for numbers and vectors alike chooses by this one.
+// Scalar overload, for formulas written for scalars and vectors alike.
 template <typename T>
 [[gnu::always_inline]] inline T select(bool condition, T a, T b) {
   return condition ? a : b;

@@ -1,5 +1,6 @@
-// Bessel functions of orders 0 and 1 and Airy's function on whole registers, in double: power series (Abramowitz and Stegun 9.6.10,
-// 9.6.13) and fitted polynomials near zero, asymptotic forms with fitted polynomials beyond.
+// Bessel functions of orders 0 and 1 and the Airy function Ai on registers of double. Near zero:
+// power series (Abramowitz and Stegun 9.6.10, 9.6.13) and fitted polynomials. Beyond: asymptotic
+// forms with fitted polynomials.
 #pragma once
 
 #include "vec_bessel_tables.hpp"
@@ -13,7 +14,8 @@ namespace bessel {
 using V = Vec<double>;
 using M = Mask<double>;
 
-// Coefficients of z^k, z = x^2 / 4: of I_0(x) and 2 I_1(x) / x, and of what K_0 and K_1 have beside the logarithm.
+// Coefficients of z^k, z = x^2 / 4: of I_0(x) and 2 I_1(x) / x, and of the terms of K_0 and K_1
+// without the logarithm.
 template <size_t N>
 struct Ascending {
   double c[N];
@@ -43,11 +45,11 @@ inline constexpr Ascending<23> long_i0(0), long_i1(1);
 inline constexpr Ascending<13> short_i0(0), short_i1(1);
 inline constexpr Harmonic<13> k0_rest(0), k1_rest(1);
 
-constexpr double most = 1e300;  // a quotient by it is still an ordinary number
+constexpr double most = 1e300;  // a quotient by it is still a normal number
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double two_over_pi = 0.636619772367581343076, quarter_pi = 0.785398163397448309616;
 
-// Those of a = |x|: of I itself below 8, and sqrt(a) e^-a I from there.
+// For a = |x|: I(a) below 8, and e^-a I(a) from there.
 template <int order>
 CANDELABRA_FORMULA V i_near(V a) {
   const V z = 0.25 * a * a;
@@ -74,7 +76,7 @@ CANDELABRA_FORMULA V modified_i(V x) {
     V far = i_far<order>(a);
     if constexpr (scaled) {
       far = select(a == V(infinite), V(0.0), far);
-    } else {  // in two steps, so that it does not overflow before its value does
+    } else {  // in two steps, because e^a overflows before the result does
       const V half = exp(0.5 * a);
       far = half * far * half;
     }
@@ -119,7 +121,7 @@ CANDELABRA_FORMULA Turn sine_cosine(V x) {
   return {parts::turned_by_bit1(select(odd, c, s), n), parts::turned_by_bit1(select(odd, -s, c), n)};
 }
 
-// J for a = |x| <= 8, by its first two zeros; of order 1 it is odd.
+// J(a) for a = |x| <= 8, with its first two zeros factored out.
 template <int order>
 CANDELABRA_FORMULA V j_near(V a) {
   const auto& zeros = order ? bessel_tables::j1_zeros : bessel_tables::j0_zeros;
@@ -128,7 +130,8 @@ CANDELABRA_FORMULA V j_near(V a) {
   for (const auto& zero : zeros) result = result * (((a - zero.high) - zero.low) * (a + zero.high));
   return order ? a * result : result;
 }
-// Hankel's expansion: sqrt(2 / pi a) times P cos - Q sin for J, P sin + Q cos for Y, of a - pi/4, or of a - 3 pi/4.
+// Hankel's expansion, with w = a - pi/4 (order 0) or a - 3 pi/4 (order 1): sqrt(2 / (pi a)) times P
+// cos w - Q sin w for J, and times P sin w + Q cos w for Y.
 template <int order, bool second>
 CANDELABRA_FORMULA V jy_far(V a) {
   const V b = greatest(V(8.0), a), inverse = parts::quotient(V(1.0), least(V(1e150), b));
@@ -171,7 +174,7 @@ CANDELABRA_FORMULA V spherical(V x) {
   return select(x != x, x, select(a < V(1e-4), fnma(a * V(1.0 / 6), a, V(1.0)), result));
 }
 
-// Where the right and the left asymptotic forms begin.
+// Where the asymptotic forms begin, right and left of zero.
 constexpr double airy_right_from = 2.0800838230519041, airy_left_from = 3.3019272488946265;
 CANDELABRA_FORMULA V airy(V x) {
   constexpr double root_pi = 1.77245385090551602730, half_root = 0.70710678118654752440;

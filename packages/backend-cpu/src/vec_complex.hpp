@@ -1,6 +1,7 @@
-// Registers of complex numbers, and functions of them. They are computed in float64 whatever the dtype: what float32 holds can
-// neither leave the range of float64 nor lose more in it than a rounding to float32 does. Each function names the numbers that it
-// is for; others (zeros, infinities, NaN, the ends of the range) are the C library's.
+// Registers of complex numbers, and functions of them. Both dtypes are computed in float64: a
+// float32 argument cannot leave its range, and its error is below float32 rounding.
+// elementwise_complex.hpp states the domain of each function. Other arguments (zeros, infinities,
+// NaN, the ends of the range) use the C library.
 #pragma once
 
 #include "vec_math.hpp"
@@ -13,7 +14,8 @@ struct VecComplex {
   static constexpr int64_t size = Real::size;
   Real real, imag;
 
-  // Lanes are in the order that unpacking leaves; `store` is its inverse.
+  // Lanes are in the order of the unpack instructions. Unpacking is its own inverse, so `store`
+  // applies it again.
   CANDELABRA_FORMULA static VecComplex unpacked(Real low, Real high) {
 #ifdef __AVX512F__
     return {_mm512_maskz_unpacklo_pd(0xff, low.v, high.v), _mm512_maskz_unpackhi_pd(0xff, low.v, high.v)};
@@ -44,7 +46,7 @@ struct VecComplex {
 
 namespace parts {
 
-// Real results in the order of memory.
+// Real results in memory order.
 CANDELABRA_FORMULA Vec<double> in_order(Vec<double> x) {
 #ifdef __AVX512F__
   return _mm512_maskz_permutexvar_pd(0xff, _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), x.v);
@@ -73,7 +75,7 @@ CANDELABRA_FORMULA SinCos sin_cos(Vec<double> x) {
   const Vec<double> sine = turned_by_bit1(select(odd, c, s), n);
   return {select(x == Vec<double>(0.0), x, sine), turned_by_bit1(select(odd, -s, c), n)};
 }
-// For |x| < 700, all of it from t = (e^|x| - 1) / 2.
+// For |x| < 700. Both are computed from t = (e^|x| - 1) / 2.
 struct SinhCosh {
   Vec<double> sinh, cosh;
 };
@@ -93,7 +95,8 @@ CANDELABRA_FORMULA Sum two_sum(Vec<double> a, Vec<double> b) {
   const Vec<double> sum = settled(a + b), of_b = settled(sum - a);
   return {sum, (a - settled(sum - of_b)) + (b - of_b)};
 }
-// log(high + low) / 2, high + low > 0: what rounding takes from the sum is added to the first order.
+// log(high + low) / 2 for high + low > 0. The rounding error of the sum is corrected to first
+// order.
 CANDELABRA_FORMULA Vec<double> half_log(Vec<double> high, Vec<double> low) {
   const Vec<double> u = settled(high + low);
   return 0.5 * fma((high - u) + low, inverse(u), log_positive(u));
@@ -102,13 +105,13 @@ CANDELABRA_FORMULA Vec<double> half_log(Vec<double> high, Vec<double> low) {
 CANDELABRA_FORMULA Vec<double> magnitude(VecComplex z) {
   return sqrt(fma(z.real, z.real, z.imag * z.imag));
 }
-// Squares of the larger part neither overflow nor underflow.
+// The square of the larger part neither overflows nor underflows, and neither part is NaN.
 CANDELABRA_FORMULA Mask<double> moderate_squares(VecComplex z) {
   const Vec<double> high = greatest(abs(z.real), abs(z.imag));
   return (Vec<double>(1e-140) < high) & (high < Vec<double>(1e140)) & (z.real == z.real) & (z.imag == z.imag);
 }
 
-// Zero, or such that its square is a normal number.
+// Zero, or a number whose square is normal.
 CANDELABRA_FORMULA Mask<double> zero_or_moderate(Vec<double> x) {
   const Vec<double> a = abs(x);
   return ((Vec<double>(1e-140) < a) & (a < Vec<double>(1e140))) | (a == Vec<double>(0.0));
@@ -116,7 +119,7 @@ CANDELABRA_FORMULA Mask<double> zero_or_moderate(Vec<double> x) {
 
 }  // namespace parts
 
-// Where sines and cosines of one part and exponentials of the other are good.
+// Domain of functions that need sine and cosine of `turn` and the exponential of `grow`.
 CANDELABRA_FORMULA Mask<double> turns_and_grows(Vec<double> turn, Vec<double> grow, double most = 700) {
   return (abs(turn) < Vec<double>(vec_trigonometric_limit<double>)) & (abs(grow) < Vec<double>(most));
 }
@@ -144,7 +147,7 @@ CANDELABRA_FORMULA VecComplex sigmoid(VecComplex z) {
   return reciprocal(VecComplex{e.real + 1.0, e.imag});
 }
 
-// ---- logarithms: log |z|^2 / 2, the square in twice the precision
+// ---- logarithms: log |z|^2 / 2, with |z|^2 in twice the precision
 
 CANDELABRA_FORMULA VecComplex log(VecComplex z) {
   const Vec<double> a = z.real * z.real, b = z.imag * z.imag;
@@ -197,7 +200,7 @@ CANDELABRA_FORMULA VecComplex tanh(VecComplex z) {
   const Vec<double> by = parts::inverse(fma(sh, sh, c * c));
   return {sh * ch * by, s * c * by};
 }
-// f(iz) / i and f(iz) of the functions above.
+// sin z = sinh(iz) / i, cos z = cosh(iz), tan z = tanh(iz) / i.
 CANDELABRA_FORMULA VecComplex times_i(VecComplex z) {
   return {-z.imag, z.real};
 }
@@ -214,9 +217,9 @@ CANDELABRA_FORMULA VecComplex tan(VecComplex z) {
   return over_i(tanh(times_i(z)));
 }
 
-// ---- their inverses
+// ---- inverse functions
 
-// log((1 + z) / (1 - z)) / 2 (Kahan 1987), for numbers right of the imaginary axis and mirrored.
+// log((1 + z) / (1 - z)) / 2 (Kahan 1987), computed right of the imaginary axis and mirrored.
 CANDELABRA_FORMULA VecComplex atanh(VecComplex z) {
   const Vec<double> x = abs(z.real), y = z.imag, away = 1.0 - x;
   const Vec<double> grown = parts::quotient(4.0 * x, fma(away, away, y * y)), u = grown + 1.0;
@@ -229,8 +232,9 @@ CANDELABRA_FORMULA VecComplex atan(VecComplex z) {
 }
 
 namespace parts {
-// What asin and acos are made of (Hull, Fairgrieve and Tang 1997), x = |Re z| and y = |Im z|: b is the sine of the real part of
-// asin z, `beside` the cosine times a; `height` is the imaginary part.
+// Terms of asin and acos (Hull, Fairgrieve and Tang 1997), for x = |Re z|, y = |Im z| and a = (|z +
+// 1| + |z - 1|) / 2. b is the sine of the real part of asin z, `beside` its cosine times a.
+// `height` is the imaginary part.
 struct Arcs {
   Vec<double> x, b, beside, height;
 };
@@ -241,7 +245,7 @@ CANDELABRA_FORMULA Arcs arcs_of(VecComplex z) {
   const Vec<double> a = 0.5 * (r + s);
   const Mask<double> inside = x <= one;
   const Vec<double> by_up = quotient(square, r + up);
-  // s - |x - 1| is what rounds off; it is y^2 / (s + |x - 1|).
+  // s - |x - 1| would cancel. It equals y^2 / (s + |x - 1|).
   const Vec<double> apart = s + abs(down);
   const Vec<double> close = select(apart == Vec<double>(0.0), apart, quotient(square, apart));
   const Vec<double> low = select(inside, close, s + down), other = select(inside, s - down, close);

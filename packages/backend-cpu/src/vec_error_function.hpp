@@ -1,4 +1,4 @@
-// The complement of the error function, and its inverse, on whole registers.
+// erfc and erfinv on whole registers.
 #pragma once
 
 #include "vec_math.hpp"
@@ -6,8 +6,8 @@
 namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// e^(-x^2) / (1 + 2x) times a polynomial in (x - k) / (x + k) (Shepherd and Laframboise 1981); the rounding error of x^2 is carried
-// along.
+// e^(-x^2) / (1 + 2x) times a polynomial in (x - k) / (x + k) (Shepherd and Laframboise 1981). The
+// rounding error of x^2 is corrected.
 CANDELABRA_FORMULA Vec<float> erfc(Vec<float> x) {
   using V = Vec<float>;
   constexpr float end = 10.5f, k = parts::erfcx_centre<float>;
@@ -17,14 +17,14 @@ CANDELABRA_FORMULA Vec<float> erfc(Vec<float> x) {
   const V e = parts::exp_unclipped(-square);
   const V far = parts::quotient(fnma(e, rest, e) * parts::series(t, parts::erfcx_series<float>), fma(V(2.0f), a, V(1.0f)));
   V result = select(x < V(0.0f), 2.0f - far, far);
-  const Mask<float> near = a < V(0.47f);  // where many roundings would show
+  const Mask<float> near = a < V(0.47f);  // rounding errors would add up here
   if (any(near)) result = select(near, 1.0f - with_sign_of(parts::piecewise(parts::erf_table<float>, a), x), result);
   return result;
 }
 
-// e^(-x^2) times a quotient of polynomials (a minimax one of degrees 9 and 10 from 0 to the end, to 5e-17), which have no negative
-// coefficient: nothing cancels. The rounding error of x^2 is carried along. The processor's division is slow but one instruction,
-// beside which it goes on with others.
+// e^(-x^2) times a rational function: minimax on the range up to 27.3, degrees 9 and 10, accurate
+// to 5e-17. No coefficient is negative, so nothing cancels. The rounding error of x^2 is corrected.
+// The division is slow, but a single instruction that overlaps with others.
 CANDELABRA_FORMULA Vec<double> erfc(Vec<double> x) {
   using V = Vec<double>;
   static constexpr double over[] = {1.0,
@@ -55,7 +55,7 @@ CANDELABRA_FORMULA Vec<double> erfc(Vec<double> x) {
   return select(x < V(0.0), 2.0 - right, right);
 }
 
-// x times a polynomial in w = -log(1 - x^2), where that is large in its root (the arrangement of Giles 2012).
+// x times a polynomial in w = -log(1 - x^2), or in sqrt(w) for large w (as in Giles 2012).
 CANDELABRA_FORMULA Vec<float> erfinv(Vec<float> x) {
   using V = Vec<float>;
   static constexpr float central[] = {1.501409411e+00f, 2.466402799e-01f,  -4.177386872e-03f, -1.252741786e-03f,
@@ -112,8 +112,9 @@ CANDELABRA_FORMULA Vec<double> erfinv_by_logarithm(Vec<double> x) {
 }
 
 #ifdef __AVX512F__
-// x times a polynomial in z = 1 - |x|, of which there is one for each half of each of eight octaves of z: a coefficient is one
-// look-up, and there is no logarithm to take. Nearer to the ends, which of evenly spread numbers 0.4 % are, by logarithms.
+// x times a polynomial in z = 1 - |x|, one for each half of each of eight octaves of z. A
+// coefficient is one table lookup, and no logarithm is needed. Numbers nearer to -1 and 1 (0.4 % of
+// uniformly distributed ones) use logarithms.
 CANDELABRA_FORMULA Vec<double> erfinv(Vec<double> x) {
   using V = Vec<double>;
   alignas(64) static constexpr double c[15][16] = {
@@ -181,7 +182,7 @@ CANDELABRA_FORMULA Vec<double> erfinv(Vec<double> x) {
   const V a = abs(x), z = least(V(1.0 - 0x1p-53), 1.0 - a);
   const __m512i bits = _mm512_castpd_si512(z.v);
   const V half_octave = _mm512_castsi512_pd(_mm512_maskz_srli_epi64(0xff, bits, 51));
-  // What is left of the significand behind its first two bits: from 1 to 1.5.
+  // The significand without its first two bits: from 1 to 1.5.
   const V place = V(_mm512_castsi512_pd(_mm512_ternarylogic_epi64(bits, _mm512_set1_epi64((int64_t{1} << 51) - 1),
                                                                   _mm512_castpd_si512(V(1.0).v), 0xea))) -
                   1.25;

@@ -1,4 +1,4 @@
-// The gamma function's logarithm and its derivative on whole registers.
+// lgamma and digamma on whole registers.
 #pragma once
 
 #include "vec_math.hpp"
@@ -8,13 +8,14 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 namespace parts {
 
-// log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2 for x >= 8: Stirling's series (Abramowitz and Stegun 6.1.41).
+// log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2 as a function of 1 / x, for x >= 8: Stirling's
+// series (Abramowitz and Stegun 6.1.41).
 CANDELABRA_FORMULA Vec<double> stirling_rest(Vec<double> inverse) {
   static constexpr double c[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156};
   return inverse * series(inverse * inverse, c);
 }
 
-// For x > 0, in double for results in float: from x + 8, by Gamma(x + 8) = x (x + 1) … (x + 7) Gamma(x).
+// For x > 0, in double for float results. Small x use Gamma(x + 8) = x (x + 1) … (x + 7) Gamma(x).
 CANDELABRA_FORMULA Vec<double> lgamma_positive(Vec<double> x) {
   using V = Vec<double>;
   const Mask<double> low = x < V(8.0);
@@ -24,7 +25,7 @@ CANDELABRA_FORMULA Vec<double> lgamma_positive(Vec<double> x) {
   const V whole = fma(z - 0.5, log_positive(z), 0.918938533204672741780 - z);
   return (whole - log_positive(product)) + stirling_rest(quotient(V(1.0), z));
 }
-// By reflection on the left: log Gamma(x) = log(pi / |sin(pi x)|) - log Gamma(1 - x).
+// Reflects x < 1/2: log Gamma(x) = log(pi / |sin(pi x)|) - log Gamma(1 - x).
 CANDELABRA_FORMULA Vec<double> lgamma_for_float(Vec<double> x) {
   using V = Vec<double>;
   const Mask<double> left = x < V(0.5);
@@ -51,8 +52,8 @@ CANDELABRA_FORMULA Vec<float> lgamma(Vec<float> x) {
   return select(x != x, x, select(abs(x) == infinite, infinite, result));
 }
 
-// By the recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18); negative numbers by reflection
-// (6.3.7).
+// Recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18). Negative
+// numbers are reflected (6.3.7).
 CANDELABRA_FORMULA Vec<double> digamma(Vec<double> x) {
   using V = Vec<double>;
   const V zero = 0.0, one = 1.0;

@@ -1,6 +1,6 @@
-// The incomplete gamma functions and Hurwitz's zeta function on whole registers, in double, by the formulas of
-// candelabra/special/gamma.hpp. A loop goes on until the last lane is done; a lane that is done stays as it is, so that no number
-// depends on its neighbours.
+// The incomplete gamma functions and the Hurwitz zeta function on registers of double, by the
+// formulas of candelabra/special/gamma.hpp. Loops run until the last lane has converged. A
+// converged lane no longer changes, so results do not depend on neighbouring lanes.
 #pragma once
 
 #include "vec_gamma.hpp"
@@ -14,7 +14,7 @@ namespace incomplete {
 using V = Vec<double>;
 using M = Mask<double>;
 
-// log(1 + x) - x, x > -1.
+// log(1 + x) - x for x > -1.
 CANDELABRA_FORMULA V log1p_minus(V x) {
   static constexpr double c[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11, 2.0 / 13, 2.0 / 15,
                                  2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23, 2.0 / 25, 2.0 / 27, 2.0 / 29};
@@ -52,7 +52,8 @@ CANDELABRA_FORMULA V lower_series(V a, V x, M wanted, double rounding) {
   }
   return sum;
 }
-// Lentz's evaluation of Abramowitz and Stegun 6.5.31, over x^a e^-x.
+// Lentz's evaluation of the continued fraction 6.5.31 of Abramowitz and Stegun, without the factor
+// x^a e^-x.
 CANDELABRA_FORMULA V upper_fraction(V a, V x, M wanted, double rounding) {
   const V tiny = V(1e-290);
   V b = x + 1.0 - a, c = V(1e290), d = parts::quotient(V(1.0), b), h = d;
@@ -70,7 +71,7 @@ CANDELABRA_FORMULA V upper_fraction(V a, V x, M wanted, double rounding) {
   }
   return h;
 }
-// Of small x and a, where both functions are differences (Temme 1994, section 4).
+// For small x and a, where both functions are differences (Temme 1994, section 4).
 CANDELABRA_FORMULA V upper_near_zero(V a, V x, M wanted, double rounding) {
   const V power = a * log(x);
   const V logarithm = parts::lgamma_positive(a + 1.0);
@@ -85,14 +86,14 @@ CANDELABRA_FORMULA V upper_near_zero(V a, V x, M wanted, double rounding) {
   return first - exp(power - logarithm) * a * sum;
 }
 
-// Where the formulas above hold; the ends of the range are for numbers one by one.
+// Domain of the formulas above. Other arguments take the scalar path.
 template <typename T>
 CANDELABRA_FORMULA Mask<T> is_ordinary(Vec<T> a, Vec<T> x) {
   constexpr T most = T(1e30), least_one = T(1e-30);
   return (Vec<T>(least_one) < a) & (a < Vec<T>(most)) & (Vec<T>(least_one) < x) & (x < Vec<T>(most));
 }
 
-// P(a, x), or Q(a, x) = 1 - P(a, x). `rounding` of the result's dtype.
+// P(a, x), or Q(a, x) = 1 - P(a, x) if `upper`. `rounding` is that of the result's dtype.
 template <bool upper>
 CANDELABRA_FORMULA V regularized(V a, V x, double rounding) {
   a = least(V(1e30), greatest(V(1e-30), a));
@@ -124,7 +125,7 @@ namespace zeta_parts {
 
 using V = Vec<double>;
 
-// Euler and Maclaurin's formula after so many terms.
+// Euler-Maclaurin summation after this many terms.
 constexpr int shifts = 8;
 constexpr size_t corrections = 12;
 // B_2j / (2j)!
@@ -133,7 +134,7 @@ inline constexpr double bernoulli[corrections] = {8.33333333333333333e-02,  -1.3
                                                   1.33825365306846788e-11,  -3.38968029632258287e-13, 8.58606205627784456e-15,
                                                   -2.17486869855806187e-16, 5.50900282836022952e-18,  -1.39544646858125233e-19};
 
-// Of powers that differ.
+// For exponents that differ by lane.
 CANDELABRA_FORMULA V of_any_power(V s, V q) {
   V sum = V(0.0), a = q;
 #pragma GCC unroll 1
@@ -153,8 +154,8 @@ CANDELABRA_FORMULA V of_any_power(V s, V q) {
   return sum + rest;
 }
 
-// Of one whole power, which is known to the compiler where it is small: inverses are multiplied, and the factors of the corrections
-// are numbers.
+// For one integral exponent, which is a compile-time constant if it is small (Known, else 0).
+// Inverses are multiplied, and the factors of the corrections are computed once.
 template <int Known>
 struct OfPower {
   int power;

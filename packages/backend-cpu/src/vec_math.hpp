@@ -1,5 +1,5 @@
-// Formulas of candelabra/math.hpp on whole registers: the same functions with the same special cases, accurate to one or two units
-// in the last place. Polynomials are minimax (Remez), fitted for this file.
+// Formulas of candelabra/math.hpp on whole registers: the same functions with the same special
+// cases, accurate to one or two ulp. Polynomials are minimax (Remez), fitted for this file.
 #pragma once
 
 #include "vec.hpp"
@@ -10,7 +10,8 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 namespace parts {
 
-// c[0] + c[1] x + …; long ones as two or four interleaved polynomials, whose additions do not wait for each other.
+// c[0] + c[1] x + …. Long polynomials are evaluated as two or four interleaved ones, to shorten the
+// dependency chain.
 template <typename T, size_t N>
 CANDELABRA_FORMULA Vec<T> series(Vec<T> x, const T (&c)[N]) {
   constexpr int chains = N <= 6 ? 1 : N <= 13 ? 2 : 4;
@@ -30,7 +31,7 @@ CANDELABRA_FORMULA Vec<T> series(Vec<T> x, const T (&c)[N]) {
     return fma(fma(sum[3], x, sum[2]), square, fma(sum[1], x, sum[0]));
 }
 
-// x = n ln 2 + r, for x that was clipped to where e^x is neither 0 nor infinite, or a little further.
+// x = whole ln 2 + r, for x clipped to about where e^x is neither 0 nor infinite.
 template <typename T>
 struct Reduced {
   Vec<T> r, whole;
@@ -58,7 +59,7 @@ CANDELABRA_FORMULA Vec<T> expm1_of(Vec<T> r) {
   }
 }
 template <typename T>
-CANDELABRA_FORMULA Vec<T> clipped(Vec<T> x, T low, T high) {  // NaN stays
+CANDELABRA_FORMULA Vec<T> clipped(Vec<T> x, T low, T high) {  // keeps NaN
   return least(Vec<T>(high), greatest(Vec<T>(low), x));
 }
 template <typename T>
@@ -78,7 +79,7 @@ CANDELABRA_FORMULA Vec<float> log_near_one(Vec<float> m) {
   const Vec<float> f = m - 1.0f, square = f * f;
   return fma(Vec<float>(-0.5f), square, f * square * series(f, c)) + f;
 }
-// m = n / 16 (1 + r): n is nearest, so that |r| <= 1/24 (and m itself is 1 + r around 1).
+// m = n / 16 (1 + r) with the nearest n, so that |r| <= 1/24. Around 1, m is 1 + r itself.
 struct Sixteenths {
   Vec<double> shifted, inverse;
 };
@@ -88,7 +89,7 @@ CANDELABRA_FORMULA Sixteenths sixteenths_of(Vec<double> m) {
 }
 CANDELABRA_FORMULA Vec<double> log_near_one(Vec<double> m) {
   if constexpr (Vec<double>::size == 8) {
-    // A look-up is one instruction: log(n / 16) + log1p r, the first in two parts.
+    // A lookup is one instruction: log(n / 16) + log1p r, the first as a sum of two numbers.
     static constexpr double c[] = {3.33333333333326876e-01,  -2.49999999999994060e-01, 2.00000000119271493e-01,
                                    -1.66666666776002975e-01, 1.42856799440387955e-01,  -1.24999685190488916e-01,
                                    1.11427406406664389e-01,  -1.00289944968337680e-01};
@@ -97,7 +98,7 @@ CANDELABRA_FORMULA Vec<double> log_near_one(Vec<double> m) {
     const Vec<double> low = fma(Vec<double>(-0.5), square, looked_up(log_low_table, shifted));
     return looked_up(log_high_table, shifted) + (r + fma(r * square, series(r, c), low));
   } else {
-    // f - (f^2/2 - s (f^2/2 + R)), s = f / (2 + f) (the arrangement of FreeBSD's msun, after Ng).
+    // f - (f^2/2 - s (f^2/2 + R)), s = f / (2 + f) (as in FreeBSD's msun, after Ng).
     static constexpr double c[] = {6.66666666666665964e-01, 4.00000000000569511e-01, 2.85714285557675307e-01,
                                    2.22222243029532279e-01, 1.81816655037891017e-01, 1.53911236905063947e-01,
                                    1.31734071277616216e-01, 1.38443121728005408e-01};
@@ -142,7 +143,7 @@ CANDELABRA_FORMULA Vec<float> about_inverse_root(Vec<float> x) {
 CANDELABRA_FORMULA Vec<double> about_inverse_root(Vec<double> x) {
   return _mm512_maskz_rsqrt14_pd(0xff, x.v);
 }
-// Where the steps below neither overflow nor underflow: all that loops usually see.
+// Whether the iteration below neither overflows nor underflows. This holds for typical data.
 CANDELABRA_FORMULA bool all_moderate(Vec<float> x) {
   const __m512i bits = _mm512_castps_si512(x.v);
   return _mm512_cmpge_epu32_mask(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x0d000000)),
@@ -153,7 +154,8 @@ CANDELABRA_FORMULA bool all_moderate(Vec<double> x) {
   return _mm512_cmpge_epu64_mask(_mm512_sub_epi64(bits, _mm512_set1_epi64(0x0800000000000000LL)),
                                  _mm512_set1_epi64(0x7000000000000000LL - 0x0800000000000000LL)) == 0;
 }
-// The root and half its inverse by Goldschmidt's iteration (Markstein 1990): faster than the divider, and rounded the same.
+// The root and half its inverse by Goldschmidt's iteration (Markstein 1990): faster than the
+// divider, with the same rounding.
 template <typename T>
 struct Root {
   Vec<T> root, half_inverse;
@@ -210,7 +212,8 @@ template <typename T>
 CANDELABRA_FORMULA Vec<T> expm1(Vec<T> x) {
   const auto [r, whole] = parts::reduced_exp(parts::clipped(x, T(-50), detail::Format<T>::exp_high));
   const Vec<T> p = parts::expm1_of(r);
-  const Vec<T> half = parts::scaled(Vec<T>(T(0.5)), whole);  // of 2^whole, which may overflow where the result does not
+  // half of 2^whole, which may overflow although the result does not
+  const Vec<T> half = parts::scaled(Vec<T>(T(0.5)), whole);
   const Vec<T> result = T(2) * fma(half, p, half - T(0.5));
   return with_sign_of(result, x);
 }
@@ -234,7 +237,7 @@ CANDELABRA_FORMULA Vec<T> log10(Vec<T> x) {
                          parts::log_near_one(m) * static_cast<T>(0.434294481903251827651));
   return parts::log_cases_of(x, fma(e, Vec<T>(static_cast<T>(0.301029995663981195214)), low));
 }
-// log of 1 + x, whose rounding error is put right to first order (Kahan).
+// log(1 + x), with the rounding error of 1 + x corrected to first order (Kahan).
 template <typename T>
 CANDELABRA_FORMULA Vec<T> log1p(Vec<T> x) {
   const Vec<T> u = x + T(1);
@@ -254,7 +257,8 @@ CANDELABRA_FORMULA Vec<T> logaddexp(Vec<T> a, Vec<T> b) {
   const Mask<T> first = b < a;
   const Vec<T> high = select(first, a, b), low = select(first, b, a);
   Vec<T> result = high + parts::log1p_small(exp_negative(low - high));
-  result = select(a == b, a + static_cast<T>(0.693147180559945309417), result);  // equal infinities too
+  // also for equal infinities
+  result = select(a == b, a + static_cast<T>(0.693147180559945309417), result);
   return select((a != a) | (b != b), a + b, result);
 }
 template <typename T>
@@ -285,7 +289,8 @@ CANDELABRA_FORMULA Vec<T> tanh(Vec<T> x) {
     return with_sign_of(parts::quotient(t, t + T(2)), x);
   }
 }
-// From e^a - 1 where that is small; else from e^a / 2, which is made without the e^a that overflows first.
+// From e^a - 1 for small a. For large a from e^a / 2, computed directly because e^a overflows
+// first.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> sinh(Vec<T> x) {
   const Vec<T> a = abs(x);
@@ -331,13 +336,13 @@ CANDELABRA_FORMULA Vec<T> atanh(Vec<T> x) {
 
 // ---- trigonometric functions
 
-// What they reduce below; beyond, ask the C library (Payne and Hanek).
+// Limit of the argument reduction below. Larger arguments need the C library (Payne and Hanek).
 template <typename T>
 constexpr T vec_trigonometric_limit = sizeof(T) == 4 ? T(6e6) : T(1e9);
 
 namespace parts {
 
-// x = n pi/2 + r; the first step is exact, the others round r.
+// x = n pi/2 + r. The first step is exact, the others round r.
 template <typename T>
 struct Turned {
   Vec<T> r, shifted;  // n in the low bits
@@ -353,7 +358,7 @@ CANDELABRA_FORMULA Turned<T> reduced_turn(Vec<T> x) {
   r = fnma(n, Vec<T>(single ? T(-1.71512449448857263e-15) : T(-1.4973849048591833e-33)), r);
   return {r, shifted};
 }
-// sin r and cos r by Taylor's series, |r| <= pi/4.
+// sin r and cos r by Taylor series, |r| <= pi/4, z = r^2.
 CANDELABRA_FORMULA Vec<float> sin_of(Vec<float> r, Vec<float> z) {
   static constexpr float c[] = {-1.0f / 6, 1.0f / 120, -1.0f / 5040, 1.0f / 362880};
   return fma(r * z, series(z, c), r);
@@ -411,7 +416,7 @@ CANDELABRA_FORMULA Vec<T> tan(Vec<T> x) {
 }
 
 namespace parts {
-// (atan(t) / t - 1) / t^2 in t^2, and (asin(t) / t - 1) / t^2.
+// (atan(t) / t - 1) / t^2 and (asin(t) / t - 1) / t^2 as polynomials in z = t^2.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> atan_tail(Vec<T> z) {
   if constexpr (sizeof(T) == 4) {
@@ -444,7 +449,7 @@ template <typename T>
 constexpr T half_pi = static_cast<T>(1.57079632679489661923);
 template <typename T>
 constexpr T half_pi_rest = sizeof(T) == 4 ? T(-4.37113900018624283e-8) : T(6.1232339957367660359e-17);
-// atan of t in [0, 1], or of 1 / t.
+// atan of t in [0, 1], or of 1 / t where `inverted`.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> atan_of(Vec<T> t, Mask<T> inverted) {
   const Vec<T> z = t * t, p = fma(t * z, atan_tail(z), t);
@@ -493,7 +498,7 @@ CANDELABRA_FORMULA Vec<T> acos(Vec<T> x) {
   const Vec<T> away = select(x < Vec<T>(T(0)), T(2) * parts::half_pi<T> - (T(2) * p - T(2) * parts::half_pi_rest<T>), T(2) * p);
   return select(far, away, near);
 }
-// Numbers near the ends of the range are brought nearer to 1 first.
+// Numbers near the ends of the range are scaled towards 1 first.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> hypot(Vec<T> x, Vec<T> y) {
   constexpr bool single = sizeof(T) == 4;
@@ -510,7 +515,7 @@ CANDELABRA_FORMULA Vec<T> hypot(Vec<T> x, Vec<T> y) {
 // ---- the logistic function and its relatives
 
 namespace parts {
-// The logistic function with e^-|x|, which serves its relatives as well.
+// The logistic function from e = e^-|x|.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> logistic(Vec<T> x, Vec<T> e) {
   return quotient(select(x < Vec<T>(T(0)), e, Vec<T>(T(1))), e + T(1));
@@ -518,7 +523,7 @@ CANDELABRA_FORMULA Vec<T> logistic(Vec<T> x, Vec<T> e) {
 }  // namespace parts
 template <typename T>
 CANDELABRA_FORMULA Vec<T> sigmoid(Vec<T> x) {
-  // Beside 1 an e^-x that is no normal number is nothing, and slow.
+  // A subnormal e^-x is negligible beside 1, and slow.
   constexpr T lost = sizeof(T) == 4 ? T(-80) : T(-700);
   const Vec<T> least_power = select(x < Vec<T>(T(0)), Vec<T>(detail::Format<T>::exp_low), Vec<T>(lost));
   return parts::logistic(x, parts::exp_unclipped(greatest(least_power, -abs(x))));

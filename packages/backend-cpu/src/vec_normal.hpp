@@ -1,5 +1,5 @@
-// Relatives of the error function on whole registers, in double: e^(x^2) erfc(x), the normal distribution, its logarithm and its
-// inverse.
+// Relatives of the error function on whole registers: erfcx, and the normal distribution with its
+// logarithm and its inverse. In double, but for tail() and ndtr().
 #pragma once
 
 #include "vec_math.hpp"
@@ -12,7 +12,8 @@ namespace normal {
 using V = Vec<double>;
 using M = Mask<double>;
 
-// e^(a^2) erfc(a) for a >= 0 (Shepherd and Laframboise 1981); far out by the asymptotic series (Abramowitz and Stegun 7.1.23).
+// e^(a^2) erfc(a) for a >= 0 (Shepherd and Laframboise 1981). Large a use the asymptotic series
+// (Abramowitz and Stegun 7.1.23).
 CANDELABRA_FORMULA V scaled_tail(V a) {
   constexpr double k = parts::erfcx_centre<double>, root_pi = 1.77245385090551602730;
   const M far = V(25.0) < a;
@@ -35,14 +36,14 @@ CANDELABRA_FORMULA V erfcx(V x) {
   }
   return select(a == V(detail::infinity<double>), select(negative, a, V(0.0)), result);
 }
-// The part of the distribution beyond |x|, to the left of x or, where `both`, on either side; the rounding error of x^2 is carried
-// along.
+// The probability of values beyond |x| on one side. Accurate for x < 0, and with `both` for either
+// sign. The rounding error of x^2 is corrected.
 template <bool both, typename T>
 CANDELABRA_FORMULA Vec<T> tail(Vec<T> x) {
   using U = Vec<T>;
   constexpr T k = parts::erfcx_centre<T>, end = sizeof(T) == 4 ? T(14.5) : T(40),
               half_root = static_cast<T>(0.70710678118654752440);
-  // On the right it is taken from 1, and need not be told from 0 soon.
+  // For x >= 0 the caller subtracts it from 1, so that it may saturate early.
   U farthest = U(end);
   if constexpr (!both) farthest = select(x < U(T(0)), farthest, U(T(9)));
   const U a = least(farthest, abs(x)), square = a * a, rest = fma(a, a, -square), b = half_root * a;
@@ -58,7 +59,7 @@ CANDELABRA_FORMULA V log_ndtr(V x) {
   const M low = x < V(-1.0), left = x < V(0.0);
   V result = V(0.0);
   if (any(!low)) {
-    const V p = tail<true>(x), u = 1.0 - p;  // as log1p does it
+    const V p = tail<true>(x), u = 1.0 - p;  // corrected as in log1p
     result = select(left, parts::log_positive(p), fma((1.0 - u) - p, parts::inverse(u), parts::log_positive(u)));
   }
   if (any(low)) {
@@ -68,7 +69,7 @@ CANDELABRA_FORMULA V log_ndtr(V x) {
   return select(x != x, x, result);
 }
 
-// Wichura's approximations (Algorithm AS 241, 1988), as in candelabra/special/normal_quantile.hpp.
+// Wichura's algorithm AS 241 (1988), as in candelabra/special/normal_quantile.hpp.
 CANDELABRA_FORMULA V quantile(V p) {
   static constexpr double middle_over[] = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
                                            1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,

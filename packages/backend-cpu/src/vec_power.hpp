@@ -1,4 +1,4 @@
-// Powers and the inverse of the error function on whole registers.
+// Powers on whole registers.
 #pragma once
 
 #include "vec_math.hpp"
@@ -8,11 +8,12 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 namespace parts {
 
-// C99's special cases of x^y; `p` is |x|^y for positive finite |x|, also where that over- or underflows.
+// C99's special cases of x^y. `p` is |x|^y for positive finite |x|, also if it overflows or
+// underflows.
 template <typename T>
 CANDELABRA_FORMULA Vec<T> power_cases(Vec<T> x, Vec<T> y, Vec<T> p) {
   const Vec<T> one = T(1), zero = T(0), infinite = detail::infinity<T>;
-  p = select(abs(x) == one, one, p);  // of infinite powers, too
+  p = select(abs(x) == one, one, p);  // also for infinite y
   const Vec<T> half = T(0.5) * y;
   const Mask<T> integer = floor(y) == y, odd = integer & (floor(half) != half), negative = is_negative(x);
   p = select(negative & odd, -p, p);
@@ -21,7 +22,7 @@ CANDELABRA_FORMULA Vec<T> power_cases(Vec<T> x, Vec<T> y, Vec<T> p) {
   return select((y == zero) | (x == one), one, p);
 }
 
-// 2^(y log2 |x|) in double, accurate to about 2^-30: enough for float.
+// 2^(y log2 |x|) in double, accurate to about 2^-30, which is enough for float.
 CANDELABRA_FORMULA Vec<double> power_for_float(Vec<double> a, Vec<double> y) {
   static constexpr double log_series[] = {1.44269504088893674e+00,  -7.21347520561071209e-01, 4.80898347333195142e-01,
                                           -3.60673244066208265e-01, 2.88538155800524387e-01,  -2.41020297499004693e-01,
@@ -48,7 +49,7 @@ CANDELABRA_FORMULA Vec<float> pow(Vec<float> x, Vec<float> y) {
   return parts::power_cases(x, y, to_float(parts::power_for_float(a[0], b[0]), parts::power_for_float(a[1], b[1])));
 }
 
-// e^(y log |x|), the logarithm and its product with y as sums of two numbers each.
+// e^(y log |x|). The logarithm and its product with y are sums of two numbers each.
 CANDELABRA_FORMULA Vec<double> pow(Vec<double> x, Vec<double> y) {
   using V = Vec<double>;
   static constexpr double c[] = {3.33333333333333370e-01,  -2.50000000000000111e-01, 1.99999999999715655e-01,

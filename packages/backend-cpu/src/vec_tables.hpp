@@ -1,4 +1,5 @@
-// Tables of vec_math.hpp and vec_power.hpp: minimax polynomials (Remez) in pieces, and logarithms of a few numbers.
+// Tables of vec_math.hpp and vec_power.hpp: piecewise minimax polynomials (Remez), and logarithms
+// of a few numbers.
 #pragma once
 
 #include "vec.hpp"
@@ -7,8 +8,9 @@ namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace parts {
 
-// An odd function for x from 0 to top, as polynomials in x - n step around the multiples of step. The first row is what rounding
-// took from the second, which holds the values at the multiples; then come the coefficients of the first and higher powers.
+// An odd function on [0, top], as polynomials in x - n step around the multiples of step. The first
+// row is the rounding error of the second, which holds the values at the multiples. The
+// coefficients of the first and higher powers follow.
 template <typename T, size_t pieces, size_t rows_>
 struct Piecewise {
   T step, per_unit, top;
@@ -198,8 +200,9 @@ inline constexpr double erfcx_series<double>[] = {
     1.74898897858852394e-06,  -4.68184016509012191e-08, -2.53067528476171809e-07, 1.48389340814119234e-08,
     3.27489695425194785e-08,  -4.58119153831181672e-10, -2.25673011216334303e-09};
 
-// For n = 12, …, 24, at n mod 16: 16 / n rounded; minus its logarithm, in two parts of which the first has 41 binary places, so
-// that adding a multiple of ln 2 with as many is exact; minus its logarithm to the base 2.
+// For n = 12, …, 24, at n mod 16: 16 / n rounded; minus its logarithm, in two parts; minus its
+// logarithm to base 2. The first part has 41 binary places, so that adding a multiple of ln 2 with
+// as many is exact.
 alignas(64) inline constexpr double inverse_table[16] = {
     1.00000000000000000e+00, 9.41176470588235281e-01, 8.88888888888888840e-01, 8.42105263157894690e-01,
     8.00000000000000044e-01, 7.61904761904761862e-01, 7.27272727272727293e-01, 6.95652173913043459e-01,

@@ -1,4 +1,5 @@
 #include "cudnn_recurrent.hpp"
+#include "candelabra/arguments/recurrent.hpp"
 
 #include <algorithm>
 #include <array>
@@ -36,7 +37,7 @@ struct Functions {
   Function<decltype(cudnnDestroyRNNDataDescriptor)> destroy_data{library, "cudnnDestroyRNNDataDescriptor"};
   Function<decltype(cudnnSetRNNDataDescriptor)> set_data{library, "cudnnSetRNNDataDescriptor"};
   Function<decltype(cudnnGetRNNWeightSpaceSize)> weight_space{library, "cudnnGetRNNWeightSpaceSize"};
-  Function<decltype(cudnnGetRNNWeightParams)> weight_places{library, "cudnnGetRNNWeightParams"};
+  Function<decltype(cudnnGetRNNWeightParams)> weight_address{library, "cudnnGetRNNWeightParams"};
   Function<decltype(cudnnGetRNNTempSpaceSizes)> spaces{library, "cudnnGetRNNTempSpaceSizes"};
   Function<decltype(cudnnRNNForward)> forward{library, "cudnnRNNForward"};
   Function<decltype(cudnnRNNBackwardData_v8)> backward_data{library, "cudnnRNNBackwardData_v8"};
@@ -58,7 +59,7 @@ TensorDescriptor make_tensor() {
   return created(functions().create_tensor, "cudnnCreateTensorDescriptor");
 }
 
-// How many elements a matrix or a bias of the weights has.
+// The number of elements of one weight matrix or bias.
 int64_t count_of(const TensorDescriptor& descriptor) {
   std::array<int, CUDNN_DIM_MAX> sizes{}, strides{};
   cudnnDataType_t type{};
@@ -68,18 +69,19 @@ int64_t count_of(const TensorDescriptor& descriptor) {
   return std::accumulate(sizes.begin(), sizes.begin() + dims, int64_t{1}, std::multiplies<>());
 }
 
-// Bytes that lie in one piece in both cuDNN's weight space and the operator's tensor of weights.
+// A run of bytes that is contiguous both in cuDNN's weight space and in the operator's weight
+// tensor. `space` and `tensor` are its offsets there.
 struct Piece {
   int64_t space, tensor, bytes;
 };
 
-// What is kept of layers that have been run: where cuDNN wants their weights.
+// Cached for a stack of layers: where cuDNN expects its weights.
 struct Layout {
   RecurrentDescriptor descriptor;
   size_t bytes = 0;
   std::vector<Piece> pieces;
 
-  // Whether the tensor, which begins here, can be cuDNN's space: laid out, and aligned as it is.
+  // Whether the weight tensor can serve as cuDNN's weight space: same layout and alignment.
   bool is_space(const void* tensor) const {
     constexpr uintptr_t alignment = 256;
     return pieces.size() == 1 && pieces[0].space == 0 && static_cast<size_t>(pieces[0].bytes) == bytes &&
@@ -91,20 +93,20 @@ int64_t gates_of(cudnnRNNMode_t cell) {
   return cell == CUDNN_LSTM ? 4 : cell == CUDNN_GRU ? 3 : 1;
 }
 
-// Gates are in the same order in both: input, forget, cell, output; reset, update, new.
+// cuDNN and the operators order gates alike: input, forget, cell, output; reset, update, new.
 std::vector<Piece> find_pieces(cudnnHandle_t handle, const RecurrentStack& stack, const Layout& layout, void* tensor) {
   const int64_t gates = gates_of(stack.cell), directions = stack.directions(), element = itemsize(stack.dtype);
   std::vector<Piece> pieces;
-  int64_t place = 0;
+  int64_t tensor_offset = 0;
   const TensorDescriptor matrix = make_tensor(), bias = make_tensor();
-  const auto base = reinterpret_cast<uintptr_t>(tensor);  // addresses are computed from it, nothing is read there
+  const auto base = reinterpret_cast<uintptr_t>(tensor);  // cuDNN computes addresses from it and reads nothing
   for (const bool biases : {false, true}) {
     if (biases && !stack.has_biases) break;
     for (int64_t layer = 0; layer < stack.layers * directions; ++layer)
       for (int64_t linear = 0; linear < 2 * gates; ++linear) {
         void *matrix_at = nullptr, *bias_at = nullptr;
-        check(functions().weight_places(handle, layout.descriptor.layers.get(), static_cast<int32_t>(layer), layout.bytes, tensor,
-                                        static_cast<int32_t>(linear), matrix.get(), &matrix_at, bias.get(), &bias_at),
+        check(functions().weight_address(handle, layout.descriptor.layers.get(), static_cast<int32_t>(layer), layout.bytes, tensor,
+                                         static_cast<int32_t>(linear), matrix.get(), &matrix_at, bias.get(), &bias_at),
               "cudnnGetRNNWeightParams");
         const int64_t row = linear >= gates ? stack.hidden : layer < directions ? stack.input : directions * stack.hidden;
         const int64_t count = biases ? stack.hidden : stack.hidden * row;
@@ -116,16 +118,16 @@ std::vector<Piece> find_pieces(cudnnHandle_t handle, const RecurrentStack& stack
         if (!pieces.empty() && pieces.back().space + pieces.back().bytes == space)
           pieces.back().bytes += count * element;
         else
-          pieces.push_back({space, place, count * element});
-        place += count * element;
+          pieces.push_back({space, tensor_offset, count * element});
+        tensor_offset += count * element;
       }
   }
   return pieces;
 }
 
-// Kept by each thread, as cuDNN's handle is.
+// The cache is thread-local, as cuDNN's handle is.
 const Layout& layout_of(const Call& call, cudnnHandle_t handle, const RecurrentStack& stack, void* weights) {
-  constexpr size_t most_kept = 1024;
+  constexpr size_t cache_limit = 1024;
   thread_local std::map<std::pair<int, RecurrentStack>, Layout> kept;
   const std::pair key(call.device(), stack);
   const auto found = kept.find(key);
@@ -135,18 +137,18 @@ const Layout& layout_of(const Call& call, cudnnHandle_t handle, const RecurrentS
     check(functions().weight_space(handle, layout.descriptor.layers.get(), &layout.bytes), "cudnnGetRNNWeightSpaceSize");
     layout.pieces = find_pieces(handle, stack, layout, weights);
   }
-  if (kept.size() >= most_kept) kept.clear();
+  if (kept.size() >= cache_limit) kept.clear();
   return kept.emplace(key, std::move(layout)).first->second;
 }
 
-// The weights as cuDNN wants them: in the tensor itself where it lies so, or in memory of the call's own.
+// The weights in cuDNN's layout: the tensor itself where its layout agrees, else a workspace.
 class WeightSpace {
  public:
   WeightSpace(const Call& call, const Layout& layout, void* tensor) : layout_(layout), tensor_(static_cast<std::byte*>(tensor)) {
     if (!layout.is_space(tensor)) own_ = Workspace(call, layout.bytes);
   }
   void* data() const { return own_.data() ? own_.data() : tensor_; }
-  // From the tensor to the space, and back.
+  // Copies the tensor to the weight space; write() copies back.
   void read(const Call& call) const {
     for_each_piece([&](std::byte* space, std::byte* tensor, size_t bytes) { copy_bytes(call, space, tensor, bytes); });
   }
@@ -167,51 +169,61 @@ class WeightSpace {
   Workspace own_;
 };
 
-// Where the two operators have the same arguments.
-struct Places {
-  int input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell;
+// The arguments that the forward and the backward operators share.
+struct StackArguments {
+  const cb_tensor &input, &weights, &h0;
+  const cb_tensor* c0;
+  std::span<const int64_t> batch_sizes;
+  int64_t layers;
+  bool bidirectional, has_biases;
+  std::string_view cell;
 };
-constexpr Places forward_places{0, 1, 2, 3, 4, 5, 6, 7, 8}, backward_places{3, 4, 5, 6, 9, 10, 11, 12, 13};
+template <typename Arguments>
+StackArguments shared_arguments(const Arguments& args) {
+  return {*args.input, *args.weights,      *args.h0,        args.c0,  args.batch_sizes,
+          args.layers, args.bidirectional, args.has_biases, args.cell};
+}
 
 cudnnRNNMode_t cell_named(std::string_view name) {
   return name == "lstm" ? CUDNN_LSTM : name == "gru" ? CUDNN_GRU : name == "rnn_tanh" ? CUDNN_RNN_TANH : CUDNN_RNN_RELU;
 }
 
-RecurrentStack stack_of(const Call& call, const Places& at) {
-  const cb_tensor& input = call.tensor(at.input);
+RecurrentStack stack_of(const StackArguments& args) {
+  const cb_tensor& input = args.input;
   return {input.dtype,
-          cell_named(call.string(at.cell)),
-          call.boolean(at.has_biases),
-          call.boolean(at.bidirectional),
+          cell_named(args.cell),
+          args.has_biases,
+          args.bidirectional,
           input.dtype == CB_FLOAT32 && !settings().cudnn_tf32,
           input.sizes[input.ndim - 1],
-          call.tensor(at.h0).sizes[2],
-          call.integer(at.layers)};
+          args.h0.sizes[2],
+          args.layers};
 }
 
-// How long each sequence is: cuDNN wants to know, and packed ones from the longest to the shortest, as they are.
-std::vector<int> lengths_of(const Call& call, const Places& at) {
-  const auto batch = static_cast<size_t>(call.tensor(at.h0).sizes[1]);
-  const std::span<const int64_t> batch_sizes = call.ints(at.batch_sizes);
-  if (batch_sizes.empty()) return std::vector<int>(batch, static_cast<int>(call.tensor(at.input).sizes[0]));
+// The length of each sequence. cuDNN expects packed sequences from the longest to the shortest, as
+// they are.
+std::vector<int> lengths_of(const StackArguments& args) {
+  const auto batch = static_cast<size_t>(args.h0.sizes[1]);
+  if (args.batch_sizes.empty()) return std::vector<int>(batch, static_cast<int>(args.input.sizes[0]));
   std::vector<int> lengths(batch, 0);
-  for (const int64_t size : batch_sizes)
+  for (const int64_t size : args.batch_sizes)
     for (int64_t i = 0; i < size; ++i) ++lengths[static_cast<size_t>(i)];
   return lengths;
 }
 
-// Its RNNs work on several streams with cuBLAS, which may choose among algorithms by what memory it finds: NVIDIA does not promise
-// the same bits. It copies lengths from the host's memory, which a graph would do again when that is gone.
-bool may_use_cudnn(const Call& call, const Places& at) {
+// cuDNN's RNNs run cuBLAS on several streams and may choose algorithms by the free memory: NVIDIA
+// does not promise deterministic results. cuDNN copies lengths from host memory; a captured graph
+// would repeat that copy after the memory is freed.
+bool may_use_cudnn(const Call& call, const StackArguments& args) {
   constexpr int64_t most = std::numeric_limits<int>::max();
-  const cb_tensor &input = call.tensor(at.input), &h0 = call.tensor(at.h0);
+  const cb_tensor &input = args.input, &h0 = args.h0;
   if (!uses_cudnn() || settings().wants_same_bits() || is_capturing(call.stream())) return false;
   if (input.numel == 0 || h0.numel == 0) return false;
-  return std::max({input.numel, h0.numel, call.tensor(at.weights).numel, call.output(0).numel}) <= most;
+  return std::max({input.numel, h0.numel, args.weights.numel, call.output(0).numel}) <= most;
 }
 
-// Everything that a call of cuDNN's is described with.
-struct Setting {
+// The descriptors and sizes of one call of cuDNN.
+struct Descriptors {
   cudnnHandle_t handle;
   const Layout& layout;
   OwnedDescriptor<cudnnRNNDataDescriptor_t> input, output;
@@ -221,17 +233,17 @@ struct Setting {
   cudnnRNNDescriptor_t layers() const { return layout.descriptor.layers.get(); }
 };
 
-// Nothing where cuDNN is not to be used, or has no such layers.
-std::optional<Setting> setting_of(const Call& call, const Places& at, cudnnForwardMode_t mode) {
-  if (!may_use_cudnn(call, at)) return std::nullopt;
-  const RecurrentStack stack = stack_of(call, at);
+// Returns nothing where cuDNN may not be used or does not support the layers.
+std::optional<Descriptors> describe_call(const Call& call, const StackArguments& args, cudnnForwardMode_t mode) {
+  if (!may_use_cudnn(call, args)) return std::nullopt;
+  const RecurrentStack stack = stack_of(args);
   const cudnnHandle_t handle = cudnn::target_of(call).handle;
-  const Layout& layout = layout_of(call, handle, stack, call.tensor(at.weights).data);
+  const Layout& layout = layout_of(call, handle, stack, args.weights.data);
   if (!layout.descriptor.layers) return std::nullopt;
-  const std::vector<int> lengths = lengths_of(call, at);
-  Setting made{handle, layout, describe_rows(stack.dtype, lengths, stack.input),
-               describe_rows(stack.dtype, lengths, stack.directions() * stack.hidden), make_tensor()};
-  const cb_tensor& h0 = call.tensor(at.h0);
+  const std::vector<int> lengths = lengths_of(args);
+  Descriptors made{handle, layout, describe_rows(stack.dtype, lengths, stack.input),
+                   describe_rows(stack.dtype, lengths, stack.directions() * stack.hidden), make_tensor()};
+  const cb_tensor& h0 = args.h0;
   const std::array sizes{static_cast<int>(h0.sizes[0]), static_cast<int>(h0.sizes[1]), static_cast<int>(h0.sizes[2])};
   const std::array strides{sizes[1] * sizes[2], sizes[2], 1};
   check(functions().set_tensor(made.states.get(), cudnn::data_type(stack.dtype), 3, sizes.data(), strides.data()),
@@ -241,8 +253,8 @@ std::optional<Setting> setting_of(const Call& call, const Places& at, cudnnForwa
   return made;
 }
 
-const void* optional_data(const Call& call, int i) {
-  return call.given(i) ? call.tensor(i).data : nullptr;
+const void* optional_data(const cb_tensor* tensor) {
+  return tensor ? tensor->data : nullptr;
 }
 
 }  // namespace
@@ -267,7 +279,8 @@ RecurrentDescriptor describe_layers(cudnnHandle_t handle, const RecurrentStack& 
     check(functions().set_dropout(made.dropout.get(), handle, 0.0f, nullptr, 0, 0), "cudnnSetDropoutDescriptor");
   }
   made.layers = created(functions().create, "cudnnCreateRNNDescriptor");
-  // The default for float32 is TF32 where there are tensor cores for it. A projection to as many is none.
+  // CUDNN_DEFAULT_MATH computes float32 in TF32 on tensor cores. A projection size equal to the
+  // hidden size means no projection.
   const cudnnStatus_t status =
       functions().set(made.layers.get(), CUDNN_RNN_ALGO_STANDARD, s.cell, s.has_biases ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_NO_BIAS,
                       s.bidirectional ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, cudnn::data_type(s.dtype),
@@ -293,11 +306,12 @@ OwnedDescriptor<cudnnRNNDataDescriptor_t> describe_rows(int32_t dtype, const std
 }
 
 bool cudnn_recurrent_forward(const Call& call, bool training) {
-  const Places& at = forward_places;
+  // recurrent_stack, recurrent_stack_kept: the same arguments.
+  const arguments::RecurrentStack args(call);
   const cudnnForwardMode_t mode = training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-  const std::optional<Setting> made = setting_of(call, at, mode);
+  const std::optional<Descriptors> made = describe_call(call, shared_arguments(args), mode);
   if (!made) return false;
-  const WeightSpace weights(call, made->layout, call.tensor(at.weights).data);
+  const WeightSpace weights(call, made->layout, args.weights->data);
   weights.read(call);
   const Workspace workspace(call, made->workspace);
   void* reserve = nullptr;
@@ -305,51 +319,50 @@ bool cudnn_recurrent_forward(const Call& call, bool training) {
     const auto bytes = static_cast<int64_t>(made->reserve);
     reserve = call.allocate_output(3, std::span(&bytes, 1)).data;
   }
-  const bool has_cells = call.given(at.c0);
-  const cudnnStatus_t status = functions().forward(
-      made->handle, made->layers(), mode, nullptr, made->input.get(), call.tensor(at.input).data, made->output.get(),
-      call.output(0).data, made->states.get(), call.tensor(at.h0).data, call.output(1).data, made->states.get(),
-      optional_data(call, at.c0), has_cells ? call.output(2).data : nullptr, made->layout.bytes, weights.data(), made->workspace,
-      workspace.data(), training ? made->reserve : 0, reserve);
+  const cudnnStatus_t status =
+      functions().forward(made->handle, made->layers(), mode, nullptr, made->input.get(), args.input->data, made->output.get(),
+                          call.output(0).data, made->states.get(), args.h0->data, call.output(1).data, made->states.get(),
+                          optional_data(args.c0), args.c0 ? call.output(2).data : nullptr, made->layout.bytes, weights.data(),
+                          made->workspace, workspace.data(), training ? made->reserve : 0, reserve);
   if (is_unsupported(status)) return false;
   check(status, "cudnnRNNForward");
   return true;
 }
 
 bool cudnn_recurrent_backward(const Call& call) {
-  const Places& at = backward_places;
-  const cb_tensor &output = call.tensor(7), &reserve = call.tensor(8), &grad_weights = call.output(1);
-  if (reserve.numel == 0) return false;  // of layers that were not run by cuDNN
-  const std::optional<Setting> made = setting_of(call, at, CUDNN_FWD_MODE_TRAINING);
+  const arguments::RecurrentStackBackward args(call);
+  const cb_tensor &output = *args.output, &reserve = *args.reserve, &grad_weights = call.output(1);
+  if (reserve.numel == 0) return false;  // cuDNN did not run the forward pass
+  const std::optional<Descriptors> made = describe_call(call, shared_arguments(args), CUDNN_FWD_MODE_TRAINING);
   if (!made || static_cast<int64_t>(made->reserve) != reserve.numel) return false;
-  const WeightSpace weights(call, made->layout, call.tensor(at.weights).data);
+  const WeightSpace weights(call, made->layout, args.weights->data);
   weights.read(call);
   const Workspace workspace(call, made->workspace);
-  // cuDNN writes to it, and there may be another time.
-  const Workspace kept(call, made->reserve);
-  copy_bytes(call, kept.data(), reserve.data, made->reserve);
+  // cuDNN overwrites the reserve, and the graph may be run backward again.
+  const Workspace reserve_copy(call, made->reserve);
+  copy_bytes(call, reserve_copy.data(), reserve.data, made->reserve);
   Workspace zeros;
-  if (!call.given(0)) {
+  if (!args.grad_output) {
     zeros = Workspace(call, static_cast<size_t>(output.numel * itemsize(output.dtype)));
     fill_bytes(call, zeros.data(), 0, zeros.bytes());
   }
-  const void* of_output = call.given(0) ? call.tensor(0).data : zeros.data();
-  const bool has_cells = call.given(at.c0);
+  const void* grad_output = args.grad_output ? args.grad_output->data : zeros.data();
+  const bool has_cells = args.c0 != nullptr;
   const cudnnStatus_t status = functions().backward_data(
-      made->handle, made->layers(), nullptr, made->output.get(), output.data, of_output, made->input.get(), call.output(0).data,
-      made->states.get(), call.tensor(at.h0).data, optional_data(call, 1), call.output(2).data, made->states.get(),
-      optional_data(call, at.c0), has_cells ? optional_data(call, 2) : nullptr, has_cells ? call.output(3).data : nullptr,
-      made->layout.bytes, weights.data(), made->workspace, workspace.data(), made->reserve, kept.data());
+      made->handle, made->layers(), nullptr, made->output.get(), output.data, grad_output, made->input.get(), call.output(0).data,
+      made->states.get(), args.h0->data, optional_data(args.grad_h), call.output(2).data, made->states.get(),
+      optional_data(args.c0), has_cells ? optional_data(args.grad_c) : nullptr, has_cells ? call.output(3).data : nullptr,
+      made->layout.bytes, weights.data(), made->workspace, workspace.data(), made->reserve, reserve_copy.data());
   if (is_unsupported(status)) return false;
   check(status, "cudnnRNNBackwardData_v8");
-  // It adds to what is there, and knows no other way.
+  // cuDNN only offers to accumulate into the gradients.
   const WeightSpace gradients(call, made->layout, grad_weights.data);
   fill_bytes(call, gradients.data(), 0, made->layout.bytes);
-  check(functions().backward_weights(made->handle, made->layers(), CUDNN_WGRAD_MODE_ADD, nullptr, made->input.get(),
-                                     call.tensor(at.input).data, made->states.get(), call.tensor(at.h0).data, made->output.get(),
-                                     output.data, made->layout.bytes, gradients.data(), made->workspace, workspace.data(),
-                                     made->reserve, kept.data()),
-        "cudnnRNNBackwardWeights_v8");
+  check(
+      functions().backward_weights(made->handle, made->layers(), CUDNN_WGRAD_MODE_ADD, nullptr, made->input.get(), args.input->data,
+                                   made->states.get(), args.h0->data, made->output.get(), output.data, made->layout.bytes,
+                                   gradients.data(), made->workspace, workspace.data(), made->reserve, reserve_copy.data()),
+      "cudnnRNNBackwardWeights_v8");
   gradients.write(call);
   return true;
 }

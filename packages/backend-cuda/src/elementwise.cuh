@@ -1,14 +1,15 @@
-// From a scalar formula to a kernel, over operands of any strides. A formula is a function object with a __device__ operator(); one
-// with state is copied into the kernel's arguments. It sees values of the type computed in (float for the half precisions).
+// Makes a kernel of a scalar formula, over operands of any strides. A formula is a function object
+// with a __device__ operator(); its state is copied into the kernel's arguments. It gets values of
+// type compute_t (float for the half precisions).
 //
 //   map1<T>(call, Neg{});                                      one operand, result of the same dtype
 //   map<Types<bool>, Types<T, T>>(call, Less{}, {&out}, {&a, &b});     any dtypes
 //   map<Types<T, T>, Types<T>>(call, op, {&o0, &o1}, {&a});            several results: op(in..., &out0, &out1)
 //
-// Each formula becomes two kernels: one that moves 16 bytes at a time, for operands whose innermost dimension has no gaps (others
-// may be broadcast along it), and one for the rest. Elements of 8 bytes and more have only the latter. A formula that is more than
-// a few instructions says `static constexpr bool heavy = true` or is wrapped as Heavy<Formula>: it is then compiled fewer times
-// over.
+// Each formula becomes two kernels. The packed kernel accesses 16 bytes at a time; along the
+// innermost dimension its operands have stride 1 or 0. The other kernel takes any strides; elements
+// of 8 bytes and more have no packed kernel. A formula of many instructions declares `static
+// constexpr bool heavy = true` or is wrapped as Heavy<Formula>: its kernels are unrolled less.
 #pragma once
 
 #include <array>
@@ -53,7 +54,8 @@ struct PackedType<16> {
   using type = uint4;
 };
 
-// `Count` elements that lie side by side and are aligned to their size together, in one access.
+// Loads `Count` contiguous elements in one access; their address is aligned to the size of all of
+// them.
 template <typename T, int Count>
 __device__ __forceinline__ void load_packed(const memory_t<T>* from, compute_t<T>* values) {
   using Word = typename PackedType<sizeof(memory_t<T>) * Count>::type;
@@ -74,13 +76,13 @@ __device__ __forceinline__ void store_packed(memory_t<T>* to, const compute_t<T>
   *reinterpret_cast<Word*>(to) = word;
 }
 
-// The values of one operand that a thread has in registers.
+// The values of one operand that a thread holds in registers.
 template <typename T, int Count>
 struct Lanes {
   compute_t<T> values[Count];
 };
 
-// One set of lanes for each operand, found by number.
+// A tuple for device code: one set of lanes for each operand.
 template <size_t I, typename T>
 struct Leaf {
   T value;
@@ -96,7 +98,7 @@ __device__ __forceinline__ T& get(Leaf<I, T>& leaf) {
   return leaf.value;
 }
 
-// data null: the operand is a number, `value`.
+// Where `data` is null the operand is the number `value`.
 template <typename T, int Vec>
 __device__ __forceinline__ void load_unit(const void* data, const unsigned char* value, uint32_t offset, bool broadcast,
                                           compute_t<T>* values) {
@@ -127,7 +129,7 @@ struct Map<Op, Types<Outs...>, Types<Ins...>> {
   static constexpr int widest = static_cast<int>(std::max({sizeof(memory_t<Outs>)..., sizeof(memory_t<Ins>)...}));
   // Four accesses of 8 bytes by each thread are as good as one of 16.
   static constexpr int vec = widest >= 8 ? 1 : 16 / widest;
-  // How many units a thread takes: enough to have its accesses overlap.
+  // Units (elements or packets) for each thread: enough to overlap its memory accesses.
   static constexpr int unroll_packed = !is_heavy<Op> && ins <= 1 ? 2 : 1;
   static constexpr int unroll_single = is_heavy<Op> ? 1 : widest >= 8 ? 4 : 2;
 
@@ -179,7 +181,7 @@ __global__ void __launch_bounds__(threads) map_kernel(const __grid_constant__ ty
   M::template run<Vec, Unroll>(arguments, std::make_index_sequence<M::outs>{}, std::make_index_sequence<M::ins>{});
 }
 
-// All that the host does for one formula: what is common to all of them is in elementwise.cpp.
+// The host code of one formula. The host code that all formulas share is in elementwise.cpp.
 template <typename M, typename Op>
 void launch_piece(const Call& call, const void* op, const Piece<M::operands>& piece, bool packed) {
   typename M::Arguments arguments{*static_cast<const Op*>(op), piece};
@@ -196,7 +198,7 @@ void launch_piece(const Call& call, const void* op, const Piece<M::operands>& pi
 
 }  // namespace elementwise
 
-// Runs a formula over operands of the sizes of the first output.
+// Runs a formula over operands that have the sizes of the first output.
 template <typename OutList, typename InList, typename Op>
 void map(const Call& call, const Op& op, std::array<const cb_tensor*, elementwise::Map<Op, OutList, InList>::outs> outs,
          std::array<const cb_tensor*, elementwise::Map<Op, OutList, InList>::ins> ins) {
@@ -210,18 +212,31 @@ void map(const Call& call, const Op& op, std::array<const cb_tensor*, elementwis
   elementwise::run_pieces(call, plan, elementwise::launch_piece<M, Op>, &op);
 }
 
-// A formula with operands and result of the same element type T.
+// The first N arguments: the operands of most elementwise operators, under various names.
+template <size_t N>
+std::array<const cb_tensor*, N> leading_tensors(const Call& call) {
+  std::array<const cb_tensor*, N> tensors;
+  for (size_t i = 0; i < N; ++i) tensors[i] = &call.tensor(static_cast<int>(i));
+  return tensors;
+}
+
+// A formula with operands and result of the same element type T. The operands are the leading
+// arguments or those given.
 template <typename T, typename Op>
-void map1(Call& call, const Op& op, int first = 0) {
-  map<Types<T>, Types<T>>(call, op, {&call.output()}, {&call.tensor(first)});
+void map1(Call& call, const Op& op) {
+  map<Types<T>, Types<T>>(call, op, {&call.output()}, leading_tensors<1>(call));
 }
 template <typename T, typename Op>
-void map2(Call& call, const Op& op, int first = 0, int second = 1) {
-  map<Types<T>, Types<T, T>>(call, op, {&call.output()}, {&call.tensor(first), &call.tensor(second)});
+void map2(Call& call, const Op& op, const cb_tensor& first, const cb_tensor& second) {
+  map<Types<T>, Types<T, T>>(call, op, {&call.output()}, {&first, &second});
+}
+template <typename T, typename Op>
+void map2(Call& call, const Op& op) {
+  map<Types<T>, Types<T, T>>(call, op, {&call.output()}, leading_tensors<2>(call));
 }
 template <typename T, typename Op>
 void map3(Call& call, const Op& op) {
-  map<Types<T>, Types<T, T, T>>(call, op, {&call.output()}, {&call.tensor(0), &call.tensor(1), &call.tensor(2)});
+  map<Types<T>, Types<T, T, T>>(call, op, {&call.output()}, leading_tensors<3>(call));
 }
 
 // Kernels of stateless formulas over a list of dtypes.
@@ -233,20 +248,21 @@ template <typename Op, typename List>
 void binary(Call& call) {
   dispatch<List>(call.output().dtype, [&]<typename T>() { map2<T>(call, Op{}); });
 }
-// Results are bool, whatever the operands.
+// The same with results of type bool.
 template <typename Op, typename List>
 void unary_bool(Call& call) {
-  dispatch<List>(call.tensor(0).dtype,
-                 [&]<typename T>() { map<Types<bool>, Types<T>>(call, Op{}, {&call.output()}, {&call.tensor(0)}); });
+  const auto operands = leading_tensors<1>(call);
+  dispatch<List>(operands.front()->dtype,
+                 [&]<typename T>() { map<Types<bool>, Types<T>>(call, Op{}, {&call.output()}, operands); });
 }
 template <typename Op, typename List>
 void binary_bool(Call& call) {
-  dispatch<List>(call.tensor(0).dtype, [&]<typename T>() {
-    map<Types<bool>, Types<T, T>>(call, Op{}, {&call.output()}, {&call.tensor(0), &call.tensor(1)});
-  });
+  const auto operands = leading_tensors<2>(call);
+  dispatch<List>(operands.front()->dtype,
+                 [&]<typename T>() { map<Types<bool>, Types<T, T>>(call, Op{}, {&call.output()}, operands); });
 }
 
-// ---- results that follow from the position alone
+// ---- results that depend on the index alone
 
 namespace elementwise {
 
@@ -275,7 +291,8 @@ void launch_generate(const Call& call, const void* value, const Piece<1>& piece,
 
 }  // namespace elementwise
 
-// Element i in row-major order becomes value(i): a function object with a __device__ operator()(int64_t).
+// Sets element i in row-major order to value(i); `value` is a function object with a
+// __device__ operator()(int64_t).
 template <typename T, typename F>
 void generate(Call& call, const cb_tensor& out, const F& value) {
   elementwise::generate_pieces(call, out, sizeof(memory_t<T>), elementwise::launch_generate<T, F>, &value);

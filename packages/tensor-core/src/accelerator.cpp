@@ -1,6 +1,6 @@
-// Python's way to what a device has beyond memory and kernels: streams, events, figures of its allocator, marks for profilers;
-// pinned memory and other processes are in accelerator_memory.cpp, graphs in accelerator_graphs.cpp. candelabra.accelerator is
-// written on these functions.
+// Python functions for device features beyond memory and kernels: streams, events, allocator
+// statistics, and profiler ranges. accelerator_memory.cpp has pinned memory and inter-process
+// sharing, accelerator_graphs.cpp has graphs. candelabra.accelerator is built on these functions.
 #define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
 #include <Python.h>
 
@@ -115,7 +115,7 @@ PyObject* record_stream(PyObject*, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "OO:record_stream", &object, &address)) return nullptr;
     const Storage* storage = root_storage(storage_from_object(object));
     const DeviceType& type = device_type(storage->device);
-    // Memory of others has an owner that keeps it.
+    // Adopted memory (release is set) is not from the allocator: its owner keeps it alive.
     if (storage->data && !storage->release && type.has(CB_CAP_STREAMS) && type.table->stream_record_memory)
       succeed(type, "stream_record_memory",
               type.table->stream_record_memory(storage->device.index, storage->data, address_of(address)));
@@ -196,13 +196,13 @@ PyObject* event_elapsed(PyObject*, PyObject* arguments) {
   });
 }
 
-// ---- figures
+// ---- allocator statistics
 
-struct NamedFigure {
+struct NamedStatistic {
   const char* name;
-  cb_memory_figure cb_memory_details::* figure;
+  cb_memory_figure cb_memory_details::* statistic;
 };
-constexpr NamedFigure figures[] = {
+constexpr NamedStatistic statistics[] = {
     {"allocated_bytes", &cb_memory_details::allocated},
     {"requested_bytes", &cb_memory_details::requested},
     {"active_bytes", &cb_memory_details::active},
@@ -228,15 +228,15 @@ void set_item(PyObject* dictionary, const std::string& key, int64_t value) {
   if (PyDict_SetItemString(dictionary, key.c_str(), number.get()) < 0) throw PythonError();
 }
 
-Ref<> figures_object(const cb_memory_details& details) {
+Ref<> statistics_object(const cb_memory_details& details) {
   Ref<> result = owned(PyDict_New());
-  for (const NamedFigure& each : figures) {
-    const cb_memory_figure& figure = details.*each.figure;
+  for (const NamedStatistic& each : statistics) {
+    const cb_memory_figure& statistic = details.*each.statistic;
     const std::string name = std::string(each.name) + ".all.";
-    set_item(result.get(), name + "current", figure.current);
-    set_item(result.get(), name + "peak", figure.peak);
-    set_item(result.get(), name + "allocated", figure.allocated);
-    set_item(result.get(), name + "freed", figure.freed);
+    set_item(result.get(), name + "current", statistic.current);
+    set_item(result.get(), name + "peak", statistic.peak);
+    set_item(result.get(), name + "allocated", statistic.allocated);
+    set_item(result.get(), name + "freed", statistic.freed);
   }
   for (const NamedCount& each : counts) set_item(result.get(), each.name, details.*each.count);
   return result;
@@ -251,7 +251,7 @@ PyObject* memory_details(PyObject*, PyObject* argument) {
     details.limit = -1;
     if (const auto function = accelerator_of(type).memory_details) {
       succeed(type, "memory_details", function(device.index, &details));
-    } else {  // as far as every backend knows them
+    } else {  // the statistics that every backend has
       cb_memory_statistics basic{};
       basic.size = sizeof basic;
       succeed(type, "memory_statistics", type.table->memory_statistics(device.index, &basic));
@@ -262,7 +262,7 @@ PyObject* memory_details(PyObject*, PyObject* argument) {
       details.allocations.allocated = basic.allocation_count;
       details.device_alloc_count = basic.allocation_count - basic.cache_hit_count;
     }
-    return figures_object(details).release();
+    return statistics_object(details).release();
   });
 }
 
@@ -270,12 +270,12 @@ PyObject* pinned_details(PyObject*, PyObject* argument) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const DeviceType& type = device_type(device_from_object(argument));
     const auto function = accelerator_of(type).pinned_details;
-    require(function, type, "figures of its pinned memory");
+    require(function, type, "statistics of its pinned memory");
     cb_memory_details details{};
     details.size = sizeof details;
     details.limit = -1;
     succeed(type, "pinned_details", function(&details));
-    return figures_object(details).release();
+    return statistics_object(details).release();
   });
 }
 
@@ -286,7 +286,7 @@ PyObject* reset_pinned(PyObject*, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "Op:reset_pinned", &object, &totals)) return nullptr;
     const DeviceType& type = device_type(device_from_object(object));
     const auto function = totals ? accelerator_of(type).reset_pinned_totals : accelerator_of(type).reset_pinned_peaks;
-    require(function, type, "figures of its pinned memory");
+    require(function, type, "statistics of its pinned memory");
     succeed(type, "reset_pinned", function());
     Py_RETURN_NONE;
   });
@@ -340,7 +340,7 @@ PyObject* memory_snapshot(PyObject*, PyObject* argument) {
     const DeviceType& type = device_type(device);
     const auto function = accelerator_of(type).memory_snapshot;
     require(function, type, "snapshot of its memory");
-    // Copied first: Python's memory is not to be touched while the allocator is held.
+    // Copied first: the visitor must not allocate Python objects while the allocator is locked.
     std::vector<cb_memory_block> blocks;
     succeed(type, "memory_snapshot",
             function(
@@ -402,7 +402,7 @@ PyObject* can_access_peer(PyObject*, PyObject* arguments) {
   });
 }
 
-// ---- marks for profilers
+// ---- profiler ranges and marks
 
 PyObject* profiler_mark(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
@@ -459,37 +459,37 @@ PyObject* profiler_record(PyObject*, PyObject* arguments) {
 }  // namespace
 
 PyMethodDef accelerator_functions[] = {
-    {"stream_create", stream_create, METH_VARARGS, "Make a stream of a device, with a priority: its address."},
-    {"stream_destroy", stream_destroy, METH_VARARGS, "Give a stream back."},
-    {"stream_synchronize", stream_synchronize, METH_VARARGS, "Wait for a stream."},
-    {"stream_query", stream_query, METH_VARARGS, "Whether everything queued on a stream is done."},
-    {"stream_priorities", stream_priorities, METH_O, "The least and the greatest priority of streams."},
-    {"stream_is_capturing", stream_is_capturing, METH_VARARGS, "Whether what is queued on a stream goes to a graph."},
-    {"current_stream", current_stream_function, METH_O, "The address of this thread's current stream of a device; 0: the default."},
-    {"set_current_stream", set_current_stream_function, METH_VARARGS, "Make a stream this thread's current one of its device."},
-    {"current_index", current_index_function, METH_O, "The number of this thread's current device of a type."},
-    {"set_current_index", set_current_index_function, METH_O, "Make a device this thread's current one of its type."},
-    {"record_stream", record_stream, METH_VARARGS, "The memory of a storage is used on this stream, too."},
-    {"event_create", event_create, METH_VARARGS, "Make an event of a device: flags 1 timing, 2 blocking, 4 interprocess."},
-    {"event_destroy", event_destroy, METH_VARARGS, "Give an event back."},
-    {"event_record", event_record, METH_VARARGS, "Put an event at the end of a stream."},
-    {"event_wait", event_wait, METH_VARARGS, "Have a stream wait for an event."},
-    {"event_synchronize", event_synchronize, METH_VARARGS, "Wait for an event."},
-    {"event_query", event_query, METH_VARARGS, "Whether an event has come true."},
+    {"stream_create", stream_create, METH_VARARGS, "Create a stream on a device with a priority; returns its address."},
+    {"stream_destroy", stream_destroy, METH_VARARGS, "Destroy a stream."},
+    {"stream_synchronize", stream_synchronize, METH_VARARGS, "Wait until all work queued on a stream is done."},
+    {"stream_query", stream_query, METH_VARARGS, "Whether all work queued on a stream is done."},
+    {"stream_priorities", stream_priorities, METH_O, "The least and the greatest stream priority."},
+    {"stream_is_capturing", stream_is_capturing, METH_VARARGS, "Whether a stream is capturing a graph."},
+    {"current_stream", current_stream_function, METH_O, "The address of this thread's current stream on a device; 0: the default stream."},
+    {"set_current_stream", set_current_stream_function, METH_VARARGS, "Set this thread's current stream on a device."},
+    {"current_index", current_index_function, METH_O, "The index of this thread's current device of a type."},
+    {"set_current_index", set_current_index_function, METH_O, "Set this thread's current device of its type."},
+    {"record_stream", record_stream, METH_VARARGS, "Record that a stream uses the memory of a storage."},
+    {"event_create", event_create, METH_VARARGS, "Create an event on a device; flags: 1 timing, 2 blocking, 4 interprocess."},
+    {"event_destroy", event_destroy, METH_VARARGS, "Destroy an event."},
+    {"event_record", event_record, METH_VARARGS, "Record an event on a stream."},
+    {"event_wait", event_wait, METH_VARARGS, "Make a stream wait for an event."},
+    {"event_synchronize", event_synchronize, METH_VARARGS, "Wait until an event completes."},
+    {"event_query", event_query, METH_VARARGS, "Whether an event has completed."},
     {"event_elapsed", event_elapsed, METH_VARARGS, "Milliseconds between two events."},
-    {"memory_details", memory_details, METH_O, "All figures of a device's allocator."},
-    {"reset_memory_totals", reset_memory_totals, METH_O, "Start the totals of a device's allocator anew."},
+    {"memory_details", memory_details, METH_O, "All statistics of a device's allocator."},
+    {"reset_memory_totals", reset_memory_totals, METH_O, "Reset the totals of a device's allocator."},
     {"memory_info", memory_info, METH_O, "Free and total memory of a device, in bytes."},
     {"memory_snapshot", memory_snapshot, METH_O, "Every block of a device's allocator."},
-    {"device_details", device_details, METH_O, "What is known of a device beyond its properties."},
-    {"can_access_peer", can_access_peer, METH_VARARGS, "Whether a device reaches another one's memory."},
-    {"pinned_details", pinned_details, METH_O, "All figures of the cache of pinned memory."},
-    {"reset_pinned", reset_pinned, METH_VARARGS, "Start the peaks, or the totals, of the cache of pinned memory anew."},
-    {"set_caching", set_caching, METH_VARARGS, "Whether a device type keeps memory that is given back."},
-    {"profiler_record", profiler_record, METH_VARARGS, "Whether the vendor's profiler records."},
-    {"profiler_range_start", profiler_range_start, METH_VARARGS, "Begin a range for the vendor's profiler: its number."},
-    {"profiler_range_end", profiler_range_end, METH_VARARGS, "End a range."},
-    {"profiler_mark", profiler_mark, METH_VARARGS, "push, pop or mark, with a text, for the vendor's profiler."},
+    {"device_details", device_details, METH_O, "Properties of a device beyond the basic ones."},
+    {"can_access_peer", can_access_peer, METH_VARARGS, "Whether a device can access the memory of another one."},
+    {"pinned_details", pinned_details, METH_O, "All statistics of the cache of pinned memory."},
+    {"reset_pinned", reset_pinned, METH_VARARGS, "Reset the peaks, or the totals, of the cache of pinned memory."},
+    {"set_caching", set_caching, METH_VARARGS, "Set whether a device type caches freed memory."},
+    {"profiler_record", profiler_record, METH_VARARGS, "Start or stop recording by the vendor's profiler."},
+    {"profiler_range_start", profiler_range_start, METH_VARARGS, "Start a range in the vendor's profiler; returns its number."},
+    {"profiler_range_end", profiler_range_end, METH_VARARGS, "End a range in the vendor's profiler."},
+    {"profiler_mark", profiler_mark, METH_VARARGS, "Push a range, pop one, or set a mark in the vendor's profiler."},
     {nullptr, nullptr, 0, nullptr},
 };
 

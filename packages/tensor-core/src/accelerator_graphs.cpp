@@ -1,4 +1,4 @@
-// Graphs of a device, and the pools of memory that they keep, for Python.
+// Python functions for a device's graphs and for their memory pools.
 #define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
 #include <Python.h>
 
@@ -75,7 +75,8 @@ PyObject* graph_begin(PyObject*, PyObject* arguments) {
   });
 }
 
-// The graph, and how many blocks of random numbers a replay takes. The capture itself has drawn none.
+// Returns the graph and the number of random blocks that a replay consumes. The capture itself
+// consumes none, so the generator's offset is restored.
 PyObject* graph_end(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *object, *stream;
@@ -85,27 +86,27 @@ PyObject* graph_end(PyObject*, PyObject* arguments) {
     const DeviceType& type = device_type(device);
     require_graphs(type);
     GeneratorState& state = generator_state(nullptr, device);
-    const uint64_t taken = state.offset - offset;
+    const uint64_t consumed = state.offset - offset;
     state.offset = offset;
     void* graph = nullptr;
     succeed(type, "graph_end", accelerator_of(type).graph_end(device.index, address_of(stream), &graph));
     const Ref<> address = owned(PyLong_FromVoidPtr(graph));
-    return Py_BuildValue("OK", address.get(), static_cast<unsigned long long>(taken));
+    return Py_BuildValue("OK", address.get(), static_cast<unsigned long long>(consumed));
   });
 }
 
 PyObject* graph_launch(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *object, *graph;
-    unsigned long long taken;
-    if (!PyArg_ParseTuple(arguments, "OOK:graph_launch", &object, &graph, &taken)) return nullptr;
+    unsigned long long consumed;
+    if (!PyArg_ParseTuple(arguments, "OOK:graph_launch", &object, &graph, &consumed)) return nullptr;
     const Device device = device_from_object(object);
     const DeviceType& type = device_type(device);
     require_graphs(type);
     GeneratorState& state = generator_state(nullptr, device);
     succeed(type, "graph_launch",
             accelerator_of(type).graph_launch(device.index, address_of(graph), current_stream(device), state.seed, state.offset));
-    state.offset += taken;
+    state.offset += consumed;
     Py_RETURN_NONE;
   });
 }
@@ -134,16 +135,16 @@ PyObject* graph_destroy(PyObject*, PyObject* arguments) {
 }  // namespace
 
 PyMethodDef accelerator_graph_functions[] = {
-    {"pool_create", pool_create, METH_O, "Make a pool of memory for graphs: its address."},
-    {"pool_retain", pool_retain, METH_VARARGS, "Keep a pool of memory."},
-    {"pool_release", pool_release, METH_VARARGS, "Let go of a pool of memory."},
-    {"pool_begin", pool_begin, METH_VARARGS, "What this thread allocates on the device from now on comes from the pool."},
-    {"pool_end", pool_end, METH_VARARGS, "No longer."},
+    {"pool_create", pool_create, METH_O, "Create a memory pool for graphs; returns its address."},
+    {"pool_retain", pool_retain, METH_VARARGS, "Add a reference to a memory pool."},
+    {"pool_release", pool_release, METH_VARARGS, "Drop a reference to a memory pool."},
+    {"pool_begin", pool_begin, METH_VARARGS, "Begin to take this thread's allocations on the device from the pool."},
+    {"pool_end", pool_end, METH_VARARGS, "End what pool_begin began."},
     {"graph_begin", graph_begin, METH_VARARGS, "Begin to capture a stream; returns the generator's offset."},
-    {"graph_end", graph_end, METH_VARARGS, "End a capture: the graph, and the random numbers that a replay takes."},
+    {"graph_end", graph_end, METH_VARARGS, "End a capture; returns the graph and the number of random blocks that a replay consumes."},
     {"graph_launch", graph_launch, METH_VARARGS, "Replay a graph on the current stream."},
-    {"graph_write_dot", graph_write_dot, METH_VARARGS, "Write a graph to a file in the language of Graphviz."},
-    {"graph_destroy", graph_destroy, METH_VARARGS, "Give a graph back."},
+    {"graph_write_dot", graph_write_dot, METH_VARARGS, "Write a graph to a file in Graphviz's DOT language."},
+    {"graph_destroy", graph_destroy, METH_VARARGS, "Destroy a graph."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,4 +1,4 @@
-// Pinned memory of the host, and memory and events of other processes, for Python.
+// Python functions for pinned host memory, and for memory and events shared between processes.
 #define PY_SSIZE_T_CLEAN  // lengths of bytes are Py_ssize_t
 #include <Python.h>
 
@@ -35,7 +35,7 @@ PyObject* pinned_storage(PyObject*, PyObject* arguments) {
     check(bytes >= 0, PyExc_ValueError, "pinned_storage(): the number of bytes must not be negative, but is ", bytes);
     Storage* storage = make_pinned_storage(device_type(device_from_object(object)), static_cast<size_t>(bytes));
     PyObject* result = storage_object(storage);
-    release(storage);  // the object has a reference of its own
+    release(storage);  // the object holds its own reference
     return result;
   });
 }
@@ -62,7 +62,7 @@ PyObject* empty_pinned_cache(PyObject*, PyObject* argument) {
   });
 }
 
-// ---- other processes
+// ---- inter-process sharing
 
 cb_ipc_handle handle_from(PyObject* bytes, unsigned long long offset, unsigned long long block_bytes) {
   cb_ipc_handle handle{};
@@ -94,26 +94,28 @@ PyObject* ipc_export_storage(PyObject*, PyObject* object) {
   });
 }
 
-struct Opened {
+struct OpenedMemory {
   Device device;
   void* base;
   std::string key;
   Ref<> owner;
 };
 
-// What came by the same key before, and is there still, is the same storage. Used under Python's global lock.
+// Storages by key: opening a key again returns the same storage while it exists. Guarded by the
+// GIL.
 std::map<std::string, Storage*>& opened_storages() {
   static std::map<std::string, Storage*> storages;
   return storages;
 }
 
 void release_opened(Storage& storage) {
-  const std::unique_ptr<Opened> opened(static_cast<Opened*>(storage.owner));
+  const std::unique_ptr<OpenedMemory> opened(static_cast<OpenedMemory*>(storage.owner));
   if (const auto found = opened_storages().find(opened->key); found != opened_storages().end() && found->second == &storage)
     opened_storages().erase(found);
   const DeviceType& type = device_type(opened->device);
-  // Whoever made the memory uses it anew when the owner goes: nothing that is queued here may use it still. In a process that was
-  // forked, and on a device that has failed, nothing is queued, and there is nobody to tell.
+  // The exporting process reuses the memory once its owner is released, so wait for work queued
+  // here. The status is ignored: after a fork, or on a failed device, nothing is queued and nobody
+  // can be told.
   if (type.table->synchronize) type.table->synchronize(opened->device.index);
   if (const auto function = accelerator_of(type).ipc_close_memory) function(opened->device.index, opened->base);
 }
@@ -140,7 +142,7 @@ PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
             "ipc_open_storage(): other memory is known by this key");
       return storage_object(found->second);
     }
-    auto opened = std::make_unique<Opened>(Opened{device, nullptr, name, Ref<>::borrow(owner)});
+    auto opened = std::make_unique<OpenedMemory>(OpenedMemory{device, nullptr, name, Ref<>::borrow(owner)});
     succeed(type, "ipc_open_memory", function(device.index, &handle, &opened->base));
     char* data = static_cast<char*>(opened->base) + offset;
     Storage* storage = adopt_storage(device, data, storage_bytes, release_opened, opened.release());
@@ -154,7 +156,7 @@ PyObject* ipc_open_storage(PyObject*, PyObject* arguments) {
 PyObject* ipc_storage_owner(PyObject*, PyObject* object) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const Storage* storage = root_storage(storage_from_object(object));
-    return Py_NewRef(storage->release == release_opened ? static_cast<Opened*>(storage->owner)->owner.get() : Py_None);
+    return Py_NewRef(storage->release == release_opened ? static_cast<OpenedMemory*>(storage->owner)->owner.get() : Py_None);
   });
 }
 
@@ -201,17 +203,17 @@ Storage* make_pinned_storage(const DeviceType& type, size_t bytes) {
 }
 
 PyMethodDef accelerator_memory_functions[] = {
-    {"pinned_storage", pinned_storage, METH_VARARGS, "Host memory that a device copies from and to without waiting."},
+    {"pinned_storage", pinned_storage, METH_VARARGS, "Allocate pinned host memory, which a device can copy to and from asynchronously."},
     {"is_pinned", is_pinned, METH_VARARGS, "Whether a storage is pinned for a device."},
-    {"empty_pinned_cache", empty_pinned_cache, METH_O, "Give cached pinned memory back to the system."},
-    {"ipc_export_storage", ipc_export_storage, METH_O, "Handle, offset and size of block for other processes."},
+    {"empty_pinned_cache", empty_pinned_cache, METH_O, "Return cached pinned memory to the system."},
+    {"ipc_export_storage", ipc_export_storage, METH_O, "The handle, the offset and the size of the block, for another process."},
     {"ipc_open_storage", ipc_open_storage, METH_VARARGS,
-     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\nA storage on the memory of "
+     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\
      "another process, which keeps `owner`; that of before where one of the same key is there."},
     {"ipc_storage_owner", ipc_storage_owner, METH_O,
-     "The owner given to ipc_open_storage(); None for storages that were not made by it."},
-    {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event for other processes."},
-    {"ipc_open_event", ipc_open_event, METH_VARARGS, "An event of another process."},
+     "The owner given to ipc_open_storage(); None for other storages."},
+    {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event, for another process."},
+    {"ipc_open_event", ipc_open_event, METH_VARARGS, "Open an event of another process; returns its address."},
     {nullptr, nullptr, 0, nullptr},
 };
 

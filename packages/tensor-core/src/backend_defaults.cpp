@@ -1,4 +1,5 @@
-// What stands in a backend's table where the backend gave nothing, and the whole table of a backend of Python kernels only.
+// Default functions for the entries that a backend's table lacks, and the complete table of a
+// backend that has Python kernels only.
 #include "backend_defaults.hpp"
 
 #include <cstdlib>
@@ -9,8 +10,8 @@ namespace candelabra {
 
 namespace {
 
-// The default functions are not told whose table they stand in for, so those that need the table's other functions are not here:
-// copy_within by way of the host is done by its caller when the pointer is null.
+// A default function does not get the table that it belongs to, so it cannot call the table's other
+// functions. Callers therefore handle a null copy_within by copying through the host.
 const char* no_last_error() {
   return nullptr;
 }
@@ -51,8 +52,8 @@ int32_t host_copy(int32_t, void* destination, const void* source, size_t bytes, 
   return CB_OK;
 }
 
-template <typename Function>
-void fill(Function*& slot, Function* standard) {
+
+void set_default(Function*& slot, Function* standard) {
   if (!slot) slot = standard;
 }
 
@@ -62,16 +63,16 @@ cb_backend completed(const cb_backend& given) {
   cb_backend table{};
   std::memcpy(&table, &given, std::min<size_t>(given.size, sizeof(cb_backend)));
   table.size = sizeof(cb_backend);
-  fill(table.last_error, no_last_error);
-  fill(table.device_count, one_device);
-  fill(table.synchronize, nothing_to_wait_for);
-  fill(table.memory_statistics, no_statistics);
-  fill(table.reset_peak_statistics, nothing_on_device);
-  fill(table.empty_cache, nothing_on_device);
-  fill(table.set_memory_limit, no_memory_limit);
-  fill(table.thread_count, one_thread);
-  fill(table.set_thread_count, no_threads);
-  fill(table.after_fork_in_child, nothing);
+  set_default(table.last_error, no_last_error);
+  set_default(table.device_count, one_device);
+  set_default(table.synchronize, nothing_to_wait_for);
+  set_default(table.memory_statistics, no_statistics);
+  set_default(table.reset_peak_statistics, nothing_on_device);
+  set_default(table.empty_cache, nothing_on_device);
+  set_default(table.set_memory_limit, no_memory_limit);
+  set_default(table.thread_count, one_thread);
+  set_default(table.set_thread_count, no_threads);
+  set_default(table.after_fork_in_child, nothing);
   return table;
 }
 

@@ -1,4 +1,4 @@
-// What a shape rule does to the arguments of a call before a kernel sees them.
+// The operations by which a shape rule changes the arguments of a call before the kernel sees them.
 #include "call.hpp"
 
 #include "operator.hpp"
@@ -7,7 +7,7 @@ namespace candelabra {
 
 namespace {
 
-// Strides of everything that is expanded from one element.
+// The strides of a number, or of a tensor expanded from one element.
 constexpr int64_t zero_strides[max_dims] = {};
 
 struct Geometry {
@@ -15,7 +15,7 @@ struct Geometry {
   void* data;
 };
 
-Geometry seen_geometry(const Argument& argument) {
+Geometry kernel_geometry(const Argument& argument) {
   if (const cb_tensor* descriptor = argument.descriptor) {
     const auto count = static_cast<size_t>(descriptor->ndim);
     return {{descriptor->sizes, count}, {descriptor->strides, count}, descriptor->data};
@@ -58,10 +58,11 @@ void Call::convert(int i, Dtype dtype) {
   Argument& argument = arguments[i];
   if (argument.kind == ArgumentKind::Tensor) {
     if (argument.tensor->dtype != dtype) {
-      // What converting a complex tensor to real numbers warns of is said there.
+      // A converting kernel reads any dtype. convert_dtype() handles complex to real, because it
+      // warns.
       if (op.kernel_table()[device.type].converts && is_complex(argument.tensor->dtype) <= is_complex(dtype)) return;
       argument.tensor = keep(convert_dtype(argument.tensor, dtype));
-      argument.descriptor = nullptr;  // it would show the old memory
+      argument.descriptor = nullptr;  // it describes the old memory
     }
     return;
   }
@@ -82,7 +83,7 @@ void Call::broadcast(int i, std::span<const int64_t> sizes) {
     argument.descriptor->numel = product(sizes);
     return;
   }
-  const Geometry old = seen_geometry(argument);
+  const Geometry old = kernel_geometry(argument);
   const int added = ndim - static_cast<int>(old.sizes.size());
   check(added >= 0, PyExc_RuntimeError, name(), "(): a tensor of shape ", shown(old.sizes), " cannot be expanded to shape ",
         shown(sizes), ", which has fewer dimensions");

@@ -19,7 +19,7 @@ const cb_collectives& collectives_of(const DeviceType& type) {
   return *table;
 }
 
-// Calls a function of the table without the interpreter's lock: it may wait for other processes.
+// Calls a function of the table without the GIL, because it may wait for other processes.
 template <typename Function, typename... Arguments>
 void call(const DeviceType& type, const char* what, Function function, Arguments... arguments) {
   check(function, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ", what);
@@ -45,7 +45,7 @@ cb_communicator_options options_of(long long timeout_ms, const char* name) {
   return options;
 }
 
-// f(device, type, communicator) of the arguments (device, communicator).
+// Parses (device, communicator) and returns f(type, table, communicator).
 template <typename F>
 PyObject* with_communicator(PyObject* arguments, const char* format, F&& f) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
@@ -153,14 +153,15 @@ PyObject* wait(PyObject*, PyObject* arguments) {
   });
 }
 
-// What a collective writes to: memory that no tape remembers.
-void write_to(const char* kind, TensorObject* tensor) {
+// Marks a tensor as modified by a collective, which autograd cannot differentiate.
+void mark_written(const char* kind, TensorObject* tensor) {
   check(!(grad_mode.enabled && requires_grad(tensor)), PyExc_RuntimeError, kind,
         ": a tensor that requires grad cannot be written to by a collective; use candelabra.no_grad() or tensor.detach()");
   ++tensor->storage->version;
 }
 
-// (device, communicator, kind, send, receive, ranks, reduction, peer): the tensor that has no part is None.
+// Arguments: (device, communicator, kind, send, receive, ranks, reduction, peer). The tensor that a
+// collective does not use is None.
 PyObject* run(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *object, *address, *send_object, *receive_object;
@@ -198,30 +199,30 @@ PyObject* run(PyObject*, PyObject* arguments) {
     void* const to = receive ? receive->data() : nullptr;
     if (name == "all_reduce") {
       elements(1, 1);
-      write_to(kind, receive);
+      mark_written(kind, receive);
       call(type, kind, table.all_reduce, communicator, from, to, static_cast<uint64_t>(send->numel), number, reduction, stream);
     } else if (name == "broadcast") {
       elements(1, 1);
-      write_to(kind, receive);
+      mark_written(kind, receive);
       call(type, kind, table.broadcast, communicator, from, to, static_cast<uint64_t>(send->numel), number, peer, stream);
     } else if (name == "reduce") {
       elements(1, 1);
-      write_to(kind, receive);
+      mark_written(kind, receive);
       call(type, kind, table.reduce, communicator, from, to, static_cast<uint64_t>(send->numel), number, reduction, peer, stream);
     } else if (name == "all_gather") {
       elements(ranks, 1);
-      write_to(kind, receive);
+      mark_written(kind, receive);
       call(type, kind, table.all_gather, communicator, from, to, static_cast<uint64_t>(send->numel), number, stream);
     } else if (name == "reduce_scatter") {
       elements(1, ranks);
-      write_to(kind, receive);
+      mark_written(kind, receive);
       call(type, kind, table.reduce_scatter, communicator, from, to, static_cast<uint64_t>(receive->numel), number, reduction,
            stream);
     } else if (name == "all_to_all") {
       elements(1, 1);
       check(send->numel % ranks == 0, PyExc_ValueError, kind, "(): ", send->numel, " elements are not ", ranks,
             " parts of one size");
-      write_to(kind, receive);
+      mark_written(kind, receive);
       call(type, kind, table.all_to_all, communicator, from, to, static_cast<uint64_t>(send->numel / ranks), number, stream);
     } else if (name == "send") {
       check(send, PyExc_ValueError, "send(): there is no tensor");
@@ -229,7 +230,7 @@ PyObject* run(PyObject*, PyObject* arguments) {
     } else {
       check(name == "receive", PyExc_ValueError, "communicator_run(): there is no collective ", kind);
       check(receive, PyExc_ValueError, "receive(): there is no tensor");
-      write_to(kind, receive);
+      mark_written(kind, receive);
       call(type, kind, table.receive, communicator, to, static_cast<uint64_t>(receive->numel), number, peer, stream);
     }
     Py_RETURN_NONE;
@@ -251,15 +252,15 @@ PyObject* group(PyObject*, PyObject* arguments) {
 }  // namespace
 
 PyMethodDef collective_functions[] = {
-    {"communicator_version", version, METH_O, "The name and the version of a device's collectives."},
-    {"communicator_id", unique_id, METH_O, "An id for a communicator to be made: 128 bytes."},
-    {"communicator_create", create, METH_VARARGS, "Make a communicator; all ranks do: its address."},
-    {"communicator_split", split, METH_VARARGS, "Make a communicator of some of the ranks, or None."},
-    {"communicator_rank", rank, METH_VARARGS, "The rank and the number of ranks."},
-    {"communicator_destroy", destroy, METH_VARARGS, "Finish a communicator and give it back."},
-    {"communicator_abort", abort_communicator, METH_VARARGS, "End what a communicator has under way."},
-    {"communicator_query", query, METH_VARARGS, "Raise what has happened to a communicator."},
-    {"communicator_wait", wait, METH_VARARGS, "Wait for all that is queued on a communicator."},
+    {"communicator_version", version, METH_O, "The name and the version of a device's collectives library."},
+    {"communicator_id", unique_id, METH_O, "Create the id of a new communicator: 128 bytes."},
+    {"communicator_create", create, METH_VARARGS, "Create a communicator; all ranks must call this. Returns its address."},
+    {"communicator_split", split, METH_VARARGS, "Split a communicator; returns the new one, or None."},
+    {"communicator_rank", rank, METH_VARARGS, "This process's rank and the number of ranks."},
+    {"communicator_destroy", destroy, METH_VARARGS, "Wait for queued work and destroy a communicator."},
+    {"communicator_abort", abort_communicator, METH_VARARGS, "Abort the collectives of a communicator."},
+    {"communicator_query", query, METH_VARARGS, "Raise if a communicator has failed."},
+    {"communicator_wait", wait, METH_VARARGS, "Wait for all work queued on a communicator."},
     {"communicator_run", run, METH_VARARGS, "Queue a collective on the current stream."},
     {"communicator_group", group, METH_VARARGS, "Begin or end a group of collectives."},
     {nullptr, nullptr, 0, nullptr},

@@ -1,4 +1,4 @@
-// Copies for the core's own use: between tensors, dtypes and devices, without recording on the tape.
+// Copies between tensors, dtypes and devices for the core's own use. Autograd does not record them.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -12,10 +12,11 @@ namespace candelabra {
 
 namespace {
 
-// Below this, giving Python's global lock away costs more than it lets others do; but what waits for a device always does, since
-// the device may wait for what another thread has yet to queue.
+// Smaller copies keep the GIL, because releasing it costs more than other threads gain. Waits for
+// an asynchronous device always release it: the device may wait for work that another thread has
+// yet to queue.
 constexpr size_t unlocked_bytes = size_t{1} << 18;
-// Below this, memcpy on this thread beats the call of a kernel.
+// Smaller copies in host memory use memcpy instead of a kernel.
 constexpr size_t direct_bytes = size_t{1} << 16;
 
 class Unlocked {
@@ -47,7 +48,7 @@ bool same_geometry(const TensorObject& a, const TensorObject& b) {
   return a.dtype == b.dtype && a.sizes == b.sizes && (a.strides == b.strides || (a.contiguous && b.contiguous));
 }
 
-// Whether the elements of both lie in the same order in one block each, so that a copy of bytes copies the tensor.
+// Whether both tensors are dense with the same layout, so that copying bytes copies the tensor.
 bool same_block(const TensorObject& a, const TensorObject& b) {
   return same_geometry(a, b) && is_dense_and_non_overlapping(a);
 }
@@ -67,30 +68,31 @@ void copy_bytes_within(Device device, void* destination, const void* source, siz
   if (status != CB_OK) raise_backend_failure(type, "copy_within", status);
 }
 
-// Queues the copy, where the backend can; true where it did. What the host's side of it needs is the backend's to keep.
+// Queues the copy and returns true, if the backend can. The backend keeps the host memory alive
+// until the copy is done.
 bool copy_bytes_async(Device to, void* destination, Device from, const void* source, size_t bytes) {
-  const bool leaves = device_type(to).has(CB_CAP_HOST_MEMORY);
-  const Device device = leaves ? from : to;
+  const bool to_host = device_type(to).has(CB_CAP_HOST_MEMORY);
+  const Device device = to_host ? from : to;
   const DeviceType& type = device_type(device);
   const cb_accelerator& table = accelerator_of(type);
-  const auto function = leaves ? table.copy_to_host_async : table.copy_from_host_async;
+  const auto function = to_host ? table.copy_to_host_async : table.copy_from_host_async;
   if (!function) return false;
   const int32_t status = function(device.index, destination, source, bytes, current_stream(device));
-  if (status != CB_OK) raise_backend_failure(type, leaves ? "copy_to_host_async" : "copy_from_host_async", status);
+  if (status != CB_OK) raise_backend_failure(type, to_host ? "copy_to_host_async" : "copy_from_host_async", status);
   return true;
 }
 
-// An event of this scope.
-class Marker {
+// An event that lives as long as this object.
+class ScopedEvent {
  public:
-  explicit Marker(Device device) : device_(device), type_(device_type(device)) {
+  explicit ScopedEvent(Device device) : device_(device), type_(device_type(device)) {
     const int32_t status = type_.table->event_create(device.index, 0, &event_);
     if (status != CB_OK) raise_backend_failure(type_, "event_create", status);
   }
-  Marker(const Marker&) = delete;
-  Marker& operator=(const Marker&) = delete;
-  ~Marker() { type_.table->event_destroy(device_.index, event_); }
-  // Whatever is queued on `waiting` later waits for what is queued on this device now.
+  ScopedEvent(const ScopedEvent&) = delete;
+  ScopedEvent& operator=(const ScopedEvent&) = delete;
+  ~ScopedEvent() { type_.table->event_destroy(device_.index, event_); }
+  // Work queued later on `waiting` waits for the work that is queued on this device now.
   void order_before(Device waiting) {
     int32_t status = type_.table->event_record(device_.index, event_, current_stream(device_));
     if (status == CB_OK) status = type_.table->event_wait(waiting.index, event_, current_stream(waiting));
@@ -103,16 +105,17 @@ class Marker {
   void* event_ = nullptr;
 };
 
-// Between devices of one type: on the stream of the source, behind what still uses the destination, and before what reads it.
+// A copy between devices of one type, on the source's stream. It runs after the queued work of the
+// destination and before later work there.
 bool copy_bytes_to_peer(Device to, void* destination, Device from, const void* source, size_t bytes) {
   if (to.type != from.type) return false;
   const DeviceType& type = device_type(from);
   const auto function = accelerator_of(type).copy_peer;
   if (!function || !type.has(CB_CAP_EVENTS)) return false;
-  Marker(to).order_before(from);
+  ScopedEvent(to).order_before(from);
   const int32_t status = function(to.index, destination, from.index, source, bytes, current_stream(from));
   if (status != CB_OK) raise_backend_failure(type, "copy_peer", status);
-  Marker(from).order_before(to);
+  ScopedEvent(from).order_before(to);
   return true;
 }
 
@@ -207,7 +210,7 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
       std::memcpy(destination->data(), source->data(), bytes);
       return true;
     }
-    // A large copy in host memory goes to the kernel, which may use several threads, where there is one.
+    // The kernel, if there is one, may use several threads for a large copy in host memory.
     if (required_operator("copy_").kernels[device.type].compiled) return false;
   }
   copy_bytes_within(device, destination->data(), source->data(), bytes);
@@ -244,7 +247,7 @@ TensorRef to_device(TensorObject* self, Device device, bool non_blocking) {
   const size_t bytes = static_cast<size_t>(block->numel) * itemsize(block->dtype);
   const DeviceType& from = device_type(block->device());
   TensorRef result;
-  // A copy to the host goes on after the call only where it goes to pinned memory.
+  // A copy to the host is asynchronous only if it goes to pinned memory.
   if (non_blocking && bytes && device == host_device() && accelerator_of(from).copy_to_host_async && has_pinned_memory(from))
     result = make_tensor(make_pinned_storage(from, bytes), block->dtype, block->sizes, preserved_strides(*block.get()), 0);
   else
@@ -265,13 +268,13 @@ TensorRef contiguous(TensorObject* self) {
 
 void fill(TensorObject* self, const cb_scalar& value) {
   if (self->numel == 0) return;
-  // A few elements in host memory are written sooner than a kernel is called.
+  // For few elements in host memory, writing them here is faster than calling a kernel.
   constexpr int64_t few_bytes = 256;
   const int64_t size = itemsize(self->dtype), bytes = self->numel * size;
   if (bytes <= few_bytes && self->contiguous && device_type(self->device()).has(CB_CAP_HOST_MEMORY) &&
       (value.im == 0 || is_complex(self->dtype))) {
     wait_for(self->device());
-    uint64_t words[2];  // an element, as often as it goes into them; what was just written is not read again for it
+    uint64_t words[2];  // the element, repeated over 16 bytes
     store_scalar(value, self->dtype, words);
     if (size == 1) words[0] = (words[0] & 0xff) * 0x0101010101010101;
     if (size == 2) words[0] = (words[0] & 0xffff) * 0x0001000100010001;

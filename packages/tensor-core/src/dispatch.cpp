@@ -12,17 +12,17 @@ namespace candelabra {
 
 namespace {
 
-// Work above which letting other threads run pays for itself, in elements read and written.
+// The number of elements read and written from which a kernel runs without Python's global lock.
 constexpr int64_t release_threshold = 1 << 15;
 
-// What a kernel is given, and what allocate_output needs to find back from it.
+// What a kernel gets. allocate_output() casts the cb_call, which is first, back to the frame.
 struct Frame {
   cb_call call;
   Call* owner;
   cb_tensor outputs[max_outputs];
   cb_value values[max_arguments];
   uint64_t contents[max_arguments];
-  PyThreadState* unlocked = nullptr;  // of a kernel that runs without Python's global lock
+  PyThreadState* unlocked = nullptr;  // set while the kernel runs without Python's global lock
   char error[512];
 };
 
@@ -37,7 +37,7 @@ cb_tensor describe(const TensorObject& tensor) {
           0};
 }
 
-// The output as the kernel sees it: with the reduced dimensions, also where keepdim=False leaves them out, of stride 0.
+// Output as the kernel sees it: with the reduced dimensions, of stride 0, even for keepdim=False.
 cb_tensor describe_output(Call& call, const Output& output, const TensorObject& tensor) {
   cb_tensor result = describe(tensor);
   if (!(output.inserted | output.reduced)) return result;
@@ -56,7 +56,7 @@ cb_tensor describe_output(Call& call, const Output& output, const TensorObject& 
   return result;
 }
 
-// A result that is not asked for, in memory of the call's own.
+// A result that the caller does not need, in scratch memory.
 cb_tensor describe_scratch(Call& call, const Output& output) {
   int64_t* strides = call.arena.make<int64_t>(output.sizes.size());
   int64_t numel = 1;
@@ -135,7 +135,7 @@ cb_value describe_argument(Call& call, Argument& argument) {
       break;
     case ArgumentKind::Device:
     case ArgumentKind::MemoryFormat:
-      value.kind = CB_NONE;  // the core has seen to it
+      value.kind = CB_NONE;  // the core has handled it
       break;
   }
   return value;
@@ -155,14 +155,15 @@ bool shares_memory_with_arguments(const Call& call, const TensorObject* tensor, 
 }
 
 void check_writable(const Call& call, const TensorObject& tensor) {
-  if (call.name() == std::string_view("fill_")) return;  // every element gets the same, in whatever order
+  if (call.name() == std::string_view("fill_")) return;  // one value for all: overlap is harmless
   check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.name(),
         "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
         "clone() the "
         "tensor before performing the operation.");
 }
 
-// An in-place call reads its other arguments while it writes self: they must be apart from it or, element by element, the same.
+// An in-place call reads its other arguments while it writes self. An argument must not share
+// memory with self or, for elementwise operators, must be the same elements.
 void separate_arguments(Call& call, TensorObject* self) {
   for (int i = 1; i < call.argument_count; ++i) {
     Argument& argument = call[i];
@@ -178,7 +179,7 @@ void separate_arguments(Call& call, TensorObject* self) {
   }
 }
 
-// Throws where out= is another place of an input, or the input itself, and the operator does not take that.
+// Throws where out= shares memory with an input in a way that the operator does not allow.
 void check_memory(const Call& call, const TensorObject& out) {
   for (int i = 0; i < call.argument_count; ++i) {
     const Argument& argument = call.arguments[i];
@@ -192,8 +193,8 @@ void check_memory(const Call& call, const TensorObject& out) {
   }
 }
 
-// Where the caller's tensor is of another dtype than the result, is read by the kernel as well, or has gaps that only kernels that
-// go element by element need to know of: a tensor of the call's own.
+// Whether the kernel must write to a temporary tensor: the caller's has another dtype than the
+// result, is read by the kernel too, or is not contiguous, which only elementwise kernels accept.
 bool needs_temporary(Call& call, const Output& output) {
   TensorObject& given = *output.given;
   if (given.dtype != output.dtype) {
@@ -222,8 +223,9 @@ void prepare_output(Call& call, Output& output) {
     check_out_dtype(call.name(), output.dtype, given.dtype);
     if (call.op.out_memory != OutMemory::Any) check_memory(call, given);
   }
-  // Resizing may give the tensor new memory, which an argument must not lose before the kernel has read it, and warns where there
-  // were elements, which may run any code: then the result is computed apart, and finish_output() resizes.
+  // Resizing may free memory that an argument shares and that the kernel has yet to read. It also
+  // warns where there were elements, and a warning may run any code. In both cases the result goes
+  // to a temporary tensor, and finish_output() resizes.
   const bool resize = !(given.sizes == output.sizes);
   if (needs_temporary(call, output) || (resize && given.numel != 0)) {
     if (!resize) check_writable(call, given);
@@ -235,7 +237,7 @@ void prepare_output(Call& call, Output& output) {
   output.tensor = TensorRef::borrow(&given);
 }
 
-// The sizes that tensors given as out= have, to be had again where the call fails: they were empty, and are as before then.
+// Restores the sizes of empty out= tensors where the call fails.
 class GivenSizes {
  public:
   explicit GivenSizes(Call& call) : call_(call) {
@@ -244,7 +246,7 @@ class GivenSizes {
       if (given && given->numel == 0 && !(given->sizes == call.outputs[k].sizes)) before_[k] = Before{given->sizes, given->strides};
     }
   }
-  // Where no tensor is resized there is nothing to be had again.
+  // Whether any out= tensor may be resized.
   static bool may_change(const Call& call) {
     for (int k = 0; k < call.output_count; ++k) {
       if (call.outputs[k].given && call.outputs[k].given->numel == 0) return true;
@@ -265,7 +267,7 @@ class GivenSizes {
   std::array<std::optional<Before>, max_outputs> before_;
 };
 
-// The caller's tensor is what is returned.
+// Copies the result to the caller's tensor, which is what is returned.
 void finish_output(const Call& call, Output& output) {
   if (!output.given || output.tensor.get() == output.given) return;
   if (!call.op.returns_self) resize_output(call.name(), *output.given, output.tensor->sizes);
@@ -273,7 +275,7 @@ void finish_output(const Call& call, Output& output) {
   output.tensor = TensorRef::borrow(output.given);
 }
 
-// Python's global lock, where the kernel that calls has given it away.
+// Holds Python's global lock again inside a kernel that runs without it.
 class LockedAgain {
  public:
   explicit LockedAgain(Frame& frame) : frame_(frame) {
@@ -314,7 +316,7 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
   if (PyErr_Occurred()) throw PythonError();
   if (status == CB_NOT_IMPLEMENTED && !frame.error[0] && (call.op.tags & tag_declines)) throw Declined();
   if (frame.error[0]) {
-    // A message that names the operator stands by itself.
+    // A message that names the operator needs no prefix.
     bool named = std::strstr(frame.error, call.name()) != nullptr;
     raise(exception_of_status(status), named ? "" : call.name(), named ? "" : "(): ", frame.error);
   }
@@ -386,8 +388,9 @@ void call_kernel(Call& call, const Kernel& kernel) {
       frame.contents[i] = call[i].is_tensor() ? contents_of(call[i].tensor->storage) : 0;
   }
   int32_t status;
-  // How much a custom kernel does cannot be told from its arguments; one whose shape depends on data waits for a device that is
-  // asynchronous, which may wait for what another thread has yet to queue.
+  // The work of a custom kernel does not follow from its arguments. A kernel whose result shape
+  // depends on data waits for its device where that is asynchronous; the device may wait for what
+  // another thread has yet to queue.
   const bool is_unlocked = call.op.tags & tag_data_dependent ? device_type(call.device).has(CB_CAP_ASYNCHRONOUS)
                                                              : (call.op.tags & tag_custom) || work(call) >= release_threshold;
   if (is_unlocked) {
@@ -483,10 +486,11 @@ GeneratorState take_random_numbers(Call& call) {
 
 namespace {
 
-// Of results that are not asked for, the statistics of a normalization: as many bytes need no tensor.
+// The largest size in bytes of a result in scratch memory: enough for the statistics of a
+// normalization.
 constexpr int64_t scratch_limit = 512;
 
-// Gives a small result that is not asked for memory of the call's own; returns whether it has.
+// Gives a small result that the caller does not need scratch memory; returns whether it has.
 bool prepare_scratch(Call& call, const Kernel& kernel, Output& output) {
   if (!kernel.compiled || output.strides || output.inserted || output.reduced) return false;
   if (!device_type(call.device).has(CB_CAP_HOST_MEMORY)) return false;
@@ -496,7 +500,7 @@ bool prepare_scratch(Call& call, const Kernel& kernel, Output& output) {
   return true;
 }
 
-// The memory of the results, and the kernel that writes them.
+// Allocates the results and calls the kernel.
 void compute(Call& call) {
   Operator& op = call.op;
   const Kernel& kernel = op.kernel_table()[call.device.type];
@@ -527,7 +531,7 @@ void compute(Call& call) {
 void run(Call& call) {
   Operator& op = call.op;
   if (call.device.type < 0) resolve_device(call);
-  if (op.returns_self && op.functional) separate_arguments(call, call[0].tensor);
+  if (op.returns_self && op.functional) separate_arguments(call, call[Operator::self_position].tensor);
   op.shape(call);
   if (call.result || (op.tags & tag_core)) return;
   if (op.tags & tag_view) {
@@ -535,7 +539,8 @@ void run(Call& call) {
       Output& output = call.outputs[k];
       output.tensor = make_view(output.view_of, std::move(output.sizes), std::move(*output.strides), output.offset);
       output.tensor->dtype = output.dtype;
-      if (op.tags & tag_nondifferentiable) output.tensor->unrecorded_view = false;  // detach(): apart from the tape anyway
+      // No tape sees the result of detach().
+      if (op.tags & tag_nondifferentiable) output.tensor->unrecorded_view = false;
     }
     return;
   }

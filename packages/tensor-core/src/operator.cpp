@@ -31,7 +31,7 @@ std::vector<Operator*>& declared() {
   return operators;
 }
 
-// Whether anything records: without it, what requires gradients is computed as all else.
+// Whether any operator has an autograd function: without one, nothing is recorded.
 bool has_tape = false;
 
 void take_out(Call& call, PyObject* out) {
@@ -69,7 +69,8 @@ Ref<> results_object(Call& call) {
   return results;
 }
 
-// The decomposition: called with positional and keyword-only arguments as the schema orders them. An out= is copied to.
+// Calls the decomposition with positional and keyword-only arguments as the schema orders them, and
+// copies its result to out=.
 Ref<> call_composite(Operator& op, Given& given) {
   const Schema& schema = op.schema;
   PyObject* function = op.composite;
@@ -104,11 +105,12 @@ Ref<> call_composite(Operator& op, Given& given) {
 
 Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t count) {
   PyObject* arguments[max_arguments + 2];
-  arguments[0] = first;
-  std::copy_n(given.values, count, arguments + 1);
+  PyObject** end = arguments;
+  *end++ = first;
+  end = std::copy_n(given.values, count, end);
   if (!given.generator) return owned(PyObject_Vectorcall(recorder, arguments, count + 1, nullptr));
   static PyObject* const names = PyTuple_Pack(1, owned(PyUnicode_InternFromString("generator")).release());
-  arguments[count + 1] = given.generator;
+  *end = given.generator;
   return owned(PyObject_Vectorcall(recorder, arguments, count + 1, names));
 }
 
@@ -142,9 +144,9 @@ void bump_versions(Call& call, const Given& given) {
   }
 }
 
-// What such a change would mean for the base's gradient is not defined.
+// The base's gradient is not defined after such a change.
 void refuse_unrecorded_view(const Call& call, bool requires_grad) {
-  const TensorObject& self = call.tensor(0);
+  const TensorObject& self = call.tensor(Operator::self_position);
   if (!self.unrecorded_view || !self.base || !(requires_grad || as_tensor(self.base)->requires_grad)) return;
   raise(PyExc_RuntimeError, call.name(),
         "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both the view and the "
@@ -193,17 +195,19 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   if (op.tags & tag_composite) {
     const Operator& base = op.functional ? *op.functional : op;
     resolve_device(call);
-    // What the core does itself, it does where nothing is recorded.
+    // The core computes an operator tagged core itself only where nothing is recorded.
     const bool computed = (op.tags & tag_core) ? !recording : base.kernels[call.device.type].there();
     if (!computed || (recording && !op.recorder)) {
-      if (op.functional) {  // the in-place variant of a composite: computed apart, then copied
+      if (op.functional) {  // computed out of place, then copied
         Ref<> result = call_composite(*op.functional, given);
-        copy_into(call[0].tensor, as_tensor(result.get()));
-        ++call[0].tensor->storage->version;
-        return Ref<>::borrow(given.values[0]);
+        TensorObject* self = call[Operator::self_position].tensor;
+        copy_into(self, as_tensor(result.get()));
+        ++self->storage->version;
+        return Ref<>::borrow(given.values[Operator::self_position]);
       }
       if (!recording || !op.recorder) return call_composite(op, given);
-      // A formula is shorter than the decomposition's tape, and knows what that loses (the padding row of an embedding).
+      // The operator's own gradient formula is shorter than the decomposition's tape, and keeps
+      // what the tape loses (the padding row of an embedding).
       grad_mode.enabled = false;
       Ref<> result;
       try {
@@ -217,13 +221,13 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
       return handed_through ? call_composite(op, given) : call_recorder(op.recorder, result.get(), given, parameters);
     }
   }
-  if (op.returns_self) call.outputs[0].given = call[0].tensor;
+  if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
   call.first_alone = manner.front && !recording;
   try {
     run(call);
   } catch (const Declined&) {
-    return call_composite(op, given);  // and recorded as what it is made of
+    return call_composite(op, given);  // the operators of the decomposition are recorded
   }
   if (manner.counted) bump_versions(call, given);
   Ref<> result = results_object(call);
@@ -242,7 +246,7 @@ PyObject* invoke(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     if (op.fallback) {
       PyObject* result = PyObject_Vectorcall(op.fallback, arguments, count, names);
       if (result != Py_NotImplemented) return result;
-      Py_DECREF(result);  // no other spelling fits either: what is wrong is what the schema says
+      Py_DECREF(result);  // no other spelling fits: the error of the schema stands
     }
     set_python_error();
   } catch (...) {
@@ -255,7 +259,7 @@ PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t
   return invoke(self, arguments, PyVectorcall_NARGS(flags), names, true);
 }
 
-// Without recording: nor is anything recorded that a decomposition calls.
+// Without recording, in a decomposition too.
 PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   bool enabled = std::exchange(grad_mode.enabled, false);
   PyObject* result = invoke(self, arguments, count, names, false);
@@ -263,37 +267,39 @@ PyObject* operator_raw(PyObject* self, PyObject* const* arguments, Py_ssize_t co
   return result;
 }
 
-// A tape may keep no tensor that only its maker has seen: the version of a new one is 0 once its maker has filled it.
+// For filling a new tensor: no tape holds it yet, so its version stays 0.
 PyObject* operator_uncounted(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return invoke(self, arguments, count, names, true, false);
 }
 
-// With the arguments as interposers get them: all of them in one tuple, out and generator apart.
+// With the arguments as a dispatch hook gets them: one tuple of all, then out and generator.
 PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded<>(failure, [&]() -> PyObject* {
     Operator& op = *reinterpret_cast<Operator*>(self);
+    enum { all_position, out_position, generator_position, expected_count };
     const size_t parameters = op.schema.parameters.size();
-    check(count == 3 && PyTuple_Check(arguments[0]) && static_cast<size_t>(PyTuple_GET_SIZE(arguments[0])) == parameters,
-          PyExc_TypeError, "again(arguments, out, generator): arguments is a tuple of all ", parameters, " arguments of ",
-          op.schema.name);
+    PyObject* const all = count == expected_count ? arguments[all_position] : nullptr;
+    check(all && PyTuple_Check(all) && static_cast<size_t>(PyTuple_GET_SIZE(all)) == parameters, PyExc_TypeError,
+          "again(arguments, out, generator): arguments is a tuple of all ", parameters, " arguments of ", op.schema.name);
     PyObject* values[max_arguments + 2];
-    for (size_t i = 0; i < parameters; ++i) values[i] = PyTuple_GET_ITEM(arguments[0], static_cast<Py_ssize_t>(i));
+    for (size_t i = 0; i < parameters; ++i) values[i] = PyTuple_GET_ITEM(all, static_cast<Py_ssize_t>(i));
     const size_t positional = op.schema.positional_count;
-    const bool out = arguments[1] != Py_None, generator = arguments[2] != Py_None;
+    PyObject *const out = arguments[out_position], *const generator = arguments[generator_position];
+    const bool has_out = out != Py_None, has_generator = generator != Py_None;
     Ref<> names;
-    if (const size_t keywords = parameters - positional + out + generator) {
+    if (const size_t keywords = parameters - positional + has_out + has_generator) {
       names = owned(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
       Py_ssize_t at = 0;
       for (size_t i = positional; i < parameters; ++i) {
         PyTuple_SET_ITEM(names.get(), at++, Py_NewRef(op.schema.parameters[i].interned));
       }
       size_t end = parameters;
-      if (out) {
-        values[end++] = arguments[1];
+      if (has_out) {
+        values[end++] = out;
         PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("out")).release());
       }
-      if (generator) {
-        values[end++] = arguments[2];
+      if (has_generator) {
+        values[end++] = generator;
         PyTuple_SET_ITEM(names.get(), at++, owned(PyUnicode_FromString("generator")).release());
       }
     }
@@ -301,7 +307,8 @@ PyObject* operator_again(PyObject* self, PyObject* const* arguments, Py_ssize_t 
   });
 }
 
-// For decompositions of operators that have a shape rule: it says what is wrong, and nothing is computed.
+// Runs the shape rule alone, so that a decomposition raises the errors of the operator. Nothing is
+// computed.
 PyObject* operator_check(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded<>(failure, [&]() -> PyObject* {
     Operator& op = *reinterpret_cast<Operator*>(self);
@@ -322,7 +329,8 @@ PyObject* operator_has_kernel(PyObject* self, PyObject* device) {
   });
 }
 
-// As a method: tensor.add(other). Looked up as a method descriptor, no bound object is made for a plain call.
+// As a method: tensor.add(other). The type is a method descriptor, so a plain call makes no bound
+// object.
 PyObject* operator_bind(PyObject* self, PyObject* instance, PyObject*) {
   return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
 }
@@ -365,7 +373,7 @@ int set_recorder(PyObject* self, PyObject* value, void* closure) {
   return 0;
 }
 
-// A custom operator is composite while it has a decomposition; those of the catalogue say which they are.
+// A custom operator is composite while it has a decomposition; in the catalogue a tag says so.
 int set_composite(PyObject* self, PyObject* value, void* closure) {
   if (set_slot<&Operator::composite>(self, value, closure) < 0) return -1;
   Operator& op = *reinterpret_cast<Operator*>(self);
@@ -420,7 +428,7 @@ PyGetSetDef operator_attributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-// By name: one of the catalogue is an attribute of the package.
+// Pickled by name: an operator of the catalogue is an attribute of the package.
 PyObject* operator_reduce(PyObject* self, PyObject*) {
   const Schema& schema = reinterpret_cast<Operator*>(self)->schema;
   if (!schema.custom) return PyUnicode_FromString(schema.name.c_str());
@@ -451,7 +459,7 @@ PyMemberDef operator_members[] = {
 
 PyObject* make_result_type(const Schema& schema) {
   if (schema.result_names.size() < 2 || schema.result_names[0].empty()) return nullptr;
-  // The texts must outlive the type; a deque, so that they stay where they are.
+  // The texts must outlive the type. A deque does not move them.
   struct Texts {
     std::string type_name;
     std::vector<PyStructSequence_Field> fields;
@@ -467,7 +475,8 @@ PyObject* make_result_type(const Schema& schema) {
   return owned(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&description))).release();
 }
 
-Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise, PyObject* doc) {
+Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elementwise, const shapes::ElementwiseTraits* traits,
+                        PyObject* doc) {
   Operator* op = PyObject_New(Operator, operator_type);
   if (!op) throw PythonError();
   op->vectorcall = operator_vectorcall;
@@ -475,6 +484,7 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   new (&op->kernels) std::array<Kernel, max_device_types>{};
   op->tags = tags;
   op->shape = shape;
+  op->traits = traits;
   op->composite = op->fallback = op->recorder = op->inplace_recorder = op->dict = nullptr;
   op->implementation = op->allocator = nullptr;
   op->doc = Py_NewRef(doc);
@@ -486,12 +496,14 @@ Operator* make_operator(Schema schema, uint32_t tags, ShapeRule shape, bool elem
   op->changes_arguments = false;
   for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
   op->returns_self = op->changes_arguments && !(tags & tag_custom) && op->schema.result_names.size() == 1 &&
-                     op->schema.parameters[0].mutated && op->schema.parameters[0].type == ParameterType::Tensor;
+                     op->schema.parameters[Operator::self_position].mutated &&
+                     op->schema.parameters[Operator::self_position].type == ParameterType::Tensor;
   by_name()[op->schema.name] = op;
   return op;
 }
 
-// Shape rules of operators whose kernels go element by element.
+// Shape rules of operators whose kernels compute element i of the result from element i of the
+// inputs.
 bool is_elementwise_rule(std::string_view rule) {
   static const std::set<std::string_view> rules = {
       "unary",         "unary_float", "unary_real",   "unary_angle",    "unary_bool",  "complex", "binary_alpha",
@@ -513,21 +525,22 @@ PyObject* declare_operator(PyObject*, PyObject* arguments) {
     ShapeRule shape = find_shape_rule(rule);
     check(shape, PyExc_ValueError, "there is no shape rule '", rule, "' for the operator ", schema.name);
     bool elementwise = is_elementwise_rule(rule);
-    Operator* op = make_operator(schema, tags, shape, elementwise, doc);
+    const shapes::ElementwiseTraits* traits = find_elementwise_traits(schema.name);
+    Operator* op = make_operator(schema, tags, shape, elementwise, traits, doc);
     if (!op->schema.custom) declared().push_back(op);
     if (tags & tag_inplace) {
       schema.name += "_";
-      schema.parameters[0].mutated = true;
+      schema.parameters[Operator::self_position].mutated = true;
       size_t paren = schema.text.find('(');
       schema.text.replace(0, paren, schema.name);
-      op->inplace = make_operator(std::move(schema), tags & ~tag_inplace, shape, elementwise, doc);
+      op->inplace = make_operator(std::move(schema), tags & ~tag_inplace, shape, elementwise, traits, doc);
       op->inplace->functional = op;
     }
     return Py_NewRef(reinterpret_cast<PyObject*>(op));
   });
 }
 
-// The object stays, for those who hold it; another operator may be declared under its name.
+// The object lives on for its holders; another operator may be declared under its name.
 PyObject* forget_operator(PyObject*, PyObject* name) {
   return guarded<>(failure, [&]() -> PyObject* {
     const char* text = PyUnicode_AsUTF8(name);

@@ -20,11 +20,19 @@ struct Kernel {
   bool there() const { return compiled || python; }
 };
 
+namespace shapes {
+struct ElementwiseTraits;
+}
+// What the elementwise shape rules treat specially about the operator of this name
+// (shapes/elementwise.cpp). Never null.
+const shapes::ElementwiseTraits* find_elementwise_traits(std::string_view operator_name);
+
 struct Operator {
   PyObject_HEAD vectorcallfunc vectorcall;
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
+  const shapes::ElementwiseTraits* traits;  // never null; an in-place variant has those of its operator
   std::array<Kernel, max_device_types> kernels;
   PyObject* composite;         // the decomposition, for operators tagged composite
   PyObject* fallback;          // called with the same arguments when they do not fit the schema: other spellings of the call
@@ -42,6 +50,9 @@ struct Operator {
   bool elementwise;        // reads element i of its inputs only for element i of the result, so that the two may be one memory
   bool exact_out;          // out= must have the dtype of the result
   OutMemory out_memory;
+
+  // Operators with `returns_self` change and return this argument.
+  static constexpr int self_position = 0;
 
   const std::array<Kernel, max_device_types>& kernel_table() const { return functional ? functional->kernels : kernels; }
 };

@@ -1,5 +1,6 @@
 #include "out_arguments.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -127,20 +128,17 @@ PyObject* give_to_outs_function(PyObject*, PyObject* arguments) {
   });
 }
 
-PyObject* declare_out_rules(PyObject*, PyObject* arguments) {
+PyObject* declare_out_rule(PyObject*, PyObject* arguments) {
   return guarded<>(failure, [&]() -> PyObject* {
-    PyObject* lists[3];
-    if (!PyArg_ParseTuple(arguments, "O!O!O!:declare_out_rules", &PyTuple_Type, &lists[0], &PyTuple_Type, &lists[1], &PyTuple_Type,
-                          &lists[2])) {
-      return nullptr;
-    }
-    std::set<std::string, std::less<>>* sets[3] = {&out_rules().exact, &out_rules().whole, &out_rules().apart};
-    for (int k = 0; k < 3; ++k) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lists[k]); ++i) {
-        const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(lists[k], i));
-        if (!name) return nullptr;
-        sets[k]->insert(name);
-      }
+    const char *name = nullptr, *words = nullptr;
+    if (!PyArg_ParseTuple(arguments, "ss:declare_out_rule", &name, &words)) return nullptr;
+    for (std::string_view rest = words; !rest.empty();) {
+      const std::string_view word = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+      check(word == "exact" || word == "whole" || word == "apart", PyExc_ValueError, name, ": no out= rule is called ", word,
+            "; there are exact, whole and apart");
+      OutRules& rules = out_rules();
+      (word == "exact" ? rules.exact : word == "whole" ? rules.whole : rules.apart).insert(name);
     }
     return Py_NewRef(Py_None);
   });
@@ -151,9 +149,8 @@ PyMethodDef out_functions[] = {
      "give_to_out(name, out, result)\n\nGive out the sizes and values of the result of this operator, and return it."},
     {"give_to_outs", give_to_outs_function, METH_VARARGS,
      "give_to_outs(name, outs, results)\n\nThe same for several results; nothing is written before all have been checked."},
-    {"declare_out_rules", declare_out_rules, METH_VARARGS,
-     "declare_out_rules(exact, whole, apart)\n\nName the operators whose out= must have the dtype of the result, may share whole "
-     "elements only, and may share no memory."},
+    {"declare_out_rule", declare_out_rule, METH_VARARGS,
+     "declare_out_rule(name, rule)\n\nSay what is asked of a tensor given as out=: the words exact, whole, apart."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -22,7 +22,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
 #: Words that are no identifiers in C++ or C; an argument of such a name gets an underscore.
-RESERVED = frozenset({"and", "bool", "default", "double", "float", "int", "long", "new", "not", "operator", "or", "this", "union", "xor"})
+RESERVED = frozenset(
+    {"and", "bool", "default", "double", "float", "int", "long", "new", "not", "operator", "or", "this", "union", "xor"}
+)
 #: What a kernel sees of an argument: the type of the field, and the member of kernel::Call that reads it. Types that are not
 #: listed (device, memory_format, object) are the core's own business and have a position only.
 READERS = {
@@ -81,7 +83,9 @@ class Row:
 
     @property
     def namespace(self) -> str:
-        return f"{self.name}_" if self.name in RESERVED else self.name
+        """The name as a namespace: ``fused_adam_`` gives ``fused_adam``."""
+        name = "_".join(self.words)
+        return f"{name}_" if name in RESERVED else name
 
 
 def parse_arguments(schema: str) -> tuple[Argument, ...]:
@@ -116,7 +120,7 @@ def read_catalogue() -> list[Row]:
     """Return the rows of the catalogue, which is imported without the compiled core: it may not be there yet."""
     declared: list[tuple[str, int]] = []
 
-    def declare_operator(schema: str, shape: str, tags: int, doc: str, *facts: object) -> types.SimpleNamespace:
+    def declare_operator(schema: str, shape: str, tags: int, doc: str) -> types.SimpleNamespace:
         declared.append((schema, tags))
         return types.SimpleNamespace(name=schema[: schema.index("(")])
 
@@ -124,8 +128,10 @@ def read_catalogue() -> list[Row]:
     package.__path__ = [str(PACKAGE / "python" / "candelabra")]
     core = types.ModuleType("candelabra._C")
     core.declare_operator = declare_operator  # type: ignore[attr-defined]
-    core.declare_out_rules = lambda *rules: None  # type: ignore[attr-defined]
+    core.declare_out_rule = lambda *rule: None  # type: ignore[attr-defined]
     package._C = core  # type: ignore[attr-defined]
+    # An editable install has a finder of its own, which would give the catalogue of that checkout.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "__module__", "").startswith("_frozen_importlib")]
     sys.modules.update({"candelabra": package, "candelabra._C": core})
     sys.dont_write_bytecode = True
     catalogue = importlib.import_module("candelabra.catalogue")

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t largest_element = 16;
 
-// What is converted to a half precision is rounded to it, though the loop sees float32.
+// Conversion to a half precision rounds to it, although the loop gets float32.
 void round_to(int32_t dtype, float* values, int64_t n) {
   dispatch<HalfTypes>(dtype, [&]<typename T>() {
     for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(T(values[i]));
@@ -17,8 +17,8 @@ void round_to(int32_t dtype, float* values, int64_t n) {
 }
 
 struct Operand {
-  Blocks convert;  // no loop: the operand has the computation's dtype
-  int64_t size;    // of an element as the driver hands it over
+  Blocks convert;  // without a loop if the operand has the computation's dtype
+  int64_t size;  // bytes of an element as the block driver passes it
 };
 
 struct Mixed {
@@ -68,7 +68,7 @@ void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in,
     if (each.dtype == out.dtype || (each.flags & CB_TENSOR_NUMBER)) continue;
     mixed.operands[k].convert = conversion(computed, loop_dtype(each.dtype));
     if (!is_constant(each)) continue;
-    // Converted once, not once a block.
+    // Converted once, not once per block.
     const void* element = each.data;
     float wide;
     if (is_half_dtype(each.dtype))

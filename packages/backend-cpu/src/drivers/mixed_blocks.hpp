@@ -1,5 +1,5 @@
-// Elementwise kernels on operands of several dtypes: those of another dtype than the computation's are converted block by block on
-// their way into the loop, where tensors of converted elements would be written to memory and read again.
+// Elementwise kernels on operands of several dtypes. Operands of another dtype than the
+// computation's are converted block by block, so that no converted tensors are written to memory.
 #pragma once
 
 #include "../blocks.hpp"
@@ -7,15 +7,16 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// The dtype of the numbers that a loop sees for elements of this one.
+// The dtype that a loop sees for elements of `dtype`.
 inline int32_t loop_dtype(int32_t dtype) {
   return is_half_dtype(dtype) ? CB_FLOAT32 : dtype;
 }
 
-// The loop from elements of one dtype to those of another; either is a loop's (loop_dtype). In kernels/copying.cpp.
+// The loop that converts elements between two dtypes, both of which are loop dtypes (loop_dtype).
+// Defined in kernels/copying.cpp.
 Blocks conversion(int32_t to, int32_t from);
 
-// Whether all elements of an operand are one number.
+// Whether an operand is one number, broadcast to all elements.
 inline bool is_constant(const cb_tensor& tensor) {
   if (tensor.flags & CB_TENSOR_NUMBER) return true;
   for (int d = 0; d < tensor.ndim; ++d)
@@ -23,7 +24,8 @@ inline bool is_constant(const cb_tensor& tensor) {
   return true;
 }
 
-// As run_blocks() for a loop on numbers of the output's dtype (float32 for half precisions), whatever the dtypes of the operands.
+// Like run_blocks(), for operands of any dtype. The loop computes in the output's dtype (float32
+// for half precisions).
 void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count);
 
 template <size_t N>

@@ -15,20 +15,20 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Sums of so many registers and rows fill the registers and leave room for the factors.
+// Limits of a register block: the sums fill the registers and leave room for the factors.
 constexpr bool many_registers = math::Vec<float>::size == 16;
 constexpr int most_vectors = many_registers ? 4 : 2;
 constexpr int most_rows(int vectors) {
   return vectors == most_vectors ? 6 : 8;
 }
-// Rows of the right factor that are multiplied before the next ones.
+// Rows of the right factor that are multiplied per pass.
 constexpr int64_t depth = 256;
 
-// A few rows of a result, as wide as a few registers.
+// A register block of a result: a few rows, a few registers wide.
 template <typename T>
 struct Block {
   const T* a;
-  int64_t a_step, a_next;  // from row to row, and from column to column
+  int64_t a_step, a_next;  // between rows, and between columns
   const T* b;
   int64_t b_step, k;
   T alpha, beta;
@@ -40,7 +40,7 @@ struct Block {
 template <int rows, int vectors, bool whole, typename T>
 [[gnu::noinline]] void make_block(const Block<T>& block) {
   using V = math::Vec<T>;
-  // Of its own: what is stored might be the block itself, for all that the compiler knows.
+  // A local copy, because the compiler must assume that stores to c modify `block`.
   const Block<T> here = block;
   const auto load = [last = here.last](const T* from, int v) {
     return whole || v + 1 < vectors ? V::load(from) : V::load(from, last);
@@ -76,12 +76,13 @@ constexpr std::array<BlockLoop<T>, sizeof...(rows)> loops_for(std::integer_seque
 template <typename T, int vectors, bool whole>
 constexpr auto loops = loops_for<T, vectors, whole>(std::make_integer_sequence<int, most_rows(vectors)>{});
 
-// Where share i of `count` shares ends: of tiny products, a division is most of the work.
+// End of share i of `count`. The single share of tiny products avoids a division, which would be
+// most of the work.
 int64_t end_of_share(int64_t size, int64_t i, int64_t count) {
   return count == 1 ? size : size * (i + 1) / count;
 }
 
-// All rows, in blocks of about the same number of rows.
+// All rows, in blocks of nearly the same number of rows.
 template <int vectors, bool whole, typename T>
 void multiply_rows(Block<T> block, int64_t rows) {
   const int64_t most = most_rows(vectors), blocks = (rows + most - 1) / most;
@@ -104,7 +105,8 @@ void multiply_panel(const Block<T>& block, int64_t rows, int64_t vectors, std::i
          ...);
 }
 
-// `k` rows of the right factor from `row` on, as many columns from `column` on as a panel of that pitch holds.
+// Packs k rows of the right factor from `row` on, and `columns` columns from `column` on. Rows of
+// `to` lie `pitch` elements apart.
 template <typename T>
 void pack(const Gemm<T>& p, int64_t row, int64_t k, int64_t column, int64_t columns, T* to, int64_t pitch) {
   if (!p.transpose_b) {
@@ -122,7 +124,7 @@ void pack(const Gemm<T>& p, int64_t row, int64_t k, int64_t column, int64_t colu
 template <typename T>
 void multiply_by_panels(const Gemm<T>& p) {
   constexpr int64_t lanes = math::Vec<T>::size;
-  // Rows that are read often are packed: those of a panel lie side by side then.
+  // Rows that are read often are packed, so that those of a panel are contiguous.
   constexpr int64_t many_columns = 64, many_rows = 128, deep = 128;
   const bool packs = p.transpose_b || (p.n > many_columns ? p.m >= many_rows : p.m >= 2 * many_rows && p.k >= deep);
   const int64_t vectors = (p.n + lanes - 1) / lanes, panels = (vectors + most_vectors - 1) / most_vectors;

@@ -15,20 +15,22 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 namespace {
 
-constexpr int64_t loaded_columns = 256;    // columns taken up together where they go through a buffer,
-constexpr int64_t loaded_rows = 32;        // of so many rows
-constexpr int64_t few_values = 16;         // of one result: less than what a call of blocks() costs
-constexpr int64_t chunk_elements = 65536;  // elements of one task where one result has many
+constexpr int64_t loaded_columns = 256;  // columns accumulated together if they go through a buffer
+constexpr int64_t loaded_rows = 32;  // rows of such a buffer
+constexpr int64_t few_values = 16;  // of one result: less than the cost of a call of blocks()
+constexpr int64_t chunk_elements = 65536;  // elements per task if one result has many
 constexpr int64_t half_page = 2048;        // bytes
 
 struct Plan {
-  Geometry<2> kept;     // one element a result; operands: the input and the output
-  Geometry<1> reduced;  // one element an element of the input that makes up a result
+  Geometry<2> kept;  // one element per result; operands: the input and the output
+  Geometry<1> reduced;  // one element per input element of a result
   int64_t outputs = 1;
-  int64_t length = 1;  // elements that make up one result
-  bool inner = true;   // the values of one result lie side by side, rather than those of neighbouring results
+  int64_t length = 1;  // elements per result
+  // values of one result are closer in memory than those of neighbouring results
+  bool inner = true;
 
-  // A dimension is reduced where the output has size 1 and the input has not. Complex elements may count as pairs of real ones.
+  // A dimension is reduced if the output has size 1 and the input has not. Complex elements may
+  // count as pairs of real ones.
   Plan(const cb_tensor& in, const cb_tensor& out, Parts parts) {
     int64_t scale = parts == Parts::Whole ? 1 : 2;
     if (parts == Parts::Reduce) reduce(2, 1);
@@ -41,12 +43,12 @@ struct Plan {
     }
     kept.numel = outputs;
     reduced.numel = length;
-    // Sums and extrema may take their elements in the order of memory.
+    // Sums and extrema may visit elements in memory order.
     kernel::merge_dims(kept, outputs ? kept_count : 0, Order::Any);
     kernel::merge_dims(reduced, length ? reduced_count : 0, Order::Any);
     if (length == 0) reduced.sizes[0] = 0;
     inner = kept_count == 0 || (length != 1 && distance(reduced.strides[0][0]) <= distance(kept.strides[0][0]));
-    // Many results of few values each: a block for each would cost more than turning tiles of them around.
+    // Many results of few values each: transposing tiles costs less than one block per result.
     if (length <= few_values && reduced.flat() && kept.numel != 0 && kept.sizes[0] >= 16) inner = false;
   }
 
@@ -73,10 +75,10 @@ template <typename Bits>
 void gather_values(const char* from, int64_t stride, int64_t n, void* to, const void*) {
   const Bits* in = reinterpret_cast<const Bits*>(from);
   Bits* out = static_cast<Bits*>(to);
-  if (stride == 2)  // every other one: whole vectors are loaded
+  if (stride == 2)  // every other element: the compiler loads whole vectors
     for (int64_t i = 0; i < n; ++i) out[i] = in[i * 2];
   else if (std::abs(stride) * static_cast<int64_t>(sizeof(Bits)) >= half_page)
-    // The processor does not ask ahead for what lies on other pages.
+    // The hardware prefetcher does not cross pages.
     for (int64_t i = 0; i < n; ++i) {
       constexpr int64_t ahead = 32;
       __builtin_prefetch(in + std::min(i + ahead, n - 1) * stride);
@@ -114,13 +116,13 @@ class Reducer {
     output_.store(output_, results, count, plan_.length, output_.data + at * output_.itemsize, stride);
   }
 
-  // Takes up n values that lie side by side.
+  // Accumulates n contiguous values.
   void take_values(std::byte* result, const char* values, int64_t n, int64_t first) const {
     for (int64_t i = 0; i < n; i += block_length)
       steps_.blocks(result, 1, values + i * steps_.value_size, 0, std::min(block_length, n - i), first + i);
   }
 
-  // Takes up elements [begin, end) of the result whose input begins at `offset`.
+  // Accumulates elements [begin, end) of the result whose input begins at `offset`.
   void take_inner(std::byte* result, int64_t offset, int64_t begin, int64_t end) const {
     if (direct_ && plan_.reduced.flat()) return take_values(result, address(offset + begin), end - begin, begin);
     int64_t stride = plan_.reduced.strides[0][0], first = begin;
@@ -163,7 +165,8 @@ class Reducer {
     });
   }
 
-  // Whether the runs of several results lie between those of one: then they are taken up in the order of memory.
+  // Whether runs of several results interleave in memory. They are then accumulated in memory
+  // order.
   bool results_alternate() const {
     return direct_ && !plan_.reduced.flat() && std::abs(plan_.kept.strides[0][0]) < std::abs(plan_.reduced.strides[0][1]);
   }
@@ -180,7 +183,7 @@ class Reducer {
 
   void run_inner_in_chunks(int64_t chunks) const {
     Scratch<std::byte> partials(plan_.outputs * chunks * steps_.partial_size);
-    // Of one size, so that no thread waits for another.
+    // Of equal size, so that no thread waits for another.
     const int64_t each = ((plan_.length + chunks - 1) / chunks + block_length - 1) / block_length * block_length;
     parallel_for(plan_.outputs * chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
@@ -197,7 +200,7 @@ class Reducer {
     }
   }
 
-  // Takes up rows of columns that lie `pitch` elements apart.
+  // Accumulates rows that lie `pitch` elements apart, column by column.
   void take_rows(std::byte* results, int64_t offset, int64_t pitch, int64_t rows, int64_t columns, int64_t stride,
                  int64_t first) const {
     if (direct_) return steps_.rows(results, address(offset), pitch, rows, columns, first);
@@ -213,7 +216,8 @@ class Reducer {
     }
   }
 
-  // Rows whose elements lie side by side from row to row: turned around as they are, then brought as values.
+  // Loads rows whose elements are contiguous from row to row: transposes tiles, then converts them
+  // to values.
   void load_turned(const char* from, int64_t stride, int64_t columns, int64_t rows, std::byte* to) const {
     dispatch_size(input_.itemsize, [&]<typename U>() {
       const U* elements = reinterpret_cast<const U*>(from);
@@ -224,13 +228,14 @@ class Reducer {
     });
   }
 
-  // Takes up rows [begin, end) of columns that begin at `offset`.
+  // Accumulates rows [begin, end) of columns that begin at `offset`.
   void take_outer(std::byte* results, int64_t offset, int64_t columns, int64_t begin, int64_t end) const {
     int64_t stride = plan_.kept.strides[0][0], pitch = plan_.reduced.strides[0][0], first = begin;
     steps_.begin(results, columns);
     for_each_run(plan_.reduced, begin, end, [&](const int64_t* at, int64_t n) {
       int64_t from = offset + at[0];
-      // Few columns in rows without gaps: several rows are taken up as one wide row, whose parts are merged at the end.
+      // Few contiguous columns: several rows are accumulated as one wide row, whose parts are
+      // merged at the end.
       constexpr int64_t wide = 128;
       int64_t together = wide / columns;
       if (!steps_.ordered && stride == 1 && pitch == columns && together > 1 && n >= 16 * together) {
@@ -292,13 +297,14 @@ class Reducer {
   const Input& input_;
   const Output& output_;
   Load load_;
-  bool direct_;  // values are read where they are
+  bool direct_;  // values are read in place
 };
 
 }  // namespace
 
 void run(const Steps& steps, const cb_tensor& in, const cb_tensor& out, const Input& input, const Output& output, Parts parts) {
-  // The whole of a small tensor: the way of most losses and checks, where planning would cost more than adding.
+  // Fast path for all of a small tensor, as in most losses and checks. Planning would cost more
+  // than the sum.
   if (out.numel == 1 && !input.load && parts == Parts::Whole && in.numel <= block_length && is_contiguous(in)) {
     alignas(64) std::byte result[largest_partial];
     steps.begin(result, 1);

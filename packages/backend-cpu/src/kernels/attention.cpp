@@ -1,7 +1,8 @@
-// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, block by block. The scores exist for one
-// block of queries and one block of keys at a time, so memory does not grow with the product of the two lengths: the running
-// largest score and sum of a row (Milakov and Gimelshein 2018) are corrected as blocks come in, and the gradient makes the scores
-// again from the logarithm of the sum (Dao et al. 2022). Where the processor has tile units, they take the blocks that suit them.
+// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, block by
+// block. The scores exist for one block of queries and one block of keys at a time, so memory does
+// not grow with the product of the two lengths. The running maximum and sum of a row (Milakov and
+// Gimelshein 2018) are corrected after each block. The gradient recomputes the scores from the
+// logarithm of the sum (Dao et al. 2022). Blocks that suit AMX are computed there.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -16,27 +17,29 @@
 #include "../split/tile_attention.hpp"
 #include "../transpose.hpp"
 #include "../vec_math.hpp"
+#include "candelabra/arguments/attention.hpp"
 #include "candelabra/math.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Queries times keys whose scores are made at a time: large enough that products run at full speed, small enough that the scores
-// stay in the second cache level. Half precisions, whose products are several times faster, need larger tiles.
+// The block of queries and keys whose scores exist at a time: large enough for matrix products at
+// full speed, small enough that the scores stay in the second cache level. Half precisions have
+// faster products and need larger blocks.
 template <typename T>
 struct Tile {
   static constexpr int64_t queries = is_half_v<T> ? 256 : 64, keys = is_half_v<T> ? 512 : 256;
 };
 
-// Rows of a matrix as BLAS takes them.
+// Rows of a matrix as BLAS takes them: unit stride within a row.
 template <typename C>
 struct Rows {
   const C* data;
   int64_t pitch;
 };
 
-// Rows [first, first + count) of head (n, h) of a tensor (N, H, rows, columns): the tensor's own memory where BLAS can address it,
-// else packed into `buffer`.
+// Rows [first, first + count) of head (n, h) of a tensor (N, H, rows, columns): the tensor's own
+// memory where BLAS can address it, else packed into `buffer`.
 template <typename T>
 Rows<compute_t<T>> rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first, int64_t count, compute_t<T>* buffer) {
   const int64_t columns = tensor.sizes[3], step = tensor.strides[3], pitch = tensor.strides[2];
@@ -48,7 +51,7 @@ Rows<compute_t<T>> rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_
   return {buffer, std::max<int64_t>(columns, 1)};
 }
 
-// The same in half precision, for products that the processor makes of them.
+// The same without conversion to float32, for half_product.
 template <typename T>
 Rows<T> half_rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first, int64_t count, T* buffer) {
   const int64_t columns = tensor.sizes[3], step = tensor.strides[3], pitch = tensor.strides[2];
@@ -59,14 +62,14 @@ Rows<T> half_rows_of(const cb_tensor& tensor, int64_t n, int64_t h, int64_t firs
   return {buffer, std::max<int64_t>(columns, 1)};
 }
 
-// c = op(a) @ op(b) in float32; false where the processor cannot.
+// c = op(a) @ op(b) in float32; false where the processor has no instructions for it.
 template <typename T>
 bool half_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Rows<T> a, Rows<T> b, float* c,
                   int64_t pitch) {
   return half_gemm({dtype_v<T>, transpose_a, transpose_b, m, n, k, a.data, a.pitch, b.data, b.pitch, nullptr, c, pitch, true});
 }
 
-// A product so small that calling a library costs more than computing it.
+// For products so small that calling a library costs more than computing them.
 template <typename C>
 void small_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C alpha, Rows<C> a, Rows<C> b, C beta, C* c,
                    int64_t pitch) {
@@ -98,23 +101,24 @@ void product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k
   gemm(Gemm<C>{transpose_a, transpose_b, m, n, k, alpha, a.data, a.pitch, b.data, b.pitch, beta, c, pitch});
 }
 
-// c = alpha * a @ rows^T for several a. The rows are transposed first where they are few, for MKL takes twice as long for a small
-// factor that is transposed. Forward and backward make the same scores by the same products.
+// c = alpha * a @ rows^T for several a. A small set of rows is transposed first: MKL is slower with
+// a small transposed factor. Forward and backward compute the scores by the same products, so that
+// both get the same numbers.
 template <typename C>
 class ProductWithRows {
  public:
   ProductWithRows(int64_t most_rows, int64_t width, int64_t products)
-      : width_(width), pays_(products > 1 && width > 0), turned_(pays_ ? std::min(most_numbers, most_rows * width) : 0) {}
+      : width_(width), reused_(products > 1 && width > 0), transposed_(reused_ ? std::min(most_numbers, most_rows * width) : 0) {}
 
   void set(Rows<C> rows, int64_t count) {
     rows_ = rows;
     count_ = count;
-    is_turned_ = pays_ && count * width_ <= most_numbers;
-    if (is_turned_) turn_tile(turned_.data(), count, rows.data, rows.pitch, count, width_);
+    is_transposed_ = reused_ && count * width_ <= most_numbers;
+    if (is_transposed_) turn_tile(transposed_.data(), count, rows.data, rows.pitch, count, width_);
   }
   void multiply(int64_t m, C alpha, Rows<C> a, C* c, int64_t pitch) {
-    if (is_turned_)
-      product<C>(false, false, m, count_, width_, alpha, a, {turned_.data(), count_}, 0, c, pitch);
+    if (is_transposed_)
+      product<C>(false, false, m, count_, width_, alpha, a, {transposed_.data(), count_}, 0, c, pitch);
     else
       product<C>(false, true, m, count_, width_, alpha, a, rows_, 0, c, pitch);
   }
@@ -122,25 +126,25 @@ class ProductWithRows {
  private:
   static constexpr int64_t most_numbers = 32768;
   int64_t width_, count_ = 0;
-  bool pays_, is_turned_ = false;
+  bool reused_, is_transposed_ = false;
   Rows<C> rows_{};
-  Scratch<C> turned_;
+  Scratch<C> transposed_;
 };
 
-// The mask of one call, seen as (N, H, L, S), and which keys come after a query.
+// The mask of one call, of shape (N, H, L, S), and the causal mask.
 template <typename T>
 class Mask {
  public:
   using C = compute_t<T>;
   Mask(const cb_tensor* tensor, bool causal) : tensor_(tensor), causal_(causal) {}
 
-  // The first key that no query before `query_end` sees.
-  int64_t last_key(int64_t query_end, int64_t keys) const { return causal_ ? std::min(query_end, keys) : keys; }
+  // The end of the keys that queries before `query_end` attend to.
+  int64_t key_end(int64_t query_end, int64_t keys) const { return causal_ ? std::min(query_end, keys) : keys; }
 
-  // Whether apply() changes anything there.
+  // Whether apply() changes any score of this block.
   bool touches(int64_t q0, int64_t k0, int64_t keys) const { return tensor_ || (causal_ && q0 + 1 < k0 + keys); }
 
-  // Scores of queries from q0 and keys from k0 on, masked.
+  // Masks the scores of `queries` queries from q0 on and `keys` keys from k0 on.
   void apply(C* scores, int64_t n, int64_t h, int64_t q0, int64_t queries, int64_t k0, int64_t keys) const {
     constexpr C none = -std::numeric_limits<C>::infinity();
     if (tensor_) {
@@ -149,11 +153,11 @@ class Mask {
       for (int64_t i = 0; i < queries; ++i) {
         C* row = scores + i * Tile<T>::keys;
         if (tensor_->dtype == CB_BOOL) {
-          const uint8_t* seen = data<uint8_t>(*tensor_) + start + i * strides[2];
-          for (int64_t j = 0; j < keys; ++j) row[j] = seen[j * step] ? row[j] : none;
+          const uint8_t* visible = data<uint8_t>(*tensor_) + start + i * strides[2];
+          for (int64_t j = 0; j < keys; ++j) row[j] = visible[j * step] ? row[j] : none;
         } else {
-          const T* added = data<T>(*tensor_) + start + i * strides[2];
-          for (int64_t j = 0; j < keys; ++j) row[j] += static_cast<C>(added[j * step]);
+          const T* bias = data<T>(*tensor_) + start + i * strides[2];
+          for (int64_t j = 0; j < keys; ++j) row[j] += static_cast<C>(bias[j * step]);
         }
       }
     }
@@ -167,8 +171,8 @@ class Mask {
   bool causal_;
 };
 
-// exp(x) for x that is not above 0 but by rounding; 0 in the place of subnormal numbers, which take the processor a hundred times
-// as long: a score that a mask hides would give one.
+// exp(x) for x <= 0 up to rounding. Subnormal results become 0: arithmetic on them is slow, and a
+// masked score would give one.
 template <typename C>
 [[gnu::always_inline]] inline math::Vec<C> weight_of(math::Vec<C> x) {
   using V = math::Vec<C>;
@@ -176,16 +180,16 @@ template <typename C>
   return select(x < lowest, V(C(0)), math::exp_negative(greatest(lowest, x)));
 }
 
-// Turns a row of scores, each times `factor`, into weights relative to the largest score so far; returns the factor that what was
-// summed before needs.
+// Turns a row of scores, each times `factor`, into exp(score - largest), where `largest` is the
+// maximum so far. Returns the factor that corrects the sums of earlier blocks.
 template <typename C>
-C weigh_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
+C exponentiate_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
   using V = math::Vec<C>;
   constexpr C none = -std::numeric_limits<C>::infinity();
   constexpr int64_t lanes = V::size;
   const int64_t whole = keys - keys % lanes;
   alignas(64) C parts[lanes];
-  // Four at a time, so that none waits for another. What cannot be compared is passed over here, and makes the sum NaN below.
+  // Four accumulators hide the latency. A NaN is skipped here and makes the sum NaN below.
   V most[4] = {V(largest), V(largest), V(largest), V(largest)};
   int64_t j = 0;
   for (; j + 4 * lanes <= whole; j += 4 * lanes)
@@ -197,14 +201,14 @@ C weigh_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
   C here = parts[0];
   for (j = whole; j < keys; ++j) here = row[j] * factor > here ? row[j] * factor : here;
   if (here == none) {
-    // Nothing is seen up to now: weights of zero, where the scores are numbers at all.
+    // Every key so far is masked: the weights are 0, except that NaN stays.
     for (j = 0; j < keys; ++j) {
       row[j] = row[j] == row[j] ? C(0) : row[j];
       sum += row[j];
     }
     return 1;
   }
-  // Where nothing was seen before, there is nothing to correct.
+  // If every earlier key was masked, the earlier sums are 0 and need no correction.
   const C correction = largest == here || largest == none ? C(1) : math::exp(largest - here);
   V total[2] = {V(C(0)), V(C(0))};
   const auto weight = [&](int64_t at) {
@@ -227,10 +231,11 @@ C weigh_row(C* row, int64_t keys, C factor, C& largest, C& sum) {
   return correction;
 }
 
-// Of so many rows: the factor that makes weights sum to one, and the logarithm of the sum of exponentials. A row that sees nothing
-// becomes zeros; its logarithm makes all its weights zero in the gradient.
+// For each row, `totals` becomes the factor that makes the weights sum to 1, and `largest` the
+// logarithm of the sum of exponentials. A fully masked row gets zeros; its logarithm is infinite,
+// which makes its weights 0 in the gradient.
 template <typename C>
-void finish_sums(C* totals, C* largest, int64_t rows) {
+void normalize_sums(C* totals, C* largest, int64_t rows) {
   using V = math::Vec<C>;
   for (int64_t i = 0; i < rows; i += V::size) {
     const int64_t n = std::min<int64_t>(V::size, rows - i);
@@ -241,9 +246,9 @@ void finish_sums(C* totals, C* largest, int64_t rows) {
   }
 }
 
-// exp(row[j] - logarithm), none of which is above 1 but by rounding.
+// row[j] = exp(row[j] - logarithm), at most 1 up to rounding.
 template <typename C>
-void weigh_again(C* row, int64_t keys, C logarithm) {
+void recompute_weights(C* row, int64_t keys, C logarithm) {
   using V = math::Vec<C>;
   int64_t j = 0;
   for (; j + V::size <= keys; j += V::size) weight_of<C>(V::load(row + j) - V(logarithm)).store(row + j);
@@ -254,28 +259,28 @@ template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
   constexpr int64_t key_block = Tile<T>::keys, most_queries = 256;
-  const cb_tensor &query = call.tensor(0), &key = call.tensor(1), &value = call.tensor(2);
+  const arguments::AttentionForward args(call);
+  const cb_tensor &query = *args.query, &key = *args.key, &value = *args.value;
   const cb_tensor &out = call.output(0), &logarithms = call.output(1);
-  const Mask<T> mask(call.optional_tensor(3), call.boolean(4));
-  const C scale = static_cast<C>(call.real(5));
+  const Mask<T> mask(args.mask, args.is_causal);
+  const C scale = static_cast<C>(args.scale);
   const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
   const int64_t keys = key.sizes[2], columns = value.sizes[3], share = key.sizes[1] ? heads / key.sizes[1] : 1;
-  const AttentionCall tile_call{&query, &key,       &value, call.optional_tensor(3), call.boolean(4), static_cast<float>(scale),
-                                &out,   &logarithms};
-  const bool on_tiles = suits_tile_attention(tile_call);
-  // Of many queries more at a time, so that keys and values are packed for more of them; but where later keys are left out, small
-  // blocks leave out more.
+  const AttentionCall tile_call{&query, &key, &value, args.mask, args.is_causal, static_cast<float>(scale), &out, &logarithms};
+  const bool on_amx = suits_tile_attention(tile_call);
+  // Larger blocks of many queries amortize the packing of keys and values. Under a causal mask
+  // smaller blocks skip more keys.
   constexpr int64_t many = 768;
-  const int64_t query_block = on_tiles || call.boolean(4) || queries < many ? Tile<T>::queries : most_queries;
+  const int64_t query_block = on_amx || args.is_causal || queries < many ? Tile<T>::queries : most_queries;
   const int64_t blocks = (queries + query_block - 1) / query_block, tasks = query.sizes[0] * heads * blocks;
-  // Making a product of half precisions ready costs as much as millions of multiplications.
+  // The setup of a half-precision product costs as much as this many multiplications.
   constexpr int64_t worthwhile = int64_t{1} << 24;
   const bool large = is_half_v<T> && columns > 0 && width > 0 && tasks * query_block * keys * (width + columns) >= worthwhile;
   parallel_for(tasks, grain_for(query_block * keys * (width + columns) / 8), [&](int64_t begin, int64_t end) {
     std::optional<TileAttention> tiles;
-    if (on_tiles) {
+    if (on_amx) {
       tiles.emplace(tile_call);
-      // What is not done on tiles comes first from here on.
+      // Stops at the first block that AMX does not take; the loop below continues there.
       for (bool done = true; begin < end && done; begin += done)
         done = tiles->forward(begin / blocks / heads, begin / blocks % heads, begin % blocks * query_block,
                               std::min(query_block, queries - begin % blocks * query_block));
@@ -284,7 +289,7 @@ void forward(Call& call) {
     Scratch<C> scores(query_block * key_block), sums(query_block * std::max<int64_t>(columns, 1));
     Scratch<C> queries_packed(query_block * width), keys_packed(key_block * width), values_packed(key_block * columns);
     ProductWithRows<C> by_keys(std::min(key_block, keys), width, queries);
-    std::array<int64_t, 4> at_keys{-1};  // which keys of which head those are: the next block of queries may want them again
+    std::array<int64_t, 4> packed_block{-1};  // the keys in by_keys: the next block of queries may need the same
     Scratch<T> weights(large ? query_block * key_block : 0);
     Scratch<T> half_queries(large ? query_block * width : 0), half_keys(large ? key_block * std::max(width, columns) : 0);
     Scratch<C> part(large ? query_block * columns : 0);
@@ -297,51 +302,53 @@ void forward(Call& call) {
       std::fill_n(largest, count, -std::numeric_limits<C>::infinity());
       std::fill_n(total, count, C(0));
       std::fill_n(sums.data(), count * columns, C(0));
-      const int64_t last = mask.last_key(q0 + count, keys);
+      const int64_t last = mask.key_end(q0 + count, keys);
       for (int64_t k0 = 0; k0 < last; k0 += key_block) {
-        const int64_t seen = std::min(key_block, last - k0);
+        const int64_t key_count = std::min(key_block, last - k0);
         C factor = 1;
         if constexpr (is_half_v<T>) {
           if (native) {
             const Rows<T> q = half_rows_of<T>(query, n, h, q0, count, half_queries.data());
-            const Rows<T> k = half_rows_of<T>(key, n, h / share, k0, seen, half_keys.data());
-            native = half_product<T>(false, true, count, seen, width, q, k, scores.data(), key_block);
-            // Scores that no mask is added to are scaled where they become weights.
-            factor = native && !mask.touches(q0, k0, seen) ? scale : C(1);
+            const Rows<T> k = half_rows_of<T>(key, n, h / share, k0, key_count, half_keys.data());
+            native = half_product<T>(false, true, count, key_count, width, q, k, scores.data(), key_block);
+            // Scores without a mask are scaled in exponentiate_row instead.
+            factor = native && !mask.touches(q0, k0, key_count) ? scale : C(1);
             if (native && factor != scale)
               for (int64_t i = 0; i < count; ++i)
-                for (int64_t j = 0; j < seen; ++j) scores[i * key_block + j] *= scale;
+                for (int64_t j = 0; j < key_count; ++j) scores[i * key_block + j] *= scale;
           }
         }
         if (!native) {
           const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
-          const std::array<int64_t, 4> wanted{n, h / share, k0, seen};
-          if (at_keys != wanted) by_keys.set(rows_of<T>(key, n, h / share, k0, seen, keys_packed.data()), seen);
-          at_keys = wanted;
+          const std::array<int64_t, 4> key_block_id{n, h / share, k0, key_count};
+          if (packed_block != key_block_id)
+            by_keys.set(rows_of<T>(key, n, h / share, k0, key_count, keys_packed.data()), key_count);
+          packed_block = key_block_id;
           by_keys.multiply(count, scale, q, scores.data(), key_block);
         }
-        mask.apply(scores.data(), n, h, q0, count, k0, seen);
+        mask.apply(scores.data(), n, h, q0, count, k0, key_count);
         for (int64_t i = 0; i < count; ++i) {
-          const C correction = weigh_row(scores.data() + i * key_block, seen, factor, largest[i], total[i]);
+          const C correction = exponentiate_row(scores.data() + i * key_block, key_count, factor, largest[i], total[i]);
           if (correction != 1)
             for (int64_t j = 0; j < columns; ++j) sums[i * columns + j] *= correction;
         }
         if constexpr (is_half_v<T>) {
           if (native) {
-            for (int64_t i = 0; i < count; ++i) from_float(scores.data() + i * key_block, weights.data() + i * key_block, seen);
-            const Rows<T> v = half_rows_of<T>(value, n, h / share, k0, seen, half_keys.data());
-            native = half_product<T>(false, false, count, columns, seen, {weights.data(), key_block}, v, part.data(), columns);
+            for (int64_t i = 0; i < count; ++i)
+              from_float(scores.data() + i * key_block, weights.data() + i * key_block, key_count);
+            const Rows<T> v = half_rows_of<T>(value, n, h / share, k0, key_count, half_keys.data());
+            native = half_product<T>(false, false, count, columns, key_count, {weights.data(), key_block}, v, part.data(), columns);
             if (native) {
               for (int64_t j = 0; j < count * columns; ++j) sums[j] += part[j];
               continue;
             }
           }
         }
-        const Rows<C> v = rows_of<T>(value, n, h / share, k0, seen, values_packed.data());
-        product<C>(false, false, count, columns, seen, 1, {scores.data(), key_block}, v, 1, sums.data(), columns);
+        const Rows<C> v = rows_of<T>(value, n, h / share, k0, key_count, values_packed.data());
+        product<C>(false, false, count, columns, key_count, 1, {scores.data(), key_block}, v, 1, sums.data(), columns);
       }
       const int64_t at = (n * heads + h) * queries + q0;
-      finish_sums(total, largest, count);
+      normalize_sums(total, largest, count);
       std::copy_n(largest, count, mutable_data<C>(logarithms) + at);
       for (int64_t i = 0; i < count; ++i) {
         C* row = sums.data() + i * columns;
@@ -357,37 +364,38 @@ void forward(Call& call) {
   });
 }
 
-// One task for each head of the keys: it owns the gradients of that head and of the heads of queries that share it.
+// One task per key head: it owns the gradients of that head and of the query heads that share it.
 template <typename T>
 void backward(Call& call) {
   using C = compute_t<T>;
   constexpr int64_t query_block = Tile<T>::queries, key_block = Tile<T>::keys;
-  const cb_tensor &grad = call.tensor(0), &query = call.tensor(1), &key = call.tensor(2), &value = call.tensor(3);
-  const cb_tensor &result = call.tensor(5), &logarithms = call.tensor(6);
-  const Mask<T> mask(call.optional_tensor(4), call.boolean(7));
-  const C scale = static_cast<C>(call.real(8));
+  const arguments::AttentionBackward args(call);
+  const cb_tensor &grad = *args.grad, &query = *args.query, &key = *args.key, &value = *args.value;
+  const cb_tensor &result = *args.output, &logarithms = *args.logsumexp;
+  const Mask<T> mask(args.mask, args.is_causal);
+  const C scale = static_cast<C>(args.scale);
   const int64_t heads = query.sizes[1], queries = query.sizes[2], width = query.sizes[3];
   const int64_t key_heads = key.sizes[1], keys = key.sizes[2], columns = value.sizes[3], share = key_heads ? heads / key_heads : 1;
-  const AttentionCall tile_call{&query,  &key,        &value, call.optional_tensor(4), call.boolean(7), static_cast<float>(scale),
-                                &result, &logarithms, &grad,  &call.output(0),         &call.output(1), &call.output(2)};
-  const bool on_tiles = suits_tile_attention(tile_call);
+  const AttentionCall tile_call{&query,  &key,        &value, args.mask,       args.is_causal,  static_cast<float>(scale),
+                                &result, &logarithms, &grad,  &call.output(0), &call.output(1), &call.output(2)};
+  const bool on_amx = suits_tile_attention(tile_call);
   parallel_for(key.sizes[0] * key_heads, 1, [&](int64_t begin, int64_t end) {
     std::optional<TileAttention> tiles;
-    if (on_tiles) {
+    if (on_amx) {
       tiles.emplace(tile_call);
       for (bool done = true; begin < end && done; begin += done) done = tiles->backward(begin / key_heads, begin % key_heads);
       if (begin == end) return;
     }
-    Scratch<C> weights(query_block * key_block), slopes(query_block * key_block);
+    Scratch<C> weights(query_block * key_block), score_grads(query_block * key_block);
     Scratch<C> queries_packed(query_block * width), grads_packed(query_block * columns), results_packed(query_block * columns);
     Scratch<C> keys_packed(key_block * width), values_packed(key_block * columns);
-    Scratch<C> of_keys(key_block * width), of_values(key_block * columns), of_queries(share * queries * width);
+    Scratch<C> grad_keys(key_block * width), grad_values(key_block * columns), grad_queries(share * queries * width);
     ProductWithRows<C> by_keys(std::min(key_block, keys), width, queries), by_values(std::min(key_block, keys), columns, queries);
-    Scratch<C> means(share * queries);
+    Scratch<C> deltas(share * queries);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / key_heads, shared = task % key_heads;
       if (tiles && tiles->backward(n, shared)) continue;
-      std::fill_n(of_queries.data(), share * queries * width, C(0));
+      std::fill_n(grad_queries.data(), share * queries * width, C(0));
       for (int64_t g = 0; g < share; ++g)
         for (int64_t q0 = 0; q0 < queries; q0 += query_block) {
           const int64_t count = std::min(query_block, queries - q0), h = shared * share + g;
@@ -397,59 +405,62 @@ void backward(Call& call) {
             C sum = 0;
 #pragma omp simd reduction(+ : sum)
             for (int64_t j = 0; j < columns; ++j) sum += d.data[i * d.pitch + j] * o.data[i * o.pitch + j];
-            means[g * queries + q0 + i] = sum;
+            deltas[g * queries + q0 + i] = sum;
           }
         }
       for (int64_t k0 = 0; k0 < keys; k0 += key_block) {
-        const int64_t seen = std::min(key_block, keys - k0);
-        const Rows<C> k = rows_of<T>(key, n, shared, k0, seen, keys_packed.data());
-        const Rows<C> v = rows_of<T>(value, n, shared, k0, seen, values_packed.data());
-        by_keys.set(k, seen);
-        by_values.set(v, seen);
-        std::fill_n(of_keys.data(), seen * width, C(0));
-        std::fill_n(of_values.data(), seen * columns, C(0));
+        const int64_t key_count = std::min(key_block, keys - k0);
+        const Rows<C> k = rows_of<T>(key, n, shared, k0, key_count, keys_packed.data());
+        const Rows<C> v = rows_of<T>(value, n, shared, k0, key_count, values_packed.data());
+        by_keys.set(k, key_count);
+        by_values.set(v, key_count);
+        std::fill_n(grad_keys.data(), key_count * width, C(0));
+        std::fill_n(grad_values.data(), key_count * columns, C(0));
         for (int64_t g = 0; g < share; ++g)
           for (int64_t q0 = 0; q0 < queries; q0 += query_block) {
             const int64_t count = std::min(query_block, queries - q0), h = shared * share + g;
-            if (mask.last_key(q0 + count, keys) <= k0) continue;
+            if (mask.key_end(q0 + count, keys) <= k0) continue;
             const Rows<C> q = rows_of<T>(query, n, h, q0, count, queries_packed.data());
             const Rows<C> d = rows_of<T>(grad, n, h, q0, count, grads_packed.data());
             by_keys.multiply(count, scale, q, weights.data(), key_block);
-            mask.apply(weights.data(), n, h, q0, count, k0, seen);
+            mask.apply(weights.data(), n, h, q0, count, k0, key_count);
             const C* logarithm = data<C>(logarithms) + (n * heads + h) * queries + q0;
-            for (int64_t i = 0; i < count; ++i) weigh_again(weights.data() + i * key_block, seen, logarithm[i]);
-            const Rows<C> p{weights.data(), key_block}, s{slopes.data(), key_block};
-            product<C>(true, false, seen, columns, count, 1, p, d, 1, of_values.data(), columns);
-            by_values.multiply(count, 1, d, slopes.data(), key_block);
+            for (int64_t i = 0; i < count; ++i) recompute_weights(weights.data() + i * key_block, key_count, logarithm[i]);
+            const Rows<C> p{weights.data(), key_block}, s{score_grads.data(), key_block};
+            product<C>(true, false, key_count, columns, count, 1, p, d, 1, grad_values.data(), columns);
+            by_values.multiply(count, 1, d, score_grads.data(), key_block);
             for (int64_t i = 0; i < count; ++i) {
-              const C mean = means[g * queries + q0 + i];
-              for (int64_t j = 0; j < seen; ++j) {
+              const C delta = deltas[g * queries + q0 + i];
+              for (int64_t j = 0; j < key_count; ++j) {
                 const int64_t at = i * key_block + j;
-                slopes[at] = weights[at] * (slopes[at] - mean);
+                score_grads[at] = weights[at] * (score_grads[at] - delta);
               }
             }
-            product<C>(true, false, seen, width, count, scale, s, q, 1, of_keys.data(), width);
-            product<C>(false, false, count, width, seen, scale, s, k, 1, of_queries.data() + (g * queries + q0) * width, width);
+            product<C>(true, false, key_count, width, count, scale, s, q, 1, grad_keys.data(), width);
+            product<C>(false, false, count, width, key_count, scale, s, k, 1, grad_queries.data() + (g * queries + q0) * width,
+                       width);
           }
-        for (int64_t j = 0; j < seen; ++j) {
+        for (int64_t j = 0; j < key_count; ++j) {
           const int64_t row = (n * key_heads + shared) * keys + k0 + j;
-          bring_back(of_keys.data() + j * width, width, mutable_data<T>(call.output(1)) + row * width, 1);
-          bring_back(of_values.data() + j * columns, columns, mutable_data<T>(call.output(2)) + row * columns, 1);
+          bring_back(grad_keys.data() + j * width, width, mutable_data<T>(call.output(1)) + row * width, 1);
+          bring_back(grad_values.data() + j * columns, columns, mutable_data<T>(call.output(2)) + row * columns, 1);
         }
       }
       for (int64_t i = 0; i < share * queries; ++i) {
         const int64_t row = (n * heads + shared * share) * queries + i;
-        bring_back(of_queries.data() + i * width, width, mutable_data<T>(call.output(0)) + row * width, 1);
+        bring_back(grad_queries.data() + i * width, width, mutable_data<T>(call.output(0)) + row * width, 1);
       }
     }
   });
 }
 
 void attention_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  const arguments::AttentionForward args(call);
+  dispatch<FloatTypes>(args.query->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void attention_backward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(1).dtype, [&]<typename T>() { backward<T>(call); });
+  const arguments::AttentionBackward args(call);
+  dispatch<FloatTypes>(args.query->dtype, [&]<typename T>() { backward<T>(call); });
 }
 
 }  // namespace

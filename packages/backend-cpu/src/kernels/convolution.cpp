@@ -1,10 +1,13 @@
-// Convolution over one to three spatial dimensions and its two gradients: oneDNN for the floating dtypes that it has, patches
-// gathered into a matrix and multiplied for the others (float64, integers, complex).
+// Convolution over one to three spatial dimensions and its two gradients: Winograd and oneDNN for
+// float32, oneDNN for half precisions, im2col and a matrix product for the others (float64,
+// integers, complex).
 #include <array>
 #include <memory>
 #include <optional>
 
 #include "allocator.hpp"
+#include "candelabra/arguments/convolution.hpp"
+#include "candelabra/positions.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "matmul/matrix.hpp"
@@ -17,7 +20,7 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// A tensor of five dimensions: fewer spatial ones than three are seen as three, the first of size 1.
+// A tensor with three spatial dimensions; leading ones that the caller's tensor lacks have size 1.
 template <typename T>
 struct Image {
   T* data;
@@ -29,7 +32,7 @@ struct Image {
   int64_t plane() const { return sizes[2] * sizes[3] * sizes[4]; }
   int64_t numel() const { return sizes[0] * sizes[1] * plane(); }
   T* at(int64_t i, int64_t channel) const { return data + i * strides[0] + channel * strides[1]; }
-  // One index walks depth, height and width.
+  // Whether one stride serves the flattened spatial dimensions.
   bool has_joined_plane() const {
     int64_t expected = 0, step = 0;
     for (int d = 4; d >= 2; --d) {
@@ -49,13 +52,13 @@ struct Image {
   Matrix<T> pixels(int64_t i, int64_t first, int64_t count) const {
     return {at(i, first), count, plane(), strides[1], plane_stride()};
   }
-  // f(z, y) for each line along the last dimension.
+  // f(z, y) for each row along the last dimension.
   template <typename F>
-  void each_line(F&& f) const {
+  void for_each_row(F&& f) const {
     for (int64_t z = 0; z < sizes[2]; ++z)
       for (int64_t y = 0; y < sizes[3]; ++y) f(z, y);
   }
-  int64_t line(int64_t z, int64_t y) const { return z * strides[2] + y * strides[3]; }
+  int64_t row_offset(int64_t z, int64_t y) const { return z * strides[2] + y * strides[3]; }
 };
 
 template <typename T>
@@ -70,7 +73,7 @@ Image<T> image(const cb_tensor& t) {
     result.sizes[to] = t.sizes[d];
     result.strides[to] = t.strides[d];
   }
-  // A dimension of size 1 is walked as if the whole of those after it were one step.
+  // A missing dimension gets the stride of a dense one.
   for (int d = 1 + missing; d >= 2; --d) {
     const auto at = static_cast<size_t>(d);
     result.strides[at] = result.sizes[at + 1] * result.strides[at + 1];
@@ -89,45 +92,47 @@ void copy_image(const Image<From>& from, const Image<To>& to) {
     for (int64_t plane = begin; plane < end; ++plane) {
       From* in = from.at(plane / from.sizes[1], plane % from.sizes[1]);
       To* out = to.at(plane / from.sizes[1], plane % from.sizes[1]);
-      from.each_line([&](int64_t z, int64_t y) {
-        From* source = in + from.line(z, y);
-        To* target = out + to.line(z, y);
+      from.for_each_row([&](int64_t z, int64_t y) {
+        From* source = in + from.row_offset(z, y);
+        To* target = out + to.row_offset(z, y);
         for (int64_t x = 0; x < from.sizes[4]; ++x) target[x * to.strides[4]] = To(source[x * from.strides[4]]);
       });
     }
   });
 }
 
-// One number for each of the last spatial dimensions; the first ones, where there are fewer, have the other.
-std::array<int64_t, 3> three_of(std::span<const int64_t> values, int64_t otherwise) {
-  std::array<int64_t, 3> result{otherwise, otherwise, otherwise};
+// Values of the spatial dimensions, padded at the front to three with `fill`.
+std::array<int64_t, 3> pad_to_three(std::span<const int64_t> values, int64_t fill) {
+  std::array<int64_t, 3> result{fill, fill, fill};
   std::copy(values.begin(), values.end(), result.end() - static_cast<ptrdiff_t>(values.size()));
   return result;
 }
 
-// `first` is the position of stride; padding, dilation and groups follow.
-ConvolutionShape shape_of(Call& call, const std::array<int64_t, 5>& input, const std::array<int64_t, 5>& weight,
-                          const std::array<int64_t, 5>& output, int first) {
+// The three operators have stride, padding, dilation and groups in common.
+template <typename Arguments>
+ConvolutionShape shape_of(const Arguments& args, const std::array<int64_t, 5>& input, const std::array<int64_t, 5>& weight,
+                          const std::array<int64_t, 5>& output) {
   ConvolutionShape s;
-  s.spatial = call.ints(first).size() == 3 ? 3 : 2;
+  s.spatial = args.stride.size() == 3 ? 3 : 2;
   s.batch = input[0];
-  s.groups = call.integer(first + 3);
+  s.groups = args.groups;
   s.input_channels = input[1];
   s.output_channels = weight[0];
   s.input = {input[2], input[3], input[4]};
   s.output = {output[2], output[3], output[4]};
   s.kernel = {weight[2], weight[3], weight[4]};
-  s.stride = three_of(call.ints(first), 1);
-  s.padding = three_of(call.ints(first + 1), 0);
-  s.dilation = three_of(call.ints(first + 2), 1);
+  s.stride = pad_to_three(args.stride, 1);
+  s.padding = pad_to_three(args.padding, 0);
+  s.dilation = pad_to_three(args.dilation, 1);
   return s;
 }
 
-// Output columns [begin, end) whose input column, column * stride - padding + offset, lies in the input.
+// A range of output columns.
 struct Span {
   int64_t begin, end;
 };
-Span reached(int64_t outputs, int64_t inputs, int64_t stride, int64_t padding, int64_t offset) {
+// The columns whose input column, column * stride - padding + offset, lies in the input.
+Span columns_inside(int64_t outputs, int64_t inputs, int64_t stride, int64_t padding, int64_t offset) {
   int64_t shift = padding - offset;
   int64_t begin = shift > 0 ? (shift + stride - 1) / stride : 0;
   int64_t last = inputs - 1 + shift;
@@ -136,23 +141,24 @@ Span reached(int64_t outputs, int64_t inputs, int64_t stride, int64_t padding, i
   return {begin, std::clamp(end, begin, outputs)};
 }
 
-// What the rows of a matrix of patches have in common. Row (channel, kz, ky, kx), column (z, y, x): what the output pixel meets at
-// that place of the kernel, 0 in the padding.
-struct PatchRow {
+// A row of the im2col matrix. Its element (channel, kz, ky, kx), (z, y, x) is the input pixel that
+// the output pixel (z, y, x) multiplies with kernel element (kz, ky, kx); 0 in the padding.
+struct Im2colRow {
   int64_t channel, dz, dy, dx;
   Span columns;
-  PatchRow(const ConvolutionShape& s, int64_t row) {
+  Im2colRow(const ConvolutionShape& s, int64_t row) {
     const int64_t kx = row % s.kernel[2], ky = row / s.kernel[2] % s.kernel[1],
                   kz = row / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
     channel = row / s.kernel_volume();
     dz = kz * s.dilation[0];
     dy = ky * s.dilation[1];
     dx = kx * s.dilation[2];
-    columns = reached(s.output[2], s.input[2], s.stride[2], s.padding[2], dx);
+    columns = columns_inside(s.output[2], s.input[2], s.stride[2], s.padding[2], dx);
   }
-  // f(inside, z, y) for each line of output pixels in order: the input line that it meets, and whether that is not in the padding.
+  // f(inside, z, y) for each row of output pixels in order: its input row, and whether that is
+  // outside the padding.
   template <typename F>
-  void each_line(const ConvolutionShape& s, F&& f) const {
+  void for_each_row(const ConvolutionShape& s, F&& f) const {
     for (int64_t z = 0; z < s.output[0]; ++z) {
       const int64_t iz = z * s.stride[0] - s.padding[0] + dz;
       for (int64_t y = 0; y < s.output[1]; ++y) {
@@ -165,22 +171,22 @@ struct PatchRow {
 };
 
 template <typename T>
-void gather_patches(const ConvolutionShape& s, const Image<const T>& input, int64_t sample, int64_t group, T* patches) {
+void im2col(const ConvolutionShape& s, const Image<const T>& input, int64_t sample, int64_t group, T* columns) {
   const int64_t pixels = s.output_plane();
   parallel_for(s.group_inputs() * s.kernel_volume(), grain_for(pixels), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const PatchRow at(s, row);
+      const Im2colRow at(s, row);
       const T* plane = input.at(sample, group * s.group_inputs() + at.channel);
       const int64_t step = s.stride[2] * input.strides[4];
-      T* out = patches + row * pixels;
-      at.each_line(s, [&](bool inside, int64_t iz, int64_t iy) {
+      T* out = columns + row * pixels;
+      at.for_each_row(s, [&](bool inside, int64_t iz, int64_t iy) {
         if (inside) {
-          const T* line = plane + input.line(iz, iy) + (at.dx - s.padding[2]) * input.strides[4];
+          const T* in = plane + input.row_offset(iz, iy) + (at.dx - s.padding[2]) * input.strides[4];
           std::fill(out, out + at.columns.begin, T{});
           if (step == 1)
-            std::copy(line + at.columns.begin, line + at.columns.end, out + at.columns.begin);
+            std::copy(in + at.columns.begin, in + at.columns.end, out + at.columns.begin);
           else
-            for (int64_t x = at.columns.begin; x < at.columns.end; ++x) out[x] = line[x * step];
+            for (int64_t x = at.columns.begin; x < at.columns.end; ++x) out[x] = in[x * step];
           std::fill(out + at.columns.end, out + s.output[2], T{});
         } else {
           std::fill_n(out, s.output[2], T{});
@@ -191,24 +197,25 @@ void gather_patches(const ConvolutionShape& s, const Image<const T>& input, int6
   });
 }
 
-// The transpose of gather_patches: adds every patch element to the pixel that it came from. The planes are zero before.
+// The transpose of im2col: adds every element to the pixel that it came from. The planes start at
+// zero.
 template <typename T>
-void scatter_patches(const ConvolutionShape& s, const T* patches, const Image<T>& input, int64_t sample, int64_t group) {
+void col2im(const ConvolutionShape& s, const T* columns, const Image<T>& input, int64_t sample, int64_t group) {
   const int64_t pixels = s.output_plane(), volume = s.kernel_volume();
   parallel_for(s.group_inputs(), grain_for(pixels * volume), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin * volume; row < end * volume; ++row) {
-      const PatchRow at(s, row);
+      const Im2colRow at(s, row);
       T* plane = input.at(sample, group * s.group_inputs() + at.channel);
       const int64_t step = s.stride[2] * input.strides[4];
-      const T* in = patches + row * pixels;
-      at.each_line(s, [&](bool inside, int64_t iz, int64_t iy) {
+      const T* in = columns + row * pixels;
+      at.for_each_row(s, [&](bool inside, int64_t iz, int64_t iy) {
         if (inside) {
-          T* line = plane + input.line(iz, iy) + (at.dx - s.padding[2]) * input.strides[4];
+          T* out = plane + input.row_offset(iz, iy) + (at.dx - s.padding[2]) * input.strides[4];
           for (int64_t x = at.columns.begin; x < at.columns.end; ++x) {
             if constexpr (is_integer_v<T>)
-              line[x * step] = static_cast<T>(static_cast<uint64_t>(line[x * step]) + static_cast<uint64_t>(in[x]));
+              out[x * step] = static_cast<T>(static_cast<uint64_t>(out[x * step]) + static_cast<uint64_t>(in[x]));
             else
-              line[x * step] += in[x];
+              out[x * step] += in[x];
           }
         }
         in += s.output[2];
@@ -222,35 +229,36 @@ void fill_image(const Image<T>& to, T value) {
   parallel_for(to.sizes[0] * to.sizes[1], grain_for(to.plane()), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       T* out = to.at(plane / to.sizes[1], plane % to.sizes[1]);
-      to.each_line([&](int64_t z, int64_t y) {
-        T* line = out + to.line(z, y);
-        for (int64_t x = 0; x < to.sizes[4]; ++x) line[x * to.strides[4]] = value;
+      to.for_each_row([&](int64_t z, int64_t y) {
+        T* row = out + to.row_offset(z, y);
+        for (int64_t x = 0; x < to.sizes[4]; ++x) row[x * to.strides[4]] = value;
       });
     }
   });
 }
 
-// A dense copy of an image whose strides do not suit, written back at the end where it is a result.
+// An image, or a dense copy of it where its strides do not suit. finish() writes the copy of a
+// result back.
 template <typename T>
 class DenseImage {
  public:
   DenseImage(const Image<T>& original, bool suits, bool is_result) : original_(original), image_(original), is_result_(is_result) {
     if (suits) return;
-    room_ = std::make_unique<Scratch<std::remove_const_t<T>>>(original.numel());
-    auto dense = dense_image<std::remove_const_t<T>>(room_->data(), original.sizes);
+    memory_ = std::make_unique<Scratch<std::remove_const_t<T>>>(original.numel());
+    auto dense = dense_image<std::remove_const_t<T>>(memory_->data(), original.sizes);
     if (!is_result) copy_image(original, dense);
     image_ = {dense.data, dense.sizes, dense.strides};
   }
   const Image<T>& image() const { return image_; }
   void finish() const {
     if constexpr (!std::is_const_v<T>)
-      if (room_ && is_result_) copy_image(image_, original_);
+      if (memory_ && is_result_) copy_image(image_, original_);
   }
 
  private:
   Image<T> original_, image_;
   bool is_result_;
-  std::unique_ptr<Scratch<std::remove_const_t<T>>> room_;
+  std::unique_ptr<Scratch<std::remove_const_t<T>>> memory_;
 };
 
 template <typename T>
@@ -266,7 +274,8 @@ bool is_dense(const Image<T>& image) {
   return true;
 }
 
-// The weights of one group as a matrix: a row for each output channel, a column for each (channel, kz, ky, kx).
+// The weights of one group as a matrix: one row per output channel, one column per (channel, kz,
+// ky, kx).
 template <typename T>
 Matrix<T> filters(const Image<T>& dense_weight, const ConvolutionShape& s, int64_t group) {
   int64_t columns = s.group_inputs() * s.kernel_volume();
@@ -274,60 +283,60 @@ Matrix<T> filters(const Image<T>& dense_weight, const ConvolutionShape& s, int64
 }
 
 template <typename T>
-void forward_by_patches(const ConvolutionShape& s, const Image<const T>& input, const Image<const T>& given_weight,
-                        const cb_tensor* bias, const Image<T>& given_output) {
+void forward_by_im2col(const ConvolutionShape& s, const Image<const T>& input, const Image<const T>& given_weight,
+                       const cb_tensor* bias, const Image<T>& given_output) {
   DenseImage<const T> weight(given_weight, is_dense(given_weight), false);
   DenseImage<T> output(given_output, given_output.has_joined_plane(), true);
   int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
   parallel_for(s.batch * s.groups, grain_for(rows * pixels * s.group_outputs() / 8), [&](int64_t begin, int64_t end) {
-    Scratch<T> patches(rows * pixels);
+    Scratch<T> columns(rows * pixels);
     for (int64_t i = begin; i < end; ++i) {
       int64_t sample = i / s.groups, group = i % s.groups;
-      gather_patches<T>(s, input, sample, group, patches.data());
+      im2col<T>(s, input, sample, group, columns.data());
       Matrix<T> result = output.image().pixels(sample, group * s.group_outputs(), s.group_outputs());
       if (bias)
         copy_matrix<T>(
             {data<T>(*bias) + group * s.group_outputs() * bias->strides[0], result.rows, result.columns, bias->strides[0], 0},
             result);
-      multiply<T>(filters(weight.image(), s, group), {patches.data(), rows, pixels, pixels, 1}, T(1), T(bias ? 1 : 0), result);
+      multiply<T>(filters(weight.image(), s, group), {columns.data(), rows, pixels, pixels, 1}, T(1), T(bias ? 1 : 0), result);
     }
   });
   output.finish();
 }
 
 template <typename T>
-void input_gradient_by_patches(const ConvolutionShape& s, const Image<const T>& given_grad, const Image<const T>& given_weight,
-                               const Image<T>& input) {
+void input_gradient_by_im2col(const ConvolutionShape& s, const Image<const T>& given_grad, const Image<const T>& given_weight,
+                              const Image<T>& input) {
   DenseImage<const T> weight(given_weight, is_dense(given_weight), false);
   DenseImage<const T> grad(given_grad, given_grad.has_joined_plane(), false);
   int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
   fill_image<T>(input, T{});
   parallel_for(s.batch * s.groups, 1, [&](int64_t begin, int64_t end) {
-    Scratch<T> patches(rows * pixels);
+    Scratch<T> columns(rows * pixels);
     for (int64_t i = begin; i < end; ++i) {
       int64_t sample = i / s.groups, group = i % s.groups;
       multiply<T>(filters(weight.image(), s, group).transposed(),
                   grad.image().pixels(sample, group * s.group_outputs(), s.group_outputs()), T(1), T(0),
-                  {patches.data(), rows, pixels, pixels, 1});
-      scatter_patches<T>(s, patches.data(), input, sample, group);
+                  {columns.data(), rows, pixels, pixels, 1});
+      col2im<T>(s, columns.data(), input, sample, group);
     }
   });
 }
 
 template <typename T>
-void weight_gradient_by_patches(const ConvolutionShape& s, const Image<const T>& given_grad, const Image<const T>& input,
-                                const Image<T>& given_weight) {
+void weight_gradient_by_im2col(const ConvolutionShape& s, const Image<const T>& given_grad, const Image<const T>& input,
+                               const Image<T>& given_weight) {
   DenseImage<T> weight(given_weight, is_dense(given_weight), true);
   DenseImage<const T> grad(given_grad, given_grad.has_joined_plane(), false);
   int64_t pixels = s.output_plane(), rows = s.group_inputs() * s.kernel_volume();
-  // Samples are added one after another: the sum does not depend on the number of threads.
+  // Samples are added in order, so that the sum does not depend on the number of threads.
   parallel_for(s.groups, 1, [&](int64_t begin, int64_t end) {
-    Scratch<T> patches(rows * pixels);
+    Scratch<T> columns(rows * pixels);
     for (int64_t group = begin; group < end; ++group)
       for (int64_t sample = 0; sample < s.batch; ++sample) {
-        gather_patches<T>(s, input, sample, group, patches.data());
+        im2col<T>(s, input, sample, group, columns.data());
         multiply<T>(grad.image().pixels(sample, group * s.group_outputs(), s.group_outputs()),
-                    Matrix<const T>{patches.data(), rows, pixels, pixels, 1}.transposed(), T(1), T(sample == 0 ? 0 : 1),
+                    Matrix<const T>{columns.data(), rows, pixels, pixels, 1}.transposed(), T(1), T(sample == 0 ? 0 : 1),
                     filters(weight.image(), s, group));
       }
   });
@@ -339,54 +348,53 @@ Image<T> channels_last_image(T* data, const std::array<int64_t, 5>& n) {
   return {data, n, {n[1] * n[2] * n[3] * n[4], 1, n[3] * n[4] * n[1], n[4] * n[1], n[1]}};
 }
 
-// Whether two images of the same sizes lie in the same order.
 template <typename A, typename B>
-bool lie_alike(const Image<A>& a, const Image<B>& b) {
+bool same_strides(const Image<A>& a, const Image<B>& b) {
   for (size_t d = 0; d < a.sizes.size(); ++d)
     if (a.sizes[d] != 1 && a.strides[d] != b.strides[d]) return false;
   return true;
 }
 
-// The half precisions on a processor without instructions for them: everything in float32, rounded at the end. In the order of the
-// original where that has no gaps.
+// A float32 copy of a half-precision image, for processors without half-precision products. It has
+// the strides of the original where those are dense or channels-last.
 template <typename T>
-class Widened {
+class WidenedImage {
  public:
-  explicit Widened(const Image<const T>& original) : Widened(original.sizes, original) {
-    if (lie_alike(original, image_))
+  explicit WidenedImage(const Image<const T>& original) : WidenedImage(original.sizes, original) {
+    if (same_strides(original, image_))
       parallel_for(image_.numel(), grain_for(1),
                    [&](int64_t begin, int64_t end) { to_float(original.data + begin, image_.data + begin, end - begin); });
     else
       copy_image(original, image_);
   }
-  explicit Widened(const Image<T>& result) : Widened(result.sizes, constant(result)) {}
+  explicit WidenedImage(const Image<T>& result) : WidenedImage(result.sizes, constant(result)) {}
   const Image<float>& image() const { return image_; }
   Image<const float> values() const { return constant(image_); }
   void round_to(const Image<T>& result) const {
-    if (!lie_alike(result, image_)) return copy_image(image_, result);
+    if (!same_strides(result, image_)) return copy_image(image_, result);
     parallel_for(image_.numel(), grain_for(1),
                  [&](int64_t begin, int64_t end) { from_float(image_.data + begin, result.data + begin, end - begin); });
   }
 
  private:
-  Widened(const std::array<int64_t, 5>& sizes, const Image<const T>& original)
-      : room_(original.numel()), image_(channels_last_image<float>(room_.data(), sizes)) {
-    if (is_dense(original) || !lie_alike(original, image_)) image_ = dense_image<float>(room_.data(), sizes);
+  WidenedImage(const std::array<int64_t, 5>& sizes, const Image<const T>& original)
+      : memory_(original.numel()), image_(channels_last_image<float>(memory_.data(), sizes)) {
+    if (is_dense(original) || !same_strides(original, image_)) image_ = dense_image<float>(memory_.data(), sizes);
   }
-  Scratch<float> room_;
+  Scratch<float> memory_;
   Image<float> image_;
 };
 
 template <typename T>
 constexpr bool onednn_has = is_half_v<T> || std::is_same_v<T, float>;
 
-// So little to do that making oneDNN ready, and bringing three tensors into its layouts, costs more than computing.
+// So little work that oneDNN's setup and reorders cost more than the convolution.
 bool is_tiny(const ConvolutionShape& s) {
   constexpr int64_t few = int64_t{1} << 15;
   return s.batch * s.output_channels * s.output_plane() <= few / (s.group_inputs() * s.kernel_volume());
 }
 
-// ---- 3x3 by Winograd's method, where it suits
+// ---- 3x3 kernels by Winograd's method
 
 template <typename T>
 winograd::Images images_of(const Image<T>& image) {
@@ -400,12 +408,13 @@ winograd::Images images_of(const Image<T>& image) {
           image.strides[4]};
 }
 
-// From the weight's second dimension to its first, or the other way and turned, as the gradient of the input takes it.
+// The weight as the forward pass takes it; with `rotated`, channels exchanged and the kernel
+// rotated by 180 degrees, as the gradient of the input takes it.
 template <typename T>
-winograd::Weight weight_of(const Image<T>& weight, bool turned) {
+winograd::Weight weight_of(const Image<T>& weight, bool rotated) {
   const std::array<int64_t, 5>&n = weight.sizes, &step = weight.strides;
   float* values = const_cast<float*>(weight.data);
-  if (turned) return {values, n[0], n[1], step[0], step[1], step[3], step[4], true};
+  if (rotated) return {values, n[0], n[1], step[0], step[1], step[3], step[4], true};
   return {values, n[1], n[0], step[1], step[0], step[3], step[4], false};
 }
 template <typename T>
@@ -414,9 +423,10 @@ bool is_dense_or_channels_last(const Image<T>& weight) {
   return is_dense(weight) || (step[1] == 1 && step[4] == n[1] && step[3] == n[1] * n[4] && step[0] == n[1] * n[4] * n[3]);
 }
 
-// Whether the products of tiles and channels are for the tile units of the processor; `results` has a tile for 4x4 pixels.
+// Whether AMX is used for the products of tiles and channels. A tile covers 4x4 pixels of
+// `results`.
 template <typename Weight>
-bool suits_tile_units(const Weight& weight, const winograd::Images& results, int64_t batch, bool is_weight_gradient) {
+bool suits_amx(const Weight& weight, const winograd::Images& results, int64_t batch, bool is_weight_gradient) {
   const int64_t tiles = winograd::Tiling(batch, results.rows, results.columns, 1).tiles();
   return has_split_gemm() && winograd::suit_tiles(weight.inputs, weight.outputs, tiles, is_weight_gradient);
 }
@@ -424,7 +434,7 @@ bool suits_tile_units(const Weight& weight, const winograd::Images& results, int
 bool convolve_by_winograd(const winograd::Images& input, const winograd::Weight& weight, const float* bias,
                           const winograd::Images& output, int64_t batch, int64_t pad_rows, int64_t pad_columns) {
   if constexpr (winograd::lanes == 16)
-    if (suits_tile_units(weight, output, batch, false) &&
+    if (suits_amx(weight, output, batch, false) &&
         winograd::convolve_on_tiles(input, weight, bias, output, batch, pad_rows, pad_columns))
       return true;
   return winograd::convolve(input, weight, bias, output, batch, pad_rows, pad_columns);
@@ -446,19 +456,18 @@ bool winograd_input_gradient(const ConvolutionShape& s, const Image<const float>
 
 bool winograd_weight_gradient(const ConvolutionShape& s, const Image<const float>& grad, const Image<const float>& input,
                               const Image<float>& weight) {
-  const winograd::Images from = images_of(input), of_results = images_of(grad);
-  if (!winograd::suits(s, of_results.rows, of_results.columns) || !from.suits() || !of_results.suits() ||
-      !is_dense_or_channels_last(weight))
+  const winograd::Images from = images_of(input), grads = images_of(grad);
+  if (!winograd::suits(s, grads.rows, grads.columns) || !from.suits() || !grads.suits() || !is_dense_or_channels_last(weight))
     return false;
   const winograd::Weight result = weight_of(weight, false);
   if constexpr (winograd::lanes == 16)
-    if (suits_tile_units(result, of_results, s.batch, true) &&
-        winograd::weight_gradient_on_tiles(from, of_results, result, s.batch, s.padding[1], s.padding[2]))
+    if (suits_amx(result, grads, s.batch, true) &&
+        winograd::weight_gradient_on_tiles(from, grads, result, s.batch, s.padding[1], s.padding[2]))
       return true;
-  return winograd::weight_gradient(from, of_results, result, s.batch, s.padding[1], s.padding[2]);
+  return winograd::weight_gradient(from, grads, result, s.batch, s.padding[1], s.padding[2]);
 }
 
-// ---- float32 by the fastest way that there is; false where none of these is for it
+// ---- float32 by Winograd or oneDNN; false where neither supports the shape
 
 bool forward_in_float(const ConvolutionShape& s, const Image<const float>& input, const Image<const float>& weight,
                       uint64_t weight_contents, const float* bias, const Image<float>& output) {
@@ -482,79 +491,84 @@ bool weight_gradient_in_float(const ConvolutionShape& s, const Image<const float
 }
 
 void convolution(Call& call) {
+  namespace at = positions::convolution;
+  const arguments::Convolution args(call);
   cb_tensor& out = call.output();
-  const cb_tensor* bias = call.optional_tensor(2);
+  const cb_tensor* bias = args.bias;
   if (out.numel == 0) return;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    Image<const T> input = image<const T>(call.tensor(0)), weight = image<const T>(call.tensor(1));
+    Image<const T> input = image<const T>(*args.input), weight = image<const T>(*args.weight);
     Image<T> output = image<T>(out);
-    ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, output.sizes, 3);
-    bool nothing_to_add = weight.numel() == 0 || input.numel() == 0;
+    ConvolutionShape s = shape_of(args, input.sizes, weight.sizes, output.sizes);
+    bool empty_product = weight.numel() == 0 || input.numel() == 0;
     if constexpr (onednn_has<T>) {
-      if (!nothing_to_add && !(std::is_same_v<T, float> && is_tiny(s))) {
+      if (!empty_product && !(std::is_same_v<T, float> && is_tiny(s))) {
         std::optional<Scratch<T>> packed;
-        const T* offsets = bias ? data<T>(*bias) : nullptr;
+        const T* dense_bias = bias ? data<T>(*bias) : nullptr;
         if (bias && s.output_channels > 1 && bias->strides[0] != 1) {
           packed.emplace(s.output_channels);
           for (int64_t i = 0; i < s.output_channels; ++i) (*packed)[i] = data<T>(*bias)[i * bias->strides[0]];
-          offsets = packed->data();
+          dense_bias = packed->data();
         }
         if constexpr (std::is_same_v<T, float>) {
-          if (forward_in_float(s, input, weight, call.contents(1), offsets, output)) return;
-        } else if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(), weight.operand(call.contents(1)),
-                                      offsets, output.operand())) {
+          if (forward_in_float(s, input, weight, call.contents(at::weight), dense_bias, output)) return;
+        } else if (onednn_convolution(ConvolutionKind::forward, dtype_v<T>, s, input.operand(),
+                                      weight.operand(call.contents(at::weight)), dense_bias, output.operand())) {
           return;
         }
       }
     }
     if constexpr (is_half_v<T>) {
-      const Widened<T> wide_input(input), wide_weight(weight), wide_output(output);
-      Scratch<float> offsets(s.output_channels);
+      const WidenedImage<T> wide_input(input), wide_weight(weight), wide_output(output);
+      Scratch<float> bias_values(s.output_channels);
       int64_t sizes[] = {s.output_channels}, strides[] = {1};
-      cb_tensor wide_bias{offsets.data(), sizes, strides, s.output_channels, 1, CB_FLOAT32, 0, 0};
+      cb_tensor wide_bias{bias_values.data(), sizes, strides, s.output_channels, 1, CB_FLOAT32, 0, 0};
       if (bias)
-        for (int64_t i = 0; i < s.output_channels; ++i) offsets[i] = data<T>(*bias)[i * bias->strides[0]];
-      if (nothing_to_add ||
-          !forward_in_float(s, wide_input.values(), wide_weight.values(), 0, bias ? offsets.data() : nullptr, wide_output.image()))
-        forward_by_patches<float>(s, wide_input.values(), wide_weight.values(), bias ? &wide_bias : nullptr, wide_output.image());
+        for (int64_t i = 0; i < s.output_channels; ++i) bias_values[i] = data<T>(*bias)[i * bias->strides[0]];
+      if (empty_product || !forward_in_float(s, wide_input.values(), wide_weight.values(), 0, bias ? bias_values.data() : nullptr,
+                                             wide_output.image()))
+        forward_by_im2col<float>(s, wide_input.values(), wide_weight.values(), bias ? &wide_bias : nullptr, wide_output.image());
       wide_output.round_to(output);
     } else {
-      forward_by_patches<T>(s, input, weight, bias, output);
+      forward_by_im2col<T>(s, input, weight, bias, output);
     }
   });
 }
 
 void convolution_input_gradient(Call& call) {
+  namespace at = positions::convolution_input_gradient;
+  const arguments::ConvolutionInputGradient args(call);
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    Image<const T> grad = image<const T>(call.tensor(0)), weight = image<const T>(call.tensor(1));
+    Image<const T> grad = image<const T>(*args.grad), weight = image<const T>(*args.weight);
     Image<T> input = image<T>(out);
-    ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
+    ConvolutionShape s = shape_of(args, input.sizes, weight.sizes, grad.sizes);
     if (grad.numel() == 0 || weight.numel() == 0) return fill_image<T>(input, T{});
     if constexpr (std::is_same_v<T, float>)
-      if (input_gradient_in_float(s, grad, weight, call.contents(1), input)) return;
+      if (input_gradient_in_float(s, grad, weight, call.contents(at::weight), input)) return;
     if constexpr (is_half_v<T>) {
-      if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(), weight.operand(call.contents(1)),
-                             nullptr, grad.operand()))
+      if (onednn_convolution(ConvolutionKind::input_gradient, dtype_v<T>, s, input.operand(),
+                             weight.operand(call.contents(at::weight)), nullptr, grad.operand()))
         return;
-      const Widened<T> wide_grad(grad), wide_weight(weight), wide_input(input);
+      const WidenedImage<T> wide_grad(grad), wide_weight(weight), wide_input(input);
       if (!input_gradient_in_float(s, wide_grad.values(), wide_weight.values(), 0, wide_input.image()))
-        input_gradient_by_patches<float>(s, wide_grad.values(), wide_weight.values(), wide_input.image());
+        input_gradient_by_im2col<float>(s, wide_grad.values(), wide_weight.values(), wide_input.image());
       wide_input.round_to(input);
     } else {
-      input_gradient_by_patches<T>(s, grad, weight, input);
+      input_gradient_by_im2col<T>(s, grad, weight, input);
     }
   });
 }
 
 void convolution_weight_gradient(Call& call) {
+  const arguments::ConvolutionWeightGradient args(call);
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    Image<const T> grad = image<const T>(call.tensor(0)), input = image<const T>(call.tensor(1));
+    Image<const T> grad = image<const T>(*args.grad), input = image<const T>(*args.input);
     Image<T> weight = image<T>(out);
-    ConvolutionShape s = shape_of(call, input.sizes, weight.sizes, grad.sizes, 3);
+    ConvolutionShape s = shape_of(args, input.sizes, weight.sizes, grad.sizes);
     if (grad.numel() == 0 || input.numel() == 0) return fill_image<T>(weight, T{});
     if constexpr (std::is_same_v<T, float>)
       if (weight_gradient_in_float(s, grad, input, weight)) return;
@@ -562,12 +576,12 @@ void convolution_weight_gradient(Call& call) {
       if (onednn_convolution(ConvolutionKind::weight_gradient, dtype_v<T>, s, input.operand(), weight.operand(), nullptr,
                              grad.operand()))
         return;
-      const Widened<T> wide_grad(grad), wide_input(input), wide_weight(weight);
+      const WidenedImage<T> wide_grad(grad), wide_input(input), wide_weight(weight);
       if (!weight_gradient_in_float(s, wide_grad.values(), wide_input.values(), wide_weight.image()))
-        weight_gradient_by_patches<float>(s, wide_grad.values(), wide_input.values(), wide_weight.image());
+        weight_gradient_by_im2col<float>(s, wide_grad.values(), wide_input.values(), wide_weight.image());
       wide_weight.round_to(weight);
     } else {
-      weight_gradient_by_patches<T>(s, grad, input, weight);
+      weight_gradient_by_im2col<T>(s, grad, input, weight);
     }
   });
 }

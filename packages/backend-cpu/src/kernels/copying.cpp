@@ -1,6 +1,7 @@
 // copy_: between any two dtypes and any two sets of strides.
 #include <algorithm>
 
+#include "candelabra/arguments/copying.hpp"
 #include "elementwise.hpp"
 #include "iterate.hpp"
 #include "move.hpp"
@@ -9,7 +10,7 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// The dtypes that loops see: half precisions come and go as float32.
+// The dtypes of the loops: the driver converts half precisions to float32 and back.
 using LoopTypes =
     Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, float, double, complex64, complex128>;
 
@@ -52,8 +53,9 @@ void copy_same(cb_tensor& out, const cb_tensor& source) {
 }
 
 void copy_(Call& call) {
+  const arguments::Copy args(call);
   cb_tensor& out = call.output();
-  const cb_tensor& source = call.tensor(1);
+  const cb_tensor& source = *args.src;
   if (out.numel == 0) return;
   if (out.dtype == source.dtype)
     copy_same(out, source);

@@ -1,9 +1,10 @@
-// Constants and ranges.
+// fill_, arange, linspace, triangle_indices.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
+#include "candelabra/arguments/creation.hpp"
 #include "candelabra/triangle.hpp"
 #include "copy_bytes.hpp"
 #include "dtypes.hpp"
@@ -32,19 +33,20 @@ void fill_with(cb_tensor& out, U value) {
 }
 
 void fill_(Call& call) {
+  const arguments::Fill args(call);
   cb_tensor& out = call.output();
-  const cb_scalar& scalar = call.scalar(1);
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
-    T value = scalar_to<T>(scalar);
+    T value = scalar_to<T>(*args.value);
     dispatch_size(sizeof(T), [&]<typename U>() {
       if constexpr (sizeof(U) == sizeof(T)) fill_with(out, std::bit_cast<U>(value));
     });
   });
 }
 
-// f(elements, stride, i, n) for runs of elements in row-major order, of which the first is element i.
+// f(elements, stride, i, n) for runs of elements in row-major order; the first element of a run is
+// element i.
 template <typename T, typename F>
-void over_runs(cb_tensor& out, F&& f) {
+void for_each_row_major_run(cb_tensor& out, F&& f) {
   Geometry<1> g = geometry<1>({&out}, Order::RowMajor);
   T* base = data<T>(out);
   parallel_for(g.numel, grain_for(4), [&](int64_t begin, int64_t end) {
@@ -59,7 +61,7 @@ void over_runs(cb_tensor& out, F&& f) {
 // Element i in row-major order becomes value(i).
 template <typename T, typename F>
 void generate(cb_tensor& out, F&& value) {
-  over_runs<T>(out, [&](T* run, int64_t stride, int64_t i, int64_t n) {
+  for_each_row_major_run<T>(out, [&](T* run, int64_t stride, int64_t i, int64_t n) {
     if (stride == 1)
       for (int64_t j = 0; j < n; ++j) run[j] = value(i + j);
     else
@@ -68,13 +70,14 @@ void generate(cb_tensor& out, F&& value) {
 }
 
 void arange(Call& call) {
+  const arguments::Arange args(call);
   cb_tensor& out = call.output();
-  const cb_scalar &start = call.scalar(0), &step = call.scalar(2);
-  bool whole = start.kind <= CB_SCALAR_INT && step.kind <= CB_SCALAR_INT;
+  const cb_scalar &start = *args.start, &step = *args.step;
+  const bool integral = start.kind <= CB_SCALAR_INT && step.kind <= CB_SCALAR_INT;
   dispatch<RealTypes>(out.dtype, [&]<typename T>() {
     if constexpr (is_integer_v<T>) {
-      if (whole) {
-        // Unsigned: wraps as the dtype does, without overflow.
+      if (integral) {
+        // Unsigned arithmetic wraps as the dtype does.
         auto first = static_cast<uint64_t>(start.i), each = static_cast<uint64_t>(step.i);
         generate<T>(out, [=](int64_t i) { return static_cast<T>(first + each * static_cast<uint64_t>(i)); });
       } else {  // each bound is truncated to the dtype before the first element, as in PyTorch
@@ -88,7 +91,8 @@ void arange(Call& call) {
   });
 }
 
-// Elements base + each * k for n whole numbers k from `first` on. Those of 32 bits are made floating-point numbers many at a time.
+// Elements base + each * k for n integers k from `first` on. Integers that fit 32 bits are
+// converted in vector registers.
 template <typename T, typename C>
 void number_steps(T* run, int64_t stride, int64_t n, C base, C each, int64_t first) {
   const auto at = [=](auto k) {
@@ -110,7 +114,8 @@ void number_steps(T* run, int64_t stride, int64_t n, C base, C each, int64_t fir
 
 void linspace(Call& call) {
   cb_tensor& out = call.output();
-  const cb_scalar &start = call.scalar(0), &end = call.scalar(1);
+  const arguments::Linspace args(call);
+  const cb_scalar &start = *args.start, &end = *args.end;
   int64_t steps = out.numel;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     if constexpr (is_complex_v<T>) {
@@ -126,7 +131,7 @@ void linspace(Call& call) {
       C each = steps > 1 ? (last - first) / static_cast<C>(steps - 1) : C(0);
       // From both ends to the middle, so that both ends are exact.
       const int64_t middle = steps == 1 ? 1 : steps / 2;
-      over_runs<T>(out, [=](T* run, int64_t stride, int64_t i, int64_t n) {
+      for_each_row_major_run<T>(out, [=](T* run, int64_t stride, int64_t i, int64_t n) {
         const int64_t low = std::clamp<int64_t>(middle - i, 0, n);
         number_steps(run, stride, low, first, each, i);
         number_steps(run + low * stride, stride, n - low, last, each, i + low - (steps - 1));
@@ -135,10 +140,10 @@ void linspace(Call& call) {
   });
 }
 
-// The positions from `begin` to `end` of a triangle, whole rows and parts of the first and the last.
+// The row and column indices of elements [begin, end) of a triangle, in row-major order.
 template <typename T>
-void number_triangle(T* rows_out, T* columns_out, int64_t begin, int64_t end, int64_t columns, int64_t offset, bool upper) {
-  // The row of the first: the last one before which not more elements are. No row is longer than there are columns.
+void write_triangle_indices(T* rows_out, T* columns_out, int64_t begin, int64_t end, int64_t columns, int64_t offset, bool upper) {
+  // The row of element `begin`: the last row with at most `begin` elements before it.
   int64_t row = 0, beyond = 1;
   while (triangle::count(beyond, columns, offset, upper) <= begin) beyond *= 2;
   for (row = beyond / 2; beyond - row > 1;) {
@@ -159,12 +164,13 @@ void number_triangle(T* rows_out, T* columns_out, int64_t begin, int64_t end, in
 
 void triangle_indices(Call& call) {
   cb_tensor& out = call.output();
-  const int64_t columns = call.integer(1), offset = call.integer(2), count = out.sizes[1];
-  const bool upper = call.boolean(3);
+  const arguments::TriangleIndices args(call);
+  const int64_t count = out.sizes[1];
   dispatch_among(out.dtype, Types<int32_t, int64_t>{}, [&]<typename T>() {
     T* rows = mutable_data<T>(out);
-    parallel_for(count, grain_for(1),
-                 [&](int64_t begin, int64_t end) { number_triangle(rows, rows + count, begin, end, columns, offset, upper); });
+    parallel_for(count, grain_for(1), [&](int64_t begin, int64_t end) {
+      write_triangle_indices(rows, rows + count, begin, end, args.columns, args.offset, args.upper);
+    });
   });
 }
 

@@ -1,5 +1,5 @@
-// Inputs that lie otherwise than a kernel's results, copied into the results' order first: turning memory in tiles costs a fraction
-// of walking along it with large steps.
+// Inputs whose strides differ from a kernel's results, copied into the results' order first: a
+// tiled transpose is cheaper than reading with large strides.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// A copy of a tensor, row after row.
+// A contiguous copy of a tensor.
 class DenseCopy {
  public:
   explicit DenseCopy(const cb_tensor& from) : memory_(from.numel * itemsize(from.dtype)), copy_(from) {
@@ -27,12 +27,12 @@ class DenseCopy {
   cb_tensor copy_;
 };
 
-// What a kernel that walks lines along `dim` reads: `in` where it has no gaps in the direction in which `out` has none, else a
-// copy.
+// The input of a kernel that iterates over slices along `dim`: `in` itself where it has unit stride
+// along the same dimension as `out`, else a copy.
 class InOrderOf {
  public:
   InOrderOf(const cb_tensor& in, const cb_tensor& out, int dim) : in_(&in) {
-    constexpr int64_t fewest = 1024;  // below, the copy's memory is dearer than the steps
+    constexpr int64_t fewest = 1024;  // a copy does not pay for fewer elements
     if (in.numel < fewest || in.sizes[dim] == 1 || is_contiguous(in) || !is_contiguous(out)) return;
     for (int d = 0; d < in.ndim; ++d)
       if (in.sizes[d] >= 8 && in.strides[d] == 1 && out.strides[d] == 1) return;

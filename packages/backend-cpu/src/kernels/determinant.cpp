@@ -1,16 +1,18 @@
-// Determinants of batches of square matrices: products of the diagonals of their factors.
+// Determinants of batches of square matrices: products of the diagonals of their LU factors.
 #include <cmath>
 
 #include "../complex_math.hpp"
 #include "../lapack.hpp"
 #include "../lapack_parts.hpp"
+#include "candelabra/arguments/solving.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// f(index, factors, odd) for each matrix of a batch, with whether the number of row exchanges is odd.
+// f(index, factors, odd) for each matrix of a batch; `odd` says whether the number of row exchanges
+// is odd.
 template <typename T, typename F>
-void each_factored(const cb_tensor& input, F&& f) {
+void for_each_factored(const cb_tensor& input, F&& f) {
   const int64_t n = rows_of(input);
   for_each_matrix(batch_count(input, 2), std::max<int64_t>(1, n * n * n), [&](int64_t b) {
     ColumnMajor<T> a(n, n);
@@ -23,14 +25,15 @@ void each_factored(const cb_tensor& input, F&& f) {
   });
 }
 
-// float32 is multiplied and added in float64, whose range it does not leave so soon.
+// float32 is accumulated in float64, so that products overflow later.
 template <typename T>
 using Wide = std::conditional_t<is_complex_v<T>, complex128, double>;
 
 // (A) -> determinant
 void det(Call& call) {
-  dispatch<LapackTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    each_factored<T>(call.tensor(0), [&](int64_t b, ColumnMajor<T>& a, bool odd) {
+  const arguments::LinalgDet args(call);
+  dispatch<LapackTypes>(args.A->dtype, [&]<typename T>() {
+    for_each_factored<T>(*args.A, [&](int64_t b, ColumnMajor<T>& a, bool odd) {
       Wide<T> product(odd ? -1 : 1);
       for (int i = 0; i < a.rows; ++i) product *= static_cast<Wide<T>>(a.at(i, i));
       store_item<T>(static_cast<T>(product), call.output(0), b);
@@ -48,8 +51,9 @@ T sign_of(T value) {
 
 // (A) -> (sign, logarithm of the magnitude)
 void slogdet(Call& call) {
-  dispatch<LapackTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    each_factored<T>(call.tensor(0), [&](int64_t b, ColumnMajor<T>& a, bool odd) {
+  const arguments::LinalgSlogdet args(call);
+  dispatch<LapackTypes>(args.A->dtype, [&]<typename T>() {
+    for_each_factored<T>(*args.A, [&](int64_t b, ColumnMajor<T>& a, bool odd) {
       T sign(odd ? -1 : 1);
       double logarithm = 0;
       for (int i = 0; i < a.rows; ++i) {

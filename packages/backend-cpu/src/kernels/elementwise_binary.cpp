@@ -1,14 +1,16 @@
-// Arithmetic of two arguments.
+// Arithmetic of two tensors.
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arguments/elementwise.hpp"
+#include "candelabra/positions.hpp"
 #include "elementwise.hpp"
 #include "elementwise_complex.hpp"
 #include "half_loops.hpp"
 #include "iterate.hpp"
 #include "vec_power.hpp"
 
-// After the functions of vectors, which its formulas are to find.
+// After vec_power.hpp: its formulas call the functions of vectors.
 #include "candelabra/arithmetic.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -25,21 +27,22 @@ bool is_one(const cb_scalar& scalar) {
   return scalar.re == 1 && scalar.im == 0 && scalar.kind != CB_SCALAR_BOOL;
 }
 
-// a + sign * alpha * b
-void add_scaled(Call& call, int sign, int first, int second) {
-  const cb_scalar& alpha = call.scalar(2);
+// a + sign * alpha * b for the operands at these positions
+void add_scaled(Call& call, const cb_scalar& alpha, int sign, int a, int b) {
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     C factor = scalar_to<C>(alpha);
     if constexpr (!std::is_same_v<T, bool>)
       if (sign < 0) factor = static_cast<C>(-factor);
-    map2<T>(call, AddScaled<C>{factor}, light, first, second);
+    map2<T>(call, AddScaled<C>{factor}, light, a, b);
   });
 }
 
 void add(Call& call) {
-  if (is_one(call.scalar(2))) return binary_of_registers<Add, AllTypes, light>(call);
-  add_scaled(call, 1, 0, 1);
+  namespace at = positions::add;
+  const arguments::Add args(call);
+  if (is_one(*args.alpha)) return binary_of_registers<Add, AllTypes, light>(call);
+  add_scaled(call, *args.alpha, 1, at::self, at::other);
 }
 
 void refuse_bool(const Call& call) {
@@ -49,13 +52,17 @@ void refuse_bool(const Call& call) {
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
 }
 void sub(Call& call) {
+  namespace at = positions::sub;
+  const arguments::Sub args(call);
   refuse_bool(call);
-  if (is_one(call.scalar(2))) return binary_of_registers<Sub, NumberTypes, light>(call);
-  add_scaled(call, -1, 0, 1);
+  if (is_one(*args.alpha)) return binary_of_registers<Sub, NumberTypes, light>(call);
+  add_scaled(call, *args.alpha, -1, at::self, at::other);
 }
 void rsub(Call& call) {  // other - alpha * self
+  namespace at = positions::rsub;
+  const arguments::Rsub args(call);
   refuse_bool(call);
-  add_scaled(call, -1, 1, 0);
+  add_scaled(call, *args.alpha, -1, at::other, at::self);
 }
 
 // ---- division
@@ -103,9 +110,10 @@ struct FloatFloorDivide {
   }
 };
 
-// Notes a division by zero instead of trapping; the least number divided by -1 wraps. Processors divide integers one by one, so
-// whole blocks go by quotients in float64: exact, where both numbers have less than 52 bits and the divisor is not 0, for a
-// quotient that is no whole number differs from the next one by more than rounding does.
+// Records a division by zero instead of trapping; the least integer divided by -1 wraps. There is
+// no vector instruction for integer division, so blocks of quotients are computed in float64. That
+// is exact where both numbers have less than 52 bits: a quotient that is not an integer then
+// differs from the next integer by more than the rounding error.
 template <typename T, Whole Kind>
 struct IntegerDivision {
   bool* by_zero;
@@ -158,26 +166,29 @@ bool has_zero(const cb_tensor& tensor) {
     at += tensor.strides[moving[k]];
   }
 }
-// Where the result takes the place of an operand, a zero is looked for before anything is written.
-// Every thread writes the same value, and it is read after all are done.
+// floor_divide, remainder, fmod, div: the same positions of the operands. In place, a zero divisor
+// is found before anything is written. Threads only ever set by_zero to true, and it is read after
+// all are done.
 template <Whole Kind, typename FloatOp>
-void whole_division(Call& call) {
+void integer_division(Call& call) {
+  const arguments::FloorDivide args(call);
   if (!is_integer_dtype(call.output().dtype)) return binary<FloatOp, FloatTypes, moderate>(call);
   dispatch<IntegerTypes>(call.output().dtype, [&]<typename T>() {
     const void* written = call.output().data;
     bool by_zero = false;
-    if (written == call.tensor(0).data || written == call.tensor(1).data)
-      dispatch<BoolAndIntegers>(call.tensor(1).dtype, [&]<typename B>() { by_zero = has_zero<B>(call.tensor(1)); });
+    if (written == args.self->data || written == args.other->data)
+      dispatch<BoolAndIntegers>(args.other->dtype, [&]<typename B>() { by_zero = has_zero<B>(*args.other); });
     if (!by_zero) map2<T>(call, IntegerDivision<T, Kind>{&by_zero}, moderate);
     if (by_zero) throw failure(CB_RUNTIME_ERROR, "ZeroDivisionError");
   });
 }
 
 void div(Call& call) {
-  std::string_view mode = call.string(2);
+  const arguments::Div args(call);
+  const std::string_view mode = args.rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary_of_registers<Divide, FloatsAndComplex, light>(call);
-  if (mode == "floor") return whole_division<Whole::Floor, FloatFloorDivide>(call);
-  if (mode == "trunc") return whole_division<Whole::Trunc, FloatTruncDivide>(call);
+  if (mode == "floor") return integer_division<Whole::Floor, FloatFloorDivide>(call);
+  if (mode == "trunc") return integer_division<Whole::Trunc, FloatTruncDivide>(call);
   throw failure(CB_RUNTIME_ERROR, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%.*s'",
                 static_cast<int>(mode.size()), mode.data());
 }
@@ -229,7 +240,8 @@ bool common_complex_power(Call& call, double exponent) {
 }
 
 void pow(Call& call) {
-  const cb_tensor& exponent = call.tensor(1);
+  const arguments::Pow args(call);
+  const cb_tensor& exponent = *args.exponent;
   bool number = exponent.flags & CB_TENSOR_NUMBER;
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
     if constexpr (is_floating_v<T>) {
@@ -249,17 +261,16 @@ void pow(Call& call) {
 
 // ---- floating-point functions of two arguments
 
-// Of half precisions on the bits.
+// copysign on the bits of half precisions.
 struct HalfCopySign {
   uint16_t operator()(uint16_t magnitude, uint16_t sign) const {
     return static_cast<uint16_t>((magnitude & 0x7fffu) | (sign & 0x8000u));
   }
 };
 void copysign(Call& call) {
-  const cb_tensor &magnitude = call.tensor(0), &sign = call.tensor(1);
   if (!is_half_dtype(call.output().dtype)) return binary<CopySign, FullFloatTypes, light>(call);
   static constexpr HalfCopySign op{};
-  run<2>({loop2<HalfCopySign, uint16_t, uint16_t, uint16_t>, &op, light, false}, call.output(), {&magnitude, &sign});
+  run<2>({loop2<HalfCopySign, uint16_t, uint16_t, uint16_t>, &op, light, false}, call.output(), operands<2>(call));
 }
 
 void nextafter(Call& call) {
@@ -268,14 +279,14 @@ void nextafter(Call& call) {
       HalfNextAfter<T> op;
       Blocks blocks{loop2<HalfNextAfter<T>, uint16_t, uint16_t, uint16_t>, &op, moderate};
       blocks.halves_as_float = false;
-      run<2>(blocks, call.output(), {&call.tensor(0), &call.tensor(1)});
+      run<2>(blocks, call.output(), operands<2>(call));
     } else {
       map2<T>(call, NextAfter{}, moderate);
     }
   });
 }
 
-// Of bools the larger one is that which is true in either, the smaller one that in both.
+// The maximum of bools is `or`, the minimum `and`.
 struct Either {
   bool operator()(bool a, bool b) const { return a | b; }
 };
@@ -296,9 +307,9 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<rsub>("rsub");
   table.add<binary_of_registers<Mul, AllTypes, light>>("mul");
   table.add<div>("div");
-  table.add<whole_division<Whole::Floor, FloatFloorDivide>>("floor_divide");
-  table.add<whole_division<Whole::Remainder, FloatRemainder>>("remainder");
-  table.add<whole_division<Whole::Fmod, FloatFmod>>("fmod");
+  table.add<integer_division<Whole::Floor, FloatFloorDivide>>("floor_divide");
+  table.add<integer_division<Whole::Remainder, FloatRemainder>>("remainder");
+  table.add<integer_division<Whole::Fmod, FloatFmod>>("fmod");
   table.add<pow>("pow");
   table.add<extremum<Maximum, Either>>("maximum");
   table.add<extremum<Minimum, Both>>("minimum");

@@ -1,5 +1,7 @@
 // Comparison, logic and selection.
+#include "candelabra/arguments/elementwise.hpp"
 #include "candelabra/math.hpp"
+#include "candelabra/positions.hpp"
 #include "half_loops.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -63,7 +65,7 @@ struct LogicalXor {
   }
 };
 
-// Only moves elements, so it is compiled by size.
+// Only copies elements, so it is compiled per element size.
 struct Select {
   template <typename U>
   U operator()(uint8_t condition, U a, U b) const {
@@ -75,11 +77,11 @@ void where(Call& call) {
     static constexpr Select op{};
     Blocks blocks{loop3<Select, U, uint8_t, U, U>, &op, light};
     blocks.halves_as_float = false;
-    run<3>(blocks, call.output(), {&call.tensor(0), &call.tensor(1), &call.tensor(2)});
+    run<3>(blocks, call.output(), operands<3>(call));
   });
 }
 
-// NaN in any of the three gives NaN; where min is above max the result is max.
+// NaN in any of the three gives NaN; if min > max, the result is max.
 struct Clamp {
   template <typename T>
   T operator()(T x, T low, T high) const {
@@ -118,9 +120,8 @@ struct ClampMaxNumber {
 bool is_number(const cb_tensor* tensor) {
   return tensor && (tensor->flags & CB_TENSOR_NUMBER);
 }
-// Numbers are kept in registers.
-bool clamp_by_numbers(Call& call) {
-  const cb_tensor *low = call.optional_tensor(1), *high = call.optional_tensor(2);
+// clamp with Python numbers, which stay in registers; false where a bound is a tensor.
+bool clamp_by_numbers(Call& call, const cb_tensor* low, const cb_tensor* high) {
   if ((low && !is_number(low)) || (high && !is_number(high)) || !(low || high)) return false;
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
@@ -135,19 +136,20 @@ bool clamp_by_numbers(Call& call) {
   return true;
 }
 void clamp(Call& call) {
-  if (clamp_by_numbers(call)) return;
-  if (call.given(1) && call.given(2))
-    return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
-  if (!call.given(1) && !call.given(2)) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
+  namespace at = positions::clamp;
+  const arguments::Clamp args(call);
+  if (clamp_by_numbers(call, args.min, args.max)) return;
+  if (args.min && args.max) return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}, light); });
+  if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
-    if (call.given(1))
-      map2<T>(call, ClampMin{}, light, 0, 1);
+    if (args.min)
+      map2<T>(call, ClampMin{}, light, at::self, at::min);
     else
-      map2<T>(call, ClampMax{}, light, 0, 2);
+      map2<T>(call, ClampMax{}, light, at::self, at::max);
   });
 }
 
-// From the nearer end, so that weight 1 gives the end exactly.
+// Computed from the nearer end, so that weight 1 gives `end` exactly.
 struct Lerp {
   template <typename T>
   T operator()(T start, T end, T weight) const {
@@ -178,20 +180,22 @@ struct AddQuotient {
   }
 };
 void addcmul(Call& call) {
+  const arguments::Addcmul args(call);
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    const AddProduct<C> op{scalar_to<C>(call.scalar(3))};
+    const AddProduct<C> op{scalar_to<C>(*args.value)};
     map_in_registers<T, 3>(call, op, op, light);
   });
 }
 void addcdiv(Call& call) {
+  const arguments::Addcdiv args(call);
   if (is_integer_dtype(call.output().dtype))
     throw failure(CB_RUNTIME_ERROR,
                   "Integer division with addcdiv is no longer supported. "
                   "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    const AddQuotient<C> op{scalar_to<C>(call.scalar(3))};
+    const AddQuotient<C> op{scalar_to<C>(*args.value)};
     map_in_registers<T, 3>(call, op, op, light);
   });
 }

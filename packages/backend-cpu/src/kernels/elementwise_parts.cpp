@@ -1,7 +1,8 @@
-// What a number is made of and what kind it is: magnitude, angle, sign, finiteness; and complex numbers from their parts.
+// Magnitude, angle, sign and finiteness of numbers; complex numbers from their parts.
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arguments/elementwise.hpp"
 #include "candelabra/math.hpp"
 #include "elementwise.hpp"
 #include "elementwise_complex.hpp"
@@ -25,7 +26,7 @@ struct Abs {
       return math::abs(x);
   }
 };
-// Of half precisions the bit of the sign alone is changed.
+// abs on the bits of half precisions.
 struct ClearSignBit {
   uint16_t operator()(uint16_t bits) const { return bits & 0x7fffu; }
 };
@@ -35,9 +36,11 @@ struct Angle {  // of a real number: 0 or pi; NaN stays
     return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
   }
 };
+// abs, angle: the same schema
 template <typename Op, typename OfComplex>
 void to_real(Call& call) {
-  const cb_tensor& self = call.tensor(0);
+  const arguments::Abs args(call);
+  const cb_tensor& self = *args.self;
   if (!is_complex_dtype(self.dtype)) {
     if constexpr (std::is_same_v<Op, Abs>) {
       if (!is_half_dtype(self.dtype)) return unary<Op, RealTypes, light>(call);
@@ -122,9 +125,10 @@ struct Polar {
 };
 template <template <typename> typename Op, int64_t Work>
 void from_parts(Call& call) {
-  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
+  const auto in = operands<2>(call);
+  dispatch<FullFloatTypes>(in[0]->dtype, [&]<typename T>() {
     static constexpr Op<T> op{};
-    run<2>({loop2<Op<T>, std::complex<T>, T, T>, &op, Work}, call.output(), {&call.tensor(0), &call.tensor(1)});
+    run<2>({loop2<Op<T>, std::complex<T>, T, T>, &op, Work}, call.output(), in);
   });
 }
 

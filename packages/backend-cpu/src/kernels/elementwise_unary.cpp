@@ -1,7 +1,9 @@
-// Operators of one argument. Formulas are in candelabra/math.hpp; here each is bound to its dtypes.
+// Elementwise operators of one tensor. Formulas are in candelabra/math.hpp; here each is bound to
+// its dtypes.
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arguments/elementwise.hpp"
 #include "candelabra/special_functions.hpp"
 #include "elementwise.hpp"
 #include "elementwise_complex.hpp"
@@ -129,13 +131,13 @@ struct NanToNum {
     return x != x ? nan : value;
   }
 };
-// A complex number is two real ones, which the loop sees in a row.
+// A loop over complex numbers as pairs of real ones.
 template <typename T>
 void nan_to_num_of_parts(void* out, const void* const* in, int64_t n, const void* context) {
   loop1<NanToNum<T>, T, T>(out, in, 2 * n, context);
 }
 
-// Of half precisions the bit of the sign alone is changed.
+// neg on the bits of half precisions.
 struct FlipSignBit {
   uint16_t operator()(uint16_t bits) const { return bits ^ 0x8000u; }
 };
@@ -143,7 +145,7 @@ struct FlipSignBit {
 void neg(Call& call) {
   if (is_half_dtype(call.output().dtype)) {
     static constexpr FlipSignBit op{};
-    return run<1>({loop1<FlipSignBit, uint16_t, uint16_t>, &op, light, false}, call.output(), {&call.tensor(0)});
+    return run<1>({loop1<FlipSignBit, uint16_t, uint16_t>, &op, light, false}, call.output(), operands<1>(call));
   }
   if (call.output().dtype == CB_BOOL)
     throw failure(
@@ -164,7 +166,8 @@ void relu(Call& call) {
 }
 
 void round(Call& call) {
-  int64_t decimals = call.integer(1);
+  const arguments::Round args(call);
+  const int64_t decimals = args.decimals;
   if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
     if (decimals != 0) throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
     return unary<Round, IntegersAndFloats, light>(call);
@@ -185,14 +188,15 @@ constexpr double largest<BFloat16> = 3.3895313892515355e38;
 
 void nan_to_num(Call& call) {
   if (is_integer_dtype(call.output().dtype)) return unary<Identity, decltype(BoolType{} + IntegerTypes{}), light>(call);
+  const arguments::NanToNum args(call);
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using R = compute_t<real_t<T>>;
-    R nan = call.given(1) ? static_cast<R>(call.real(1)) : R(0);
-    R above = static_cast<R>(call.given(2) ? call.real(2) : largest<real_t<T>>);
-    R below = static_cast<R>(call.given(3) ? call.real(3) : -largest<real_t<T>>);
+    R nan = static_cast<R>(args.nan.value_or(0));
+    R above = static_cast<R>(args.posinf.value_or(largest<real_t<T>>));
+    R below = static_cast<R>(args.neginf.value_or(-largest<real_t<T>>));
     const NanToNum<R> op{nan, above, below};
     if constexpr (is_complex_v<T>)
-      run<1>({nan_to_num_of_parts<R>, &op, light}, call.output(), {&call.tensor(0)});
+      run<1>({nan_to_num_of_parts<R>, &op, light}, call.output(), operands<1>(call));
     else
       map1<T>(call, op, light);
   });
@@ -272,8 +276,8 @@ struct Reciprocal {
     return T(1) / x;
   }
 };
-// Far from zero the C library's are taken, and for those numbers only: what a number gives must not depend on what is beside it,
-// which changes with the number of threads.
+// Numbers far from zero are computed by the C library, one by one. The result for a number must not
+// depend on its neighbours in the register, which change with the number of threads.
 struct Sin {
   static constexpr bool on_vectors = true;
   static constexpr int at_once = 2;
@@ -426,7 +430,7 @@ struct LgammaOfFloat {
     return math::lgamma(x);
   }
 };
-// In double by the C library, which is exact near the zeros.
+// float64 uses the C library, which is accurate near the zeros.
 void lgamma(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     if constexpr (std::is_same_v<T, double>)
@@ -443,8 +447,8 @@ struct Digamma {
   }
 };
 
-// Half precisions in registers: what a conversion in a pass of its own takes is much beside a light formula, and something beside
-// those that networks are full of.
+// Converts half precisions in registers: for formulas that are light or frequent in networks, a
+// separate conversion pass would cost too much.
 template <typename Op, typename OfComplex, int64_t Work>
 void floating_of_registers(Call& call) {
   if (is_complex_dtype(call.output().dtype)) return unary_floating<Op, OfComplex, Work>(call);

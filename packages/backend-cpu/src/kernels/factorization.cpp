@@ -5,24 +5,27 @@
 #include "../iterate.hpp"
 #include "../lapack.hpp"
 #include "../lapack_parts.hpp"
+#include "candelabra/arguments/factorization.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Argument 0 is the batch; f(index) is done for each matrix with about n³ additions of work.
+// f(index) for each matrix of the batch; a matrix costs about n³ additions.
 template <typename F>
-void each(const cb_tensor& input, F&& f) {
+void for_each_factorization(const cb_tensor& input, F&& f) {
   const int64_t m = rows_of(input), n = columns_of(input);
   for_each_matrix(batch_count(input, 2), std::max<int64_t>(1, m * n * std::min(m, n)), std::forward<F>(f));
 }
 
 // (self, upper) -> (L, info)
 void cholesky(Call& call) {
-  const cb_tensor& input = call.tensor(0);
-  const bool upper = call.boolean(1);
+  const arguments::LinalgCholeskyEx args(call);
+  const cb_tensor& input = *args.self;
+  const bool upper = args.upper;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    each(input, [&](int64_t b) {
-      // In the result's own memory: its rows are LAPACK's columns, so the other triangle is asked for, and comes out transposed.
+    for_each_factorization(input, [&](int64_t b) {
+      // In place in the result: its rows are LAPACK's columns, so LAPACK computes the other
+      // triangle, which is the transpose.
       T* to = batch_item<T>(call.output(0), b, 2);
       const int n = lapack_int(rows_of(input));
       load_rows(input, b, to);
@@ -33,7 +36,7 @@ void cholesky(Call& call) {
   });
 }
 
-// (A, pivot) -> (LU, pivots, info). Without pivoting, columns are eliminated as they stand.
+// Gaussian elimination without pivoting; returns info.
 template <typename T>
 int factor_without_pivots(ColumnMajor<T>& a) {
   int info = 0;
@@ -50,11 +53,13 @@ int factor_without_pivots(ColumnMajor<T>& a) {
   return info;
 }
 
+// (A, pivot) -> (LU, pivots, info)
 void lu_factor(Call& call) {
-  const cb_tensor& input = call.tensor(0);
-  const bool pivot = call.boolean(1);
+  const arguments::LinalgLuFactorEx args(call);
+  const cb_tensor& input = *args.A;
+  const bool pivot = args.pivot;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    each(input, [&](int64_t b) {
+    for_each_factorization(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       LocalScratch<int> pivots(std::min(a.rows, a.columns));
@@ -72,26 +77,27 @@ void lu_factor(Call& call) {
   });
 }
 
-// (self, dim, backwards): the order into which the exchanges of pivots bring what they are counted along
+// (self, dim, backwards): the permutation that the row exchanges of LU pivots make
 void exchanged_order(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
-  const int dim = static_cast<int>(call.integer(1));
-  const bool backwards = call.boolean(2);
+  const arguments::ExchangedOrder args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
+  const int dim = static_cast<int>(args.dim);
+  const bool backwards = args.backwards;
   if (out.numel == 0) return;
   const int64_t length = in.sizes[dim], in_step = in.strides[dim], out_step = out.strides[dim];
   std::array<int64_t, max_dims> sizes;
   std::copy_n(in.sizes, in.ndim, sizes.begin());
   sizes[static_cast<size_t>(dim)] = 1;
-  cb_tensor lines_in = in, lines_out = out;
-  lines_in.sizes = lines_out.sizes = sizes.data();
-  lines_in.numel = lines_out.numel = in.numel / length;
-  const auto g = geometry<2>({&lines_out, &lines_in});
+  cb_tensor slices_in = in, slices_out = out;  // one element per slice along dim
+  slices_in.sizes = slices_out.sizes = sizes.data();
+  slices_in.numel = slices_out.numel = in.numel / length;
+  const auto g = geometry<2>({&slices_out, &slices_in});
   dispatch<Types<int32_t, int64_t>>(in.dtype, [&]<typename T>() {
     parallel_for(g.numel, grain_for(8 * length), [&](int64_t begin, int64_t end) {
-      for_each_run(g, begin, end, [&](const int64_t* at, int64_t lines) {
-        for (int64_t line = 0; line < lines; ++line) {
-          const T* pivots = data<T>(in) + at[1] + line * g.strides[1][0];
-          int64_t* order = mutable_data<int64_t>(out) + at[0] + line * g.strides[0][0];
+      for_each_run(g, begin, end, [&](const int64_t* at, int64_t slices) {
+        for (int64_t slice = 0; slice < slices; ++slice) {
+          const T* pivots = data<T>(in) + at[1] + slice * g.strides[1][0];
+          int64_t* order = mutable_data<int64_t>(out) + at[0] + slice * g.strides[0][0];
           for (int64_t i = 0; i < length; ++i) order[i * out_step] = i;
           for (int64_t k = 0; k < length; ++k) {
             const int64_t i = backwards ? length - 1 - k : k;
@@ -109,10 +115,11 @@ void exchanged_order(Call& call) {
 
 // (self, hermitian) -> (LD, pivots, info)
 void ldl_factor(Call& call) {
-  const cb_tensor& input = call.tensor(0);
-  const bool hermitian = call.boolean(1);
+  const arguments::LinalgLdlFactorEx args(call);
+  const cb_tensor& input = *args.self;
+  const bool hermitian = args.hermitian;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    each(input, [&](int64_t b) {
+    for_each_factorization(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       LocalScratch<int> pivots(a.rows);
@@ -138,7 +145,8 @@ void factor_qr(ColumnMajor<T>& a, Line<T>& tau) {
         [&](T* work, int* size) { Lapack<T>::geqrf(&a.rows, &a.columns, a.data(), &a.leading, tau.data(), work, size, &info); });
 }
 
-// The first a.columns columns of the product of `count` reflectors, which a holds below its diagonal.
+// The first a.columns columns of the product of the `count` reflectors stored in `a` below its
+// diagonal.
 template <typename T>
 void form_q(ColumnMajor<T>& a, Line<T>& tau, int count) {
   int info = 0;
@@ -150,9 +158,10 @@ void form_q(ColumnMajor<T>& a, Line<T>& tau, int count) {
 
 // (self) -> (a, tau)
 void geqrf(Call& call) {
-  const cb_tensor& input = call.tensor(0);
+  const arguments::Geqrf args(call);
+  const cb_tensor& input = *args.self;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    each(input, [&](int64_t b) {
+    for_each_factorization(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       Line<T> tau(static_cast<size_t>(std::max(1, std::min(a.rows, a.columns))));
@@ -165,10 +174,11 @@ void geqrf(Call& call) {
 
 // (A, mode) -> (Q, R)
 void qr(Call& call) {
-  const cb_tensor& input = call.tensor(0);
-  const bool wants_q = call.string(1) != "r";
+  const arguments::LinalgQr args(call);
+  const cb_tensor& input = *args.A;
+  const bool wants_q = args.mode != "r";
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    each(input, [&](int64_t b) {
+    for_each_factorization(input, [&](int64_t b) {
       cb_tensor &out_q = call.output(0), &out_r = call.output(1);
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
@@ -190,11 +200,12 @@ void qr(Call& call) {
   });
 }
 
-// (input, tau) -> Q of as many columns as the input
+// (input, tau) -> Q, with as many columns as the input
 void householder_product(Call& call) {
-  const cb_tensor &input = call.tensor(0), &scales = call.tensor(1);
+  const arguments::LinalgHouseholderProduct args(call);
+  const cb_tensor &input = *args.input, &scales = *args.tau;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    each(input, [&](int64_t b) {
+    for_each_factorization(input, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       Line<T> tau = load_vector<T>(scales, b);

@@ -1,10 +1,12 @@
-// Fourier transforms along dimensions, on MKL's.
+// Fourier transforms along dimensions, by MKL.
 //
-// The lines along a dimension are handed to MKL where they lie, a few neighbouring ones at a time, and it writes the results where
-// they belong; what it cannot take (a line that runs backwards or is expanded, coefficients that are to be looked at first) is
-// gathered before. Lines are divided among threads, each line is transformed by one: results do not depend on the number of
-// threads. A single line is left to MKL's own threads, unless that is asked for of it, too. Small planes and blocks (the last two
-// or three dimensions, all of them transformed) are handed to MKL whole: it turns them while they are in the first cache.
+// MKL reads the slices along a dimension in place, several neighbours per call, and writes to the
+// result. Slices that MKL cannot take (negative or zero strides, coefficients that must be
+// corrected first) are gathered into a buffer. Each slice is transformed by one thread, so results
+// do not depend on the number of threads. A single slice uses MKL's own threads, unless
+// deterministic results are asked for. Small planes and volumes (the last two or three dimensions,
+// all of them transformed) are handed to MKL whole, which transforms them within the first cache
+// level.
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -25,6 +27,7 @@
 #include "../parallel.hpp"
 #include "../same_bits.hpp"
 #include "../transpose.hpp"
+#include "candelabra/arguments/fft.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -40,8 +43,8 @@ using Descriptor = std::unique_ptr<DFTI_DESCRIPTOR, FreeDescriptor>;
 
 constexpr size_t most_dims = 3;  // that one call of MKL transforms
 
-// How what one call of MKL transforms lies in memory: the strides within a line (a plane, a block), and `distance` from line to
-// line.
+// The memory layout of one side of an MKL call: strides within a slice (or plane, or volume), and
+// `distance` between slices.
 struct Layout {
   std::array<int64_t, most_dims> strides;
   int64_t distance;
@@ -53,26 +56,26 @@ enum class Kind { Complex, RealToComplex, ComplexToReal };
 struct Plan {
   size_t rank;
   std::array<int64_t, most_dims> sizes;
-  int64_t lines;
+  int64_t batch;
   Layout in, out;
   Kind kind;
   bool forward, single, in_place, threaded;
   double scale;
   auto operator<=>(const Plan&) const = default;
 };
-// Of lines: `stride` from element to element.
-Layout line_layout(int64_t stride, int64_t distance) {
+// Slices with one `stride` between elements.
+Layout slice_layout(int64_t stride, int64_t distance) {
   return {{stride, 0, 0}, distance};
 }
 
-// The committed descriptor of a plan; kept by the thread that made it, since committing costs as much as many short transforms.
-// The scale is that of both directions. MKL names the two sides by the domain: what goes into a forward transform comes out of a
-// backward one.
+// The committed descriptor of a plan, cached per thread, since committing costs as much as many
+// short transforms. The scale applies to both directions. MKL names the two sides by domain: the
+// forward domain is the input of a forward transform and the output of a backward one.
 DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
-  constexpr size_t most = 64;
-  thread_local std::map<Plan, Descriptor> kept;
-  if (auto found = kept.find(plan); found != kept.end()) return found->second.get();
-  if (kept.size() >= most) kept.clear();
+  constexpr size_t capacity = 64;
+  thread_local std::map<Plan, Descriptor> cache;
+  if (auto found = cache.find(plan); found != cache.end()) return found->second.get();
+  if (cache.size() >= capacity) cache.clear();
   DFTI_DESCRIPTOR* raw = nullptr;
   const auto integer = [](int64_t value) { return static_cast<MKL_LONG>(value); };
   const auto precision = plan.single ? DFTI_SINGLE : DFTI_DOUBLE;
@@ -91,8 +94,8 @@ DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
   std::transform(backward_side.strides.begin(), backward_side.strides.end(), backward_strides.begin() + 1, integer);
   check(DftiSetValue(raw, DFTI_FWD_STRIDES, forward_strides.data()));
   check(DftiSetValue(raw, DFTI_BWD_STRIDES, backward_strides.data()));
-  if (plan.lines > 1) {
-    check(DftiSetValue(raw, DFTI_NUMBER_OF_TRANSFORMS, integer(plan.lines)));
+  if (plan.batch > 1) {
+    check(DftiSetValue(raw, DFTI_NUMBER_OF_TRANSFORMS, integer(plan.batch)));
     check(DftiSetValue(raw, DFTI_FWD_DISTANCE, integer(forward_side.distance)));
     check(DftiSetValue(raw, DFTI_BWD_DISTANCE, integer(backward_side.distance)));
   }
@@ -100,21 +103,22 @@ DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
   check(DftiSetValue(raw, DFTI_BACKWARD_SCALE, plan.scale));
   if (!plan.threaded) check(DftiSetValue(raw, DFTI_THREAD_LIMIT, integer(1)));
   check(DftiCommitDescriptor(raw));
-  return kept.emplace(plan, std::move(made)).first->second.get();
+  return cache.emplace(plan, std::move(made)).first->second.get();
 }
 
-// The lines of two tensors along one dimension. They are numbered by the other dimensions, those in which neighbours lie closest
-// in the output innermost; `in_row` and `out_row` are the strides of that dimension, in which there are `row` lines.
-class Lines {
+// The slices of two tensors along one dimension. They are numbered by the other dimensions, sorted
+// by output stride, the smallest innermost. The innermost of these has `row` slices, at distances
+// `in_row` and `out_row`.
+class Slices {
  public:
-  Lines(const cb_tensor& in, const cb_tensor& out, int dim) : in_stride(in.strides[dim]), out_stride(out.strides[dim]) {
+  Slices(const cb_tensor& in, const cb_tensor& out, int dim) : in_stride(in.strides[dim]), out_stride(out.strides[dim]) {
     std::vector<int> dims;
     for (int d = 0; d < out.ndim; ++d)
       if (d != dim && out.sizes[d] != 1) dims.push_back(d);
     std::stable_sort(dims.begin(), dims.end(), [&](int a, int b) { return out.strides[a] > out.strides[b]; });
     for (int d : dims) {
       count *= out.sizes[d];
-      // A dimension that goes on where the one before it ends is one with it.
+      // Merges dimensions that are contiguous with each other in both tensors.
       if (!sizes_.empty() && in_strides_.back() == in.strides[d] * out.sizes[d] &&
           out_strides_.back() == out.strides[d] * out.sizes[d]) {
         sizes_.back() *= out.sizes[d];
@@ -129,13 +133,13 @@ class Lines {
     if (!sizes_.empty()) row = sizes_.back(), in_row = in_strides_.back(), out_row = out_strides_.back();
   }
 
-  // Offsets of a line, in elements.
-  std::pair<int64_t, int64_t> offsets(int64_t line) const {
+  // Offsets of a slice in both tensors, in elements.
+  std::pair<int64_t, int64_t> offsets(int64_t slice) const {
     int64_t in = 0, out = 0;
     for (size_t d = sizes_.size(); d-- > 0;) {
-      in += line % sizes_[d] * in_strides_[d];
-      out += line % sizes_[d] * out_strides_[d];
-      line /= sizes_[d];
+      in += slice % sizes_[d] * in_strides_[d];
+      out += slice % sizes_[d] * out_strides_[d];
+      slice /= sizes_[d];
     }
     return {in, out};
   }
@@ -146,14 +150,16 @@ class Lines {
   std::vector<int64_t> sizes_, in_strides_, out_strides_;
 };
 
-// How many neighbouring lines one call of MKL takes: enough to make the call's own cost small and to use whole cache lines.
-int64_t lines_at_once(int64_t n) {
+// The number of neighbouring slices per MKL call: enough to hide the cost of the call and to use
+// whole cache lines.
+int64_t slices_per_call(int64_t n) {
   return std::max<int64_t>(16, 32768 / n);
 }
 
-// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, in tiles that touch whole cache lines on both sides.
+// out[i + j * out_step] = in[i * in_step + j] for i < rows and j < columns, in tiles that touch
+// whole cache lines on both sides.
 template <typename T>
-void turn(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
+void transpose(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, int64_t columns) {
   constexpr int64_t side = 16;
   for (int64_t i = 0; i < rows; i += side)
     for (int64_t j = 0; j < columns; j += side) {
@@ -162,94 +168,98 @@ void turn(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t rows, 
     }
 }
 
-// Transforms the lines along `dim`: `in_length` elements of In each become a line of `n` points, times `scale`. The lines of a
-// slab, of which other threads have others, are not divided further.
+// Transforms the slices along `dim`: `in_length` elements of In each become a slice of `n` points,
+// times `scale`. The slices of a chunk are not divided further: other threads have other chunks.
 template <typename In, typename Out>
-void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind, bool forward,
-                     double scale, bool slab) {
-  const Lines lines(input, output, dim);
-  if (lines.count == 0 || n == 0) return;
+void transform_slices(const cb_tensor& input, cb_tensor& output, int dim, int64_t n, int64_t in_length, Kind kind, bool forward,
+                      double scale, bool is_chunk) {
+  const Slices slices(input, output, dim);
+  if (slices.count == 0 || n == 0) return;
   const auto* source = static_cast<const In*>(input.data);
   auto* target = static_cast<Out*>(output.data);
-  const bool in_place = static_cast<const void*>(source) == static_cast<const void*>(target) && lines.in_stride == lines.out_stride;
+  const bool in_place =
+      static_cast<const void*>(source) == static_cast<const void*>(target) && slices.in_stride == slices.out_stride;
   const bool gathered =
-      kind == Kind::ComplexToReal || (in_length > 1 && lines.in_stride <= 0) || (lines.row > 1 && lines.in_row <= 0);
-  const bool threaded = lines.count == 1 && !wants_same_bits();
-  // Lines across memory whose neighbours lie side by side. Real ones are turned, so that MKL sees them in one piece; complex ones
-  // are brought to where the result goes, for MKL takes half as long in place.
-  const bool side_by_side = !threaded && !gathered && n > 1 && lines.in_stride > 1 && lines.in_row == 1 && lines.out_row == 1;
-  const bool turned = side_by_side && kind == Kind::RealToComplex && n >= 32;
-  const bool brought = side_by_side && kind == Kind::Complex && !in_place;
-  // No fewer blocks than threads may take.
-  const int64_t most = turned ? 16 : slab ? lines_at_once(n) : std::min(lines_at_once(n), std::max<int64_t>(16, lines.count / 16));
+      kind == Kind::ComplexToReal || (in_length > 1 && slices.in_stride <= 0) || (slices.row > 1 && slices.in_row <= 0);
+  const bool threaded = slices.count == 1 && !wants_same_bits();
+  // Strided slices whose neighbours are adjacent in memory. Real ones are transposed, so that MKL
+  // sees them contiguous. Complex ones are copied to the result first, since MKL is faster in
+  // place.
+  const bool adjacent = !threaded && !gathered && n > 1 && slices.in_stride > 1 && slices.in_row == 1 && slices.out_row == 1;
+  const bool transposed = adjacent && kind == Kind::RealToComplex && n >= 32;
+  const bool copied = adjacent && kind == Kind::Complex && !in_place;
+  // At least as many blocks as there may be threads.
+  const int64_t most = transposed ? 16
+                       : is_chunk ? slices_per_call(n)
+                                  : std::min(slices_per_call(n), std::max<int64_t>(16, slices.count / 16));
   const int64_t out_length = n / 2 + 1;
-  const int64_t blocks_of_row = (lines.row + most - 1) / most, blocks = lines.count / lines.row * blocks_of_row;
-  // Blocks of a row are as large as one another, but for one line.
-  const auto start_of = [&](int64_t block) { return lines.row * block / blocks_of_row; };
+  const int64_t blocks_of_row = (slices.row + most - 1) / most, blocks = slices.count / slices.row * blocks_of_row;
+  // The blocks of a row differ in size by at most one slice.
+  const auto start_of = [&](int64_t block) { return slices.row * block / blocks_of_row; };
   auto work = [&](int64_t begin, int64_t end) {
-    Scratch<In> memory(gathered ? std::min(most, lines.row) * in_length : 0);
+    Scratch<In> memory(gathered ? std::min(most, slices.row) * in_length : 0);
     In* buffer = memory.data();
-    Scratch<In> turned_in(turned ? most * n : 0);
-    Scratch<Out> turned_out(turned ? most * out_length : 0);
+    Scratch<In> transposed_in(transposed ? most * n : 0);
+    Scratch<Out> transposed_out(transposed ? most * out_length : 0);
     for (int64_t block = begin; block < end; ++block) {
       const int64_t at = start_of(block % blocks_of_row), here = start_of(block % blocks_of_row + 1) - at;
-      const auto [from, to] = lines.offsets(block / blocks_of_row * lines.row + at);
+      const auto [from, to] = slices.offsets(block / blocks_of_row * slices.row + at);
       const In* in = source + from;
       if constexpr (!std::is_same_v<In, Out> && !is_complex_v<In>) {
-        if (turned) {
-          turn(turned_in.data(), n, in, lines.in_stride, n, here);
+        if (transposed) {
+          transpose(transposed_in.data(), n, in, slices.in_stride, n, here);
           const Plan plan{1,
                           {n},
                           here,
-                          line_layout(1, here == 1 ? 0 : n),
-                          line_layout(1, here == 1 ? 0 : out_length),
+                          slice_layout(1, here == 1 ? 0 : n),
+                          slice_layout(1, here == 1 ? 0 : out_length),
                           kind,
                           forward,
                           sizeof(In) == 4,
                           false,
                           false,
                           scale};
-          check(DftiComputeForward(descriptor_for(plan), turned_in.data(), turned_out.data()));
-          turn(target + to, lines.out_stride, turned_out.data(), out_length, here, out_length);
+          check(DftiComputeForward(descriptor_for(plan), transposed_in.data(), transposed_out.data()));
+          transpose(target + to, slices.out_stride, transposed_out.data(), out_length, here, out_length);
           continue;
         }
       }
       if constexpr (std::is_same_v<In, Out>) {
-        if (brought) {
-          for (int64_t k = 0; k < n; ++k) std::copy_n(in + k * lines.in_stride, here, target + to + k * lines.out_stride);
-          const Layout layout = line_layout(lines.out_stride, here == 1 ? 0 : lines.out_row);
+        if (copied) {
+          for (int64_t k = 0; k < n; ++k) std::copy_n(in + k * slices.in_stride, here, target + to + k * slices.out_stride);
+          const Layout layout = slice_layout(slices.out_stride, here == 1 ? 0 : slices.out_row);
           const Plan plan{1, {n}, here, layout, layout, kind, forward, sizeof(real_t<Out>) == 4, true, false, scale};
           check(forward ? DftiComputeForward(descriptor_for(plan), target + to)
                         : DftiComputeBackward(descriptor_for(plan), target + to));
           continue;
         }
       }
-      Layout in_layout = line_layout(lines.in_stride, lines.in_row);
+      Layout in_layout = slice_layout(slices.in_stride, slices.in_row);
       if (gathered) {
-        const bool along = std::abs(lines.in_stride) <= std::abs(lines.in_row);
+        const bool along = std::abs(slices.in_stride) <= std::abs(slices.in_row);
         for (int64_t i = 0; i < (along ? here : in_length); ++i)
           for (int64_t k = 0; k < (along ? in_length : here); ++k) {
-            const int64_t line = along ? i : k, place = along ? k : i;
-            buffer[line * in_length + place] = in[line * lines.in_row + place * lines.in_stride];
+            const int64_t slice = along ? i : k, index = along ? k : i;
+            buffer[slice * in_length + index] = in[slice * slices.in_row + index * slices.in_stride];
           }
         if constexpr (!std::is_same_v<In, Out> && is_complex_v<In>) {
-          // What a real signal cannot have is not looked at.
+          // The imaginary parts that are zero in the spectrum of a real signal are ignored.
           for (int64_t k = 0; k < here; ++k) {
-            In* line = buffer + k * in_length;
-            line[0] = In(line[0].real(), 0);
-            if (n % 2 == 0) line[n / 2] = In(line[n / 2].real(), 0);
+            In* slice = buffer + k * in_length;
+            slice[0] = In(slice[0].real(), 0);
+            if (n % 2 == 0) slice[n / 2] = In(slice[n / 2].real(), 0);
           }
         }
         in = buffer;
-        in_layout = line_layout(1, in_length);
+        in_layout = slice_layout(1, in_length);
       }
-      Layout out_layout = line_layout(lines.out_stride, lines.out_row);
+      Layout out_layout = slice_layout(slices.out_stride, slices.out_row);
       if (n == 1) in_layout.strides[0] = out_layout.strides[0] = 1;
       if (here == 1) in_layout.distance = out_layout.distance = 0;
       const Plan plan{1,        {n},  here, in_layout, out_layout, kind, forward, sizeof(real_t<Out>) == 4, in_place && !gathered,
                       threaded, scale};
       DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
-      auto* unchanged = const_cast<In*>(in);  // MKL takes it so, and does not write to it
+      auto* unchanged = const_cast<In*>(in);  // MKL does not write to it
       if (plan.in_place)
         check(forward ? DftiComputeForward(descriptor, target + to) : DftiComputeBackward(descriptor, target + to));
       else
@@ -267,8 +277,9 @@ void transform_lines(const cb_tensor& input, cb_tensor& output, int dim, int64_t
     });
 }
 
-// Transforms the slab's first dimension of planes or blocks, where MKL can take them whole: `dims` are all the others, and go
-// forwards in memory on both sides. The real ones are halved along the last of `dims`. False where it cannot.
+// Transforms a chunk of planes or volumes in one MKL call: dimension 0 is the batch, `dims` are all
+// the others. Real input gives half a spectrum along the last of `dims`. False where the strides do
+// not allow it.
 template <typename In, typename Out>
 bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64_t> dims, int64_t shift, bool forward,
                       double scale) {
@@ -276,7 +287,7 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
   const bool several = out.sizes[0] > 1;
   Plan plan{};
   plan.rank = dims.size();
-  plan.lines = out.sizes[0];
+  plan.batch = out.sizes[0];
   for (size_t k = 0; k < dims.size(); ++k) {
     const int64_t d = dims[k] - shift;
     plan.sizes[k] = in.sizes[d];
@@ -302,31 +313,32 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
   return true;
 }
 
-// Calls transform(in, out) for slabs of the dimensions from `first` on, which lie in the second cache while one of these dimensions
-// after the other is transformed; or once, where there is nothing to divide: one slab, a large one, or leading dimensions that are
-// not one. Where slabs begin does not depend on the number of threads.
+// Calls transform(in, out) for chunks of the leading dimensions, which stay in the second cache
+// level while the dimensions from `first` on are transformed one by one. Calls it once with the
+// whole tensors where chunks do not pay or the leading dimensions cannot be merged. Chunk
+// boundaries do not depend on the number of threads.
 template <typename F>
-void over_slabs(const cb_tensor& input, cb_tensor& output, int64_t first, F&& transform) {
+void for_each_chunk(const cb_tensor& input, cb_tensor& output, int64_t first, F&& transform) {
   constexpr int64_t largest = int64_t{512} << 10, least = int64_t{256} << 10;
   int64_t count = 1, in_step = 0, out_step = 0;
-  bool one = true;
+  bool mergeable = true;
   for (int64_t d = first; d-- > 0;) {
     if (output.sizes[d] == 1) continue;
     if (count == 1)
       in_step = input.strides[d], out_step = output.strides[d];
     else
-      one &= input.strides[d] == in_step * count && output.strides[d] == out_step * count;
+      mergeable &= input.strides[d] == in_step * count && output.strides[d] == out_step * count;
     count *= output.sizes[d];
   }
-  int64_t bytes = 2 * itemsize(output.dtype);  // of a slab of both tensors
+  int64_t bytes = 2 * itemsize(output.dtype);  // of one leading index in both tensors
   for (int64_t d = first; d < output.ndim; ++d) bytes *= std::max(input.sizes[d], output.sizes[d]);
-  if (!one || count < 2 || bytes == 0 || bytes > largest) return transform(input, output);
+  if (!mergeable || count < 2 || bytes == 0 || bytes > largest) return transform(input, output);
   const int64_t group = std::clamp<int64_t>(least / bytes, 1, std::max<int64_t>(1, count / 16)),
                 blocks = (count + group - 1) / group;
   parallel_for(blocks, grain_for(group * bytes), [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       int64_t sizes[2][max_dims], strides[2][max_dims];
-      const auto slab = [&](const cb_tensor& whole, int side, int64_t step) {
+      const auto chunk_of = [&](const cb_tensor& whole, int side, int64_t step) {
         cb_tensor part = whole;
         part.data = static_cast<std::byte*>(whole.data) + block * group * step * itemsize(whole.dtype);
         sizes[side][0] = std::min(group, count - block * group), strides[side][0] = step;
@@ -340,37 +352,38 @@ void over_slabs(const cb_tensor& input, cb_tensor& output, int64_t first, F&& tr
         part.strides = strides[side];
         return part;
       };
-      const cb_tensor in = slab(input, 0, in_step);
-      cb_tensor out = slab(output, 1, out_step);
+      const cb_tensor in = chunk_of(input, 0, in_step);
+      cb_tensor out = chunk_of(output, 1, out_step);
       transform(in, out);
     }
   });
 }
 
-// Of two or more dimensions the first one, behind which the slabs of over_slabs lie; else 0, for nothing is done twice.
+// The first of two or more dimensions; 0 for a single one, which gains nothing from chunks.
 int64_t first_of_several(std::span<const int64_t> dims) {
   return dims.size() < 2 ? 0 : *std::min_element(dims.begin(), dims.end());
 }
 
 // (self, dim, forward, scale)
-void complex_to_complex(Call& call) {
-  const cb_tensor& input = call.tensor(0);
+void fft_c2c(Call& call) {
+  const arguments::FftC2c args(call);
+  const cb_tensor& input = *args.self;
   cb_tensor& output = call.output();
-  const auto dims = call.ints(1);
-  const bool forward = call.boolean(2);
+  const auto dims = args.dim;
+  const bool forward = args.forward;
   const int64_t first = first_of_several(dims);
-  const double scale = call.real(3);
+  const double scale = args.scale;
   dispatch<ComplexTypes>(output.dtype, [&]<typename T>() {
-    over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
-      const bool slab = &out != &output;
+    for_each_chunk(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
+      const bool is_chunk = &out != &output;
       const int64_t shift = output.ndim - out.ndim;
-      if (slab && transform_planes<T, T>(in, out, dims, shift, forward, scale)) return;
+      if (is_chunk && transform_planes<T, T>(in, out, dims, shift, forward, scale)) return;
       const cb_tensor* from = &in;
-      // The last dimension, whose lines lie together, first; the scale once.
+      // The last dimension first, whose slices are contiguous. The scale is applied once.
       for (size_t k = dims.size(); k-- > 0;) {
         const int dim = static_cast<int>(dims[k] - shift);
         const int64_t n = out.sizes[dim];
-        transform_lines<T, T>(*from, out, dim, n, n, Kind::Complex, forward, k == 0 ? scale : 1.0, slab);
+        transform_slices<T, T>(*from, out, dim, n, n, Kind::Complex, forward, k == 0 ? scale : 1.0, is_chunk);
         from = &out;
       }
     });
@@ -378,57 +391,60 @@ void complex_to_complex(Call& call) {
 }
 
 // (self, dim, scale): the first n / 2 + 1 of the n results
-void real_to_complex(Call& call) {
-  const cb_tensor& input = call.tensor(0);
+void fft_r2c(Call& call) {
+  const arguments::FftR2c args(call);
+  const cb_tensor& input = *args.self;
   cb_tensor& output = call.output();
-  const int dim = static_cast<int>(call.integer(1));
+  const int dim = static_cast<int>(args.dim);
   dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
     const int64_t n = input.sizes[dim];
-    transform_lines<T, std::complex<T>>(input, output, dim, n, n, Kind::RealToComplex, true, call.real(2), false);
+    transform_slices<T, std::complex<T>>(input, output, dim, n, n, Kind::RealToComplex, true, args.scale, false);
   });
 }
 
-// (self, dim, scale): of the last of the dimensions the first n / 2 + 1 results
-void several_real_to_complex(Call& call) {
-  const cb_tensor& input = call.tensor(0);
+// (self, dim, scale): the first n / 2 + 1 results of the last of the dimensions
+void fft_r2c_several(Call& call) {
+  const arguments::FftR2cSeveral args(call);
+  const cb_tensor& input = *args.self;
   cb_tensor& output = call.output();
-  const auto dims = call.ints(1);
+  const auto dims = args.dim;
   const int64_t first = first_of_several(dims);
-  const double scale = call.real(2);
+  const double scale = args.scale;
   dispatch<FullFloatTypes>(input.dtype, [&]<typename T>() {
     using C = std::complex<T>;
-    over_slabs(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
-      const bool slab = &out != &output;
+    for_each_chunk(input, output, first, [&](const cb_tensor& in, cb_tensor& out) {
+      const bool is_chunk = &out != &output;
       const int64_t shift = output.ndim - out.ndim;
-      if (slab && transform_planes<T, C>(in, out, dims, shift, true, scale)) return;
+      if (is_chunk && transform_planes<T, C>(in, out, dims, shift, true, scale)) return;
       const int last = static_cast<int>(dims.back() - shift);
-      transform_lines<T, C>(in, out, last, in.sizes[last], in.sizes[last], Kind::RealToComplex, true, scale, slab);
+      transform_slices<T, C>(in, out, last, in.sizes[last], in.sizes[last], Kind::RealToComplex, true, scale, is_chunk);
       for (size_t k = dims.size() - 1; k-- > 0;) {
         const int dim = static_cast<int>(dims[k] - shift);
-        transform_lines<C, C>(out, out, dim, out.sizes[dim], out.sizes[dim], Kind::Complex, true, 1.0, slab);
+        transform_slices<C, C>(out, out, dim, out.sizes[dim], out.sizes[dim], Kind::Complex, true, 1.0, is_chunk);
       }
     });
   });
 }
 
 // (self, dim, n, scale): the n real results whose first n / 2 + 1 coefficients are given
-void complex_to_real(Call& call) {
-  const cb_tensor& input = call.tensor(0);
+void fft_c2r(Call& call) {
+  const arguments::FftC2r args(call);
+  const cb_tensor& input = *args.self;
   cb_tensor& output = call.output();
-  const int dim = static_cast<int>(call.integer(1));
-  const int64_t n = call.integer(2);
+  const int dim = static_cast<int>(args.dim);
+  const int64_t n = args.n;
   dispatch<FullFloatTypes>(output.dtype, [&]<typename T>() {
-    transform_lines<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, call.real(3), false);
+    transform_slices<std::complex<T>, T>(input, output, dim, n, n / 2 + 1, Kind::ComplexToReal, false, args.scale, false);
   });
 }
 
 }  // namespace
 
 void register_fft(KernelTable& table) {
-  table.add<complex_to_complex>("fft_c2c");
-  table.add<real_to_complex>("fft_r2c");
-  table.add<several_real_to_complex>("fft_r2c_several");
-  table.add<complex_to_real>("fft_c2r");
+  table.add<fft_c2c>("fft_c2c");
+  table.add<fft_r2c>("fft_r2c");
+  table.add<fft_r2c_several>("fft_r2c_several");
+  table.add<fft_c2r>("fft_c2r");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

@@ -1,4 +1,5 @@
-// patches (im2col) and patches_backward (col2im): a row of the columns is an image, moved by one place of the kernel.
+// im2col (`patches`) and col2im (`patches_backward`): each row of the column matrix is the image
+// shifted by one element of the kernel.
 #include <algorithm>
 #include <cstring>
 
@@ -7,36 +8,40 @@
 #include "../kernels.hpp"
 #include "../load.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/resampling.hpp"
 #include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// One dimension of image and kernel.
+// Spatial dimension d of image and kernel. patches and patches_backward have these arguments in
+// common.
 struct Axis {
   int64_t size, kernel, dilation, padding, stride, count;
 
-  Axis(Call& call, int first, int64_t size, size_t d)
+  template <typename Arguments>
+  Axis(const Arguments& args, int64_t size, size_t d)
       : size(size),
-        kernel(call.ints(first)[d]),
-        dilation(call.ints(first + 1)[d]),
-        padding(call.ints(first + 2)[d]),
-        stride(call.ints(first + 3)[d]),
+        kernel(args.kernel_size[d]),
+        dilation(args.dilation[d]),
+        padding(args.padding[d]),
+        stride(args.stride[d]),
         count((size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1) {}
 
-  // Where place k of the kernel is in the image for the first patch.
+  // The image index that kernel element k meets in the first window.
   int64_t start(int64_t k) const { return k * dilation - padding; }
-  // The patches [first, end) whose place k is in the image.
+  // The windows [first, end) whose element k lies in the image.
   int64_t first(int64_t k) const { return std::min(count, start(k) >= 0 ? 0 : (-start(k) + stride - 1) / stride); }
   int64_t end(int64_t k) const {
     return start(k) >= size ? first(k) : std::clamp((size - 1 - start(k)) / stride + 1, first(k), count);
   }
 };
 
-void patches(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+void im2col(Call& call) {
+  const arguments::Patches args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  const Axis down(call, 1, in.sizes[2], 0), across(call, 1, in.sizes[3], 1);
+  const Axis down(args, in.sizes[2], 0), across(args, in.sizes[3], 1);
   const int64_t area = down.kernel * across.kernel, length = down.count * across.count, plane = down.size * across.size;
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     parallel_for(in.sizes[0] * in.sizes[1] * area, grain_for(length), [&](int64_t begin, int64_t end) {
@@ -47,11 +52,11 @@ void patches(Call& call) {
         const int64_t x0 = across.first(b), x1 = across.end(b), y0 = down.first(a), y1 = down.end(a);
         std::fill_n(to, y0 * across.count, U{});
         for (int64_t y = y0; y < y1; ++y) {
-          U* line = to + y * across.count;
-          for (int64_t x = 0; x < x0; ++x) line[x] = U{};
-          move_run(line + x0, 1, from + (down.start(a) + y * down.stride) * across.size + across.start(b) + x0 * across.stride,
+          U* row = to + y * across.count;
+          for (int64_t x = 0; x < x0; ++x) row[x] = U{};
+          move_run(row + x0, 1, from + (down.start(a) + y * down.stride) * across.size + across.start(b) + x0 * across.stride,
                    across.stride, x1 - x0);
-          for (int64_t x = x1; x < across.count; ++x) line[x] = U{};
+          for (int64_t x = x1; x < across.count; ++x) row[x] = U{};
         }
         std::fill_n(to + y1 * across.count, (down.count - y1) * across.count, U{});
       }
@@ -60,25 +65,25 @@ void patches(Call& call) {
 }
 
 template <typename T>
-void add_patches(Call& call) {
+void add_columns(const arguments::PatchesBackward& args, const cb_tensor& out) {
   using C = compute_t<T>;
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
-  const Axis down(call, 2, out.sizes[2], 0), across(call, 2, out.sizes[3], 1);
+  const cb_tensor& grad = *args.grad;
+  const Axis down(args, out.sizes[2], 0), across(args, out.sizes[3], 1);
   const int64_t area = down.kernel * across.kernel, length = down.count * across.count, plane = down.size * across.size;
   parallel_for(out.sizes[0] * out.sizes[1], grain_for(area * length + plane), [&](int64_t begin, int64_t end) {
-    Scratch<C> room(is_half_v<T> ? plane : 0), wide(is_half_v<T> ? across.count : 0);
+    Scratch<C> sums(is_half_v<T> ? plane : 0), wide(is_half_v<T> ? across.count : 0);
     for (int64_t item = begin; item < end; ++item) {
       C* image;
       if constexpr (is_half_v<T>)
-        image = room.data();
+        image = sums.data();
       else
         image = mutable_data<T>(out) + item * plane;
       std::fill_n(image, plane, C(0));
-      // Line after line of the patches, so that the lines of the image that they meet stay near.
+      // Row by row of the windows, so that the rows of the image that they touch stay in the cache.
       for (int64_t y = 0; y < down.count; ++y)
         for (int64_t a = 0; a < down.kernel; ++a) {
           if (y < down.first(a) || y >= down.end(a)) continue;
-          C* line = image + (down.start(a) + y * down.stride) * across.size;
+          C* row = image + (down.start(a) + y * down.stride) * across.size;
           for (int64_t b = 0; b < across.kernel; ++b) {
             const T* values = data<T>(grad) + (item * area + a * across.kernel + b) * length + y * across.count;
             const C* from;
@@ -89,7 +94,7 @@ void add_patches(Call& call) {
               from = values;
             }
             const int64_t x0 = across.first(b), n = across.end(b) - x0, stride = across.stride;
-            C* to = line + across.start(b) + x0 * stride;
+            C* to = row + across.start(b) + x0 * stride;
             from += x0;
             if constexpr (std::is_same_v<T, bool>) {
               for (int64_t x = 0; x < n; ++x) to[x * stride] = load(to + x * stride) || load(from + x);
@@ -106,16 +111,17 @@ void add_patches(Call& call) {
   });
 }
 
-void patches_backward(Call& call) {
+void col2im(Call& call) {
+  const arguments::PatchesBackward args(call);
   if (call.output().numel == 0) return;
-  dispatch<AllTypes>(call.output().dtype, [&]<typename T>() { add_patches<T>(call); });
+  dispatch<AllTypes>(call.output().dtype, [&]<typename T>() { add_columns<T>(args, call.output()); });
 }
 
 }  // namespace
 
 void register_folding(KernelTable& table) {
-  table.add<patches>("patches");
-  table.add<patches_backward>("patches_backward");
+  table.add<im2col>("patches");
+  table.add<col2im>("patches_backward");
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE

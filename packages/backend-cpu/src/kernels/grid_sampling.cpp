@@ -1,6 +1,7 @@
-// grid_sampler and grid_sampler_backward: values of images and volumes at any places. For a block of places the positions and
-// weights of what each takes are worked out once and serve all channels; the gradient of the input is shared out by channels, so
-// that no two threads write to one place.
+// grid_sampler and grid_sampler_backward: values of images and volumes at points of a grid. The
+// offsets and weights of the taps are computed once per block of points and serve all channels. The
+// gradient of the input is divided among threads by channel, so that no two threads write to the
+// same element.
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/resampling.hpp"
 #include "candelabra/grid_sampling.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -22,7 +24,7 @@ using grid_sampling::Outside;
 constexpr int64_t block = 256;
 constexpr int most_taps = 16;
 
-// One call: the geometry of the input (N, C, sizes…), and where its places come from.
+// One call: the geometry of the input (N, C, sizes…) and the grid of points.
 template <typename T>
 struct Sampling {
   using C = compute_t<T>;
@@ -30,38 +32,40 @@ struct Sampling {
   Mode mode;
   Outside outside;
   bool align_corners;
-  int64_t batch, channels, places, blocks, taps;
+  int64_t batch, channels, points, blocks, taps;
   int64_t sizes[3], strides[3], pixel_sizes[3];
   const cb_tensor& input;
   const cb_tensor& grid;
 
-  Sampling(Call& call, int first)
-      : dims(call.tensor(first).ndim - 2),
-        mode(grid_sampling::mode_named(call.string(first + 2))),
-        outside(grid_sampling::outside_named(call.string(first + 3))),
-        align_corners(call.boolean(first + 4)),
-        input(call.tensor(first)),
-        grid(call.tensor(first + 1)) {
+  // grid_sampler and grid_sampler_backward have these arguments in common.
+  template <typename Arguments>
+  Sampling(const Arguments& args, const char* operator_name)
+      : dims(args.self->ndim - 2),
+        mode(grid_sampling::mode_named(args.mode)),
+        outside(grid_sampling::outside_named(args.padding_mode)),
+        align_corners(args.align_corners),
+        input(*args.self),
+        grid(*args.grid) {
     batch = input.sizes[0];
     channels = input.sizes[1];
-    places = 1;
+    points = 1;
     int64_t farthest = 0;
     for (int d = 0; d < dims; ++d) {
       sizes[d] = input.sizes[2 + d];
       strides[d] = input.strides[2 + d];
       pixel_sizes[d] = grid.sizes[1 + d];
-      places *= pixel_sizes[d];
+      points *= pixel_sizes[d];
       farthest += (sizes[d] - 1) * std::abs(strides[d]);
     }
     if (farthest > std::numeric_limits<int32_t>::max())
-      throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large", call.raw()->operator_name);
-    blocks = (places + block - 1) / block;
+      throw failure(CB_RUNTIME_ERROR, "%s(): an image of more than 2**31 elements is too large", operator_name);
+    blocks = (points + block - 1) / block;
     taps = mode == Mode::nearest ? 1 : mode == Mode::cubic ? 16 : int64_t{1} << dims;
   }
 };
 
-// For a block of places: what each takes (an offset in a channel; -1 for what is outside), with which weight, and how the weight
-// changes along each dimension.
+// The taps of a block of points: offset in a channel (-1 outside the image), weight, and the
+// derivative of the weight along each dimension.
 template <typename T>
 class Block {
  public:
@@ -69,12 +73,13 @@ class Block {
   int32_t offsets[most_taps][block];
   C weights[most_taps][block];
   C slopes[3][most_taps][block];
-  C steps[3][block];  // how places move with the numbers in the grid
-  bool inside = true;
+  C steps[3][block];   // derivative of the point by the coordinate in the grid
+  bool inside = true;  // whether no tap is outside
 
-  // Neighbours along the last dimension, which lie side by side in memory, are fetched together: where each pair begins. Offsets of
-  // the two taps then say of which element of the pair there is one, the second's of the first element: at an edge there is one
-  // tap alone. Weights are those of the elements. Up to whole registers there are places that nothing is taken from.
+  // Two taps that are adjacent in memory are loaded as one pair; `pairs` has the offset of its
+  // first element. At an edge only one of the two taps exists. The weights are then those of the
+  // pair's elements: the offset of the second tap says whether the first element counts, and vice
+  // versa. Taps are padded to whole registers with weight 0.
   int32_t pairs[most_taps / 2][block];
 
   void pair_up(int64_t taps, int64_t count) {
@@ -90,15 +95,16 @@ class Block {
 #pragma omp simd
       for (int64_t i = 0; i < end; ++i) {
         const bool has_left = left[i] >= 0, has_right = right[i] >= 0;
-        const C of_left = low[i], of_right = high[i];
+        const C left_weight = low[i], right_weight = high[i];
         pair[i] = has_left ? left[i] - !has_right : std::max(right[i], 0);
-        low[i] = has_left ? of_left : of_right;
-        high[i] = has_right ? of_right : of_left;
+        low[i] = has_left ? left_weight : right_weight;
+        high[i] = has_right ? right_weight : left_weight;
       }
     }
   }
 
-  // Offsets have the strides given, those of the input or of its gradient.
+  // Computes the taps of `count` points from `first` on. `strides` are those of the input or of its
+  // gradient.
   void find(const Sampling<T>& s, const int64_t* strides, int64_t n, int64_t first, int64_t count, bool with_slopes) {
     inside = true;
     for (int d = 0; d < s.dims; ++d) axis(s, strides, d, n, first, count);
@@ -109,9 +115,9 @@ class Block {
       for (int d = s.dims - 1, rest = t; d >= 0; --d, rest /= each) at[d] = rest % each;
       int32_t* offset = offsets[t];
       C* weight = weights[t];
-      const int32_t *p0 = positions_[0][at[0]], *p1 = positions_[1][at[1]], *p2 = positions_[2][at[2]];
-      const C *w0 = parts_[0][at[0]], *w1 = parts_[1][at[1]], *w2 = parts_[2][at[2]];
-      const C *s0 = part_slopes_[0][at[0]], *s1 = part_slopes_[1][at[1]], *s2 = part_slopes_[2][at[2]];
+      const int32_t *p0 = axis_offsets_[0][at[0]], *p1 = axis_offsets_[1][at[1]], *p2 = axis_offsets_[2][at[2]];
+      const C *w0 = axis_weights_[0][at[0]], *w1 = axis_weights_[1][at[1]], *w2 = axis_weights_[2][at[2]];
+      const C *s0 = axis_slopes_[0][at[0]], *s1 = axis_slopes_[1][at[1]], *s2 = axis_slopes_[2][at[2]];
       if (s.dims == 2) {
         for (int64_t i = 0; i < count; ++i) {
           offset[i] = p0[i] < 0 || p1[i] < 0 ? -1 : p0[i] + p1[i];
@@ -138,10 +144,10 @@ class Block {
   }
 
  private:
-  // One tap of weight 1.
+  // A single tap of weight 1.
   void find_nearest(int dims, int64_t count) {
     int32_t* offset = offsets[0];
-    const int32_t *p0 = positions_[0][0], *p1 = positions_[1][0], *p2 = positions_[2][0];
+    const int32_t *p0 = axis_offsets_[0][0], *p1 = axis_offsets_[1][0], *p2 = axis_offsets_[2][0];
     for (int64_t i = 0; i < count; ++i) {
       const int32_t first = p0[i] | p1[i], sum = p0[i] + p1[i];
       offset[i] = dims == 2 ? (first < 0 ? -1 : sum) : (first | p2[i]) < 0 ? -1 : sum + p2[i];
@@ -149,8 +155,8 @@ class Block {
     std::fill_n(weights[0], count, C(1));
   }
 
-  int32_t positions_[3][4][block];  // times the stride; -1 outside
-  C parts_[3][4][block], part_slopes_[3][4][block];
+  int32_t axis_offsets_[3][4][block];  // of each tap along each dimension; -1 outside
+  C axis_weights_[3][4][block], axis_slopes_[3][4][block];
   C coordinates_[block];
 
   void axis(const Sampling<T>& s, const int64_t* strides, int d, int64_t n, int64_t first, int64_t count) {
@@ -182,75 +188,76 @@ class Block {
     const bool align_corners = s.align_corners;
     const C scale = align_corners ? (size - 1) / 2 : size / 2;
     if constexpr (M == Mode::nearest) return nearest_of<O>(stride, d, size, scale, align_corners, count);
-    int32_t outside_somewhere = 0;
-#pragma omp simd reduction(| : outside_somewhere)
+    int32_t any_outside = 0;
+#pragma omp simd reduction(| : any_outside)
     for (int64_t i = 0; i < count; ++i) {
       const C number = coordinates_[i] + 1;
-      const C place = align_corners ? number * scale : (number * size - 1) / 2;
-      const auto position = [&](int k, C at) {
-        const bool there = (at >= 0) & (at < size);
-        positions_[d][k][i] = there ? static_cast<int32_t>(there ? at : C(0)) * stride : -1;
-        outside_somewhere |= !there;
+      const C point = align_corners ? number * scale : (number * size - 1) / 2;
+      const auto set_offset = [&](int k, C at) {
+        const bool exists = (at >= 0) & (at < size);
+        axis_offsets_[d][k][i] = exists ? static_cast<int32_t>(exists ? at : C(0)) * stride : -1;
+        any_outside |= !exists;
       };
       if constexpr (M == Mode::cubic) {
-        const C low = std::floor(place), t = place - low;
+        const C low = std::floor(point), t = point - low;
         C weights[4], slopes[4];
         cubic(t, weights, slopes);
         for (int k = 0; k < 4; ++k) {
           const C at = confined(low + static_cast<C>(k - 1), size, O, align_corners).place;
-          position(k, O == Outside::reflection ? std::nearbyint(at) : at);
-          parts_[d][k][i] = weights[k];
-          part_slopes_[d][k][i] = slopes[k];
+          set_offset(k, O == Outside::reflection ? std::nearbyint(at) : at);
+          axis_weights_[d][k][i] = weights[k];
+          axis_slopes_[d][k][i] = slopes[k];
         }
         steps[d][i] = scale;
       } else {
-        const Inside<C> at = confined(place, size, O, align_corners);
+        const Inside<C> at = confined(point, size, O, align_corners);
         steps[d][i] = scale * at.slope;
         const C low = std::floor(at.place), part = at.place - low;
-        position(0, low);
-        position(1, low + 1);
-        parts_[d][0][i] = 1 - part;
-        parts_[d][1][i] = part;
-        part_slopes_[d][0][i] = -1;
-        part_slopes_[d][1][i] = 1;
+        set_offset(0, low);
+        set_offset(1, low + 1);
+        axis_weights_[d][0][i] = 1 - part;
+        axis_weights_[d][1][i] = part;
+        axis_slopes_[d][0][i] = -1;
+        axis_slopes_[d][1][i] = 1;
       }
     }
-    if (outside_somewhere) inside = false;
+    if (any_outside) inside = false;
   }
 
-  // One tap of weight 1, which does not change with the place. In two loops, of which compilers make whole registers.
+  // A single tap of weight 1, whose derivative is 0. Two loops, because compilers vectorize these
+  // but not one.
   template <Outside O>
   void nearest_of(int32_t stride, int d, C size, C scale, bool align_corners, int64_t count) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      const C number = coordinates_[i] + 1, place = align_corners ? number * scale : (number * size - 1) / 2;
-      const Inside<C> at = confined(place, size, O, align_corners);
+      const C number = coordinates_[i] + 1, point = align_corners ? number * scale : (number * size - 1) / 2;
+      const Inside<C> at = confined(point, size, O, align_corners);
       coordinates_[i] = std::nearbyint(at.place);
       steps[d][i] = scale * at.slope;
     }
-    int32_t* positions = positions_[d][0];
-    int32_t outside_somewhere = 0;
-#pragma omp simd reduction(| : outside_somewhere)
+    int32_t* offset = axis_offsets_[d][0];
+    int32_t any_outside = 0;
+#pragma omp simd reduction(| : any_outside)
     for (int64_t i = 0; i < count; ++i) {
       const C at = coordinates_[i];
-      const bool there = (at >= 0) & (at < size);
-      positions[i] = there ? static_cast<int32_t>(there ? at : C(0)) * stride : -1;
-      outside_somewhere |= !there;
+      const bool exists = (at >= 0) & (at < size);
+      offset[i] = exists ? static_cast<int32_t>(exists ? at : C(0)) * stride : -1;
+      any_outside |= !exists;
     }
-    std::fill_n(parts_[d][0], count, C(1));
-    std::fill_n(part_slopes_[d][0], count, C(0));
-    if (outside_somewhere) inside = false;
+    std::fill_n(axis_weights_[d][0], count, C(1));
+    std::fill_n(axis_slopes_[d][0], count, C(0));
+    if (any_outside) inside = false;
   }
 
-  // The numbers of the grid for dimension d, of places first, first + 1, … in row-major order.
+  // Loads coordinate d of the grid for points first, first + 1, … in row-major order.
   void read(const Sampling<T>& s, int d, int64_t n, int64_t first, int64_t count) {
     const cb_tensor& grid = s.grid;
-    const int last = s.dims;  // the dimension of the grid that counts a row
+    const int last = s.dims;  // the grid's dimension within a row of points
     const T* from = data<T>(grid) + n * grid.strides[0] + (s.dims - 1 - d) * grid.strides[last + 1];
     const int64_t row = s.pixel_sizes[s.dims - 1];
     for (int64_t done = 0; done < count;) {
-      const int64_t place = first + done, x = place % row;
-      int64_t rest = place / row;
+      const int64_t point = first + done, x = point % row;
+      int64_t rest = point / row;
       const T* at = from + x * grid.strides[last];
       for (int e = s.dims - 2; e >= 0; --e) {
         at += rest % s.pixel_sizes[e] * grid.strides[1 + e];
@@ -263,18 +270,18 @@ class Block {
   }
 };
 
-// An element of a channel, 0 for what is outside.
+// An element of a channel; 0 outside the image.
 template <typename T, typename C>
 [[gnu::always_inline]] inline C value_at(const T* channel, int32_t offset, bool inside) {
   const C value = static_cast<C>(channel[inside ? offset : std::max(offset, 0)]);
   return inside || offset >= 0 ? value : C(0);
 }
 
-// As many single precision values at once as a register holds; 0 for what is outside.
+// Registers of float32; gather() gives 0 outside the image.
 #ifdef __AVX512F__
 using Register = __m512;
-// Zeros in a register of their own: loads of elements wait for what their results are merged with, be it nothing, and one register
-// of zeros would line them up one after another.
+// A zero register of its own for each gather. A masked gather depends on the register it merges
+// into; a shared one would serialize the gathers.
 [[gnu::always_inline]] inline Register fresh_zero() {
   Register none = _mm512_setzero_ps();
   asm("" : "+v"(none));
@@ -283,8 +290,8 @@ using Register = __m512;
 template <bool All>
 [[gnu::always_inline]] inline Register gather(const float* channel, const int32_t* offsets) {
   const __m512i at = _mm512_loadu_si512(offsets);
-  const __mmask16 seen = All ? 0xffff : static_cast<__mmask16>(~_mm512_movepi32_mask(at));
-  return _mm512_mask_i32gather_ps(fresh_zero(), seen, at, channel, sizeof(float));
+  const __mmask16 exists = All ? 0xffff : static_cast<__mmask16>(~_mm512_movepi32_mask(at));
+  return _mm512_mask_i32gather_ps(fresh_zero(), exists, at, channel, sizeof(float));
 }
 [[gnu::always_inline]] inline Register load_register(const float* from) {
   return _mm512_loadu_ps(from);
@@ -301,8 +308,8 @@ template <bool All>
 [[gnu::always_inline]] inline Register gather(const float* channel, const int32_t* offsets) {
   const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offsets));
   if constexpr (All) return _mm256_i32gather_ps(channel, at, sizeof(float));
-  const __m256i seen = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(-1));
-  return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), channel, at, _mm256_castsi256_ps(seen), sizeof(float));
+  const __m256i exists = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(-1));
+  return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), channel, at, _mm256_castsi256_ps(exists), sizeof(float));
 }
 [[gnu::always_inline]] inline Register load_register(const float* from) {
   return _mm256_loadu_ps(from);
@@ -317,7 +324,7 @@ template <bool All>
 constexpr int64_t register_floats = sizeof(Register) / sizeof(float);
 
 template <int N, bool All, typename T>
-void sum_some(const Block<T>& b, const T* channel, int64_t count, compute_t<T>* sums) {
+void sum_block(const Block<T>& b, const T* channel, int64_t count, compute_t<T>* sums) {
   using C = compute_t<T>;
   int64_t i = 0;
   if constexpr (std::is_same_v<T, float>) {
@@ -337,25 +344,25 @@ void sum_some(const Block<T>& b, const T* channel, int64_t count, compute_t<T>* 
 }
 
 #ifdef __AVX512F__
-// The same of pairs: as many elements are loaded as there are places, instead of twice as many.
+// The same for pairs of adjacent taps: half as many gathered elements.
 template <int N, bool All>
 void sum_pairs(const Block<float>& b, const float* channel, int64_t count, float* sums) {
   const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odds = _mm512_or_si512(evens, _mm512_set1_epi32(1));
-  const auto there = [](const int32_t* offsets) {
+  const auto exist = [](const int32_t* offsets) {
     return All ? __mmask16{0xffff} : static_cast<__mmask16>(~_mm512_movepi32_mask(_mm512_loadu_si512(offsets)));
   };
   for (int64_t i = 0; i < count; i += 16) {
     __m512 sum = _mm512_setzero_ps();
     for (int k = 0; k < N / 2; ++k) {
       const __m256i* at = reinterpret_cast<const __m256i*>((All ? b.offsets[2 * k] : b.pairs[k]) + i);
-      const auto fetched = [&](int half) {
+      const auto load_half = [&](int half) {
         return _mm512_castsi512_ps(_mm512_mask_i32gather_epi64(_mm512_castps_si512(fresh_zero()), 0xff,
                                                                _mm256_loadu_si256(at + half), channel, sizeof(float)));
       };
-      const __m512 first = fetched(0), second = fetched(1);
-      const __m512 low = _mm512_maskz_permutex2var_ps(there(b.offsets[2 * k + 1] + i), first, evens, second);
-      const __m512 high = _mm512_maskz_permutex2var_ps(there(b.offsets[2 * k] + i), first, odds, second);
+      const __m512 first = load_half(0), second = load_half(1);
+      const __m512 low = _mm512_maskz_permutex2var_ps(exist(b.offsets[2 * k + 1] + i), first, evens, second);
+      const __m512 high = _mm512_maskz_permutex2var_ps(exist(b.offsets[2 * k] + i), first, odds, second);
       sum = _mm512_fmadd_ps(_mm512_loadu_ps(b.weights[2 * k] + i), low, sum);
       sum = _mm512_fmadd_ps(_mm512_loadu_ps(b.weights[2 * k + 1] + i), high, sum);
     }
@@ -367,10 +374,10 @@ void sum_pairs(const Block<float>& b, const float* channel, int64_t count, float
 }
 
 template <typename T>
-bool takes_pairs(const Sampling<T>& s) {
+bool has_adjacent_taps(const Sampling<T>& s) {
   return std::is_same_v<T, float> && s.mode == Mode::linear && s.strides[s.dims - 1] == 1 && s.sizes[s.dims - 1] > 1;
 }
-void sum_of_pairs(const Block<float>& b, int64_t taps, const float* channel, int64_t count, float* sums) {
+void sum_tap_pairs(const Block<float>& b, int64_t taps, const float* channel, int64_t count, float* sums) {
   const auto run = [&](auto inside, auto outside) {
     b.inside ? inside(b, channel, count, sums) : outside(b, channel, count, sums);
   };
@@ -382,9 +389,9 @@ template <typename T>
 void sum_taps(const Block<T>& b, int64_t taps, const T* channel, int64_t count, compute_t<T>* sums) {
   const auto run = [&]<int N>() {
     if (b.inside)
-      sum_some<N, true>(b, channel, count, sums);
+      sum_block<N, true>(b, channel, count, sums);
     else
-      sum_some<N, false>(b, channel, count, sums);
+      sum_block<N, false>(b, channel, count, sums);
   };
   if (taps == 1) return run.template operator()<1>();
   if (taps == 4) return run.template operator()<4>();
@@ -392,19 +399,19 @@ void sum_taps(const Block<T>& b, int64_t taps, const T* channel, int64_t count, 
   run.template operator()<16>();
 }
 
-// Of the nearest elements, which are copied as they are, no weights are needed: offsets of many places fit into the first cache
-// beside a channel of a small image, whose lines then serve several of them.
+// Nearest elements are copied without weights. Offsets of many blocks are computed first, so that
+// each channel of a small image is read while it is in the first cache level.
 template <typename T>
 void sample_nearest(const Sampling<T>& s, const cb_tensor& out) {
-  constexpr int64_t most = 16;  // blocks
-  const int64_t together = std::clamp<int64_t>(s.batch * s.blocks / (2 * thread_count()), 1, most),
-                spans = (s.blocks + together - 1) / together;
-  parallel_for(s.batch * spans, grain_for(together * block * (s.channels + 4)), [&](int64_t begin, int64_t end) {
+  constexpr int64_t most_blocks = 16;
+  const int64_t group = std::clamp<int64_t>(s.batch * s.blocks / (2 * thread_count()), 1, most_blocks),
+                groups = (s.blocks + group - 1) / group;
+  parallel_for(s.batch * groups, grain_for(group * block * (s.channels + 4)), [&](int64_t begin, int64_t end) {
     Scratch<Block<T>> space(1);
     Block<T>& b = space[0];
-    Scratch<int32_t> offsets(together * block);
+    Scratch<int32_t> offsets(group * block);
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t n = item / spans, first = item % spans * together * block, count = std::min(together * block, s.places - first);
+      const int64_t n = item / groups, first = item % groups * group * block, count = std::min(group * block, s.points - first);
       bool inside = true;
       for (int64_t done = 0; done < count; done += block) {
         const int64_t here = std::min(block, count - done);
@@ -414,7 +421,7 @@ void sample_nearest(const Sampling<T>& s, const cb_tensor& out) {
       }
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* channel = data<T>(s.input) + n * s.input.strides[0] + c * s.input.strides[1];
-        T* to = mutable_data<T>(out) + (n * s.channels + c) * s.places + first;
+        T* to = mutable_data<T>(out) + (n * s.channels + c) * s.points + first;
         int64_t i = 0;
         if constexpr (std::is_same_v<T, float>)
           for (; i + register_floats <= count; i += register_floats)
@@ -426,29 +433,27 @@ void sample_nearest(const Sampling<T>& s, const cb_tensor& out) {
 }
 
 template <typename T>
-void sample(Call& call) {
+void sample(const Sampling<T>& s, const cb_tensor& out) {
   using C = compute_t<T>;
-  const Sampling<T> s(call, 0);
-  const cb_tensor& out = call.output();
   if (s.mode == Mode::nearest) return sample_nearest(s, out);
   parallel_for(s.batch * s.blocks, grain_for(block * s.taps * (s.channels + 4)), [&](int64_t begin, int64_t end) {
     Scratch<Block<T>> space(1);
     Block<T>& b = space[0];
     C sums[block];
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t n = item / s.blocks, first = item % s.blocks * block, count = std::min(block, s.places - first);
+      const int64_t n = item / s.blocks, first = item % s.blocks * block, count = std::min(block, s.points - first);
       b.find(s, s.strides, n, first, count, false);
 #ifdef __AVX512F__
-      const bool in_pairs = takes_pairs(s);
+      const bool in_pairs = has_adjacent_taps(s);
       if (in_pairs) b.pair_up(s.taps, count);
 #endif
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* channel = data<T>(s.input) + n * s.input.strides[0] + c * s.input.strides[1];
-        T* to = mutable_data<T>(out) + (n * s.channels + c) * s.places + first;
+        T* to = mutable_data<T>(out) + (n * s.channels + c) * s.points + first;
 #ifdef __AVX512F__
         if constexpr (std::is_same_v<T, float>)
           if (in_pairs) {
-            sum_of_pairs(b, s.taps, channel, count, to);
+            sum_tap_pairs(b, s.taps, channel, count, to);
             continue;
           }
 #endif
@@ -465,7 +470,7 @@ void sample(Call& call) {
 
 // Adds the gradient of the result to that of the input, which is contiguous.
 template <typename T>
-void spread(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
+void input_gradient(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
   using C = compute_t<T>;
   int64_t strides[3], plane = 1;
   for (int d = s.dims - 1; d >= 0; --d) {
@@ -474,29 +479,29 @@ void spread(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
   }
   if (plane > std::numeric_limits<int32_t>::max())
     throw failure(CB_RUNTIME_ERROR, "grid_sampler_backward(): an image is too large");
-  constexpr int64_t together = 16;  // channels that use a block of weights one after another
-  parallel_for(s.batch * s.channels, grain_for(s.places * s.taps), [&](int64_t begin, int64_t end) {
+  constexpr int64_t most_channels = 16;  // that share one computation of the taps
+  parallel_for(s.batch * s.channels, grain_for(s.points * s.taps), [&](int64_t begin, int64_t end) {
     Scratch<Block<T>> space(1);
     Block<T>& b = space[0];
     Scratch<C> values(most_taps * block);
     C(*parts)[block] = reinterpret_cast<C(*)[block]>(values.data());
-    Scratch<C> wide(is_half_v<T> ? together * plane : 0);
+    Scratch<C> wide(is_half_v<T> ? most_channels * plane : 0);
     for (int64_t item = begin; item < end;) {
       const int64_t n = item / s.channels, c0 = item % s.channels;
-      const int64_t channels = std::min({together, s.channels - c0, end - item});
+      const int64_t channels = std::min({most_channels, s.channels - c0, end - item});
       C* sums;
       if constexpr (is_half_v<T>)
         sums = wide.data();
       else
         sums = mutable_data<T>(out) + item * plane;
       std::fill_n(sums, channels * plane, C(0));
-      for (int64_t first = 0; first < s.places; first += block) {
-        const int64_t count = std::min(block, s.places - first);
+      for (int64_t first = 0; first < s.points; first += block) {
+        const int64_t count = std::min(block, s.points - first);
         b.find(s, strides, n, first, count, false);
         for (int64_t c = 0; c < channels; ++c) {
           C* to = sums + c * plane;
-          const T* from = data<T>(grad) + ((n * s.channels + c0 + c) * s.places + first);
-          // What is outside adds 0 to the first element: which places those are cannot be predicted.
+          const T* from = data<T>(grad) + ((n * s.channels + c0 + c) * s.points + first);
+          // Points outside add 0 to the first element: a branch here would be mispredicted.
           for (int64_t t = 0; t < s.taps; ++t) {
             const C* weight = b.weights[t];
             const int32_t* offset = b.offsets[t];
@@ -517,21 +522,22 @@ void spread(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
   });
 }
 
-// The gradient of the grid: by the chain rule the sum over channels and taps of slope * value * change of the weight.
+// The gradient of the grid: the sum over channels and taps of gradient * value * derivative of the
+// weight.
 template <typename T>
-void follow(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
+void grid_gradient(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
   using C = compute_t<T>;
   parallel_for(s.batch * s.blocks, grain_for(block * s.taps * (s.channels + 8)), [&](int64_t begin, int64_t end) {
     Scratch<Block<T>> space(1);
     Block<T>& b = space[0];
     Scratch<C> sums(most_taps * block);
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t n = item / s.blocks, first = item % s.blocks * block, count = std::min(block, s.places - first);
+      const int64_t n = item / s.blocks, first = item % s.blocks * block, count = std::min(block, s.points - first);
       b.find(s, s.strides, n, first, count, true);
       std::fill_n(sums.data(), s.taps * block, C(0));
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* channel = data<T>(s.input) + n * s.input.strides[0] + c * s.input.strides[1];
-        const T* from = data<T>(grad) + (n * s.channels + c) * s.places + first;
+        const T* from = data<T>(grad) + (n * s.channels + c) * s.points + first;
         for (int64_t t = 0; t < s.taps; ++t) {
           C* sum = sums.data() + t * block;
           int64_t i = 0;
@@ -543,7 +549,7 @@ void follow(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
           for (; i < count; ++i) sum[i] += static_cast<C>(from[i]) * value_at<T, C>(channel, b.offsets[t][i], false);
         }
       }
-      T* to = mutable_data<T>(out) + (n * s.places + first) * s.dims;
+      T* to = mutable_data<T>(out) + (n * s.points + first) * s.dims;
       for (int d = 0; d < s.dims; ++d)
         for (int64_t i = 0; i < count; ++i) {
           C total = 0;
@@ -555,20 +561,23 @@ void follow(const Sampling<T>& s, const cb_tensor& grad, const cb_tensor& out) {
 }
 
 void grid_sampler(Call& call) {
-  if (call.output().numel == 0) return;
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { sample<T>(call); });
+  const arguments::GridSampler args(call);
+  const cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { sample<T>({args, call.raw()->operator_name}, out); });
 }
 
 void grid_sampler_backward(Call& call) {
-  const auto needs = call.ints(6);
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    const Sampling<T> s(call, 1);
-    if (needs[0] && call.output(0).numel != 0) spread<T>(s, call.tensor(0), call.output(0));
+  const arguments::GridSamplerBackward args(call);
+  const auto needs = args.needs;
+  dispatch<FloatTypes>(args.grad->dtype, [&]<typename T>() {
+    const Sampling<T> s(args, call.raw()->operator_name);
+    if (needs[0] && call.output(0).numel != 0) input_gradient<T>(s, *args.grad, call.output(0));
     if (!needs[1] || call.output(1).numel == 0) return;
     if (s.mode == Mode::nearest)
       std::fill_n(mutable_data<T>(call.output(1)), call.output(1).numel, T(0.0f));
     else
-      follow<T>(s, call.tensor(0), call.output(1));
+      grid_gradient<T>(s, *args.grad, call.output(1));
   });
 }
 

@@ -1,6 +1,6 @@
-// embedding_bag_forward and embedding_bag_backward: sums, means and largest values of bags of rows of a table. Half precisions are
-// added in float32. The gradient is made row by row of the table, in the order of the indices, so that it does not depend on
-// threads.
+// embedding_bag_forward and embedding_bag_backward: sums, means and maxima of bags of rows of a
+// table. Half precisions are accumulated in float32. The gradient is computed per row of the table,
+// in the order of the indices, so that it does not depend on the number of threads.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/indexing.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -19,8 +20,8 @@ Mode mode_named(std::string_view name) {
   return name == "mean" ? Mode::mean : name == "max" ? Mode::max : Mode::sum;
 }
 
-// Returns where each bag begins and the last one ends.
-std::vector<int64_t> begins_of_bags(const cb_tensor& offsets, int64_t bags, int64_t count) {
+// Returns where each bag begins, and where the last one ends.
+std::vector<int64_t> bag_starts(const cb_tensor& offsets, int64_t bags, int64_t count) {
   std::vector<int64_t> starts(bags + 1);
   const int64_t* begins = data<int64_t>(offsets);
   if (offsets.numel != 0 && begins[0] != 0)
@@ -42,9 +43,9 @@ std::vector<int64_t> begins_of_bags(const cb_tensor& offsets, int64_t bags, int6
   return starts;
 }
 
-// The indices that are no rows are found before anything is written.
+// Throws for an index that is out of range, before anything is written.
 void check_rows(const int64_t* indices, int64_t count, int64_t rows) {
-  int64_t outside = 0;  // negative where a number is, or is too large
+  int64_t outside = 0;  // negative if any index is out of range
 #pragma omp simd reduction(| : outside)
   for (int64_t i = 0; i < count; ++i) outside |= indices[i] | (rows - 1 - indices[i]);
   if (outside >= 0) return;
@@ -66,35 +67,35 @@ void add_row(const T* row, int64_t step, int64_t columns, compute_t<T> factor, c
   }
 }
 
-// The rows of one bag, added in their order; returns how many there are. Columns are taken 64 at a time, whose sums stay in
-// registers.
+// Sums the rows of one bag in order; returns their number without padding. Columns go in blocks
+// whose sums stay in registers.
 template <typename T>
 int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, int64_t last, int64_t count, int64_t padding,
                 const compute_t<T>* factors, compute_t<T>* sums) {
   using C = compute_t<T>;
-  constexpr int64_t together = 64, ahead = 8, line = 64, near_bytes = 1 << 20;
+  constexpr int64_t block = 64, ahead = 8, cache_line = 64, near_bytes = 1 << 20;
   const int64_t columns = weight.sizes[1], row_step = weight.strides[0], step = weight.strides[1];
   const T* table = data<T>(weight);
   const bool far = weight.numel * static_cast<int64_t>(sizeof(T)) > near_bytes;
-  const int64_t whole = step == 1 ? columns - columns % together : 0;
+  const int64_t whole = step == 1 ? columns - columns % block : 0;
   int64_t used = last - first;
   for (int64_t i = first; padding >= 0 && i < last; ++i) used -= indices[i] == padding;
-  for (int64_t c0 = 0; c0 < whole; c0 += together) {
-    C parts[together] = {};
+  for (int64_t c0 = 0; c0 < whole; c0 += block) {
+    C parts[block] = {};
     for (int64_t i = first; i < last; ++i) {
-      // Rows are anywhere in the table: they are asked for some time before they are needed.
+      // Rows are in random order: prefetch them.
       if (far && i + ahead < count) {
         const char* next = reinterpret_cast<const char*>(table + indices[i + ahead] * row_step + c0);
-        for (int64_t offset = 0; offset < together * static_cast<int64_t>(sizeof(T)); offset += line)
+        for (int64_t offset = 0; offset < block * static_cast<int64_t>(sizeof(T)); offset += cache_line)
           __builtin_prefetch(next + offset);
       }
       if (indices[i] == padding) continue;
       const T* row = table + indices[i] * row_step + c0;
       const C factor = factors ? factors[i] : C(1);
 #pragma omp simd
-      for (int64_t c = 0; c < together; ++c) parts[c] += factor * static_cast<C>(row[c]);
+      for (int64_t c = 0; c < block; ++c) parts[c] += factor * static_cast<C>(row[c]);
     }
-    std::copy_n(parts, together, sums + c0);
+    std::copy_n(parts, block, sums + c0);
   }
   if (whole == columns) return used;
   std::fill_n(sums + whole, columns - whole, C(0));
@@ -107,17 +108,18 @@ int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, 
 template <typename T>
 void forward(Call& call) {
   using C = compute_t<T>;
-  const cb_tensor &weight = call.tensor(0), &out = call.output(0);
-  const int64_t* indices = data<int64_t>(call.tensor(1));
-  const cb_tensor* factors = call.optional_tensor(4);
-  const Mode mode = mode_named(call.string(3));
-  const int64_t count = call.tensor(1).numel, bags = out.sizes[0], columns = weight.sizes[1], padding = call.integer(7);
+  const arguments::EmbeddingBagForward args(call);
+  const cb_tensor &weight = *args.weight, &out = call.output(0);
+  const int64_t* indices = data<int64_t>(*args.indices);
+  const cb_tensor* factors = args.per_sample_weights;
+  const Mode mode = mode_named(args.mode);
+  const int64_t count = args.indices->numel, bags = out.sizes[0], columns = weight.sizes[1], padding = args.padding_idx;
   const int64_t row_step = weight.strides[0], step = weight.strides[1];
   check_rows(indices, count, weight.sizes[0]);
   int64_t* sizes = mutable_data<int64_t>(call.output(2));
   int64_t* positions = mutable_data<int64_t>(call.output(3));
-  const std::vector<int64_t> starts = begins_of_bags(call.tensor(2), bags, count);
-  int64_t* bag_of = mutable_data<int64_t>(call.output(1));  // of each index, the last that begins at or before it
+  const std::vector<int64_t> starts = bag_starts(*args.offsets, bags, count);
+  int64_t* bag_of = mutable_data<int64_t>(call.output(1));  // of each index
   std::fill_n(bag_of, bags == 0 ? count : starts[0], int64_t{-1});
   const int64_t each = bags ? (count * std::max<int64_t>(columns, 1)) / bags + 1 : 1;
   parallel_for(bags, grain_for(each), [&](int64_t begin, int64_t end) {
@@ -164,31 +166,31 @@ void forward(Call& call) {
   });
 }
 
-// Each element of the gradient goes to the row that its value was taken from.
+// Each element of the gradient is added to the row that the maximum came from.
 template <typename T>
-void backward_of_max(Call& call) {
+void max_backward(const arguments::EmbeddingBagBackward& args, const cb_tensor& out) {
   using C = compute_t<T>;
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
-  const int64_t bags = grad.sizes[0], columns = grad.sizes[1], rows = call.integer(5);
-  const int64_t *positions = data<int64_t>(call.tensor(4)), *sizes = data<int64_t>(call.tensor(3));
+  const cb_tensor& grad = *args.grad;
+  const int64_t bags = grad.sizes[0], columns = grad.sizes[1], rows = args.num_weights;
+  const int64_t *positions = data<int64_t>(*args.max_indices), *sizes = data<int64_t>(*args.bag_size);
   for (int64_t b = 0; b < bags; ++b)
     if (sizes[b] > 0) check_rows(positions + b * columns, columns, rows);
-  constexpr int64_t together = 16;  // columns whose sums in float32 are kept at a time
+  constexpr int64_t width = 16;  // columns per task
   T* to = mutable_data<T>(out);
-  parallel_for((columns + together - 1) / together, grain_for((rows + bags) * together), [&](int64_t begin, int64_t end) {
-    Scratch<C> sums(rows * together);
+  parallel_for((columns + width - 1) / width, grain_for((rows + bags) * width), [&](int64_t begin, int64_t end) {
+    Scratch<C> sums(rows * width);
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * together, width = std::min(together, columns - first);
-      std::fill_n(sums.data(), rows * together, C(0));
+      const int64_t first = block * width, n = std::min(width, columns - first);
+      std::fill_n(sums.data(), rows * width, C(0));
       for (int64_t b = 0; b < bags; ++b) {
         if (sizes[b] == 0) continue;
-        for (int64_t c = 0; c < width; ++c) {
+        for (int64_t c = 0; c < n; ++c) {
           const int64_t at = b * columns + first + c;
-          sums[positions[at] * together + c] += static_cast<C>(data<T>(grad)[at]);
+          sums[positions[at] * width + c] += static_cast<C>(data<T>(grad)[at]);
         }
       }
       for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < width; ++c) to[r * columns + first + c] = static_cast<T>(sums[r * together + c]);
+        for (int64_t c = 0; c < n; ++c) to[r * columns + first + c] = static_cast<T>(sums[r * width + c]);
     }
   });
 }
@@ -196,21 +198,22 @@ void backward_of_max(Call& call) {
 template <typename T>
 void backward(Call& call) {
   using C = compute_t<T>;
-  const Mode mode = mode_named(call.string(6));
-  if (mode == Mode::max) return backward_of_max<T>(call);
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
-  const int64_t *indices = data<int64_t>(call.tensor(1)), *bag_of = data<int64_t>(call.tensor(2));
-  const int64_t* sizes = data<int64_t>(call.tensor(3));
-  const cb_tensor* factors = call.optional_tensor(7);
-  const bool by_frequency = call.boolean(8);
-  const int64_t count = call.tensor(1).numel, columns = grad.sizes[1], bags = grad.sizes[0], rows = call.integer(5);
-  const int64_t padding = call.integer(9);
+  const arguments::EmbeddingBagBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
+  const Mode mode = mode_named(args.mode);
+  if (mode == Mode::max) return max_backward<T>(args, out);
+  const int64_t *indices = data<int64_t>(*args.indices), *bag_of = data<int64_t>(*args.offset2bag);
+  const int64_t* sizes = data<int64_t>(*args.bag_size);
+  const cb_tensor* factors = args.per_sample_weights;
+  const bool by_frequency = args.scale_grad_by_freq;
+  const int64_t count = args.indices->numel, columns = grad.sizes[1], bags = grad.sizes[0], rows = args.num_weights;
+  const int64_t padding = args.padding_idx;
   check_rows(indices, count, rows);
   for (int64_t i = 0; i < count; ++i)
     if (bag_of[i] < -1 || bag_of[i] >= bags)
       throw failure(CB_INDEX_ERROR, "embedding_bag_backward: bag %lld is out of range for %lld bags",
                     static_cast<long long>(bag_of[i]), static_cast<long long>(bags));
-  // Indices by row, in their own order within each.
+  // `order`: the indices sorted by row, stable within a row.
   std::vector<int64_t> starts(rows + 1, 0), order(count);
   for (int64_t i = 0; i < count; ++i) ++starts[indices[i] + 1];
   for (int64_t r = 0; r < rows; ++r) starts[r + 1] += starts[r];
@@ -241,10 +244,12 @@ void backward(Call& call) {
 }
 
 void embedding_bag_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  const arguments::EmbeddingBagForward args(call);
+  dispatch<FloatTypes>(args.weight->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void embedding_bag_backward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { backward<T>(call); });
+  const arguments::EmbeddingBagBackward args(call);
+  dispatch<FloatTypes>(args.grad->dtype, [&]<typename T>() { backward<T>(call); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "../allocator.hpp"
 #include "../load.hpp"
+#include "candelabra/arguments/indexing.hpp"
 #include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -29,33 +30,35 @@ struct Expanded {
 };
 
 void masked_fill(Call& call) {
+  const arguments::MaskedFill args(call);
   cb_tensor& out = call.output();
-  Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes),
-      value(call.tensor(2), out.ndim, out.sizes);
+  Expanded self(*args.self, out.ndim, out.sizes), mask(*args.mask, out.ndim, out.sizes), value(*args.value, out.ndim, out.sizes);
   auto g = geometry<4>({&out, &self.tensor, &mask.tensor, &value.tensor});
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     parallel_for(g.numel, light_grain, [&](int64_t begin, int64_t end) {
       for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
         U* to = data<U>(out) + at[0];
         const U* from = data<U>(self.tensor) + at[1];
-        const uint8_t* chosen = data<uint8_t>(mask.tensor) + at[2];
+        const uint8_t* selected = data<uint8_t>(mask.tensor) + at[2];
         const U* values = data<U>(value.tensor) + at[3];
         int64_t s0 = g.strides[0][0], s1 = g.strides[1][0], s2 = g.strides[2][0], s3 = g.strides[3][0];
         if (s0 == 1 && s1 == 1 && s2 == 1 && s3 == 0) {
           U filled = *values;
-          for (int64_t i = 0; i < n; ++i) to[i] = chosen[i] ? filled : from[i];
+          for (int64_t i = 0; i < n; ++i) to[i] = selected[i] ? filled : from[i];
         } else {
-          for (int64_t i = 0; i < n; ++i) to[i * s0] = chosen[i * s2] ? values[i * s3] : from[i * s1];
+          for (int64_t i = 0; i < n; ++i) to[i * s0] = selected[i * s2] ? values[i * s3] : from[i * s1];
         }
       });
     });
   });
 }
 
-// Selected elements are counted in chunks of this many, so that each chunk knows where its own go.
+// Selected elements are counted in chunks of this size; a prefix sum gives the output offset of
+// each chunk.
 constexpr int64_t chunk = 32768;
 
-// count(begin, end) says how many elements of [begin, end) are selected; returns the number before each chunk, and last of all.
+// count(begin, end) is the number of selected elements in [begin, end). Returns the number before
+// each chunk, then the total.
 template <typename F>
 std::unique_ptr<Scratch<int64_t>> count_chunks(int64_t n, F&& count) {
   int64_t chunks = (n + chunk - 1) / chunk;
@@ -69,29 +72,30 @@ std::unique_ptr<Scratch<int64_t>> count_chunks(int64_t n, F&& count) {
   return before;
 }
 
-// Appends those of n elements in a row that are chosen, as far as there is room: up to `full`. Masks often have long runs of either
-// kind: they are looked at in groups. Else elements are written whether chosen or not: which ones are cannot be predicted.
+// Appends the selected ones of n adjacent elements, at most up to `full`. Masks often have long
+// runs, so groups that are all true or all false take a short cut. In mixed groups every element is
+// written and `to` advances only for selected ones: a branch would be mispredicted.
 template <typename U>
-U* append_chosen(U* to, const U* full, const U* from, const uint8_t* chosen, int64_t n) {
+U* append_selected(U* to, const U* full, const U* from, const uint8_t* selected, int64_t n) {
   constexpr int64_t group = 32;
   int64_t i = 0;
   for (; i + group <= n && full - to >= group; i += group) {
     int32_t count = 0;
 #pragma omp simd reduction(+ : count)
-    for (int64_t k = 0; k < group; ++k) count += chosen[i + k] != 0;
+    for (int64_t k = 0; k < group; ++k) count += selected[i + k] != 0;
     if (count == group) {
       for (int64_t k = 0; k < group; ++k) to[k] = from[i + k];
       to += group;
     } else if (count != 0) {
       for (int64_t k = 0; k < group; ++k) {
         *to = from[i + k];
-        to += chosen[i + k] != 0;
+        to += selected[i + k] != 0;
       }
     }
   }
   for (; i < n && to != full; ++i) {
     *to = from[i];
-    to += chosen[i] != 0;
+    to += selected[i] != 0;
   }
   return to;
 }
@@ -111,7 +115,8 @@ int64_t count_true(const Geometry<1>& g, const uint8_t* mask, int64_t begin, int
 }
 
 void masked_select(Call& call) {
-  const cb_tensor &self = call.tensor(0), &mask = call.tensor(1);
+  const arguments::MaskedSelect args(call);
+  const cb_tensor &self = *args.self, &mask = *args.mask;
   int ndim = std::max(self.ndim, mask.ndim);
   int64_t sizes[max_dims];
   for (int d = 0; d < ndim; ++d) {
@@ -119,9 +124,9 @@ void masked_select(Call& call) {
     int64_t size = a >= 0 ? self.sizes[a] : 1;
     sizes[d] = size == 1 && b >= 0 ? mask.sizes[b] : size;
   }
-  Expanded values(self, ndim, sizes), chosen(mask, ndim, sizes);
-  auto m = geometry<1>({&chosen.tensor}, Order::RowMajor);
-  auto g = geometry<2>({&values.tensor, &chosen.tensor}, Order::RowMajor);
+  Expanded values(self, ndim, sizes), selected(mask, ndim, sizes);
+  auto m = geometry<1>({&selected.tensor}, Order::RowMajor);
+  auto g = geometry<2>({&values.tensor, &selected.tensor}, Order::RowMajor);
   const uint8_t* bits = data<uint8_t>(mask);
   auto before = count_chunks(g.numel, [&](int64_t begin, int64_t end) { return count_true(m, bits, begin, end); });
   int64_t chunks = (g.numel + chunk - 1) / chunk;
@@ -135,7 +140,7 @@ void masked_select(Call& call) {
         const U* from = data<U>(self) + at[0];
         const uint8_t* here = bits + at[1];
         if (g.strides[0][0] == 1 && g.strides[1][0] == 1) {
-          to = append_chosen(to, end, from, here, n);
+          to = append_selected(to, end, from, here, n);
           return;
         }
         for (int64_t i = 0; i < n && to != end; ++i) {
@@ -148,9 +153,10 @@ void masked_select(Call& call) {
 }
 
 void masked_scatter(Call& call) {
-  const cb_tensor& source = call.tensor(2);
+  const arguments::MaskedScatter args(call);
+  const cb_tensor& source = *args.source;
   cb_tensor& out = call.output();
-  Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes);
+  Expanded self(*args.self, out.ndim, out.sizes), mask(*args.mask, out.ndim, out.sizes);
   const uint8_t* bits = data<uint8_t>(mask.tensor);
   auto m = geometry<1>({&mask.tensor}, Order::RowMajor);
   auto before = count_chunks(m.numel, [&](int64_t begin, int64_t end) { return count_true(m, bits, begin, end); });
@@ -189,14 +195,16 @@ bool is_nonzero(T value) {
     return value != T(0);
 }
 
-// The positions of the elements [begin, end) of a row that are not zero, at most until `full`. Written whether zero or not, as long
-// as there is room: which ones are cannot be predicted. Dims: number of dimensions, where it is known to the compiler.
+// Appends the indices of the nonzero elements [begin, end) of a row, at most up to `full`. Indices
+// are always written and `to` advances only for nonzero elements: a branch would be mispredicted.
+// `index` has the leading indices. Dims is the number of dimensions, or 0 where only `ndim` knows
+// it.
 template <typename T, int Dims>
-int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, const int64_t* place, int ndim, int64_t* to,
+int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, const int64_t* index, int ndim, int64_t* to,
                    const int64_t* full) {
-  int64_t first = Dims == 2 ? place[0] : 0;
+  int64_t first = Dims == 2 ? index[0] : 0;
   int64_t j = begin;
-  // Masks often have long runs of either kind: they are looked at in groups.
+  // Masks often have long runs: groups that are all true or all false take a short cut.
   if constexpr (sizeof(T) == 1 && (Dims == 1 || Dims == 2)) {
     constexpr int64_t group = 64;
     while (stride == 1 && j + group <= end && full - to >= group * Dims) {
@@ -224,7 +232,7 @@ int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, con
     if constexpr (Dims == 2)
       to[0] = first;
     else
-      for (int d = 0; d + 1 < ndim; ++d) to[d] = place[d];
+      for (int d = 0; d + 1 < ndim; ++d) to[d] = index[d];
     to[ndim - 1] = j;
     to += is_nonzero(load(row + j * stride)) ? ndim : 0;
   }
@@ -232,8 +240,7 @@ int64_t* write_row(const T* row, int64_t stride, int64_t begin, int64_t end, con
 }
 
 template <typename T>
-void nonzero_of(Call& call) {
-  const cb_tensor& self = call.tensor(0);
+void nonzero_of(Call& call, const cb_tensor& self) {
   auto g = geometry<1>({&self}, Order::RowMajor);
   const T* values = data<T>(self);
   auto before = count_chunks(g.numel, [&](int64_t begin, int64_t end) {
@@ -252,31 +259,32 @@ void nonzero_of(Call& call) {
   parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
     int64_t *to = data<int64_t>(out) + (*before)[first] * self.ndim, *full = data<int64_t>(out) + (*before)[last] * self.ndim;
     int64_t element = first * chunk, end = std::min(last * chunk, g.numel);
-    int64_t place[max_dims];
-    while (element < end) {  // one row after another
+    int64_t index[max_dims];
+    while (element < end) {  // row by row
       int64_t rest = element / row_length, offset = 0;
       int64_t j = element % row_length;
       int64_t row_end = std::min(row_length, j + end - element);
       for (int d = last_dim - 1; d >= 0; --d) {
-        place[d] = rest % self.sizes[d];
+        index[d] = rest % self.sizes[d];
         rest /= self.sizes[d];
-        offset += place[d] * self.strides[d];
+        offset += index[d] * self.strides[d];
       }
       element += row_end - j;
       const T* row = values + offset;
       int64_t stride = self.strides[last_dim];
       if (self.ndim == 1)
-        to = write_row<T, 1>(row, stride, j, row_end, place, 1, to, full);
+        to = write_row<T, 1>(row, stride, j, row_end, index, 1, to, full);
       else if (self.ndim == 2)
-        to = write_row<T, 2>(row, stride, j, row_end, place, 2, to, full);
+        to = write_row<T, 2>(row, stride, j, row_end, index, 2, to, full);
       else
-        to = write_row<T, 0>(row, stride, j, row_end, place, self.ndim, to, full);
+        to = write_row<T, 0>(row, stride, j, row_end, index, self.ndim, to, full);
     }
   });
 }
 
 void nonzero(Call& call) {
-  dispatch<AllTypes>(call.tensor(0).dtype, [&]<typename T>() { nonzero_of<T>(call); });
+  const arguments::Nonzero args(call);
+  dispatch<AllTypes>(args.self->dtype, [&]<typename T>() { nonzero_of<T>(call, *args.self); });
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// scatter_reduce: what goes to one position is combined in the order of the index, in one pass. Half precisions are combined in
-// float32 and rounded once.
+// scatter_reduce: the values for one element are combined in the order of the index, in one pass.
+// Half precisions are combined in float32 and rounded once.
 #include <cmath>
 #include <limits>
 
 #include "../allocator.hpp"
+#include "candelabra/arguments/indexing.hpp"
 #include "scatter_lines.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -18,9 +19,9 @@ Reduction reduction_named(std::string_view name) {
   return name == "amax" ? Reduction::amax : Reduction::amin;
 }
 
-// What changes nothing in a reduction.
+// The identity element of the reduction.
 template <typename C>
-C neutral(Reduction reduction) {
+C identity(Reduction reduction) {
   if (reduction == Reduction::prod) return C(1);
   if constexpr (!is_complex_v<C>) {
     using Limits = std::numeric_limits<C>;
@@ -30,7 +31,7 @@ C neutral(Reduction reduction) {
   return C(0);
 }
 
-// NaN wins over all.
+// The maximum and minimum; NaN in either number gives NaN.
 template <typename C>
 C larger(C a, C b) {
   return (a > b) | (a != a) ? a : b;
@@ -40,7 +41,7 @@ C smaller(C a, C b) {
   return (a < b) | (a != a) ? a : b;
 }
 
-// A descriptor without gaps, of the sizes of another.
+// A contiguous descriptor with the sizes of another.
 struct Dense {
   int64_t strides[max_dims];
   cb_tensor tensor;
@@ -89,8 +90,8 @@ void combine(Reduction reduction, const cb_tensor& out, const cb_tensor& index, 
   }
 }
 
-// How many elements go to each position, and `first` more.
-void count_positions(const cb_tensor& counts, const cb_tensor& index, const cb_tensor& source, int64_t dim, int64_t first) {
+// counts = `first` + the number of values scattered to each element.
+void count_values(const cb_tensor& counts, const cb_tensor& index, const cb_tensor& source, int64_t dim, int64_t first) {
   std::fill_n(mutable_data<int64_t>(counts), counts.numel, first);
   int64_t one = 1;
   cb_tensor ones = source;
@@ -100,7 +101,7 @@ void count_positions(const cb_tensor& counts, const cb_tensor& index, const cb_t
   scatter_lines<int64_t>(counts, index, ones, dim, [](int64_t& to, const int64_t& value) { to += value; });
 }
 
-// Divides by how many went to each position; whole numbers are rounded down.
+// Divides each element by its count; integers round toward negative infinity.
 template <typename C>
 void divide_by_counts(const cb_tensor& out, const cb_tensor& counts) {
   auto g = geometry<2>({&out, &counts});
@@ -113,9 +114,9 @@ void divide_by_counts(const cb_tensor& out, const cb_tensor& counts) {
         const int64_t number = count[i * g.strides[1][0]];
         if (number <= 1) continue;
         if constexpr (is_integer_v<C>) {
-          const auto whole = static_cast<__int128>(value);
-          const __int128 quotient = whole / number;
-          value = static_cast<C>(quotient - (whole % number != 0 && whole < 0));
+          const auto dividend = static_cast<__int128>(value);
+          const __int128 quotient = dividend / number;
+          value = static_cast<C>(quotient - (dividend % number != 0 && dividend < 0));
         } else {
           value = value / static_cast<real_t<C>>(number);
         }
@@ -125,13 +126,13 @@ void divide_by_counts(const cb_tensor& out, const cb_tensor& counts) {
 }
 
 template <typename C, typename T>
-void reduce(Call& call, const cb_tensor& out) {
-  const cb_tensor &index = call.tensor(2), &source = call.tensor(3);
-  const int64_t dim = call.integer(1);
-  const Reduction reduction = reduction_named(call.string(4));
-  const bool include_self = call.boolean(5);
+void reduce(const arguments::ScatterReduce& args, const cb_tensor& out) {
+  const cb_tensor &index = *args.index, &source = *args.src;
+  const int64_t dim = args.dim;
+  const Reduction reduction = reduction_named(args.reduce);
+  const bool include_self = args.include_self;
   if (!include_self) {
-    const C start = neutral<C>(reduction);
+    const C start = identity<C>(reduction);
     scatter_lines<C, T>(out, index, source, dim, [start](C& to, const T&) { to = start; });
   }
   combine<C, T>(reduction, out, index, source, dim);
@@ -139,7 +140,7 @@ void reduce(Call& call, const cb_tensor& out) {
   if constexpr (!std::is_same_v<C, bool>) {
     Scratch<int64_t> counts(out.numel);
     const Dense counted(out, counts.data(), CB_INT64);
-    count_positions(counted.tensor, index, source, dim, include_self);
+    count_values(counted.tensor, index, source, dim, include_self);
     divide_by_counts<C>(out, counted.tensor);
   }
 }
@@ -162,9 +163,10 @@ void from_wide(const cb_tensor& from, const cb_tensor& to) {
 }
 
 void scatter_reduce(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2);
+  const arguments::ScatterReduce args(call);
+  const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
-  const int64_t dim = call.integer(1);
+  const int64_t dim = args.dim;
   check_indices(index, dim, self.ndim ? self.sizes[dim] : 1);
   begin_as(out, self);
   if (index.numel == 0) return;
@@ -173,10 +175,10 @@ void scatter_reduce(Call& call) {
       Scratch<float> memory(out.numel);
       const Dense wide(out, memory.data(), CB_FLOAT32);
       to_wide<T>(out, wide.tensor);
-      reduce<float, T>(call, wide.tensor);
+      reduce<float, T>(args, wide.tensor);
       from_wide<T>(wide.tensor, out);
     } else {
-      reduce<T, T>(call, out);
+      reduce<T, T>(args, out);
     }
   });
 }

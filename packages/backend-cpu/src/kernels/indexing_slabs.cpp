@@ -1,11 +1,13 @@
-// One index for a whole slab of elements: index_select, index_add, index_copy, index_fill, index, index_put, take, embedding and
-// its gradient. All of them turn indices into offsets first, then move or add slab after slab.
+// One index per slice of elements: index_select, index_add, index_copy, index_fill, index,
+// index_put, take, embedding and its gradient. All of them convert indices to offsets first, then
+// copy or add slice by slice.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "candelabra/arguments/indexing.hpp"
 #include "slab_sums.hpp"
 #include "slabs.hpp"
 
@@ -22,13 +24,13 @@ int indexed_dims(const cb_tensor& tensor) {
   return tensor.ndim ? 1 : 0;
 }
 
-// Slabs of `indexed` along dim by number, slabs of `dense` one after the other.
+// Slices of `indexed` along dim by index, slices of `dense` in order.
 void set_along(Slabs& slabs, const cb_tensor& indexed, const cb_tensor& dense, int64_t dim, const cb_tensor& index,
                Negative negative, bool write_indexed) {
   int64_t size = size_of(indexed, dim), stride = stride_of(indexed, dim), dense_stride = stride_of(dense, dim);
-  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).for_each_of(index.numel);
+  int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(index.numel);
   (write_indexed ? slabs.from : slabs.to).set_even(dense_stride);
-  for_each_index(index, [&](int64_t j, int64_t number) { numbered[j] = checked(number, dim, size, negative) * stride; });
+  for_each_index(index, [&](int64_t j, int64_t number) { offsets[j] = checked(number, dim, size, negative) * stride; });
   const cb_tensor& written = write_indexed ? indexed : dense;
   const cb_tensor& read = write_indexed ? dense : indexed;
   int first = static_cast<int>(dim);
@@ -37,39 +39,43 @@ void set_along(Slabs& slabs, const cb_tensor& indexed, const cb_tensor& dense, i
 }
 
 void index_select(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2);
+  const arguments::IndexSelect args(call);
+  const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
   Slabs slabs(index.numel);
-  set_along(slabs, self, out, call.integer(1), index, Negative::Refused, false);
+  set_along(slabs, self, out, args.dim, index, Negative::Refused, false);
   move_slabs<true>(slabs, out, self);
 }
 
 void index_add(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
+  const arguments::IndexAdd args(call);
+  const cb_tensor &self = *args.self, &index = *args.index, &source = *args.source;
   cb_tensor& out = call.output();
   Slabs slabs(index.numel);
-  set_along(slabs, out, source, call.integer(1), index, Negative::Refused, true);
-  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(slabs, out, &self, data<T>(source), scalar_to<T>(call.scalar(4))); });
+  set_along(slabs, out, source, args.dim, index, Negative::Refused, true);
+  dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(slabs, out, &self, data<T>(source), scalar_to<T>(*args.alpha)); });
 }
 
 void index_copy(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3);
+  const arguments::IndexCopy args(call);
+  const cb_tensor &self = *args.self, &index = *args.index, &source = *args.source;
   cb_tensor& out = call.output();
   Slabs slabs(index.numel);
-  set_along(slabs, out, source, call.integer(1), index, Negative::Refused, true);
+  set_along(slabs, out, source, args.dim, index, Negative::Refused, true);
   begin_as(out, self);
   move_slabs<false>(slabs, out, source);
 }
 
 void index_fill(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2);
+  const arguments::IndexFill args(call);
+  const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
   Slabs slabs(index.numel);
-  set_along(slabs, out, out, call.integer(1), index, Negative::CountsFromTheEnd, true);
+  set_along(slabs, out, out, args.dim, index, Negative::CountsFromTheEnd, true);
   begin_as(out, self);
   alignas(Bits128) std::byte element[sizeof(Bits128)];
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
-    const T value = scalar_to<T>(call.scalar(3));
+    const T value = scalar_to<T>(*args.value);
     std::memcpy(element, &value, sizeof value);
   });
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
@@ -84,13 +90,13 @@ void index_fill(Call& call) {
 
 // ---- index, index_put
 
-// How the dimensions of self and those of the indexed shape belong together.
+// Which dimensions are indexed, and where the dimensions of the indices stand in the result.
 struct Indexed {
   int count = 0;   // indexed dimensions
   int first = -1;  // the first of them
   bool adjacent = true;
   const cb_tensor* shape = nullptr;  // one of the index tensors: all have one shape
-  int place = 0;                     // where the dimensions of the indices are in the indexed shape
+  int position = 0;                  // of the index dimensions in the indexed shape
 
   explicit Indexed(std::span<const cb_tensor* const> indices) {
     int last = -1;
@@ -102,27 +108,27 @@ struct Indexed {
       shape = indices[d];
       ++count;
     }
-    place = adjacent && first >= 0 ? first : 0;
+    position = adjacent && first >= 0 ? first : 0;
   }
 };
 
-// Sets slabs between self (by index) and a tensor of the indexed shape.
+// Sets slices between self (by index) and a tensor of the indexed shape.
 void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, std::span<const cb_tensor* const> indices,
                  const cb_tensor& dense, bool write_indexed) {
-  int64_t* numbered = (write_indexed ? slabs.to : slabs.from).for_each_of(slabs.count);
+  int64_t* offsets = (write_indexed ? slabs.to : slabs.from).for_each_of(slabs.count);
   bool first = true;
   for (int d = 0; d < static_cast<int>(indices.size()); ++d) {
     if (!indices[d]) continue;
     int64_t size = self.sizes[d], stride = self.strides[d];
     for_each_index(*indices[d], [&](int64_t j, int64_t number) {
       int64_t offset = checked(number, d, size, Negative::CountsFromTheEnd) * stride;
-      numbered[j] = first ? offset : numbered[j] + offset;
+      offsets[j] = first ? offset : offsets[j] + offset;
     });
     first = false;
   }
   int index_dims = indexed.shape->ndim;
-  (write_indexed ? slabs.from : slabs.to).set_dense(dense, indexed.place, index_dims);
-  // self without its indexed dimensions: brought together, they are left out as one stretch.
+  (write_indexed ? slabs.from : slabs.to).set_dense(dense, indexed.position, index_dims);
+  // self without its indexed dimensions.
   int64_t sizes[max_dims], strides[max_dims];
   cb_tensor kept = self;
   kept.ndim = 0;
@@ -134,37 +140,38 @@ void set_indexed(Slabs& slabs, const Indexed& indexed, const cb_tensor& self, st
   kept.sizes = sizes;
   kept.strides = strides;
   if (write_indexed)
-    slabs.set_shape(kept, 0, 0, dense, indexed.place, index_dims);
+    slabs.set_shape(kept, 0, 0, dense, indexed.position, index_dims);
   else
-    slabs.set_shape(dense, indexed.place, index_dims, kept, 0, 0);
-  int64_t step = index_dims ? dense.strides[indexed.place + index_dims - 1] : 0;
+    slabs.set_shape(dense, indexed.position, index_dims, kept, 0, 0);
+  int64_t step = index_dims ? dense.strides[indexed.position + index_dims - 1] : 0;
   slabs.slab_after_slab =
       slabs.shape.numel == 1 || index_dims == 0 || std::abs(step) >= std::abs(slabs.shape.strides[write_indexed][0]);
 }
 
-// Every dimension of self is indexed, by numbers without gaps: the elements straight from their numbers.
+// A fast path where every dimension of self has a contiguous index: offsets are computed in blocks.
+// False elsewhere.
 bool index_elements(const cb_tensor& self, std::span<const cb_tensor* const> indices, const cb_tensor& out) {
   if (static_cast<int>(indices.size()) < self.ndim || !is_contiguous(out)) return false;
   for (const cb_tensor* each : indices)
     if (!each || !is_contiguous(*each)) return false;
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     parallel_for(out.numel, light_grain / 4, [&](int64_t begin, int64_t end) {
-      constexpr int64_t together = 512;
-      int64_t offsets[together];
-      for (int64_t first = begin; first < end; first += together) {
-        const int64_t count = std::min(together, end - first);
+      constexpr int64_t block = 512;
+      int64_t offsets[block];
+      for (int64_t first = begin; first < end; first += block) {
+        const int64_t count = std::min(block, end - first);
         std::fill_n(offsets, count, int64_t{0});
         for (int d = 0; d < self.ndim; ++d) {
-          const int64_t *numbers = data<int64_t>(*indices[d]) + first, size = self.sizes[d], stride = self.strides[d];
+          const int64_t *index = data<int64_t>(*indices[d]) + first, size = self.sizes[d], stride = self.strides[d];
           int64_t outside = 0;
 #pragma omp simd reduction(| : outside)
           for (int64_t i = 0; i < count; ++i) {
-            const int64_t counted = numbers[i] + (numbers[i] < 0 ? size : 0);
-            outside |= counted | (size - 1 - counted);
-            offsets[i] += counted * stride;
+            const int64_t wrapped = index[i] + (index[i] < 0 ? size : 0);
+            outside |= wrapped | (size - 1 - wrapped);
+            offsets[i] += wrapped * stride;
           }
           if (outside < 0)
-            for (int64_t i = 0; i < count; ++i) checked(numbers[i], d, size, Negative::CountsFromTheEnd);
+            for (int64_t i = 0; i < count; ++i) checked(index[i], d, size, Negative::CountsFromTheEnd);
         }
         U* to = mutable_data<U>(out) + first;
         for (int64_t i = 0; i < count; ++i) to[i] = data<U>(self)[offsets[i]];
@@ -175,9 +182,10 @@ bool index_elements(const cb_tensor& self, std::span<const cb_tensor* const> ind
 }
 
 void index(Call& call) {
-  const cb_tensor& self = call.tensor(0);
+  const arguments::Index args(call);
+  const cb_tensor& self = *args.self;
   cb_tensor& out = call.output();
-  auto indices = call.tensors(1);
+  const auto indices = args.indices;
   Indexed indexed(indices);
   if (!indexed.shape) return move_elements(out, self);
   if (out.numel > 0 && index_elements(self, indices, out)) return;
@@ -186,17 +194,17 @@ void index(Call& call) {
   move_slabs<true>(slabs, out, self);
 }
 
-// One after another, so that the last of equal positions wins; where they are, is asked for early.
+// In order, so that the last of equal indices wins, with prefetches of the targets.
 void put_elements(const Slabs& slabs, const cb_tensor& out, const cb_tensor& values) {
   constexpr int64_t ahead = 24;
-  const int64_t *places = slabs.to.values(), last = slabs.count - 1;
+  const int64_t *offsets = slabs.to.values(), last = slabs.count - 1;
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     U* to = mutable_data<U>(out);
     const U* from = data<U>(values);
     for (int64_t j = 0; j <= last; ++j) {
-      if (places) {
-        __builtin_prefetch(to + places[std::min(j + ahead, last)], 1);
-        to[places[j]] = from[slabs.from[j]];
+      if (offsets) {
+        __builtin_prefetch(to + offsets[std::min(j + ahead, last)], 1);
+        to[offsets[j]] = from[slabs.from[j]];
       } else {
         to[slabs.to[j]] = from[slabs.from[j]];
       }
@@ -205,10 +213,10 @@ void put_elements(const Slabs& slabs, const cb_tensor& out, const cb_tensor& val
 }
 
 void index_put(Call& call) {
-  const cb_tensor &self = call.tensor(0), &values = call.tensor(2);
+  const arguments::IndexPut args(call);
+  const cb_tensor &self = *args.self, &values = *args.values;
   cb_tensor& out = call.output();
-  auto indices = call.tensors(1);
-  bool accumulate = call.boolean(3);
+  const auto indices = args.indices;
   Indexed indexed(indices);
   std::optional<Slabs> slabs;
   if (indexed.shape) {
@@ -220,7 +228,8 @@ void index_put(Call& call) {
     slabs->from.set_even(0);
     slabs->set_shape(out, 0, 0, values, 0, 0);
   }
-  if (accumulate) return dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(*slabs, out, &self, data<T>(values), T(1)); });
+  if (args.accumulate)
+    return dispatch<AllTypes>(out.dtype, [&]<typename T>() { add_slabs(*slabs, out, &self, data<T>(values), T(1)); });
   begin_as(out, self);
   if (slabs->shape.numel == 1)
     put_elements(*slabs, out, values);
@@ -230,35 +239,36 @@ void index_put(Call& call) {
 
 // ---- take
 
-[[noreturn, gnu::cold, gnu::noinline]] void out_of_reach(int64_t number, int64_t numel) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_out_of_range(int64_t index, int64_t numel) {
   throw failure(CB_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.",
-                static_cast<long long>(number), static_cast<long long>(numel));
+                static_cast<long long>(index), static_cast<long long>(numel));
 }
 
-// Elements of memory without gaps, straight from their numbers.
+// take from contiguous memory.
 template <typename U>
-void take_dense(U* to, const U* from, const int64_t* numbers, int64_t n, int64_t size) {
-  constexpr int64_t together = 512;
-  int64_t counted[together];
-  for (int64_t first = 0; first < n; first += together) {
-    const int64_t count = std::min(together, n - first);
+void take_dense(U* to, const U* from, const int64_t* indices, int64_t n, int64_t size) {
+  constexpr int64_t block = 512;
+  int64_t wrapped[block];
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = std::min(block, n - first);
     int64_t outside = 0;
 #pragma omp simd reduction(| : outside)
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t number = numbers[first + i];
-      counted[i] = number + (number < 0 ? size : 0);
-      outside |= counted[i] | (size - 1 - counted[i]);
+      const int64_t index = indices[first + i];
+      wrapped[i] = index + (index < 0 ? size : 0);
+      outside |= wrapped[i] | (size - 1 - wrapped[i]);
     }
     if (outside < 0) {
       for (int64_t i = 0; i < count; ++i)
-        if (static_cast<uint64_t>(counted[i]) >= static_cast<uint64_t>(size)) out_of_reach(numbers[first + i], size);
+        if (static_cast<uint64_t>(wrapped[i]) >= static_cast<uint64_t>(size)) throw_out_of_range(indices[first + i], size);
     }
-    for (int64_t i = 0; i < count; ++i) to[first + i] = from[counted[i]];
+    for (int64_t i = 0; i < count; ++i) to[first + i] = from[wrapped[i]];
   }
 }
 
 void take(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(1);
+  const arguments::Take args(call);
+  const cb_tensor &self = *args.self, &index = *args.index;
   cb_tensor& out = call.output();
   if (index.numel == 0) return;
   if (is_contiguous(self) && is_contiguous(index) && is_contiguous(out)) {
@@ -271,11 +281,11 @@ void take(Call& call) {
   }
   Slabs slabs(index.numel);
   auto g = geometry<1>({&self}, Order::RowMajor);
-  int64_t* numbered = slabs.from.for_each_of(index.numel);
+  int64_t* offsets = slabs.from.for_each_of(index.numel);
   for_each_index(index, [&](int64_t j, int64_t number) {
-    int64_t counted = number < 0 ? number + self.numel : number;
-    if (static_cast<uint64_t>(counted) >= static_cast<uint64_t>(self.numel)) out_of_reach(number, self.numel);
-    numbered[j] = g.flat() ? counted * g.strides[0][0] : Position<1>(g, counted).offsets[0];
+    int64_t wrapped = number < 0 ? number + self.numel : number;
+    if (static_cast<uint64_t>(wrapped) >= static_cast<uint64_t>(self.numel)) throw_out_of_range(number, self.numel);
+    offsets[j] = g.flat() ? wrapped * g.strides[0][0] : Position<1>(g, wrapped).offsets[0];
   });
   slabs.to.set_dense(out, 0, out.ndim);
   cb_tensor one = out;
@@ -286,11 +296,12 @@ void take(Call& call) {
 
 // ---- embedding
 
-// Rows of a matrix by number, and a tensor that has one more dimension than the indices.
+// Sets slices between rows of a matrix (by index) and a tensor with one more dimension than the
+// indices.
 void set_rows(Slabs& slabs, const cb_tensor& matrix, const cb_tensor& indices, const cb_tensor& dense, bool write_matrix) {
-  int64_t* numbered = (write_matrix ? slabs.to : slabs.from).for_each_of(indices.numel);
+  int64_t* offsets = (write_matrix ? slabs.to : slabs.from).for_each_of(indices.numel);
   for_each_index(indices, [&](int64_t j, int64_t number) {
-    numbered[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
+    offsets[j] = checked(number, 0, matrix.sizes[0], Negative::Refused) * matrix.strides[0];
   });
   (write_matrix ? slabs.from : slabs.to).set_dense(dense, 0, indices.ndim);
   if (write_matrix)
@@ -300,31 +311,32 @@ void set_rows(Slabs& slabs, const cb_tensor& matrix, const cb_tensor& indices, c
 }
 
 void embedding(Call& call) {
-  const cb_tensor &weight = call.tensor(0), &indices = call.tensor(1);
+  const arguments::Embedding args(call);
+  const cb_tensor &weight = *args.weight, &indices = *args.indices;
   cb_tensor& out = call.output();
   Slabs slabs(indices.numel);
   set_rows(slabs, weight, indices, out, false);
   move_slabs<true>(slabs, out, weight);
 }
 
-void clear(const cb_tensor& out) {
+void set_zero(const cb_tensor& out) {
   static constexpr Bits128 zero{};
   static constexpr int64_t no_strides[max_dims] = {};
-  cb_tensor nothing = out;
-  nothing.data = const_cast<Bits128*>(&zero);
-  nothing.strides = no_strides;
-  move_elements(out, nothing);
+  cb_tensor zeros = out;
+  zeros.data = const_cast<Bits128*>(&zero);
+  zeros.strides = no_strides;
+  move_elements(out, zeros);
 }
 
-// Leaves out the rows of this number.
-void drop(Slabs& slabs, const cb_tensor& indices, int64_t dropped) {
-  Scratch<char> stays(indices.numel);
-  for_each_index(indices, [&](int64_t j, int64_t number) { stays[j] = number != dropped; });
+// Removes the slices whose index is padding.
+void remove_padding(Slabs& slabs, const cb_tensor& indices, int64_t padding) {
+  Scratch<char> keep(indices.numel);
+  for_each_index(indices, [&](int64_t j, int64_t index) { keep[j] = index != padding; });
   Offsets to, from;
   int64_t *kept_to = to.for_each_of(slabs.count), *kept_from = from.for_each_of(slabs.count);
   int64_t kept = 0;
   for (int64_t j = 0; j < slabs.count; ++j) {
-    if (!stays[j]) continue;
+    if (!keep[j]) continue;
     kept_to[kept] = slabs.to[j];
     kept_from[kept++] = slabs.from[j];
   }
@@ -334,22 +346,23 @@ void drop(Slabs& slabs, const cb_tensor& indices, int64_t dropped) {
 }
 
 void embedding_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &indices = call.tensor(1);
+  const arguments::EmbeddingBackward args(call);
+  const cb_tensor &grad = *args.grad, &indices = *args.indices;
   cb_tensor& out = call.output();
-  int64_t padding = call.integer(3);
+  const int64_t padding = args.padding_idx;
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     if constexpr (is_half_v<T>) {
       Slabs slabs(indices.numel);
       set_rows(slabs, out, indices, grad, true);
-      if (padding >= 0) drop(slabs, indices, padding);
+      if (padding >= 0) remove_padding(slabs, indices, padding);
       if (const auto groups = group(slabs)) {
         const bool all = is_contiguous(out);
-        if (!all) clear(out);
+        if (!all) set_zero(out);
         return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), all ? nullptr : data<T>(out), all, out.numel,
                                 data<T>(grad), 1.0f);
       }
     }
-    using S = compute_t<T>;  // half precisions are summed in float32, beside the output
+    using S = compute_t<T>;  // half precisions are summed in float32, in a buffer
     Scratch<S> sums(is_half_v<T> ? out.numel : 0);
     int64_t strides[2] = {out.sizes[1], 1};
     cb_tensor summed = out;
@@ -360,11 +373,11 @@ void embedding_backward(Call& call) {
     }
     Slabs slabs(indices.numel);
     set_rows(slabs, summed, indices, grad, true);
-    if (padding >= 0) drop(slabs, indices, padding);
+    if (padding >= 0) remove_padding(slabs, indices, padding);
     if constexpr (!is_half_v<T>)
       if (const auto groups = is_contiguous(out) ? group(slabs) : nullptr)
         return add_groups<T, T>(*groups, slabs.shape.numel, mutable_data<T>(out), nullptr, true, out.numel, data<T>(grad), T(1));
-    clear(summed);
+    set_zero(summed);
     add_slabs<S, T>(slabs, summed, nullptr, data<T>(grad), S(1));
     if constexpr (is_half_v<T>) {
       auto g = geometry<2>({&out, &summed});

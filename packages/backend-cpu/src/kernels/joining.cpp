@@ -1,6 +1,7 @@
-// cat, stack, flip, tril, triu.
+// cat, stack, flip, tril, triu, pixel_shuffle, pixel_unshuffle, channel_shuffle.
 #include <cstring>
 
+#include "candelabra/arguments/joining.hpp"
 #include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -10,23 +11,23 @@ char* address(const cb_tensor& tensor, int64_t element) {
   return static_cast<char*>(tensor.data) + element * itemsize(tensor.dtype);
 }
 
-// A part of the result that is the same in each of its rows: where it begins there, how long it is, and where it comes from.
+// One input of cat or stack as bytes: bytes [at, at + bytes) of every row of the result.
 struct Piece {
   const std::byte* from;
   int64_t at, bytes;
 };
 
-// Rows made of pieces that lie one after another in memory: all pieces of a block of rows are written before the next block, so
-// that every line of the result goes out once.
+// Writes rows made of contiguous pieces. All pieces of a block of rows are written before the next
+// block, so that every cache line of the result is written once.
 void join_rows(const cb_tensor& out, int64_t rows, std::span<const Piece> pieces) {
   constexpr int64_t block_bytes = 16384;
   const int64_t bytes = out.numel * itemsize(out.dtype), row = bytes / rows;
   const RowStores stores = row_stores(bytes);
-  const int64_t together = std::max<int64_t>(stores == RowStores::InTurn ? 4 : 1, block_bytes / row);
+  const int64_t block = std::max<int64_t>(stores == RowStores::InTurn ? 4 : 1, block_bytes / row);
   auto* to = static_cast<std::byte*>(out.data);
   parallel_for(rows, std::max<int64_t>(1, light_grain * 4 / row), [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin; first < end; first += together) {
-      const int64_t n = std::min(together, end - first);
+    for (int64_t first = begin; first < end; first += block) {
+      const int64_t n = std::min(block, end - first);
       for (const Piece& piece : pieces)
         move_rows(to + first * row + piece.at, row, piece.from + first * piece.bytes, piece.bytes, n, piece.bytes, stores);
     }
@@ -34,7 +35,8 @@ void join_rows(const cb_tensor& out, int64_t rows, std::span<const Piece> pieces
   });
 }
 
-// Rows are counted by the dimensions before `dim`; false where a tensor has gaps, or where one row is all there is.
+// Joins contiguous tensors; a row has the dimensions from `dim` on. False where a tensor is not
+// contiguous or there is only one row.
 bool join_dense(const cb_tensor& out, int64_t dim, std::span<const cb_tensor* const> parts) {
   constexpr size_t most = 64;
   int64_t rows = 1, at = 0;
@@ -54,52 +56,56 @@ bool join_dense(const cb_tensor& out, int64_t dim, std::span<const cb_tensor* co
 }
 
 void cat(Call& call) {
+  const arguments::Cat args(call);
   cb_tensor& out = call.output();
-  int64_t dim = call.integer(1);
-  if (join_dense(out, dim, call.tensors(0))) return;
+  const int64_t dim = args.dim;
+  if (join_dense(out, dim, args.tensors)) return;
   int64_t at = 0;
-  for (const cb_tensor* part : call.tensors(0)) {
-    cb_tensor place = *part;
-    place.data = address(out, at * out.strides[dim]);
-    place.strides = out.strides;
-    move_elements(place, *part);
+  for (const cb_tensor* part : args.tensors) {
+    cb_tensor target = *part;
+    target.data = address(out, at * out.strides[dim]);
+    target.strides = out.strides;
+    move_elements(target, *part);
     at += part->sizes[dim];
   }
 }
 
 void stack(Call& call) {
+  const arguments::Stack args(call);
   cb_tensor& out = call.output();
-  int64_t dim = call.integer(1), at = 0;
-  const auto parts = call.tensors(0);
-  constexpr size_t interleaved = 4;  // single elements of so few tensors are interleaved faster
+  const int64_t dim = args.dim;
+  const auto parts = args.tensors;
+  constexpr size_t interleaved = 4;  // interleaving single elements of so few tensors is faster
   if ((dim + 1 < out.ndim || parts.size() > interleaved) && join_dense(out, dim, parts)) return;
   int64_t strides[max_dims];
   for (int d = 0, kept = 0; d < out.ndim; ++d)
     if (d != dim) strides[kept++] = out.strides[d];
+  int64_t at = 0;
   for (const cb_tensor* part : parts) {
-    cb_tensor place = *part;
-    place.data = address(out, at++ * out.strides[dim]);
-    place.strides = strides;
-    move_elements(place, *part);
+    cb_tensor target = *part;
+    target.data = address(out, at++ * out.strides[dim]);
+    target.strides = strides;
+    move_elements(target, *part);
   }
 }
 
-// The input seen from the other end: negative strides.
+// Copies a view of the input with negative strides.
 void flip(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::Flip args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   int64_t strides[max_dims];
   std::copy_n(in.strides, in.ndim, strides);
-  cb_tensor seen = in;
+  cb_tensor view = in;
   int64_t last = 0;
-  for (int64_t d : call.ints(1)) {
+  for (int64_t d : args.dims) {
     last += (in.sizes[d] - 1) * in.strides[d];
     strides[d] = -in.strides[d];
   }
-  seen.data = address(in, last);
-  seen.strides = strides;
-  move_elements(out, seen);
+  view.data = address(in, last);
+  view.strides = strides;
+  move_elements(out, view);
 }
 
 template <typename U, bool Lower>
@@ -112,7 +118,7 @@ void triangle_of(const cb_tensor& in, cb_tensor& out, int64_t diagonal) {
   in_rows.numel = out_rows.numel = out.numel / columns;
   auto g = geometry<2>({&out_rows, &in_rows}, Order::RowMajor);
   bool same = in.data == out.data;
-  // Of so few columns, looking at all of them takes less time than two calls for the parts.
+  // For few columns one loop with a select is faster than a copy and a fill.
   const bool narrow = columns * static_cast<int64_t>(sizeof(U)) <= 128 && in_stride == 1 && out_stride == 1;
   parallel_for(g.numel, grain_for(columns), [&](int64_t begin, int64_t end) {
     int64_t row = begin % rows;  // of its matrix
@@ -120,7 +126,7 @@ void triangle_of(const cb_tensor& in, cb_tensor& out, int64_t diagonal) {
       for (int64_t i = 0; i < n; ++i, row = row + 1 == rows ? 0 : row + 1) {
         const U* from = data<U>(in) + at[1] + i * g.strides[1][0];
         U* to = data<U>(out) + at[0] + i * g.strides[0][0];
-        // Kept are columns [0, edge) of tril and [edge, columns) of triu.
+        // tril keeps columns [0, edge), triu [edge, columns).
         int64_t edge = std::clamp<int64_t>(row + diagonal + (Lower ? 1 : 0), 0, columns);
         if (narrow) {
           for (int64_t j = 0; j < columns; ++j) to[j] = (j < edge) == Lower ? from[j] : U{};
@@ -138,18 +144,20 @@ void triangle_of(const cb_tensor& in, cb_tensor& out, int64_t diagonal) {
   });
 }
 
+// tril, triu: the same schema
 template <bool Lower>
 void triangle(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::Tril args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
-  // Far beyond any size, so that adding a row number cannot overflow.
-  constexpr int64_t far = int64_t{1} << 60;
-  int64_t diagonal = std::clamp(call.integer(1), -far, far);
+  // Larger than any size, and small enough that adding a row index cannot overflow.
+  constexpr int64_t limit = int64_t{1} << 60;
+  const int64_t diagonal = std::clamp(args.diagonal, -limit, limit);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() { triangle_of<U, Lower>(in, out, diagonal); });
 }
 
-// A tensor with some of its dimensions split in several, all of which may have steps of their own.
+// A view of a tensor with some of its dimensions split into several.
 struct Split {
   int64_t sizes[max_dims], strides[max_dims];
   cb_tensor tensor;
@@ -168,7 +176,8 @@ struct Split {
   }
 };
 
-// Blocks of r by r pixels of `wide` beside the channels of `deep`.
+// Views of `deep` (N, C * r * r, H, W) and `wide` (N, C, H * r, W * r) with equal sizes (N, C, r,
+// r, H, W).
 void match_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r, Split& deep_parts, Split& wide_parts) {
   const int channels = deep.ndim - 3, rows = channels + 1, columns = rows + 1;
   for (int d = 0; d < channels; ++d) deep_parts.add(deep.sizes[d], deep.strides[d]), wide_parts.add(deep.sizes[d], wide.strides[d]);
@@ -183,24 +192,25 @@ void match_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r, Split
   add(deep.sizes[columns], deep.strides[columns], wide.strides[columns] * r);
 }
 
-// Both with neighbouring channels: rows of pixels side by side in the wide tensor, whose elements lie r * r apart in the deep one.
-bool has_neighbouring_channels(const cb_tensor& tensor) {
+bool is_channels_last(const cb_tensor& tensor) {
   return tensor.ndim == 4 && tensor.strides[1] == 1 && tensor.sizes[1] > 1;
 }
 
-template <bool Spread, typename U>
-void move_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r) {
+// pixel_shuffle of channels-last tensors (Shuffle), or its inverse. A pixel of `wide` has adjacent
+// channels, which are r * r elements apart in `deep`.
+template <bool Shuffle, typename U>
+void shuffle_channels_last(const cb_tensor& deep, const cb_tensor& wide, int64_t r) {
   const int64_t channels = wide.sizes[1], height = deep.sizes[2], width = deep.sizes[3];
   parallel_for(deep.sizes[0] * height * r, grain_for(2 * width * r * channels), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t sample = line / (height * r), row = line % (height * r);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t sample = task / (height * r), row = task % (height * r);
       U* deep_row = mutable_data<U>(deep) + sample * deep.strides[0] + row / r * deep.strides[2] + row % r * r;
       U* wide_row = mutable_data<U>(wide) + sample * wide.strides[0] + row * wide.strides[2];
       for (int64_t x = 0; x < width; ++x)
         for (int64_t j = 0; j < r; ++j) {
           U *in_deep = deep_row + x * deep.strides[3] + j, *in_wide = wide_row + (x * r + j) * wide.strides[3];
           for (int64_t c = 0; c < channels; ++c) {
-            if constexpr (Spread)
+            if constexpr (Shuffle)
               in_wide[c] = in_deep[c * r * r];
             else
               in_deep[c * r * r] = in_wide[c];
@@ -211,26 +221,31 @@ void move_pixels(const cb_tensor& deep, const cb_tensor& wide, int64_t r) {
 }
 
 void pixel_shuffle(Call& call) {
-  if (has_neighbouring_channels(call.tensor(0)) && has_neighbouring_channels(call.output()))
-    return dispatch_size(itemsize(call.output().dtype),
-                         [&]<typename U>() { move_pixels<true, U>(call.tensor(0), call.output(), call.integer(1)); });
-  Split from(call.tensor(0)), to(call.output());
-  match_pixels(call.tensor(0), call.output(), call.integer(1), from, to);
+  const arguments::PixelShuffle args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
+  const int64_t r = args.upscale_factor;
+  if (is_channels_last(in) && is_channels_last(out))
+    return dispatch_size(itemsize(out.dtype), [&]<typename U>() { shuffle_channels_last<true, U>(in, out, r); });
+  Split from(in), to(out);
+  match_pixels(in, out, r, from, to);
   move_elements(to.tensor, from.tensor);
 }
 
 void pixel_unshuffle(Call& call) {
-  if (has_neighbouring_channels(call.tensor(0)) && has_neighbouring_channels(call.output()))
-    return dispatch_size(itemsize(call.output().dtype),
-                         [&]<typename U>() { move_pixels<false, U>(call.output(), call.tensor(0), call.integer(1)); });
-  Split from(call.tensor(0)), to(call.output());
-  match_pixels(call.output(), call.tensor(0), call.integer(1), to, from);
+  const arguments::PixelUnshuffle args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
+  const int64_t r = args.downscale_factor;
+  if (is_channels_last(in) && is_channels_last(out))
+    return dispatch_size(itemsize(out.dtype), [&]<typename U>() { shuffle_channels_last<false, U>(out, in, r); });
+  Split from(in), to(out);
+  match_pixels(out, in, r, to, from);
   move_elements(to.tensor, from.tensor);
 }
 
 void channel_shuffle(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
-  const int64_t groups = call.integer(1), each = in.sizes[1] / groups;
+  const arguments::ChannelShuffle args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
+  const int64_t groups = args.groups, each = in.sizes[1] / groups;
   Split from(in), to(out);
   for (int d = 0; d < in.ndim; ++d) {
     if (d == 1) {

@@ -1,10 +1,12 @@
-// Products of matrices and vectors. Matrices come with any strides; what BLAS cannot address is packed (matmul/matrix.hpp).
+// Matrix and vector products. Matrices may have any strides; those that BLAS cannot address are
+// packed (matmul/matrix.hpp).
 #include <array>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "allocator.hpp"
+#include "candelabra/arguments/linalg.hpp"
 #include "drivers/panel_gemm.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
@@ -26,8 +28,8 @@ Matrix<T> mutable_matrix(const cb_tensor& tensor, int first = 0) {
   return {mutable_data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
 }
 
-// Whether the result already holds self: an in-place call.
-bool holds(const cb_tensor& out, const cb_tensor& self) {
+// Whether out and self are the same view of the same memory: an in-place call.
+bool is_in_place(const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) return false;
   for (int d = 0; d < out.ndim; ++d)
     if (out.sizes[d] != 1 && out.strides[d] != self.strides[d]) return false;
@@ -35,20 +37,22 @@ bool holds(const cb_tensor& out, const cb_tensor& self) {
 }
 
 void mm(Call& call) {
+  const arguments::Mm args(call);
   cb_tensor& out = call.output();
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    multiply<T>(matrix<T>(call.tensor(0)), matrix<T>(call.tensor(1)), T(1), T(0), mutable_matrix<T>(out));
+    multiply<T>(matrix<T>(*args.self), matrix<T>(*args.mat2), T(1), T(0), mutable_matrix<T>(out));
   });
 }
 
-// (self, mat1, mat2, beta, alpha)
-void add_product(Call& call, Activation activation) {
+// Args: Addmm or AddmmActivation.
+template <typename Args>
+void add_product(Call& call, const Args& args, Activation activation) {
   cb_tensor& out = call.output();
-  const cb_tensor& self = call.tensor(0);
+  const cb_tensor& self = *args.self;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    T beta = scalar_to<T>(call.scalar(3)), alpha = scalar_to<T>(call.scalar(4));
-    Matrix<const T> a = matrix<T>(call.tensor(1)), b = matrix<T>(call.tensor(2));
-    if (holds(out, self))
+    T beta = scalar_to<T>(*args.beta), alpha = scalar_to<T>(*args.alpha);
+    Matrix<const T> a = matrix<T>(*args.mat1), b = matrix<T>(*args.mat2);
+    if (is_in_place(out, self))
       multiply<T>(a, b, alpha, beta, mutable_matrix<T>(out), activation);
     else
       multiply_and_add<T>(a, b, alpha, beta, matrix<T>(self), mutable_matrix<T>(out), activation);
@@ -56,46 +60,47 @@ void add_product(Call& call, Activation activation) {
 }
 
 void addmm(Call& call) {
-  add_product(call, Activation::none);
+  add_product(call, arguments::Addmm(call), Activation::none);
 }
 
 void addmm_activation(Call& call) {
-  add_product(call, call.boolean(5) ? Activation::gelu : Activation::relu);
+  const arguments::AddmmActivation args(call);
+  add_product(call, args, args.use_gelu ? Activation::gelu : Activation::relu);
 }
 
 void mv(Call& call) {
+  const arguments::Mv args(call);
   cb_tensor& out = call.output();
-  const cb_tensor& vector = call.tensor(1);
+  const cb_tensor& vector = *args.vec;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    multiply<T>(matrix<T>(call.tensor(0)), {data<T>(vector), vector.sizes[0], 1, vector.strides[0], 1}, T(1), T(0),
+    multiply<T>(matrix<T>(*args.self), {data<T>(vector), vector.sizes[0], 1, vector.strides[0], 1}, T(1), T(0),
                 {mutable_data<T>(out), out.sizes[0], 1, out.strides[0], 1});
   });
 }
 
-// Many small products in one call of a library, where it can address the matrices: false where not.
+// Multiplies the whole batch in one library call. Returns false, with nothing written, if the
+// library cannot address the matrices.
 template <typename T>
-bool multiply_together(const cb_tensor& a, const cb_tensor& b, const cb_tensor& out) {
-  constexpr int64_t longest = int64_t{1} << 16;  // sides and steps far from what MKL's integers hold
+bool multiply_in_one_call(const cb_tensor& a, const cb_tensor& b, const cb_tensor& out) {
+  constexpr int64_t longest = int64_t{1} << 16;  // far below the range of MKL's integers
   const Matrix<const T> right = matrix<T>(b, 1), left = matrix<T>(a, 1);
   const Matrix<T> result = mutable_matrix<T>(out, 1);
   const int64_t m = result.rows, n = result.columns, k = left.columns;
   if (k == 0 || !result.has_plain_rows()) return false;
-  const auto reach = [](int64_t rows, int64_t pitch) { return rows * pitch; };
-  const auto addressed = [&](const Matrix<const T>& factor, int64_t step, bool& turned) {
-    turned = !factor.has_plain_rows();
-    const Matrix<const T> seen = turned ? factor.transposed() : factor;
-    return seen.has_plain_rows() && seen.leading_dimension() <= longest && step >= reach(1, seen.columns) &&
-           step <= longest * longest / 4;
+  const auto is_addressable = [&](const Matrix<const T>& factor, int64_t step, bool& transpose) {
+    transpose = !factor.has_plain_rows();
+    const Matrix<const T> seen = transpose ? factor.transposed() : factor;
+    return seen.has_plain_rows() && seen.leading_dimension() <= longest && step >= seen.columns && step <= longest * longest / 4;
   };
-  bool turn_left = false, turn_right = false;
-  if (!addressed(left, a.strides[0], turn_left) || !addressed(right, b.strides[0], turn_right)) return false;
+  bool transpose_left = false, transpose_right = false;
+  if (!is_addressable(left, a.strides[0], transpose_left) || !is_addressable(right, b.strides[0], transpose_right)) return false;
   if (result.leading_dimension() > longest || out.strides[0] < n || out.sizes[0] > longest) return false;
-  const int64_t lda = (turn_left ? left.transposed() : left).leading_dimension(),
-                ldb = (turn_right ? right.transposed() : right).leading_dimension();
+  const int64_t lda = (transpose_left ? left.transposed() : left).leading_dimension(),
+                ldb = (transpose_right ? right.transposed() : right).leading_dimension();
   if constexpr (is_half_v<T>) {
     return half_gemm({.dtype = dtype_v<T>,
-                      .transpose_a = turn_left,
-                      .transpose_b = turn_right,
+                      .transpose_a = transpose_left,
+                      .transpose_b = transpose_right,
                       .m = m,
                       .n = n,
                       .k = k,
@@ -114,12 +119,12 @@ bool multiply_together(const cb_tensor& a, const cb_tensor& b, const cb_tensor& 
   } else if constexpr (is_integer_v<T>) {
     return false;
   } else {
-    gemm_batch(GemmBatch<T>{
-        {turn_left, turn_right, m, n, k, T(1), left.data, lda, right.data, ldb, T(0), result.data, result.leading_dimension()},
-        out.sizes[0],
-        a.strides[0],
-        b.strides[0],
-        out.strides[0]});
+    gemm_batch(GemmBatch<T>{{transpose_left, transpose_right, m, n, k, T(1), left.data, lda, right.data, ldb, T(0), result.data,
+                             result.leading_dimension()},
+                            out.sizes[0],
+                            a.strides[0],
+                            b.strides[0],
+                            out.strides[0]});
     return true;
   }
 }
@@ -129,12 +134,13 @@ template <typename T>
 void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor& b, T alpha, T beta, const cb_tensor& out) {
   int64_t batches = out.sizes[0];
   if (out.numel == 0) return;
-  bool in_place = !self || holds(out, *self);
+  bool in_place = !self || is_in_place(out, *self);
   int64_t operations = out.sizes[1] * out.sizes[2] * std::max<int64_t>(1, a.sizes[2]);
   constexpr int64_t tiny = 256;
-  // Above, a product by itself keeps a thread busy; below, the calls count.
+  // Up to this many operations a product, the overhead of a call dominates.
   constexpr int64_t small = is_half_v<T> ? int64_t{1} << 20 : int64_t{1} << 15;
-  if (!self && batches > 1 && operations > tiny && operations <= small && !in_parallel() && multiply_together<T>(a, b, out)) return;
+  if (!self && batches > 1 && operations > tiny && operations <= small && !in_parallel() && multiply_in_one_call<T>(a, b, out))
+    return;
   auto one = [&](int64_t i) {
     Matrix<const T> left = matrix<T>(a, 1), right = matrix<T>(b, 1);
     Matrix<T> result = mutable_matrix<T>(out, 1);
@@ -147,7 +153,8 @@ void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor
     added.data += i * self->strides[0];
     multiply_and_add<T>(left, right, alpha, beta, added, result);
   };
-  // Small matrices: a thread for each. Large ones: all threads on each, which needs less memory at once.
+  // Small products run one to a thread. A large one uses all threads, which limits the memory for
+  // packing.
   constexpr int64_t large = int64_t{1} << 24;
   if (operations >= large || batches == 1)
     for (int64_t i = 0; i < batches; ++i) one(i);
@@ -158,21 +165,22 @@ void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor
 }
 
 void bmm(Call& call) {
+  const arguments::Bmm args(call);
   cb_tensor& out = call.output();
-  dispatch<NumberTypes>(out.dtype,
-                        [&]<typename T>() { multiply_batches<T>(nullptr, call.tensor(0), call.tensor(1), T(1), T(0), out); });
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { multiply_batches<T>(nullptr, *args.self, *args.mat2, T(1), T(0), out); });
 }
 
 void baddbmm(Call& call) {
+  const arguments::Baddbmm args(call);
   cb_tensor& out = call.output();
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    multiply_batches<T>(&call.tensor(0), call.tensor(1), call.tensor(2), scalar_to<T>(call.scalar(4)), scalar_to<T>(call.scalar(3)),
-                        out);
+    multiply_batches<T>(args.self, *args.batch1, *args.batch2, scalar_to<T>(*args.alpha), scalar_to<T>(*args.beta), out);
   });
 }
 
-// The leading dimensions of input as one, where their strides allow it.
-std::optional<int64_t> joined_row_stride(const cb_tensor& input) {
+// The row stride of input seen as a matrix with all leading dimensions collapsed, if their strides
+// allow that.
+std::optional<int64_t> collapsed_row_stride(const cb_tensor& input) {
   int64_t stride = 0, rows = 1;
   for (int d = input.ndim - 2; d >= 0; --d) {
     if (input.sizes[d] == 1) continue;
@@ -205,9 +213,10 @@ void pack(const cb_tensor& tensor, T* out) {
 
 template <typename T>
 void linear_of(Call& call) {
+  const arguments::Linear args(call);
   cb_tensor& out = call.output();
-  const cb_tensor &input = call.tensor(0), &weight = call.tensor(1);
-  const cb_tensor* bias = call.optional_tensor(2);
+  const cb_tensor &input = *args.input, &weight = *args.weight;
+  const cb_tensor* bias = args.bias;
   if (out.numel == 0) return;
   int64_t k = weight.sizes[1], n = weight.sizes[0], rows = out.numel / n;
   Matrix<T> result{mutable_data<T>(out), rows, n, n, 1};
@@ -215,7 +224,7 @@ void linear_of(Call& call) {
   Matrix<const T> samples{data<T>(input), rows, k, k, input.strides[input.ndim - 1]};
   std::unique_ptr<Scratch<T>> packed;
   if (k != 0) {
-    if (auto stride = joined_row_stride(input)) {
+    if (auto stride = collapsed_row_stride(input)) {
       samples.row_stride = *stride;
     } else {
       packed = std::make_unique<Scratch<T>>(input.numel);
@@ -231,7 +240,7 @@ void linear(Call& call) {
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { linear_of<T>(call); });
 }
 
-// The sum of products over [begin, end), in lanes that the compiler makes into vectors.
+// The sum of products over [begin, end). Independent lanes let the compiler vectorize it.
 template <typename T, typename Sum>
 Sum dot_range(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t begin, int64_t end) {
   constexpr int64_t lanes = is_complex_v<T> ? 8 : 32;
@@ -248,14 +257,14 @@ Sum dot_range(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t be
 }
 
 template <typename L>
-typename L::type with_neighbours_exchanged(typename L::type v) {
+typename L::type swap_adjacent_lanes(typename L::type v) {
   return [&]<size_t... lane>(std::index_sequence<lane...>) {
     return __builtin_shufflevector(v, v, static_cast<int>(lane ^ 1)...);
   }(std::make_index_sequence<L::count>());
 }
 
-// The sum of n products of complex numbers that lie side by side. Products of equal parts and of unequal parts are added each by
-// themselves, real and imaginary ones in turn, so that nothing is taken apart before the end.
+// The dot product of contiguous complex vectors. `equal` sums re*re and im*im in alternating lanes,
+// `unequal` sums re*im and im*re. The lanes are separated only at the end.
 template <typename R>
 std::complex<R> complex_dot(const std::complex<R>* a, const std::complex<R>* b, int64_t n) {
   using L = reduce::Lanes<R>;
@@ -267,7 +276,7 @@ std::complex<R> complex_dot(const std::complex<R>* a, const std::complex<R>* b, 
     for (int v = 0; v < vectors; ++v) {
       const auto left = L::load(x + i + v * L::count), right = L::load(y + i + v * L::count);
       equal[v] += left * right;
-      unequal[v] += left * with_neighbours_exchanged<L>(right);
+      unequal[v] += left * swap_adjacent_lanes<L>(right);
     }
   R equals[L::count], unequals[L::count];
   L::store(equals, (equal[0] + equal[1]) + (equal[2] + equal[3]));
@@ -278,7 +287,7 @@ std::complex<R> complex_dot(const std::complex<R>* a, const std::complex<R>* b, 
   return std::complex<R>(equals[0] - equals[1], unequals[0] + unequals[1]) + rest;
 }
 
-// Pairwise sum of block sums: the error grows with the logarithm of their number.
+// Pairwise summation: the rounding error grows with the logarithm of n.
 template <typename Sum>
 Sum sum_pairwise(const Sum* values, int64_t n) {
   if (n <= 4) {
@@ -290,13 +299,14 @@ Sum sum_pairwise(const Sum* values, int64_t n) {
 }
 
 void dot(Call& call) {
+  const arguments::Dot args(call);
   cb_tensor& out = call.output();
-  const cb_tensor &a = call.tensor(0), &b = call.tensor(1);
+  const cb_tensor &a = *args.self, &b = *args.tensor;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    // Integers wrap, so they are summed unsigned.
+    // Integers are summed unsigned because they must wrap.
     using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
     using Sum = typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide>, std::type_identity<compute_t<T>>>::type;
-    constexpr int64_t block = 4096;  // of a fixed size: the result does not depend on the number of threads
+    constexpr int64_t block = 4096;  // independent of the number of threads
     int64_t n = a.sizes[0], blocks = (n + block - 1) / block;
     const T *x = data<T>(a), *y = data<T>(b);
     int64_t x_step = a.strides[0], y_step = b.strides[0];

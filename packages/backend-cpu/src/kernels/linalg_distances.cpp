@@ -1,7 +1,12 @@
-// distances and distances_backward: p-norms of the differences of all pairs of rows. 64 rows of the second matrix are transposed,
-// so that the distances of a row to all of them are summed side by side. Euclidean distances come from products,
-// |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, which take half the work; but where rows are close to each other for their length this loses
-// digits, and there they are sums of squared differences.
+// distances, distances_backward and pair_distances: p-norms of the differences of pairs of rows.
+//
+// 64 rows of the second matrix are transposed into a tile, so that the distances of one row to all
+// of them are vectorized across the tile. Euclidean distances take half the work by
+//
+//   |x - y|^2 = |x|^2 + |y|^2 - 2 x.y
+//
+// but this cancels where rows are close to each other for their length. There squared differences
+// are summed instead.
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -11,6 +16,7 @@
 #include "../kernels.hpp"
 #include "../parallel.hpp"
 #include "../vec_power.hpp"
+#include "candelabra/arguments/linalg.hpp"
 #include "candelabra/math.hpp"
 #include "reduce_extremum.hpp"
 
@@ -18,10 +24,11 @@ namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t tile = 64;
-constexpr int64_t rows_together = 64;
-constexpr int64_t terms_together = 128;  // summed before they are added to the total, which keeps rounding errors small
+constexpr int64_t rows_per_block = 64;
+constexpr int64_t terms_per_sum = 128;  // two-level summation keeps the rounding error small
 
-// What one difference adds, how sums are combined, and what the norm is of the sum.
+// A norm: the term that one difference adds, how terms are combined, and the norm of the combined
+// terms.
 template <typename C>
 struct Euclidean {
   C operator()(C d) const { return d * d; }
@@ -51,14 +58,14 @@ struct General {
   C p;
 };
 
-// Width: `tile`, or 0 for as many as `width` says.
+// Width: `tile`, or 0 where the width is known at run time only (`width`).
 template <int64_t Width, typename C, typename Norm>
 void distances_of_width(const C* row, const C* columns, int64_t terms, const Norm norm, C* out, int64_t width) {
   const int64_t count = Width ? Width : width;
   C total[tile] = {};
-  for (int64_t first = 0; first < terms; first += terms_together) {
+  for (int64_t first = 0; first < terms; first += terms_per_sum) {
     C sums[tile] = {};
-    const int64_t last = std::min(terms, first + terms_together);
+    const int64_t last = std::min(terms, first + terms_per_sum);
     for (int64_t m = first; m < last; ++m) {
       const C value = row[m];
       const C* others = columns + m * tile;
@@ -72,16 +79,16 @@ void distances_of_width(const C* row, const C* columns, int64_t terms, const Nor
   for (int64_t j = 0; j < count; ++j) out[j] = norm.finish(total[j]);
 }
 
-// Of the general norm: powers of whole registers. What lies behind the width of a tile is zero.
+// The general norm, in whole registers. Columns of the tile from `width` on are zero.
 template <int64_t Width, typename C>
 void distances_of_width(const C* row, const C* columns, int64_t terms, const General<C> norm, C* out, int64_t width) {
   using V = math::Vec<C>;
   const int64_t count = Width ? Width : width;
   const V power(norm.p), root(C(1) / norm.p);
   alignas(64) C total[tile] = {};
-  for (int64_t first = 0; first < terms; first += terms_together) {
+  for (int64_t first = 0; first < terms; first += terms_per_sum) {
     alignas(64) C sums[tile] = {};
-    const int64_t last = std::min(terms, first + terms_together);
+    const int64_t last = std::min(terms, first + terms_per_sum);
     for (int64_t m = first; m < last; ++m) {
       const V value(row[m]);
       for (int64_t j = 0; j < count; j += V::size)
@@ -93,7 +100,7 @@ void distances_of_width(const C* row, const C* columns, int64_t terms, const Gen
 }
 
 template <typename C, typename Norm>
-void row_of_distances(const C* row, const C* columns, int64_t terms, const Norm norm, C* out, int64_t width = tile) {
+void row_distances(const C* row, const C* columns, int64_t terms, const Norm norm, C* out, int64_t width = tile) {
   if (width == tile)
     distances_of_width<tile>(row, columns, terms, norm, out, tile);
   else
@@ -102,33 +109,33 @@ void row_of_distances(const C* row, const C* columns, int64_t terms, const Norm 
 
 // ---- Euclidean distances
 
-constexpr int rows_at_once = 4;
+constexpr int rows_per_step = 4;
 
-// The products of a few rows with the columns of a tile, whose sums stay in registers.
+// The dot products of `rows_per_step` rows with the columns of a tile. The sums stay in registers.
 template <typename C>
 void products(const C* const* rows, const C* columns, int64_t terms, C (*out)[tile]) {
   using L = reduce::Lanes<C>;
   using V = typename L::type;
-  // Of the wider registers there are twice as many.
+  // AVX-512 has twice as many registers as AVX2.
   constexpr int vectors = sizeof(V) == 64 ? 4 : 2;
   for (int64_t j = 0; j < tile; j += vectors * L::count) {
-    V total[rows_at_once][vectors] = {};
-    for (int64_t first = 0; first < terms; first += terms_together) {
-      V sums[rows_at_once][vectors] = {};
-      const int64_t last = std::min(terms, first + terms_together);
+    V total[rows_per_step][vectors] = {};
+    for (int64_t first = 0; first < terms; first += terms_per_sum) {
+      V sums[rows_per_step][vectors] = {};
+      const int64_t last = std::min(terms, first + terms_per_sum);
       for (int64_t m = first; m < last; ++m) {
         V column[vectors];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) column[v] = L::load(columns + m * tile + j + v * L::count);
 #pragma GCC unroll 4
-        for (int r = 0; r < rows_at_once; ++r)
+        for (int r = 0; r < rows_per_step; ++r)
 #pragma GCC unroll 4
           for (int v = 0; v < vectors; ++v) sums[r][v] += column[v] * rows[r][m];
       }
-      for (int r = 0; r < rows_at_once; ++r)
+      for (int r = 0; r < rows_per_step; ++r)
         for (int v = 0; v < vectors; ++v) total[r][v] += sums[r][v];
     }
-    for (int r = 0; r < rows_at_once; ++r)
+    for (int r = 0; r < rows_per_step; ++r)
       for (int v = 0; v < vectors; ++v) L::store(out[r] + j + v * L::count, total[r][v]);
   }
 }
@@ -136,8 +143,8 @@ void products(const C* const* rows, const C* columns, int64_t terms, C (*out)[ti
 template <typename C>
 C square_of(const C* row, int64_t terms) {
   C total = 0;
-  for (int64_t first = 0; first < terms; first += terms_together) {
-    const int64_t last = std::min(terms, first + terms_together);
+  for (int64_t first = 0; first < terms; first += terms_per_sum) {
+    const int64_t last = std::min(terms, first + terms_per_sum);
     C sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t m = first; m < last; ++m) sum += row[m] * row[m];
@@ -146,7 +153,7 @@ C square_of(const C* row, int64_t terms) {
   return total;
 }
 
-// The distances of a few rows to a tile; `squares` are those of the tile's columns.
+// Distances of `count` rows to a tile. `squares` are the squared lengths of the tile's columns.
 template <typename C>
 void euclidean_rows(const C* const* rows, int count, const C* columns, const C* squares, int64_t terms, C (*out)[tile]) {
   products(rows, columns, terms, out);
@@ -161,13 +168,13 @@ void euclidean_rows(const C* const* rows, int count, const C* columns, const C* 
       distances[j] = std::sqrt(std::max(square, C(0)));
     }
     if (close)
-      row_of_distances(rows[r], columns, terms, Euclidean<C>{}, out[r]);
+      row_distances(rows[r], columns, terms, Euclidean<C>{}, out[r]);
     else
       std::copy_n(distances, tile, out[r]);
   }
 }
 
-// A tile of rows of the second matrix, transposed, and the squares of their lengths.
+// A transposed tile of rows of the second matrix, and their squared lengths.
 template <typename C>
 struct Tile {
   Scratch<C> columns;
@@ -187,17 +194,17 @@ struct Tile {
   }
 };
 
-// The distances of rows [first, last) to a tile; give(row, distances).
+// Calls give(row, distances) with the distances of each of rows [first, last) to the tile.
 template <typename T, typename Norm, typename F>
 void rows_to_tile(const T* rows, int64_t first, int64_t last, Tile<compute_t<T>>& others, int64_t width, int64_t terms,
                   compute_t<T>* wide, const Norm& norm, F&& give) {
   using C = compute_t<T>;
-  constexpr int64_t few = 8;  // columns, of which products would be no less work
-  alignas(64) C distances[rows_at_once][tile];
-  for (int64_t i = first; i < last; i += rows_at_once) {
-    const int count = static_cast<int>(std::min<int64_t>(rows_at_once, last - i));
-    const C* rows_of[rows_at_once];
-    for (int r = 0; r < rows_at_once; ++r) {  // the last one stands in for those that are missing
+  constexpr int64_t few = 8;  // up to this many columns, products save no work
+  alignas(64) C distances[rows_per_step][tile];
+  for (int64_t i = first; i < last; i += rows_per_step) {
+    const int count = static_cast<int>(std::min<int64_t>(rows_per_step, last - i));
+    const C* rows_of[rows_per_step];
+    for (int r = 0; r < rows_per_step; ++r) {  // missing rows repeat the last one
       const T* from = rows + (i + std::min(r, count - 1)) * terms;
       C* to = wide + r * terms;
       for (int64_t m = 0; m < terms; ++m) to[m] = static_cast<C>(from[m]);
@@ -210,7 +217,7 @@ void rows_to_tile(const T* rows, int64_t first, int64_t last, Tile<compute_t<T>>
         done = true;
       }
     if (!done)
-      for (int r = 0; r < count; ++r) row_of_distances(rows_of[r], others.columns.data(), terms, norm, distances[r], width);
+      for (int r = 0; r < count; ++r) row_distances(rows_of[r], others.columns.data(), terms, norm, distances[r], width);
     for (int r = 0; r < count; ++r) give(i + r, static_cast<const C*>(distances[r]));
   }
 }
@@ -218,21 +225,22 @@ void rows_to_tile(const T* rows, int64_t first, int64_t last, Tile<compute_t<T>>
 template <typename T, typename Norm>
 void all_pairs(Call& call, const Norm& norm) {
   using C = compute_t<T>;
-  const cb_tensor &x1 = call.tensor(0), &x2 = call.tensor(1), &out = call.output();
+  const arguments::Distances args(call);
+  const cb_tensor &x1 = *args.x1, &x2 = *args.x2, &out = call.output();
   const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
   const int64_t batch = out.numel / (rows * others);
-  const int64_t across = (others + tile - 1) / tile, down = (rows + rows_together - 1) / rows_together;
-  parallel_for(batch * across * down, grain_for(rows_together * tile * std::max<int64_t>(terms, 1) / 4),
+  const int64_t across = (others + tile - 1) / tile, down = (rows + rows_per_block - 1) / rows_per_block;
+  parallel_for(batch * across * down, grain_for(rows_per_block * tile * std::max<int64_t>(terms, 1) / 4),
                [&](int64_t begin, int64_t end) {
                  Tile<C> second(terms);
-                 Scratch<C> wide(terms * rows_at_once);
+                 Scratch<C> wide(terms * rows_per_step);
                  int64_t loaded = -1;
                  for (int64_t item = begin; item < end; ++item) {
-                   const int64_t b = item / (across * down), j0 = item / down % across * tile, i0 = item % down * rows_together;
+                   const int64_t b = item / (across * down), j0 = item / down % across * tile, i0 = item % down * rows_per_block;
                    const int64_t width = std::min(tile, others - j0);
                    if (std::exchange(loaded, item / down) != item / down)
                      second.load(data<T>(x2) + (b * others + j0) * terms, width, terms, std::is_same_v<Norm, Euclidean<C>>);
-                   rows_to_tile(data<T>(x1) + b * rows * terms, i0, std::min(rows, i0 + rows_together), second, width, terms,
+                   rows_to_tile(data<T>(x1) + b * rows * terms, i0, std::min(rows, i0 + rows_per_block), second, width, terms,
                                 wide.data(), norm, [&](int64_t i, const C* distances) {
                                   T* to = mutable_data<T>(out) + (b * rows + i) * others + j0;
                                   for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(distances[j]);
@@ -241,16 +249,16 @@ void all_pairs(Call& call, const Norm& norm) {
                });
 }
 
-// Of one matrix: row i to those behind it, one row's after the other's.
+// The pairs (i, j > i) of one matrix, in row-major order.
 template <typename T, typename Norm>
-void pairs_within(Call& call, const Norm& norm) {
+void self_pairs(Call& call, const Norm& norm) {
   using C = compute_t<T>;
-  const cb_tensor &x = call.tensor(0), &out = call.output();
+  const cb_tensor &x = *arguments::PairDistances(call).self, &out = call.output();
   const int64_t rows = x.sizes[0], terms = x.sizes[1];
   const int64_t across = (rows + tile - 1) / tile;
   parallel_for(across, grain_for(rows * tile * std::max<int64_t>(terms, 1) / 8), [&](int64_t begin, int64_t end) {
     Tile<C> second(terms);
-    Scratch<C> wide(terms * rows_at_once);
+    Scratch<C> wide(terms * rows_per_step);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t j0 = item * tile, width = std::min(tile, rows - j0);
       second.load(data<T>(x) + j0 * terms, width, terms, std::is_same_v<Norm, Euclidean<C>>);
@@ -262,7 +270,7 @@ void pairs_within(Call& call, const Norm& norm) {
   });
 }
 
-// f(norm) with the norm of order p.
+// Calls f with the norm of order p.
 template <typename C, typename F>
 void with_norm(double p, F&& f) {
   if (p == 2) return f(Euclidean<C>{});
@@ -275,24 +283,24 @@ void with_norm(double p, F&& f) {
 void pair_distances(Call& call) {
   if (call.output().numel == 0) return;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    with_norm<compute_t<T>>(call.real(1), [&](const auto& norm) { pairs_within<T>(call, norm); });
+    with_norm<compute_t<T>>(arguments::PairDistances(call).p, [&](const auto& norm) { self_pairs<T>(call, norm); });
   });
 }
 
 void distances(Call& call) {
   if (call.output().numel == 0) return;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    with_norm<compute_t<T>>(call.real(2), [&](const auto& norm) { all_pairs<T>(call, norm); });
+    with_norm<compute_t<T>>(arguments::Distances(call).p, [&](const auto& norm) { all_pairs<T>(call, norm); });
   });
 }
 
-// How a distance changes with a difference: what the difference is multiplied with, or the change itself.
+// The gradient of one distance with respect to its row.
 template <typename C>
-struct Change {
+struct DistanceGradient {
   double p;
   C slope, distance, scale;
 
-  Change(double order, C grad, C result) : p(order), slope(grad), distance(result), scale(0) {
+  DistanceGradient(double order, C grad, C result) : p(order), slope(grad), distance(result), scale(0) {
     if (p == 2) scale = result == 0 ? C(0) : grad / result;
     if (p != 0 && p != 1 && p != 2 && p != std::numeric_limits<double>::infinity())
       scale = result == 0 ? C(0) : grad / math::pow(result, static_cast<C>(p - 1));
@@ -323,26 +331,28 @@ struct Change {
   }
 };
 
-// Of Euclidean distances: sums of scale * (row - other) for a few rows and columns at a time, which stay in registers.
+// The gradient of Euclidean distances: sum over `other` of scale * (row - other). The sums of a few
+// rows and columns stay in registers.
 template <typename T>
 void euclidean_backward(Call& call) {
   using C = compute_t<T>;
   using L = reduce::Lanes<C>;
   using V = typename L::type;
   constexpr int64_t width = 2 * L::count;
-  const cb_tensor &x1 = call.tensor(1), &x2 = call.tensor(2), &out = call.output();
+  const arguments::DistancesBackward args(call);
+  const cb_tensor &x1 = *args.x1, &x2 = *args.x2, &out = call.output();
   const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
-  const int64_t groups = (rows + rows_at_once - 1) / rows_at_once, padded = (terms + width - 1) / width * width;
-  const T *slopes = data<T>(call.tensor(0)), *results = data<T>(call.tensor(3));
-  parallel_for(out.numel / (terms * rows) * groups, grain_for(2 * rows_at_once * terms * std::max<int64_t>(others, 1)),
+  const int64_t groups = (rows + rows_per_step - 1) / rows_per_step, padded = (terms + width - 1) / width * width;
+  const T *slopes = data<T>(*args.grad), *results = data<T>(*args.result);
+  parallel_for(out.numel / (terms * rows) * groups, grain_for(2 * rows_per_step * terms * std::max<int64_t>(others, 1)),
                [&](int64_t begin, int64_t end) {
-                 Scratch<C> scales(rows_at_once * others), own(rows_at_once * padded), sums(rows_at_once * padded);
+                 Scratch<C> scales(rows_per_step * others), own(rows_per_step * padded), sums(rows_per_step * padded);
                  alignas(64) C wide[width];
                  for (int64_t item = begin; item < end; ++item) {
-                   const int64_t b = item / groups, first = item % groups * rows_at_once;
-                   const int64_t count = std::min<int64_t>(rows_at_once, rows - first);
-                   std::fill_n(own.data(), rows_at_once * padded, C(0));
-                   for (int64_t r = 0; r < rows_at_once; ++r) {
+                   const int64_t b = item / groups, first = item % groups * rows_per_step;
+                   const int64_t count = std::min<int64_t>(rows_per_step, rows - first);
+                   std::fill_n(own.data(), rows_per_step * padded, C(0));
+                   for (int64_t r = 0; r < rows_per_step; ++r) {
                      const int64_t row = b * rows + first + std::min(r, count - 1);
                      for (int64_t m = 0; m < terms; ++m) own[r * padded + m] = static_cast<C>(data<T>(x1)[row * terms + m]);
                      for (int64_t j = 0; j < others; ++j) {
@@ -353,8 +363,8 @@ void euclidean_backward(Call& call) {
                    const T* second = data<T>(x2) + b * others * terms;
                    for (int64_t m = 0; m < terms; m += width) {
                      const int64_t some = std::min(width, terms - m);
-                     V mine[rows_at_once][2], sum[rows_at_once][2] = {};
-                     for (int r = 0; r < rows_at_once; ++r)
+                     V mine[rows_per_step][2], sum[rows_per_step][2] = {};
+                     for (int r = 0; r < rows_per_step; ++r)
                        for (int half = 0; half < 2; ++half) mine[r][half] = L::load(own.data() + r * padded + m + half * L::count);
                      std::fill_n(wide, width, C(0));
                      const C* scale = scales.data();
@@ -368,11 +378,11 @@ void euclidean_backward(Call& call) {
                          for (int64_t k = 0; k < some; ++k) wide[k] = static_cast<C>(other[k]);
                          for (int half = 0; half < 2; ++half) theirs[half] = L::load(wide + half * L::count);
                        }
-                       for (int r = 0; r < rows_at_once; ++r)
+                       for (int r = 0; r < rows_per_step; ++r)
                          for (int half = 0; half < 2; ++half)
                            sum[r][half] += (mine[r][half] - theirs[half]) * scale[r * others + j];
                      }
-                     for (int r = 0; r < rows_at_once; ++r)
+                     for (int r = 0; r < rows_per_step; ++r)
                        for (int half = 0; half < 2; ++half) L::store(sums.data() + r * padded + m + half * L::count, sum[r][half]);
                    }
                    for (int64_t r = 0; r < count; ++r) {
@@ -384,9 +394,10 @@ void euclidean_backward(Call& call) {
 }
 
 void distances_backward(Call& call) {
-  const cb_tensor &x1 = call.tensor(1), &x2 = call.tensor(2), &out = call.output();
+  const arguments::DistancesBackward args(call);
+  const cb_tensor &x1 = *args.x1, &x2 = *args.x2, &out = call.output();
   if (out.numel == 0) return;
-  const double p = call.real(4);
+  const double p = args.p;
   const int64_t rows = x1.sizes[x1.ndim - 2], terms = x1.sizes[x1.ndim - 1], others = x2.sizes[x2.ndim - 2];
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
     if (p == 2) return euclidean_backward<T>(call);
@@ -397,10 +408,10 @@ void distances_backward(Call& call) {
         const T *row = data<T>(x1) + item * terms, *second = data<T>(x2) + item / rows * others * terms;
         for (int64_t m = 0; m < terms; ++m) wide[m] = static_cast<C>(row[m]);
         std::fill_n(sums.data(), terms, C(0));
-        // Distances that are the number of unequal elements do not change with them.
+        // For p = 0 the distance is a count of unequal elements: its gradient is zero.
         for (int64_t j = 0; j < others && p != 0; ++j) {
           const int64_t at = item * others + j;
-          const Change<C> change(p, static_cast<C>(data<T>(call.tensor(0))[at]), static_cast<C>(data<T>(call.tensor(3))[at]));
+          const DistanceGradient<C> change(p, static_cast<C>(data<T>(*args.grad)[at]), static_cast<C>(data<T>(*args.result)[at]));
           change.add(wide.data(), second + j * terms, terms, sums.data());
         }
         T* to = mutable_data<T>(out) + item * terms;

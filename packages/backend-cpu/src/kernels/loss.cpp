@@ -1,4 +1,5 @@
 // nll_loss_forward, nll_loss_backward.
+#include "candelabra/arguments/loss.hpp"
 #include "../allocator.hpp"
 #include "../iterate.hpp"
 #include "../kernels.hpp"
@@ -14,7 +15,7 @@ enum Reduction : int64_t { None = 0, Mean = 1, Sum = 2 };
   throw failure(CB_INDEX_ERROR, "Target %lld is out of bounds.", static_cast<long long>(target));
 }
 
-// A tensor of shape (N, C, d...) seen as (N, d...): the elements of class 0.
+// A view of a tensor of shape (N, C, d...) as (N, d...): the elements of class 0.
 struct FirstClass {
   int64_t sizes[max_dims];
   int64_t strides[max_dims];
@@ -45,17 +46,18 @@ struct Weights {
   double operator()(int64_t target) const { return values ? static_cast<double>(values[target * stride]) : 1.0; }
 };
 
-// Sums are made in pieces of this many positions, whatever the number of threads.
+// Positions per partial sum. It is fixed, so that the result does not depend on the number of
+// threads.
 constexpr int64_t piece = 2048;
 
 template <typename T>
-void forward(Call& call) {
-  const cb_tensor &self = call.tensor(0), &target = call.tensor(1);
+void forward(Call& call, const arguments::NllLossForward& args) {
+  const cb_tensor &self = *args.self, &target = *args.target;
   cb_tensor &out = call.output(0), &total = call.output(1);
-  Weights<T> weight(call.optional_tensor(2));
-  int64_t reduction = call.integer(3), ignored = call.integer(4), classes = self.sizes[1];
+  Weights<T> weight(args.weight);
+  int64_t reduction = args.reduction, ignored = args.ignore_index, classes = self.sizes[1];
   FirstClass first(self);
-  // Without an output for each position the loss is only summed.
+  // A reduced loss has no output per position: `target` stands in and is not written.
   const cb_tensor& each = reduction == None ? out : target;
   auto g = geometry<3>({&target, &first.tensor, &each}, Order::RowMajor);
   int64_t pieces = (g.numel + piece - 1) / piece;
@@ -90,11 +92,11 @@ void forward(Call& call) {
 }
 
 template <typename T>
-void backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &target = call.tensor(2), &total = call.tensor(6);
+void backward(Call& call, const arguments::NllLossBackward& args) {
+  const cb_tensor &grad = *args.grad, &target = *args.target, &total = *args.total_weight;
   cb_tensor& out = call.output();
-  Weights<T> weight(call.optional_tensor(3));
-  int64_t reduction = call.integer(4), ignored = call.integer(5), classes = out.sizes[1];
+  Weights<T> weight(args.weight);
+  int64_t reduction = args.reduction, ignored = args.ignore_index, classes = out.sizes[1];
   if (out.numel == 0) return;
   static constexpr double zero = 0;
   static constexpr int64_t no_strides[max_dims] = {};
@@ -102,7 +104,7 @@ void backward(Call& call) {
   nothing.data = const_cast<double*>(&zero);
   nothing.strides = no_strides;
   FirstClass first(out);
-  cb_tensor grads = first.tensor;  // the same gradient for all positions, unless there is one for each
+  cb_tensor grads = first.tensor;  // a reduced loss has one gradient for all positions
   grads.data = grad.data;
   grads.strides = reduction == None ? grad.strides : no_strides;
   double scale = reduction == Mean ? 1 / static_cast<double>(*data<T>(total)) : 1;
@@ -122,10 +124,12 @@ void backward(Call& call) {
 }
 
 void nll_loss_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  const arguments::NllLossForward args(call);
+  dispatch<FloatTypes>(args.self->dtype, [&]<typename T>() { forward<T>(call, args); });
 }
 void nll_loss_backward(Call& call) {
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });
+  const arguments::NllLossBackward args(call);
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call, args); });
 }
 
 }  // namespace

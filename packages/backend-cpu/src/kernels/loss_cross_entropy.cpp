@@ -1,7 +1,8 @@
-// cross_entropy_forward and cross_entropy_backward: of scores (N, C) and classes (N), without a matrix of logarithms between them.
+// cross_entropy_forward and cross_entropy_backward: scores (N, C) and classes (N), without a
+// log-softmax matrix.
 //
-// A row is brought into the first cache levels once. Forward keeps of each row its largest value and the logarithm of the sum of
-// exp(x - largest); backward writes the gradient, which needs nothing else, in one pass.
+// Forward reads each row from memory once. It saves the row's maximum and the logarithm of
+// sum(exp(x - maximum)). Backward needs nothing else to write the gradient in one pass.
 #include <cmath>
 
 #include "../allocator.hpp"
@@ -9,6 +10,7 @@
 #include "../half_registers.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/positions.hpp"
 #include "softmax_lines.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -16,11 +18,12 @@ namespace {
 
 using namespace softmax_lines;
 
+// The shape rule replaces the name of the reduction by this number.
 enum Reduction : int64_t { None = 0, Mean = 1, Sum = 2 };
 
-// Sums are made in pieces of this many rows, whatever the number of threads.
+// Rows per partial sum. It is fixed, so that the result does not depend on the number of threads.
 constexpr int64_t piece = 64;
-// An exponential and what is around it, in additions.
+// The cost of an exponential and the operations around it, in additions.
 constexpr int64_t work = 8;
 
 int64_t checked(int64_t target, int64_t classes) {
@@ -43,7 +46,7 @@ T rounded(double value) {
   return static_cast<T>(static_cast<compute_t<T>>(value));
 }
 
-// Row `n` of the scores as values of the dtype they are computed in.
+// Row `n` of the scores in the compute dtype. `buffer` is used for half precision only.
 template <typename T>
 const compute_t<T>* row_of(const T* scores, int64_t n, int64_t classes, [[maybe_unused]] compute_t<T>* buffer) {
   if constexpr (std::is_same_v<T, compute_t<T>>) {
@@ -54,14 +57,15 @@ const compute_t<T>* row_of(const T* scores, int64_t n, int64_t classes, [[maybe_
   }
 }
 
-// Of rows [first, first + count), at most most_lines: the largest value and the logarithm of the sum of exp(x - largest).
+// The maximum and log(sum(exp(x - maximum))) of the first `count` rows, at most max_slices. x[j] is
+// set to row j.
 template <typename T, typename V>
 void statistics_of_rows(const T* scores, int64_t classes, int64_t count, V* buffer, const V** x, V* largest, V* logarithm) {
   for (int64_t j = 0; j < count; ++j) x[j] = row_of(scores, j, classes, std::is_same_v<T, V> ? nullptr : buffer + j * classes);
-  double sums[most_lines];
+  double sums[max_slices];
   if (classes <= math::Vec<V>::size) {
     for (int64_t j = 0; j < count; ++j) {
-      const ShortLine<V> all(x[j], classes);
+      const ShortSlice<V> all(x[j], classes);
       largest[j] = all.largest;
       sums[j] = all.sum;
     }
@@ -74,32 +78,33 @@ void statistics_of_rows(const T* scores, int64_t classes, int64_t count, V* buff
 template <typename T>
 void forward(Call& call) {
   using V = compute_t<T>;
-  const cb_tensor &scores = call.tensor(0), &target = call.tensor(1);
-  const Weights<T> weight(call.optional_tensor(2));
-  const int64_t ignored = call.integer(3), reduction = call.integer(4);
+  namespace at = positions::cross_entropy_forward;
+  const cb_tensor &scores = call.tensor(at::input), &target = call.tensor(at::target);
+  const Weights<T> weight(call.optional_tensor(at::weight));
+  const int64_t ignored = call.integer(at::ignore_index), reduction = call.integer(at::reduction);
   const int64_t rows = scores.sizes[0], classes = scores.sizes[1];
-  cb_tensor &out = call.output(0), &total = call.output(1), &kept = call.output(2);
-  V* largest = data<V>(kept);
+  cb_tensor &out = call.output(0), &total = call.output(1), &statistics = call.output(2);
+  V* largest = data<V>(statistics);
   V* logarithm = largest + rows;
-  const int64_t pieces = (rows + piece - 1) / piece, at_once = lines_at_once(classes);
+  const int64_t pieces = (rows + piece - 1) / piece, rows_at_once = slices_at_once(classes);
   Scratch<double> losses(pieces), weights(pieces);
   parallel_for(pieces, grain_for(work * piece * classes), [&](int64_t begin, int64_t end) {
-    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : at_once * classes);
-    const V* x[most_lines];
+    Scratch<V> buffer(std::is_same_v<T, V> ? 0 : rows_at_once * classes);
+    const V* x[max_slices];
     for (int64_t p = begin; p < end; ++p) {
       double loss = 0, sum = 0;
       const int64_t last = std::min((p + 1) * piece, rows);
       for (int64_t n = p * piece; n < last; ++n) {
-        const int64_t which = (n - p * piece) % at_once;
-        if (which == 0 && classes > 0)
-          statistics_of_rows(data<T>(scores) + n * classes, classes, std::min(at_once, last - n), buffer.data(), x, largest + n,
-                             logarithm + n);
+        const int64_t slot = (n - p * piece) % rows_at_once;
+        if (slot == 0 && classes > 0)
+          statistics_of_rows(data<T>(scores) + n * classes, classes, std::min(rows_at_once, last - n), buffer.data(), x,
+                             largest + n, logarithm + n);
         const int64_t number = data<int64_t>(target)[n * target.strides[0]];
         double here = 0;
         if (classes > 0) {
           if (number != ignored) {
             const double w = weight(checked(number, classes));
-            here = -w * static_cast<double>((x[which][number] - largest[n]) - logarithm[n]);
+            here = -w * static_cast<double>((x[slot][number] - largest[n]) - logarithm[n]);
             sum += w;
             loss += here;
           }
@@ -119,27 +124,28 @@ void forward(Call& call) {
   *data<T>(total) = rounded<T>(sum);
 }
 
-// share * (exp((x - largest) - logarithm) - 1 for the class of the row)
+// share * exp((x - largest) - logarithm); the caller subtracts `share` at the class of the row.
 template <typename V>
 void gradient_of_row(const V* x, V* out, int64_t n, V largest, V logarithm, V share) {
-  const math::Vec<V> top = largest, rest = logarithm, factor = share;
+  const math::Vec<V> maximum = largest, log_sum = logarithm, factors = share;
   for_registers<V>(n, [&](int64_t i, int64_t count, auto whole) {
-    const auto power = exp_of_difference<V>((load_register(x + i, count, whole) - top) - rest);
-    store_register(out + i, power * factor, count, whole);
+    const auto power = exp_of_difference<V>((load_register(x + i, count, whole) - maximum) - log_sum);
+    store_register(out + i, power * factors, count, whole);
   });
 }
 
 template <typename T>
 void backward(Call& call) {
   using V = compute_t<T>;
-  const cb_tensor &grad = call.tensor(0), &scores = call.tensor(1), &target = call.tensor(2), &kept = call.tensor(7);
-  const Weights<T> weight(call.optional_tensor(3));
-  const int64_t ignored = call.integer(4), reduction = call.integer(5);
+  namespace at = positions::cross_entropy_backward;
+  const cb_tensor &grad = call.tensor(at::grad), &scores = call.tensor(at::input), &target = call.tensor(at::target);
+  const Weights<T> weight(call.optional_tensor(at::weight));
+  const int64_t ignored = call.integer(at::ignore_index), reduction = call.integer(at::reduction);
   const int64_t rows = scores.sizes[0], classes = scores.sizes[1];
   T* out = data<T>(call.output());
-  const V* largest = data<V>(kept);
+  const V* largest = data<V>(call.tensor(at::statistics));
   const V* logarithm = largest + rows;
-  const double scale = reduction == Mean ? 1 / static_cast<double>(*data<T>(call.tensor(6))) : 1;
+  const double scale = reduction == Mean ? 1 / static_cast<double>(*data<T>(call.tensor(at::total_weight))) : 1;
   parallel_for(rows, grain_for(work * classes), [&](int64_t begin, int64_t end) {
     Scratch<V> buffer(std::is_same_v<T, V> ? 0 : classes);
     for (int64_t n = begin; n < end; ++n) {
@@ -149,8 +155,8 @@ void backward(Call& call) {
         std::fill_n(to, classes, T{});
         continue;
       }
-      const double arrived = static_cast<double>(data<T>(grad)[reduction == None ? n * grad.strides[0] : 0]);
-      const V share = static_cast<V>(weight(checked(number, classes)) * scale * arrived);
+      const double incoming = static_cast<double>(data<T>(grad)[reduction == None ? n * grad.strides[0] : 0]);
+      const V share = static_cast<V>(weight(checked(number, classes)) * scale * incoming);
       const V* x = row_of(data<T>(scores), n, classes, buffer.data());
       if constexpr (std::is_same_v<T, V>) {
         gradient_of_row(x, to, classes, largest[n], logarithm[n], share);
@@ -165,7 +171,7 @@ void backward(Call& call) {
 }
 
 void cross_entropy_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  dispatch<FloatTypes>(call.tensor(positions::cross_entropy_forward::input).dtype, [&]<typename T>() { forward<T>(call); });
 }
 void cross_entropy_backward(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });

@@ -1,6 +1,8 @@
-// ctc_loss_forward, ctc_loss_backward: connectionist temporal classification (Graves et al. 2006). The labels of a sample with a
-// blank before, between and after them are 2 * length + 1 states; alpha and beta are the logarithms of the probability of all paths
-// to and from a state at a time.
+// ctc_loss_forward, ctc_loss_backward: connectionist temporal classification (Graves et al. 2006).
+//
+// The labels of a sample with a blank before, between and after them are 2 * length + 1 states.
+// alpha[t, s] and beta[t, s] are the log probabilities of all paths that lead to and from state s
+// at time t.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/loss.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -20,11 +23,12 @@ constexpr T never = -std::numeric_limits<T>::infinity();
 template <typename T>
 T log_sum(T a, T b, T c) {
   const T largest = std::max(std::max(a, b), c);
-  if (largest == never<T>) return a + b + c;  // NaN where one of them is
+  if (largest == never<T>) return a + b + c;  // keeps NaN
   return largest + std::log(std::exp(a - largest) + std::exp(b - largest) + std::exp(c - largest));
 }
 
-// Where the labels of each sample begin: rows of a matrix, or one after the other.
+// The offset of each sample's labels. `targets` is a matrix with one row per sample, or all labels
+// concatenated.
 std::vector<int64_t> label_starts(const cb_tensor& targets, std::span<const int64_t> lengths) {
   const auto samples = static_cast<int64_t>(lengths.size());
   std::vector<int64_t> starts(lengths.size());
@@ -42,7 +46,8 @@ struct States {
   int64_t count;
   int64_t blank;
   int64_t symbol(int64_t s) const { return s % 2 ? labels[s / 2] : blank; }
-  // Whether a path may come from two states before: over a blank, between labels that differ.
+  // Whether a path may skip the blank before state s, which it may only between two different
+  // labels.
   bool skips(int64_t s) const { return s % 2 && s > 1 && labels[s / 2] != labels[s / 2 - 1]; }
 };
 
@@ -54,11 +59,11 @@ void check_labels(const int64_t* labels, int64_t count, int64_t classes) {
 }
 
 template <typename T>
-void forward(Call& call) {
-  const cb_tensor &scores = call.tensor(0), &targets = call.tensor(1);
+void forward(Call& call, const arguments::CtcLossForward& args) {
+  const cb_tensor &scores = *args.log_probs, &targets = *args.targets;
   cb_tensor &losses = call.output(0), &alphas = call.output(1);
-  const auto input_lengths = call.ints(2), target_lengths = call.ints(3);
-  const int64_t blank = call.integer(4), samples = scores.sizes[1], classes = scores.sizes[2];
+  const auto input_lengths = args.input_lengths, target_lengths = args.target_lengths;
+  const int64_t blank = args.blank, samples = scores.sizes[1], classes = scores.sizes[2];
   const int64_t times = alphas.sizes[1], width = alphas.sizes[2];
   const std::vector<int64_t> starts = label_starts(targets, target_lengths);
   for (int64_t n = 0; n < samples; ++n) check_labels(data<int64_t>(targets) + starts[n], target_lengths[n], classes);
@@ -72,7 +77,7 @@ void forward(Call& call) {
       std::fill_n(alpha, times * width, never<T>);
       const int64_t length = input_lengths[n];
       if (length == 0) {
-        // No time passes: only an empty target can have been said.
+        // Without input only an empty target is possible.
         data<T>(losses)[n] = states.count == 1 ? T(0) : std::numeric_limits<T>::infinity();
         continue;
       }
@@ -91,13 +96,13 @@ void forward(Call& call) {
 }
 
 template <typename T>
-void backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &scores = call.tensor(1), &targets = call.tensor(2);
-  const cb_tensor &losses = call.tensor(5), &alphas = call.tensor(6);
+void backward(Call& call, const arguments::CtcLossBackward& args) {
+  const cb_tensor &grad = *args.grad, &scores = *args.log_probs, &targets = *args.targets;
+  const cb_tensor &losses = *args.loss, &alphas = *args.log_alpha;
   cb_tensor& out = call.output();
-  const auto input_lengths = call.ints(3), target_lengths = call.ints(4);
-  const int64_t blank = call.integer(7), samples = scores.sizes[1], classes = scores.sizes[2];
-  const bool zero_infinity = call.boolean(8);
+  const auto input_lengths = args.input_lengths, target_lengths = args.target_lengths;
+  const int64_t blank = args.blank, samples = scores.sizes[1], classes = scores.sizes[2];
+  const bool zero_infinity = args.zero_infinity;
   const int64_t times = alphas.sizes[1], width = alphas.sizes[2];
   const std::vector<int64_t> starts = label_starts(targets, target_lengths);
   for (int64_t n = 0; n < samples; ++n) check_labels(data<int64_t>(targets) + starts[n], target_lengths[n], classes);
@@ -123,14 +128,15 @@ void backward(Call& call) {
             beta[s] = here + log_sum(next[s], s + 1 < states.count ? next[s + 1] : never<T>,
                                      s + 2 < states.count && states.skips(s + 2) ? next[s + 2] : never<T>);
         }
-        // Of each symbol the logarithm of the probability of all paths through it.
+        // The log probability of all paths through each symbol.
         std::fill_n(paths.data(), classes, never<T>);
         for (int64_t s = 0; s < states.count; ++s) {
           T& sum = paths[states.symbol(s)];
           sum = log_sum(sum, alpha[t * width + s] + beta[s], never<T>);
         }
         T* to = data<T>(out) + (t * samples + n) * classes;
-        // As in PyTorch the scores are taken to be normalized: what the logarithm of the softmax passes on is then right.
+        // As in PyTorch, the scores are assumed to be normalized. The gradient is right once it has
+        // passed log_softmax.
         for (int64_t c = 0; c < classes; ++c) {
           const T x = score(t, c);
           to[c] = factor * (std::exp(x) - std::exp(paths[c] + loss - x));
@@ -142,10 +148,12 @@ void backward(Call& call) {
 }
 
 void ctc_loss_forward(Call& call) {
-  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  const arguments::CtcLossForward args(call);
+  dispatch<FullFloatTypes>(args.log_probs->dtype, [&]<typename T>() { forward<T>(call, args); });
 }
 void ctc_loss_backward(Call& call) {
-  dispatch<FullFloatTypes>(call.tensor(1).dtype, [&]<typename T>() { backward<T>(call); });
+  const arguments::CtcLossBackward args(call);
+  dispatch<FullFloatTypes>(args.log_probs->dtype, [&]<typename T>() { backward<T>(call, args); });
 }
 
 }  // namespace

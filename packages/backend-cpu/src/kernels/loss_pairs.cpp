@@ -1,7 +1,8 @@
-// Losses of single elements, and their gradients. The formulas are in candelabra/loss.hpp.
+// Elementwise losses and their gradients. The formulas are in candelabra/loss.hpp.
 #include "../elementwise.hpp"
 #include "../half_loops.hpp"
 #include "../vec_math.hpp"
+#include "candelabra/arguments/loss.hpp"
 
 namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -14,7 +15,7 @@ CANDELABRA_FORMULA Vec<T> within(Vec<T> x, Vec<T> limit) {  // NaN stays
 }  // namespace CANDELABRA_ISA_NAMESPACE
 }  // namespace candelabra::math
 
-// After the functions of vectors, which its formulas are to find.
+// Included after the vector functions, which its formulas use.
 #include "candelabra/loss.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -27,16 +28,18 @@ void ternary(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Op{}, Work); });
 }
 void huber_error(Call& call) {
+  const arguments::HuberError args(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    const HuberError<C> op{scalar_to<C>(call.scalar(2)), scalar_to<C>(call.scalar(3))};
+    const HuberError<C> op{scalar_to<C>(*args.delta), scalar_to<C>(*args.scale)};
     map_in_registers<T, 2>(call, op, HuberError<halves::Floats>{static_cast<float>(op.delta), static_cast<float>(op.scale)}, light);
   });
 }
 void huber_error_backward(Call& call) {
+  const arguments::HuberErrorBackward args(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map3<T>(call, HuberErrorBackward<C>{scalar_to<C>(call.scalar(3)), scalar_to<C>(call.scalar(4))}, light);
+    map3<T>(call, HuberErrorBackward<C>{scalar_to<C>(*args.delta), scalar_to<C>(*args.scale)}, light);
   });
 }
 

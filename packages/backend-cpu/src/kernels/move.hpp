@@ -1,4 +1,4 @@
-// Elements moved as they are, between descriptors of the same sizes and dtype.
+// Copies elements between tensors of the same sizes and dtype.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ inline void copy_contiguous(std::byte* out, const std::byte* in, int64_t bytes) 
   });
 }
 
-// The dimension along which the source is contiguous where the output is contiguous along dimension 0; 0 where there is none.
+// The dimension along which the source is contiguous, if the output is contiguous along dimension 0
+// instead; otherwise 0.
 inline int transposed_dimension(const Geometry<2>& g) {
   if (g.ndim < 2 || g.strides[0][0] != 1 || g.strides[1][0] == 1 || g.strides[1][0] == 0 || g.sizes[0] < 8) return 0;
   for (int d = 1; d < g.ndim; ++d)
@@ -62,36 +63,38 @@ void copy_transposed(const Geometry<2>& g, int across, U* out, const U* in) {
   });
 }
 
-// Rows of one side whose elements take turns on the other: as by stack(dim=-1), repeat_interleave, pixel_shuffle, and images
-// between the orders with few channels first and last.
-enum class Turns { None, OfOutput, OfInput };
+// Which side interleaves the rows of the other, as stack(dim=-1), repeat_interleave and
+// pixel_shuffle do, and conversions between channels first and channels last with few channels.
+enum class Interleaved { None, Output, Input };
 
-// The output's innermost dimension is short (the input may repeat one element along it, or be far apart), and the input is
-// contiguous along the next one; or the other way round.
-inline Turns turns_of(const Geometry<2>& g) {
+// One side has a short innermost dimension, and the other is contiguous along the next one. The
+// input's stride along a short dimension of the output is arbitrary.
+inline Interleaved interleaving(const Geometry<2>& g) {
   constexpr int64_t longest = 4, least = 8;
-  if (g.ndim < 2 || g.strides[0][0] != 1) return Turns::None;
-  const auto rows = [](int64_t size) { return size >= 2 && size <= longest; };
-  if (rows(g.sizes[0]) && g.strides[0][1] == g.sizes[0] && g.strides[1][1] == 1 && g.sizes[1] >= least) return Turns::OfOutput;
-  if (rows(g.sizes[1]) && g.strides[1][0] == g.sizes[1] && g.strides[1][1] == 1 && g.sizes[0] >= least) return Turns::OfInput;
-  return Turns::None;
+  if (g.ndim < 2 || g.strides[0][0] != 1) return Interleaved::None;
+  const auto is_short = [](int64_t size) { return size >= 2 && size <= longest; };
+  if (is_short(g.sizes[0]) && g.strides[0][1] == g.sizes[0] && g.strides[1][1] == 1 && g.sizes[1] >= least)
+    return Interleaved::Output;
+  if (is_short(g.sizes[1]) && g.strides[1][0] == g.sizes[1] && g.strides[1][1] == 1 && g.sizes[0] >= least)
+    return Interleaved::Input;
+  return Interleaved::None;
 }
 
-// n elements of each row; `stride` is that of rows where they do not take turns.
-template <int64_t Rows, Turns turns, typename U>
-void take_turns(U* out, const U* in, int64_t stride, int64_t n) {
+// Copies n elements of each row. `stride` is the row stride on the side that is not interleaved.
+template <int64_t Rows, Interleaved side, typename U>
+void interleave(U* out, const U* in, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t k = 0; k < Rows; ++k) {
-      if constexpr (turns == Turns::OfOutput)
+      if constexpr (side == Interleaved::Output)
         out[i * Rows + k] = in[k * stride + i];
       else
         out[k * stride + i] = in[i * Rows + k];
     }
 }
 
-template <Turns turns, typename U>
-void copy_in_turns(const Geometry<2>& g, U* out, const U* in) {
-  constexpr bool of_output = turns == Turns::OfOutput;
+template <Interleaved side, typename U>
+void copy_interleaved(const Geometry<2>& g, U* out, const U* in) {
+  constexpr bool of_output = side == Interleaved::Output;
   const int64_t rows = g.sizes[of_output ? 0 : 1], n = g.sizes[of_output ? 1 : 0];
   const int64_t stride = of_output ? g.strides[1][0] : g.strides[0][1];
   Geometry<2> outer;
@@ -112,30 +115,31 @@ void copy_in_turns(const Geometry<2>& g, U* out, const U* in) {
       U* to = out + at.offsets[0] + first * (of_output ? rows : 1);
       const U* from = in + at.offsets[1] + first * (of_output ? 1 : rows);
       if (rows == 2)
-        take_turns<2, turns>(to, from, stride, count);
+        interleave<2, side>(to, from, stride, count);
       else if (rows == 3)
-        take_turns<3, turns>(to, from, stride, count);
+        interleave<3, side>(to, from, stride, count);
       else
-        take_turns<4, turns>(to, from, stride, count);
+        interleave<4, side>(to, from, stride, count);
       if (first + count == n && item + 1 < end) at.advance(outer, 1);
     }
   });
 }
 
-// The ways of memory without gaps, of interleaved and of transposed memory; false where it is neither.
+// Copies contiguous, interleaved and transposed memory. Returns false, with nothing written, for
+// any other layout.
 inline bool move_blocks(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
   int64_t size = itemsize(out.dtype);
   if (g.contiguous()) {
     copy_contiguous(static_cast<std::byte*>(out.data), static_cast<const std::byte*>(in.data), g.numel * size);
     return true;
   }
-  const Turns turns = turns_of(g);
-  if (turns != Turns::None) {
+  const Interleaved side = interleaving(g);
+  if (side != Interleaved::None) {
     dispatch_size(size, [&]<typename U>() {
-      if (turns == Turns::OfOutput)
-        copy_in_turns<Turns::OfOutput>(g, mutable_data<U>(out), data<U>(in));
+      if (side == Interleaved::Output)
+        copy_interleaved<Interleaved::Output>(g, mutable_data<U>(out), data<U>(in));
       else
-        copy_in_turns<Turns::OfInput>(g, mutable_data<U>(out), data<U>(in));
+        copy_interleaved<Interleaved::Input>(g, mutable_data<U>(out), data<U>(in));
     });
     return true;
   }
@@ -144,7 +148,7 @@ inline bool move_blocks(const Geometry<2>& g, const cb_tensor& out, const cb_ten
   return across != 0;
 }
 
-// A run of elements, any steps apart on both sides.
+// Copies n elements with any stride on both sides.
 template <typename U>
 [[gnu::always_inline]] inline void move_run(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t n) {
   if (out_stride == 1 && in_stride == 1) {
@@ -163,7 +167,6 @@ template <typename U>
   }
 }
 
-// The dimensions of a geometry without the innermost one.
 inline Geometry<2> without_innermost(const Geometry<2>& g) {
   Geometry<2> outer;
   outer.ndim = g.ndim - 1;
@@ -175,7 +178,7 @@ inline Geometry<2> without_innermost(const Geometry<2>& g) {
   return outer;
 }
 
-// The innermost dimension lies without gaps on both sides: as bytes.
+// For an innermost dimension that is contiguous on both sides.
 inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb_tensor& in) {
   const int64_t size = itemsize(out.dtype), bytes = g.sizes[0] * size;
   const Geometry<2> outer = without_innermost(g);
@@ -191,18 +194,18 @@ inline void move_dense_rows(const Geometry<2>& g, const cb_tensor& out, const cb
   });
 }
 
-// The innermost dimension is short; where the next one lies without gaps on one side, that is gone along first, in blocks that stay
-// in the first cache.
+// For a short innermost dimension. If the next dimension is contiguous on one side, the inner loop
+// runs along that one, in blocks that fit into the L1 cache.
 template <typename U>
 void move_short_runs(const Geometry<2>& g, U* out, const U* in) {
-  constexpr int64_t together = 512;
+  constexpr int64_t block = 512;
   const Geometry<2> outer = without_innermost(g);
   const int64_t width = g.sizes[0], out_side = g.strides[0][0], in_side = g.strides[1][0];
   const int64_t out_step = outer.strides[0][0], in_step = outer.strides[1][0];
   parallel_for(outer.numel, std::max<int64_t>(1, light_grain / width), [&](int64_t begin, int64_t end) {
     for_each_run(outer, begin, end, [&](const int64_t* at, int64_t n) {
-      for (int64_t first = 0; first < n; first += together) {
-        const int64_t count = std::min(together, n - first);
+      for (int64_t first = 0; first < n; first += block) {
+        const int64_t count = std::min(block, n - first);
         U* to = out + at[0] + first * out_step;
         const U* from = in + at[1] + first * in_step;
         if (out_step == 1 || in_step == 1)
@@ -239,7 +242,8 @@ inline void move_elements(const cb_tensor& out, const cb_tensor& in) {
   });
 }
 
-// For functions that change some elements of self: the output begins as a copy of it, unless it is the same memory.
+// For kernels that change some elements of self: copies self to the output, unless the call is in
+// place.
 inline void begin_as(const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) move_elements(out, self);
 }

@@ -1,10 +1,11 @@
-// native_batch_norm and its gradient: statistics for each channel, over everything else.
+// native_batch_norm and its gradient: statistics per channel, over all other dimensions.
 //
-// Input (N, C, ...) of any strides. With spatial dimensions innermost a run of memory belongs to one channel; in channels-last it
-// goes through all of them. Both are the same iteration over input, output and a vector of C elements that is expanded to their
-// sizes.
+// The input is (N, C, ...) with any strides. Channels-first memory has runs of one channel,
+// channels-last memory runs across all channels. One loop serves both: it iterates over input,
+// output and a vector of C elements expanded to their sizes.
 #include <cmath>
 
+#include "candelabra/arguments/normalization.hpp"
 #include "normalize.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -12,7 +13,8 @@ namespace {
 
 using reduce::Moments;
 
-// A vector of one element a channel, expanded to the sizes of the input.
+// A vector with one element per channel: expanded to the sizes of the input, or of size 1 in all
+// other dimensions.
 struct Channels {
   int64_t sizes[max_dims];
   int64_t strides[max_dims] = {};
@@ -34,13 +36,13 @@ void store_moments(const Moments* results, int64_t count, int64_t, char* to, int
 }
 
 template <typename T>
-void forward(Call& call) {
+void forward(Call& call, const arguments::NativeBatchNorm& args) {
   using V = compute_t<T>;
-  const cb_tensor& input = call.tensor(0);
-  const cb_tensor *running_mean = call.optional_tensor(3), *running_var = call.optional_tensor(4);
+  const cb_tensor& input = *args.input;
+  const cb_tensor *running_mean = args.running_mean, *running_var = args.running_var;
   cb_tensor &out = call.output(0), &mean_out = call.output(1), &rstd_out = call.output(2);
-  bool training = call.boolean(5);
-  double momentum = call.real(6), eps = call.real(7);
+  bool training = args.training;
+  double momentum = args.momentum, eps = args.eps;
   int64_t channels = input.sizes[1];
   Scratch<double> means(channels), variances(channels);
 
@@ -75,7 +77,7 @@ void forward(Call& call) {
   write_vector(mean_out, [&](int64_t c) { return means[c]; });
   write_vector(rstd_out, rstd);
 
-  Vector<V> weight(call.optional_tensor(1), channels, V(1)), bias(call.optional_tensor(2), channels, V(0));
+  Vector<V> weight(args.weight, channels, V(1)), bias(args.bias, channels, V(0));
   Scratch<V> center(channels), scale(channels);
   for (int64_t c = 0; c < channels; ++c) {
     center[c] = static_cast<V>(means[c]);
@@ -104,18 +106,19 @@ void forward(Call& call) {
   });
 }
 
-// The sums of a channel are made in pieces of at least this many elements, whatever the number of threads.
+// The least number of elements per partial sum. The partition does not depend on the number of
+// threads.
 constexpr int64_t piece_elements = 65536;
 
 template <typename T>
-void backward(Call& call) {
+void backward(Call& call, const arguments::NativeBatchNormBackward& args) {
   using V = compute_t<T>;
-  const cb_tensor &grad = call.tensor(0), &input = call.tensor(1);
+  const cb_tensor &grad = *args.grad, &input = *args.input;
   cb_tensor& out = call.output(0);
-  bool training = call.boolean(5);
+  bool training = args.training;
   int64_t channels = input.sizes[1];
-  Vector<V> weight(call.optional_tensor(2), channels, V(1));
-  Vector<double> mean(&call.tensor(3), channels, 0), rstd(&call.tensor(4), channels, 1);
+  Vector<V> weight(args.weight, channels, V(1));
+  Vector<double> mean(args.mean, channels, 0), rstd(args.rstd, channels, 1);
 
   Channels expanded(input, true);
   auto g = geometry<3>({&input, &grad, &expanded.tensor});
@@ -172,7 +175,8 @@ void backward(Call& call) {
   write_vector(call.output(1), [&](int64_t c) { return products[c] * rstd[c]; });
   write_vector(call.output(2), [&](int64_t c) { return grads[c]; });
 
-  // grad_input = scale (grad - shift - (x - mean) slope); the statistics do not depend on the input when they are given.
+  // grad_input = scale * (grad - shift - (x - mean) * slope). In evaluation the statistics are
+  // constants, so that shift and slope are 0.
   Scratch<V> coefficients(4 * channels);
   V *center = coefficients.data(), *scale = center + channels, *shift = scale + channels, *slope = shift + channels;
   double count = channels ? static_cast<double>(input.numel / channels) : 1;
@@ -192,10 +196,10 @@ void backward(Call& call) {
       const T* x = data<T>(input) + at[1];
       const T* dy = data<T>(grad) + at[2];
       int64_t s0 = h.strides[0][0], s1 = h.strides[1][0], s2 = h.strides[2][0], channel_stride = h.strides[3][0], c = at[3];
-      bool gapless = s0 == 1 && s1 == 1 && s2 == 1;
-      if (gapless && channel_stride == 0) {
+      bool contiguous = s0 == 1 && s1 == 1 && s2 == 1;
+      if (contiguous && channel_stride == 0) {
         transform_registers(n, gradient, dx, x, dy, center[c], scale[c], shift[c], slope[c]);
-      } else if (gapless && channel_stride == 1) {
+      } else if (contiguous && channel_stride == 1) {
         transform_registers(n, gradient, dx, x, dy, static_cast<const V*>(center + c), static_cast<const V*>(scale + c),
                             static_cast<const V*>(shift + c), static_cast<const V*>(slope + c));
       } else {
@@ -210,10 +214,12 @@ void backward(Call& call) {
 }
 
 void batch_norm(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  const arguments::NativeBatchNorm args(call);
+  dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() { forward<T>(call, args); });
 }
 void batch_norm_backward(Call& call) {
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });
+  const arguments::NativeBatchNormBackward args(call);
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call, args); });
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
-// Group normalization with its gradient: statistics for each group of channels of each sample, parameters for each channel. Rows
-// without gaps are groups; where the channels are last, sums of the channels of pixels are made first and those of groups of them.
+// Group normalization with its gradient: statistics per group of channels of a sample, parameters
+// per channel.
+//
+// In contiguous memory a group is one row. In channels-last memory statistics are computed per
+// channel and then combined into groups.
 #include "../channel_registers.hpp"
+#include "candelabra/arguments/normalization.hpp"
 #include "normalize_moments.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -14,12 +18,12 @@ struct Groups {
   int64_t width() const { return channels / groups; }  // channels of a group
   int64_t length() const { return width() * plane; }   // elements of a group
 
-  // Pixels of which sums are made together, whatever the number of threads, and how many times so many there are.
-  static constexpr int64_t together = 256;
-  int64_t pieces() const { return (plane + together - 1) / together; }
+  // Channels-last sums are made per block of pixels. Blocks do not depend on the number of threads.
+  static constexpr int64_t block_pixels = 256;
+  int64_t blocks() const { return (plane + block_pixels - 1) / block_pixels; }
 };
 
-// Pixels of all channels one after another.
+// Whether the channels of a pixel are contiguous, and the pixels follow one another.
 bool is_channels_last(const cb_tensor& tensor) {
   if (tensor.ndim < 3) return false;
   int64_t step = tensor.sizes[1];
@@ -30,76 +34,79 @@ bool is_channels_last(const cb_tensor& tensor) {
   return (tensor.sizes[1] == 1 || tensor.strides[1] == 1) && (tensor.sizes[0] == 1 || tensor.strides[0] == step);
 }
 
-// Adds the moments of each channel over some pixels. Distances are taken from the mean of the first few, which is near enough that
-// little is lost whatever the mean is. `room` is for three numbers a channel.
+// Adds the moments of each channel over `count` pixels. Deviations are taken from the mean of the
+// first few pixels, so that a large mean costs no accuracy. `workspace` holds three values per
+// channel.
 template <typename T>
-void take_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t count, compute_t<T>* room) {
+void add_pixels(Moments* moments, const T* pixels, int64_t channels, int64_t count, compute_t<T>* workspace) {
   using V = compute_t<T>;
   using R = math::Vec<V>;
-  V *guesses = room, *sums = guesses + channels, *squares = sums + channels;
-  std::fill_n(room, 3 * channels, V(0));
+  V *estimates = workspace, *sums = estimates + channels, *squares = sums + channels;
+  std::fill_n(workspace, 3 * channels, V(0));
   const int64_t few = std::min<int64_t>(count, 16);
   const R share = V(1) / static_cast<V>(few);
-  // So many pixels are read again for the next channels before they leave the first cache.
-  constexpr int64_t near_bytes = 16384;
-  const int64_t near = std::max<int64_t>(8, near_bytes / (channels * static_cast<int64_t>(sizeof(T))));
-  const auto over = [&](int64_t begin, int64_t end, auto&& take) {
+  // Pixels are read again for each register of channels: this many stay in the L1 cache.
+  constexpr int64_t cached_bytes = 16384;
+  const int64_t cached = std::max<int64_t>(8, cached_bytes / (channels * static_cast<int64_t>(sizeof(T))));
+  const auto over = [&](int64_t begin, int64_t end, auto&& accumulate) {
     for_channel_registers<V>(channels, [&]<int K>(int64_t c, int64_t n) {
-      R guess[K], sum[K], square[K];
+      R estimate[K], sum[K], square[K];
       for (int k = 0; k < K; ++k) {
         const int64_t at = c + k * R::size;
-        guess[k] = load_some(guesses + at, n), sum[k] = load_some(sums + at, n), square[k] = load_some(squares + at, n);
+        estimate[k] = load_some(estimates + at, n), sum[k] = load_some(sums + at, n), square[k] = load_some(squares + at, n);
       }
       for (int64_t p = begin; p < end; ++p)
-        for (int k = 0; k < K; ++k) take(load_some(pixels + p * channels + c + k * R::size, n), guess[k], sum[k], square[k]);
+        for (int k = 0; k < K; ++k)
+          accumulate(load_some(pixels + p * channels + c + k * R::size, n), estimate[k], sum[k], square[k]);
       for (int k = 0; k < K; ++k) {
         const int64_t at = c + k * R::size;
-        store_some<V>(guess[k], guesses + at, n), store_some<V>(sum[k], sums + at, n), store_some<V>(square[k], squares + at, n);
+        store_some<V>(estimate[k], estimates + at, n), store_some<V>(sum[k], sums + at, n),
+            store_some<V>(square[k], squares + at, n);
       }
     });
   };
-  over(0, few, [=](R value, R& guess, R&, R&) { guess = fma(value, share, guess); });
-  for (int64_t begin = 0; begin < count; begin += near)
-    over(begin, std::min(begin + near, count), [](R value, R& guess, R& sum, R& square) {
-      const R distance = value - guess;
+  over(0, few, [=](R value, R& estimate, R&, R&) { estimate = fma(value, share, estimate); });
+  for (int64_t begin = 0; begin < count; begin += cached)
+    over(begin, std::min(begin + cached, count), [](R value, R& estimate, R& sum, R& square) {
+      const R distance = value - estimate;
       sum = sum + distance;
       square = fma(distance, distance, square);
     });
   const double total = static_cast<double>(count);
   for (int64_t c = 0; c < channels; ++c) {
     const double shift = static_cast<double>(sums[c]) / total;
-    moments[c].add(total, static_cast<double>(guesses[c]) + shift,
+    moments[c].add(total, static_cast<double>(estimates[c]) + shift,
                    std::max(static_cast<double>(squares[c]) - total * shift * shift, 0.0));  // NaN stays
   }
 }
 
 template <typename T>
-void group_norm_of_pixels(Call& call, const Groups& shape) {
+void group_norm_channels_last(Call& call, const arguments::NativeGroupNorm& args, const Groups& shape) {
   using V = compute_t<T>;
-  const T* from = data<T>(call.tensor(0));
+  const T* from = data<T>(*args.input);
   T* to = data<T>(call.output(0));
   cb_tensor &mean = call.output(1), &rstd = call.output(2);
-  const double eps = call.real(4);
+  const double eps = args.eps;
   const int64_t channels = shape.channels, width = shape.width();
-  Vector<V> weight(call.optional_tensor(1), channels, V(1)), bias(call.optional_tensor(2), channels, V(0));
-  const int64_t pieces = shape.pieces();
-  Scratch<Moments> partial(shape.batch * pieces * channels);
-  parallel_for(shape.batch * pieces, grain_for(3 * Groups::together * channels), [&](int64_t begin, int64_t end) {
-    Scratch<V> room(3 * channels);
+  Vector<V> weight(args.weight, channels, V(1)), bias(args.bias, channels, V(0));
+  const int64_t blocks = shape.blocks();
+  Scratch<Moments> partial(shape.batch * blocks * channels);
+  parallel_for(shape.batch * blocks, grain_for(3 * Groups::block_pixels * channels), [&](int64_t begin, int64_t end) {
+    Scratch<V> workspace(3 * channels);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t sample = i / pieces, first = i % pieces * Groups::together;
+      const int64_t sample = i / blocks, first = i % blocks * Groups::block_pixels;
       Moments* moments = partial.data() + i * channels;
       std::fill_n(moments, channels, Moments{});
-      take_pixels(moments, from + (sample * shape.plane + first) * channels, channels,
-                  std::min(Groups::together, shape.plane - first), room.data());
+      add_pixels(moments, from + (sample * shape.plane + first) * channels, channels,
+                 std::min(Groups::block_pixels, shape.plane - first), workspace.data());
     }
   });
   Scratch<V> centers(shape.batch * channels), factors(shape.batch * channels);
-  parallel_for(shape.batch * shape.groups, grain_for(16 * pieces * width), [&](int64_t begin, int64_t end) {
+  parallel_for(shape.batch * shape.groups, grain_for(16 * blocks * width), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t sample = row / shape.groups, first = row % shape.groups * width;
       Moments all;
-      for (int64_t p = sample * pieces; p < (sample + 1) * pieces; ++p)
+      for (int64_t p = sample * blocks; p < (sample + 1) * blocks; ++p)
         for (int64_t c = first; c < first + width; ++c) {
           const Moments& some = partial[p * channels + c];
           all.add(some.count, some.mean, some.squares);
@@ -124,15 +131,16 @@ void group_norm_of_pixels(Call& call, const Groups& shape) {
 }
 
 template <typename T>
-void group_norm_of(Call& call) {
+void group_norm_of(Call& call, const arguments::NativeGroupNorm& args) {
   using V = compute_t<T>;
-  const cb_tensor& input = call.tensor(0);
+  const cb_tensor& input = *args.input;
   cb_tensor &out = call.output(0), &mean = call.output(1), &rstd = call.output(2);
-  Groups shape(input, call.integer(3));
-  double eps = call.real(4);
-  if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(out)) return group_norm_of_pixels<T>(call, shape);
-  need_gapless(input, "native_group_norm: input");
-  Vector<V> weight(call.optional_tensor(1), shape.channels, V(1)), bias(call.optional_tensor(2), shape.channels, V(0));
+  Groups shape(input, args.num_groups);
+  double eps = args.eps;
+  if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(out))
+    return group_norm_channels_last<T>(call, args, shape);
+  check_contiguous(input, "native_group_norm: input");
+  Vector<V> weight(args.weight, shape.channels, V(1)), bias(args.bias, shape.channels, V(0));
   parallel_for(shape.batch * shape.groups, grain_for(4 * shape.length()), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = data<T>(input) + row * shape.length();
@@ -149,7 +157,7 @@ void group_norm_of(Call& call) {
   });
 }
 
-// Of the sums of each channel of each sample, and the factors of the groups.
+// `sums` are per channel of a sample, `scales` (rstd) per group of a sample.
 void write_parameter_gradients(Call& call, const Groups& shape, const GradientSums* sums, const double* scales) {
   write_vector(call.output(1), [&](int64_t channel) {
     double total = 0;
@@ -164,17 +172,17 @@ void write_parameter_gradients(Call& call, const Groups& shape, const GradientSu
   });
 }
 
-// Adds the sums of each channel over some pixels. `room` is for two numbers a channel.
+// Adds the sums of each channel over `count` pixels. `workspace` holds two values per channel.
 template <typename T>
-void take_gradients(GradientSums* totals, const T* grads, const T* pixels, const compute_t<T>* centers, int64_t channels,
-                    int64_t count, compute_t<T>* room) {
+void add_gradients(GradientSums* totals, const T* grads, const T* pixels, const compute_t<T>* centers, int64_t channels,
+                   int64_t count, compute_t<T>* workspace) {
   using V = compute_t<T>;
   using R = math::Vec<V>;
-  // So many terms are added in the precision of the values, their sums in double.
-  constexpr int64_t together = 32;
-  V *sums = room, *products = room + channels;
-  for (int64_t begin = 0; begin < count; begin += together) {
-    const int64_t end = std::min(begin + together, count);
+  // This many terms are summed in the compute dtype, and those sums in double.
+  constexpr int64_t terms_per_sum = 32;
+  V *sums = workspace, *products = workspace + channels;
+  for (int64_t begin = 0; begin < count; begin += terms_per_sum) {
+    const int64_t end = std::min(begin + terms_per_sum, count);
     for_channel_registers<V>(channels, [&]<int K>(int64_t c, int64_t n) {
       R center[K], sum[K], product[K];
       for (int k = 0; k < K; ++k) center[k] = load_some(centers + c + k * R::size, n), sum[k] = product[k] = R(V(0));
@@ -198,28 +206,29 @@ void take_gradients(GradientSums* totals, const T* grads, const T* pixels, const
 }
 
 template <typename T>
-void group_norm_backward_of_pixels(Call& call, const Groups& shape) {
+void group_norm_backward_channels_last(Call& call, const arguments::NativeGroupNormBackward& args, const Groups& shape) {
   using V = compute_t<T>;
-  const T *grad = data<T>(call.tensor(0)), *from = data<T>(call.tensor(1));
+  const T *grad = data<T>(*args.grad), *from = data<T>(*args.input);
   T* to = data<T>(call.output(0));
   const int64_t channels = shape.channels, width = shape.width(), rows = shape.batch * shape.groups;
-  Vector<V> weight(call.optional_tensor(4), channels, V(1));
-  Vector<double> means(&call.tensor(2), rows, 0), scales(&call.tensor(3), rows, 1);
-  Scratch<V> coefficients(4 * shape.batch * channels);  // of a sample: centers, factors of the gradient, slopes, shifts
+  Vector<V> weight(args.weight, channels, V(1));
+  Vector<double> means(args.mean, rows, 0), scales(args.rstd, rows, 1);
+  // Per sample: centers, gradient factors, slopes, shifts.
+  Scratch<V> coefficients(4 * shape.batch * channels);
   for (int64_t sample = 0; sample < shape.batch; ++sample)
     for (int64_t c = 0; c < channels; ++c)
       coefficients[4 * sample * channels + c] = static_cast<V>(means[sample * shape.groups + c / width]);
 
-  const int64_t pieces = shape.pieces();
-  Scratch<GradientSums> partial(shape.batch * pieces * channels);
-  parallel_for(shape.batch * pieces, grain_for(4 * Groups::together * channels), [&](int64_t begin, int64_t end) {
-    Scratch<V> room(2 * channels);
+  const int64_t blocks = shape.blocks();
+  Scratch<GradientSums> partial(shape.batch * blocks * channels);
+  parallel_for(shape.batch * blocks, grain_for(4 * Groups::block_pixels * channels), [&](int64_t begin, int64_t end) {
+    Scratch<V> workspace(2 * channels);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t sample = i / pieces, first = i % pieces * Groups::together, at = (sample * shape.plane + first) * channels;
+      const int64_t sample = i / blocks, first = i % blocks * Groups::block_pixels, at = (sample * shape.plane + first) * channels;
       GradientSums* sums = partial.data() + i * channels;
       std::fill_n(sums, channels, GradientSums{});
-      take_gradients(sums, grad + at, from + at, coefficients.data() + 4 * sample * channels, channels,
-                     std::min(Groups::together, shape.plane - first), room.data());
+      add_gradients(sums, grad + at, from + at, coefficients.data() + 4 * sample * channels, channels,
+                    std::min(Groups::block_pixels, shape.plane - first), workspace.data());
     }
   });
   Scratch<GradientSums> sums(shape.batch * channels);
@@ -230,7 +239,7 @@ void group_norm_backward_of_pixels(Call& call, const Groups& shape) {
     double sum = 0, product = 0;
     for (int64_t c = first; c < first + width; ++c) {
       GradientSums& all = sums[sample * channels + c] = {};
-      for (int64_t p = sample * pieces; p < (sample + 1) * pieces; ++p) {
+      for (int64_t p = sample * blocks; p < (sample + 1) * blocks; ++p) {
         all.grad += partial[p * channels + c].grad;
         all.product += partial[p * channels + c].product;
       }
@@ -258,19 +267,19 @@ void group_norm_backward_of_pixels(Call& call, const Groups& shape) {
 }
 
 template <typename T>
-void group_norm_backward_of(Call& call) {
+void group_norm_backward_of(Call& call, const arguments::NativeGroupNormBackward& args) {
   using V = compute_t<T>;
-  const cb_tensor &grad = call.tensor(0), &input = call.tensor(1), &mean = call.tensor(2), &rstd = call.tensor(3);
+  const cb_tensor &grad = *args.grad, &input = *args.input, &mean = *args.mean, &rstd = *args.rstd;
   cb_tensor& out = call.output(0);
-  Groups shape(input, call.integer(5));
+  Groups shape(input, args.num_groups);
   if (!is_contiguous(input) && is_channels_last(input) && is_channels_last(grad) && is_channels_last(out))
-    return group_norm_backward_of_pixels<T>(call, shape);
-  need_gapless(grad, "native_group_norm_backward: grad");
-  need_gapless(input, "native_group_norm_backward: input");
+    return group_norm_backward_channels_last<T>(call, args, shape);
+  check_contiguous(grad, "native_group_norm_backward: grad");
+  check_contiguous(input, "native_group_norm_backward: input");
   int64_t rows = shape.batch * shape.groups;
-  Vector<V> weight(call.optional_tensor(4), shape.channels, V(1));
+  Vector<V> weight(args.weight, shape.channels, V(1));
   Vector<double> centers(&mean, rows, 0), scales(&rstd, rows, 1);
-  Scratch<GradientSums> sums(shape.batch * shape.channels);  // of each channel of each sample
+  Scratch<GradientSums> sums(shape.batch * shape.channels);  // per channel of a sample
   parallel_for(rows, grain_for(8 * shape.length()), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T *x = data<T>(input) + row * shape.length(), *dy = data<T>(grad) + row * shape.length();
@@ -305,10 +314,12 @@ void group_norm_backward_of(Call& call) {
 }
 
 void group_norm(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { group_norm_of<T>(call); });
+  const arguments::NativeGroupNorm args(call);
+  dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() { group_norm_of<T>(call, args); });
 }
 void group_norm_backward(Call& call) {
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { group_norm_backward_of<T>(call); });
+  const arguments::NativeGroupNormBackward args(call);
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { group_norm_backward_of<T>(call, args); });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the normalizations share: reading vectors of statistics and parameters of whatever dtype, and runs of input as values.
+// Shared by the normalizations: vectors of statistics and parameters of any dtype, and runs of
+// input in the compute dtype.
 #pragma once
 
 #include "../allocator.hpp"
@@ -8,8 +9,8 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// A small vector as values of type V: the tensor's own memory where it is that already, else a copy; `fallback` everywhere when
-// there is none.
+// A small vector as values of type V: the tensor's own memory if it is contiguous and of that
+// dtype, else a copy. Without a tensor every element is `fallback`.
 template <typename V>
 class Vector {
  public:
@@ -42,7 +43,7 @@ class Vector {
   const V* values_;
 };
 
-// Writes value(i) to element i of a tensor in row-major order; nothing to one without elements.
+// Writes value(i) to element i of a tensor in row-major order.
 template <typename F>
 void write_vector(const cb_tensor& tensor, F&& value) {
   if (tensor.numel == 0) return;
@@ -56,17 +57,18 @@ void write_vector(const cb_tensor& tensor, F&& value) {
   });
 }
 
-constexpr int64_t values_together = 1024;  // of half precision, converted at once
+constexpr int64_t values_per_block = 1024;  // half-precision values converted at a time
 
-// f(input values..., output values, i, n) over a run of n elements without gaps, in pieces of which half precisions are converted.
+// Calls f(inputs..., output, i, n) on blocks of a contiguous run, with half precision converted to
+// float32. Block elements begin at element i of the run. f of other dtypes is called once.
 template <typename T, typename F, typename... In>
 [[gnu::always_inline]] inline void transform(int64_t n, F&& f, T* out, const In*... in) {
   if constexpr (!is_half_v<T>) {
     f(in..., out, int64_t{0}, n);
   } else {
-    alignas(64) float buffer[sizeof...(In) + 1][values_together];
-    for (int64_t i = 0; i < n; i += values_together) {
-      int64_t count = std::min(values_together, n - i);
+    alignas(64) float buffer[sizeof...(In) + 1][values_per_block];
+    for (int64_t i = 0; i < n; i += values_per_block) {
+      int64_t count = std::min(values_per_block, n - i);
       int k = 0;
       (to_float(in + i, buffer[k++], count), ...);
       [&]<size_t... K>(std::index_sequence<K...>) {
@@ -77,15 +79,15 @@ template <typename T, typename F, typename... In>
   }
 }
 
-// f(input values..., i, n) in the same way.
+// The same without an output: f(inputs..., i, n).
 template <typename T, typename F, typename... In>
 [[gnu::always_inline]] inline void consume(int64_t n, F&& f, const T* first, const In*... in) {
   if constexpr (!is_half_v<T>) {
     f(first, in..., int64_t{0}, n);
   } else {
-    alignas(64) float buffer[sizeof...(In) + 1][values_together];
-    for (int64_t i = 0; i < n; i += values_together) {
-      int64_t count = std::min(values_together, n - i);
+    alignas(64) float buffer[sizeof...(In) + 1][values_per_block];
+    for (int64_t i = 0; i < n; i += values_per_block) {
+      int64_t count = std::min(values_per_block, n - i);
       to_float(first + i, buffer[0], count);
       int k = 1;
       (to_float(in + i, buffer[k++], count), ...);
@@ -94,20 +96,20 @@ template <typename T, typename F, typename... In>
   }
 }
 
-// ---- formulas on whole registers, which half precisions leave for the result alone
+// ---- Formulas on whole registers: half precision is rounded once, when the result is stored.
 
 template <typename T>
 math::Vec<compute_t<T>> operand(const T* from, int64_t i, int64_t n) {
   return load_some(from + i, n);
 }
-// One number for all elements.
+// The same value for all elements.
 template <typename V>
 math::Vec<V> operand(V number, int64_t, int64_t) {
   return number;
 }
 
-// out[i] = f(operands of i...) for a run of n elements without gaps; an operand is memory in the dtype of the result or the one to
-// compute in, or a number.
+// out[i] = f(operand[i]...) for n contiguous elements. An operand is a pointer to the result's
+// dtype or to the compute dtype, or one value for all elements.
 template <typename T, typename F, typename... Operands>
 [[gnu::always_inline]] inline void transform_registers(int64_t n, F&& f, T* out, Operands... operands) {
   constexpr int64_t size = math::Vec<compute_t<T>>::size;
@@ -117,7 +119,7 @@ template <typename T, typename F, typename... Operands>
   if (i < n) some(i, n - i);
 }
 
-// Sums of grad and of grad (x - mean) over n values.
+// Sums of grad and of grad * (x - mean).
 struct GradientSums {
   double grad = 0, product = 0;
   template <typename V>

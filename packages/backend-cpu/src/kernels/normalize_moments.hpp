@@ -1,4 +1,5 @@
-// Statistics of the rows that layer and group normalization take, and what both ask of their input.
+// Shared by layer and group normalization: statistics of rows, and the check that input is
+// contiguous.
 #pragma once
 
 #include <cmath>
@@ -10,10 +11,11 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 using reduce::Moments;
 
-// Mean and squared distances of a block of 2048 values at most, in their own precision: distances are taken from a guess at the
-// mean, which is then corrected by their own mean, so that little is lost whatever the mean is.
+// Adds the moments of at most 2048 values, computed in their own precision. Deviations are taken
+// from an estimate of the mean and corrected by their own mean, so that a large mean costs no
+// accuracy.
 template <typename V>
-void take_block(Moments& moments, const V* values, int64_t n) {
+void add_block(Moments& moments, const V* values, int64_t n) {
   const int64_t half = n / 2;
   const V* second = values + half;
   V first_sum = 0, second_sum = 0;
@@ -23,25 +25,25 @@ void take_block(Moments& moments, const V* values, int64_t n) {
     second_sum += second[i];
   }
   if (n % 2) first_sum += values[n - 1];
-  V guess = (first_sum + second_sum) / static_cast<V>(n);
-  // Beyond the range of the sum.
-  if (!std::isfinite(guess)) guess = static_cast<V>(reduce::sum_of<double>(values, n) / static_cast<double>(n));
+  V estimate = (first_sum + second_sum) / static_cast<V>(n);
+  // The sum overflowed: it is repeated in double.
+  if (!std::isfinite(estimate)) estimate = static_cast<V>(reduce::sum_of<double>(values, n) / static_cast<double>(n));
   V a = 0, b = 0, c = 0, d = 0;
 #pragma omp simd reduction(+ : a, b, c, d)
   for (int64_t i = 0; i < half; ++i) {
-    V da = values[i] - guess, db = second[i] - guess;
+    V da = values[i] - estimate, db = second[i] - estimate;
     a += da * da;
     b += db * db;
     c += da;
     d += db;
   }
   if (n % 2) {
-    V last = values[n - 1] - guess;
+    V last = values[n - 1] - estimate;
     a += last * last;
     c += last;
   }
   const double count = static_cast<double>(n), shift = static_cast<double>(c + d) / count;
-  moments.add(count, static_cast<double>(guess) + shift,
+  moments.add(count, static_cast<double>(estimate) + shift,
               std::max(static_cast<double>(a + b) - count * shift * shift, std::isnan(a + b) ? NAN : 0.0));
 }
 
@@ -53,9 +55,9 @@ Moments moments_of(const T* row, int64_t n) {
     if constexpr (is_half_v<T>) {
       alignas(64) float buffer[reduce::block_length];
       to_float(row + i, buffer, count);
-      take_block(result, buffer, count);
+      add_block(result, buffer, count);
     } else {
-      take_block(result, row + i, count);
+      add_block(result, row + i, count);
     }
   }
   return result;
@@ -63,12 +65,12 @@ Moments moments_of(const T* row, int64_t n) {
 
 template <typename T>
 void write_moments(const Moments& moments, int64_t n, double eps, int64_t row, cb_tensor& mean, cb_tensor& rstd) {
-  using V = compute_t<T>;  // statistics of half precision are float32
+  using V = compute_t<T>;  // half precision has float32 statistics
   data<V>(mean)[row] = static_cast<V>(moments.mean);
   data<V>(rstd)[row] = static_cast<V>(1 / std::sqrt(moments.squares / static_cast<double>(n) + eps));
 }
 
-inline void need_gapless(const cb_tensor& tensor, const char* what) {
+inline void check_contiguous(const cb_tensor& tensor, const char* what) {
   if (!is_contiguous(tensor)) throw failure(CB_RUNTIME_ERROR, "%s must be contiguous", what);
 }
 

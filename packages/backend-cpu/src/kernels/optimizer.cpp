@@ -1,9 +1,12 @@
-// Optimizer steps over many parameters in one pass: parameter, gradient and state of an element are read and written once, half
-// precisions as float32 in registers. The formulas are PyTorch's (torch/optim, the single-tensor forms).
+// Fused optimizer steps over many parameters: parameter, gradient and state of an element are read
+// and written once. Half precision is computed as float32 in registers. The formulas are those of
+// torch/optim (the single-tensor forms).
 #include <array>
 #include <cmath>
 #include <vector>
 
+#include "candelabra/arguments/optimizer.hpp"
+#include "candelabra/positions.hpp"
 #include "dtypes.hpp"
 #include "gather.hpp"
 #include "half_registers.hpp"
@@ -17,22 +20,23 @@ namespace {
 
 constexpr int64_t chunk = 1024;
 
-// The operands of one parameter: parameter, gradient, then the states that the step has. N of them.
+// The N operands of one parameter: parameter, gradient, then the states of the step.
 template <int N>
 using Operands = std::array<const cb_tensor*, N>;
 
+// `lists` are the positions of the arguments that hold the operands.
 template <int N>
-std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& arguments) {
-  auto parameters = call.tensors(arguments[0]);
+std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& lists) {
+  auto parameters = call.tensors(lists[0]);
   std::vector<Operands<N>> all(parameters.size());
   for (int k = 0; k < N; ++k) {
-    auto list = call.tensors(arguments[k]);
+    auto list = call.tensors(lists[k]);
     if (list.size() != parameters.size())
       throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
-                    parameters.size(), arguments[k], list.size());
+                    parameters.size(), lists[k], list.size());
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i])
-        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, arguments[k]);
+        throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, lists[k]);
       if (list[i]->dtype != parameters[i]->dtype)
         throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype", call.raw()->operator_name);
       if (!same_sizes(*list[i], *parameters[i]))
@@ -48,9 +52,10 @@ std::vector<Operands<N>> collect(const Call& call, const std::array<int, N>& arg
 template <typename V, int N>
 using Registers = std::array<V, N>;
 
-// Whether all operands lie side by side in one order, as those of a transposed parameter do.
+// Whether all operands are dense in the same order of elements, as those of a transposed parameter
+// are.
 template <int N>
-bool side_by_side(const Geometry<N>& g) {
+bool is_dense(const Geometry<N>& g) {
   for (int k = 0; k < N; ++k)
     if (g.ndim > 1 || (g.ndim == 1 && g.strides[k][0] != 1)) return false;
   return true;
@@ -77,7 +82,7 @@ template <int N, typename T, typename Step>
 void update_range(const Operands<N>& operands, int64_t begin, int64_t end, const Step& step) {
   T* at[N];
   Geometry<N> g = geometry<N>(operands);
-  if (side_by_side(g)) {
+  if (is_dense(g)) {
     for (int k = 0; k < N; ++k) at[k] = mutable_data<T>(*operands[k]) + begin;
     return step_all<N>(at, end - begin, step);
   }
@@ -102,10 +107,10 @@ void update_range(const Operands<N>& operands, int64_t begin, int64_t end, const
   }
 }
 
-// All parameters as one range of elements, divided among threads. make<V>() gives the step of registers V.
+// Divides the elements of all parameters among threads. make<V>() returns the step on registers V.
 template <int N, typename Make>
-void update(const Call& call, const std::array<int, N>& arguments, const Make& make) {
-  auto all = collect<N>(call, arguments);
+void update(const Call& call, const std::array<int, N>& lists, const Make& make) {
+  auto all = collect<N>(call, lists);
   std::vector<int64_t> ends(all.size());
   int64_t total = 0;
   for (size_t i = 0; i < all.size(); ++i) ends[i] = total += all[i][0]->numel;
@@ -123,111 +128,118 @@ void update(const Call& call, const std::array<int, N>& arguments, const Make& m
   });
 }
 
-// A number in all places of a register.
+// A register with `value` in all lanes.
 template <typename V>
 V filled(double value) {
   return V(static_cast<typename V::Element>(value));
 }
 
-// The gradient to go down, with the weight decay that is a part of it. Without one the parameter, which may be infinite, is left
-// out.
+// The gradient to descend: negated for maximize, plus the weight decay. Without decay the parameter
+// is not read into it, because 0 * infinity is NaN.
 template <typename V>
-struct Downhill {
+struct DecayedGradient {
   V sign, decay;
   bool decays;
 
-  Downhill(double weight_decay, bool maximize)
+  DecayedGradient(double weight_decay, bool maximize)
       : sign(filled<V>(maximize ? -1 : 1)), decay(filled<V>(weight_decay)), decays(weight_decay != 0) {}
   V operator()(V gradient, V parameter) const { return decays ? fma(decay, parameter, sign * gradient) : sign * gradient; }
 };
 
-// The larger numbers, NaN where one of them is NaN.
+// The maximum of each lane; NaN where either is NaN.
 template <typename V>
-V larger(V a, V b) {
+V maximum(V a, V b) {
   return select(a != a, a, greatest(a, b));
 }
 
-// The running averages of the gradient and of its square that Adam and its relatives keep.
+// The running averages of the gradient and of its square (exp_avg, exp_avg_sq), as Adam updates
+// them.
 template <typename V>
 struct Averages {
   V weight1, keep2, weight2;
 
   Averages(double beta1, double beta2) : weight1(filled<V>(1 - beta1)), keep2(filled<V>(beta2)), weight2(filled<V>(1 - beta2)) {}
-  void take(V gradient, V& mean, V& square) const {
+  void update(V gradient, V& mean, V& square) const {
     mean = fma(weight1, gradient - mean, mean);
     square = fma(keep2, square, weight2 * gradient * gradient);
   }
 };
 
-double counted(const Call& call, int argument) {
-  auto step = static_cast<double>(call.integer(argument));
+double checked_step(const Call& call, int64_t count) {
+  const auto step = static_cast<double>(count);
   if (step < 1) throw failure(CB_VALUE_ERROR, "%s: step counts from 1, but got %g", call.raw()->operator_name, step);
   return step;
 }
 
 void fused_sgd(Call& call) {
-  double lr = call.real(3), decay = call.real(4), momentum = call.real(5), dampening = call.real(6);
-  bool nesterov = call.boolean(7), maximize = call.boolean(8), first = call.boolean(9);
-  if (call.tensors(2).empty() || momentum == 0) {
-    return update<2>(call, {0, 1}, [=]<typename V>() {
+  namespace at = positions::fused_sgd;
+  const arguments::FusedSgd args(call);
+  double lr = args.lr, decay = args.weight_decay, momentum = args.momentum, dampening = args.dampening;
+  bool nesterov = args.nesterov, maximize = args.maximize, first = args.first;
+  if (args.momentum_buffers.empty() || momentum == 0) {
+    return update<2>(call, {at::params, at::grads}, [=]<typename V>() {
       V rate = filled<V>(lr);
-      Downhill<V> downhill(decay, maximize);
-      return [=](Registers<V, 2>& a) { a[0] = fnma(rate, downhill(a[1], a[0]), a[0]); };
+      DecayedGradient<V> decayed(decay, maximize);
+      return [=](Registers<V, 2>& a) { a[0] = fnma(rate, decayed(a[1], a[0]), a[0]); };
     });
   }
-  update<3>(call, {0, 1, 2}, [=]<typename V>() {
+  update<3>(call, {at::params, at::grads, at::momentum_buffers}, [=]<typename V>() {
     V rate = filled<V>(lr), keep = filled<V>(momentum), add = filled<V>(1 - dampening);
-    Downhill<V> downhill(decay, maximize);
+    DecayedGradient<V> decayed(decay, maximize);
     return [=](Registers<V, 3>& a) {
       auto& [p, g, buffer] = a;
-      V d = downhill(g, p);
-      buffer = first ? d : fma(keep, buffer, add * d);  // the first time it holds nothing yet, perhaps NaN
+      V d = decayed(g, p);
+      buffer = first ? d : fma(keep, buffer, add * d);  // the first step must not read it
       p = fnma(rate, nesterov ? fma(keep, buffer, d) : buffer, p);
     };
   });
 }
 
 template <bool Amsgrad>
-void adam_step(Call& call) {
-  double lr = call.real(5), beta1 = call.real(6), beta2 = call.real(7), eps = call.real(8), decay = call.real(9);
-  bool decoupled = call.boolean(10), maximize = call.boolean(12);
-  double step = counted(call, 13);
+void adam_step(Call& call, const arguments::FusedAdam& args) {
+  namespace at = positions::fused_adam;
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  bool decoupled = args.decoupled, maximize = args.maximize;
+  double step = checked_step(call, args.step);
   double correction1 = 1 - std::pow(beta1, step), correction2 = std::sqrt(1 - std::pow(beta2, step));
   constexpr int count = Amsgrad ? 5 : 4;
   auto make = [=]<typename V>() {
     V rate = filled<V>(lr / correction1), scale = filled<V>(1 / correction2), epsilon = filled<V>(eps);
     Averages<V> averages(beta1, beta2);
     V shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
-    Downhill<V> downhill(decoupled ? 0 : decay, maximize);
+    DecayedGradient<V> decayed(decoupled ? 0 : decay, maximize);
     return [=](Registers<V, count>& a) {
-      V d = downhill(a[1], a[0]);
-      averages.take(d, a[2], a[3]);
+      V d = decayed(a[1], a[0]);
+      averages.update(d, a[2], a[3]);
       V mean = a[2], square = a[3];
-      if constexpr (Amsgrad) square = a[4] = larger(a[4], square);
+      if constexpr (Amsgrad) square = a[4] = maximum(a[4], square);
       a[0] = a[0] * shrink - rate * mean / fma(scale, math::sqrt(square), epsilon);
     };
   };
   if constexpr (Amsgrad)
-    update<5>(call, {0, 1, 2, 3, 4}, make);
+    update<5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs}, make);
   else
-    update<4>(call, {0, 1, 2, 3}, make);
+    update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, make);
 }
 void fused_adam(Call& call) {
-  call.boolean(11) ? adam_step<true>(call) : adam_step<false>(call);
+  const arguments::FusedAdam args(call);
+  args.amsgrad ? adam_step<true>(call, args) : adam_step<false>(call, args);
 }
 
-// The states that a step has follow the square averages: the gradient averages (centered), the momentum buffers (momentum).
+// The states are the square averages, then the gradient averages if centered, then the momentum
+// buffers if there is momentum.
 template <bool Centered, bool Momentum>
-void rmsprop_step(Call& call) {
-  double lr = call.real(5), alpha = call.real(6), eps = call.real(7), decay = call.real(8), momentum = call.real(9);
-  bool maximize = call.boolean(11);
+void rmsprop_step(Call& call, const arguments::FusedRmsprop& args) {
+  namespace at = positions::fused_rmsprop;
+  double lr = args.lr, alpha = args.alpha, eps = args.eps, decay = args.weight_decay, momentum = args.momentum;
+  bool maximize = args.maximize;
   constexpr int count = 3 + Centered + Momentum;
   auto make = [=]<typename V>() {
     V rate = filled<V>(lr), keep = filled<V>(alpha), weight = filled<V>(1 - alpha), epsilon = filled<V>(eps);
     V inertia = filled<V>(momentum);
-    Downhill<V> downhill(decay, maximize);
+    DecayedGradient<V> decayed(decay, maximize);
     return [=](Registers<V, count>& a) {
-      V d = downhill(a[1], a[0]);
+      V d = decayed(a[1], a[0]);
       V spread = a[2] = fma(keep, a[2], weight * d * d);
       if constexpr (Centered) {
         V mean = a[3] = fma(weight, d - a[3], a[3]);
@@ -239,30 +251,33 @@ void rmsprop_step(Call& call) {
     };
   };
   if constexpr (Centered && Momentum)
-    update<5>(call, {0, 1, 2, 3, 4}, make);
+    update<5>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers}, make);
   else if constexpr (Centered)
-    update<4>(call, {0, 1, 2, 3}, make);
+    update<4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs}, make);
   else if constexpr (Momentum)
-    update<4>(call, {0, 1, 2, 4}, make);
+    update<4>(call, {at::params, at::grads, at::square_avgs, at::momentum_buffers}, make);
   else
-    update<3>(call, {0, 1, 2}, make);
+    update<3>(call, {at::params, at::grads, at::square_avgs}, make);
 }
 void fused_rmsprop(Call& call) {
-  bool momentum = call.real(9) > 0, centered = call.boolean(10);
-  if (centered) return momentum ? rmsprop_step<true, true>(call) : rmsprop_step<true, false>(call);
-  return momentum ? rmsprop_step<false, true>(call) : rmsprop_step<false, false>(call);
+  const arguments::FusedRmsprop args(call);
+  bool momentum = args.momentum > 0;
+  if (args.centered) return momentum ? rmsprop_step<true, true>(call, args) : rmsprop_step<true, false>(call, args);
+  return momentum ? rmsprop_step<false, true>(call, args) : rmsprop_step<false, false>(call, args);
 }
 
 void fused_adagrad(Call& call) {
-  double lr = call.real(3), lr_decay = call.real(4), decay = call.real(5), eps = call.real(6);
-  bool maximize = call.boolean(7);
-  double step = static_cast<double>(call.integer(8));
-  update<3>(call, {0, 1, 2}, [=]<typename V>() {
+  namespace at = positions::fused_adagrad;
+  const arguments::FusedAdagrad args(call);
+  double lr = args.lr, lr_decay = args.lr_decay, decay = args.weight_decay, eps = args.eps;
+  bool maximize = args.maximize;
+  double step = static_cast<double>(args.step);
+  update<3>(call, {at::params, at::grads, at::state_sums}, [=]<typename V>() {
     V rate = filled<V>(lr / (1 + (step - 1) * lr_decay)), epsilon = filled<V>(eps);
-    Downhill<V> downhill(decay, maximize);
+    DecayedGradient<V> decayed(decay, maximize);
     return [=](Registers<V, 3>& a) {
       auto& [p, g, sum] = a;
-      V d = downhill(g, p);
+      V d = decayed(g, p);
       sum = fma(d, d, sum);
       p = p - rate * d / (math::sqrt(sum) + epsilon);
     };
@@ -270,58 +285,65 @@ void fused_adagrad(Call& call) {
 }
 
 void fused_adamax(Call& call) {
-  double lr = call.real(4), beta1 = call.real(5), beta2 = call.real(6), eps = call.real(7), decay = call.real(8);
-  bool maximize = call.boolean(9);
-  double correction = 1 - std::pow(beta1, counted(call, 10));
-  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+  namespace at = positions::fused_adamax;
+  const arguments::FusedAdamax args(call);
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  bool maximize = args.maximize;
+  double correction = 1 - std::pow(beta1, checked_step(call, args.step));
+  update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_infs}, [=]<typename V>() {
     V rate = filled<V>(lr / correction), weight = filled<V>(1 - beta1), keep = filled<V>(beta2), epsilon = filled<V>(eps);
-    Downhill<V> downhill(decay, maximize);
+    DecayedGradient<V> decayed(decay, maximize);
     return [=](Registers<V, 4>& a) {
-      auto& [p, g, mean, most] = a;
-      V d = downhill(g, p);
+      auto& [p, g, mean, infinity_norm] = a;
+      V d = decayed(g, p);
       mean = fma(weight, d - mean, mean);
-      most = larger(keep * most, abs(d) + epsilon);
-      p = p - rate * mean / most;
+      infinity_norm = maximum(keep * infinity_norm, abs(d) + epsilon);
+      p = p - rate * mean / infinity_norm;
     };
   });
 }
 
 void fused_nadam(Call& call) {
-  double lr = call.real(4), beta1 = call.real(5), beta2 = call.real(6), eps = call.real(7), decay = call.real(8);
-  double momentum = call.real(9), next_momentum = call.real(10), product = call.real(11);
-  bool decoupled = call.boolean(12), maximize = call.boolean(13);
-  double correction = 1 - std::pow(beta2, counted(call, 14));
+  namespace at = positions::fused_nadam;
+  const arguments::FusedNadam args(call);
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  double momentum = args.momentum, next_momentum = args.next_momentum, product = args.mu_product;
+  bool decoupled = args.decoupled, maximize = args.maximize;
+  double correction = 1 - std::pow(beta2, checked_step(call, args.step));
   double of_gradient = lr * (1 - momentum) / (1 - product), of_mean = lr * next_momentum / (1 - product * next_momentum);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+  update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
     V gradient_rate = filled<V>(of_gradient), mean_rate = filled<V>(of_mean), epsilon = filled<V>(eps);
     Averages<V> averages(beta1, beta2);
     V scale = filled<V>(1 / std::sqrt(correction)), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
-    Downhill<V> downhill(decoupled ? 0 : decay, maximize);
+    DecayedGradient<V> decayed(decoupled ? 0 : decay, maximize);
     return [=](Registers<V, 4>& a) {
       auto& [p, g, mean, square] = a;
-      V d = downhill(g, p);
-      averages.take(d, mean, square);
+      V d = decayed(g, p);
+      averages.update(d, mean, square);
       p = p * shrink - fma(gradient_rate, d, mean_rate * mean) / fma(scale, math::sqrt(square), epsilon);
     };
   });
 }
 
-// Rectified steps are Adam's times a number, those before are steps along the mean.
+// A rectified step is a scaled Adam step. The first steps are not rectified and move along the mean
+// gradient.
 void fused_radam(Call& call) {
-  double lr = call.real(4), beta1 = call.real(5), beta2 = call.real(6), eps = call.real(7), decay = call.real(8);
-  bool decoupled = call.boolean(9), maximize = call.boolean(10);
-  double step = counted(call, 11), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
+  namespace at = positions::fused_radam;
+  const arguments::FusedRadam args(call);
+  double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, eps = args.eps, decay = args.weight_decay;
+  bool decoupled = args.decoupled, maximize = args.maximize;
+  double step = checked_step(call, args.step), power = std::pow(beta2, step), most = 2 / (1 - beta2) - 1;
   double length = most - 2 * step * power / (1 - power), scale = lr / (1 - std::pow(beta1, step));
   bool rectified = length > 5;
   if (rectified) scale *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) * std::sqrt(1 - power);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+  update<4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs}, [=]<typename V>() {
     V rate = filled<V>(scale), epsilon = filled<V>(eps), shrink = filled<V>(decoupled ? 1 - lr * decay : 1);
     Averages<V> averages(beta1, beta2);
-    Downhill<V> downhill(decoupled ? 0 : decay, maximize);
+    DecayedGradient<V> decayed(decoupled ? 0 : decay, maximize);
     return [=](Registers<V, 4>& a) {
       auto& [p, g, mean, square] = a;
-      V d = downhill(g, p);
-      averages.take(d, mean, square);
+      V d = decayed(g, p);
+      averages.update(d, mean, square);
       V change = rate * mean;
       if (rectified) change = change / (math::sqrt(square) + epsilon);
       p = p * shrink - change;
@@ -330,14 +352,16 @@ void fused_radam(Call& call) {
 }
 
 void fused_adadelta(Call& call) {
-  double lr = call.real(4), rho = call.real(5), eps = call.real(6), decay = call.real(7);
-  bool maximize = call.boolean(8);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
+  namespace at = positions::fused_adadelta;
+  const arguments::FusedAdadelta args(call);
+  double lr = args.lr, rho = args.rho, eps = args.eps, decay = args.weight_decay;
+  bool maximize = args.maximize;
+  update<4>(call, {at::params, at::grads, at::square_avgs, at::acc_deltas}, [=]<typename V>() {
     V rate = filled<V>(lr), keep = filled<V>(rho), weight = filled<V>(1 - rho), epsilon = filled<V>(eps);
-    Downhill<V> downhill(decay, maximize);
+    DecayedGradient<V> decayed(decay, maximize);
     return [=](Registers<V, 4>& a) {
       auto& [p, g, squares, changes] = a;
-      V d = downhill(g, p);
+      V d = decayed(g, p);
       squares = fma(keep, squares, weight * d * d);
       V change = math::sqrt((changes + epsilon) / (squares + epsilon)) * d;
       changes = fma(keep, changes, weight * change * change);
@@ -346,35 +370,39 @@ void fused_adadelta(Call& call) {
   });
 }
 
-// NaN has no sign, as in PyTorch: it takes no step, and no size changes for it.
+// As in PyTorch, a NaN gradient has no sign: neither the parameter nor its step size changes.
 void fused_rprop(Call& call) {
-  double eta_minus = call.real(4), eta_plus = call.real(5), least_size = call.real(6), most = call.real(7);
-  bool maximize = call.boolean(8);
-  update<4>(call, {0, 1, 2, 3}, [=]<typename V>() {
-    V shrink = filled<V>(eta_minus), grow = filled<V>(eta_plus), smallest = filled<V>(least_size), largest = filled<V>(most);
+  namespace at = positions::fused_rprop;
+  const arguments::FusedRprop args(call);
+  double eta_minus = args.eta_minus, eta_plus = args.eta_plus, size_min = args.step_size_min, size_max = args.step_size_max;
+  bool maximize = args.maximize;
+  update<4>(call, {at::params, at::grads, at::prevs, at::step_sizes}, [=]<typename V>() {
+    V shrink = filled<V>(eta_minus), grow = filled<V>(eta_plus), smallest = filled<V>(size_min), largest = filled<V>(size_max);
     V zero = filled<V>(0), one = filled<V>(1);
-    Downhill<V> downhill(0, maximize);
+    DecayedGradient<V> decayed(0, maximize);
     return [=](Registers<V, 4>& a) {
       auto& [p, g, before, size] = a;
-      V d = downhill(g, p), agreement = d * before;
-      auto turned = agreement < zero;
-      size = size * select(turned, shrink, select(zero < agreement, grow, one));
-      size = least(largest, greatest(smallest, size));  // NaN stays
-      before = d = select(turned, zero, d);
+      V d = decayed(g, p), agreement = d * before;
+      auto sign_changed = agreement < zero;
+      size = size * select(sign_changed, shrink, select(zero < agreement, grow, one));
+      size = least(largest, greatest(smallest, size));  // keeps NaN
+      before = d = select(sign_changed, zero, d);
       p = fnma(select(zero < d, one, select(d < zero, -one, zero)), size, p);
     };
   });
 }
 
 void fused_asgd(Call& call) {
-  double lambda = call.real(3), eta = call.real(4), mu = call.real(5), decay = call.real(6);
-  bool maximize = call.boolean(7), starts = mu == 1;
-  update<3>(call, {0, 1, 2}, [=]<typename V>() {
+  namespace at = positions::fused_asgd;
+  const arguments::FusedAsgd args(call);
+  double lambda = args.lambd, eta = args.eta, mu = args.mu, decay = args.weight_decay;
+  bool maximize = args.maximize, starts = mu == 1;
+  update<3>(call, {at::params, at::grads, at::axs}, [=]<typename V>() {
     V shrink = filled<V>(1 - lambda * eta), rate = filled<V>(eta), weight = filled<V>(mu);
-    Downhill<V> downhill(decay, maximize);
+    DecayedGradient<V> decayed(decay, maximize);
     return [=](Registers<V, 3>& a) {
       auto& [p, g, mean] = a;
-      p = fnma(rate, downhill(g, p), p * shrink);
+      p = fnma(rate, decayed(g, p), p * shrink);
       mean = starts ? p : fma(weight, p - mean, mean);
     };
   });

@@ -1,5 +1,5 @@
-// pad_constant: a number at both ends of dimensions. pad_edges and pad_edges_backward: mirrored, repeated or circular positions at
-// both ends of the last dimensions.
+// pad_constant: a constant at both ends of any dimensions. pad_edges and pad_edges_backward:
+// reflection, replication and circular padding of the last dimensions.
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -8,21 +8,20 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/resampling.hpp"
 #include "move.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// The last dimensions, at most three of them are padded; what is before them are planes. Where the memory is channels-last, the
-// channels are the innermost `pixel` elements of a position.
+// At most three last dimensions are padded; those before them are collapsed into planes. In
+// channels-last memory the channels are the `pixel` contiguous elements of a position.
 struct Padding {
   int64_t planes = 1, pixel = 1;
   int64_t from[3] = {1, 1, 1}, to[3] = {1, 1, 1}, before[3] = {0, 0, 0};
   enum class Mode { reflect, replicate, circular } mode;
 
-  Padding(Call& call, const cb_tensor& small, const cb_tensor& large, int list, int mode_at) {
-    const auto amounts = call.ints(list);
-    const std::string_view name = call.string(mode_at);
+  Padding(const cb_tensor& small, const cb_tensor& large, std::span<const int64_t> amounts, std::string_view name) {
     mode = name == "reflect" ? Mode::reflect : name == "replicate" ? Mode::replicate : Mode::circular;
     const int dims = static_cast<int>(amounts.size() / 2), outer = small.ndim - dims;
     for (int d = 0; d < outer; ++d) planes *= small.sizes[d];
@@ -36,15 +35,15 @@ struct Padding {
       to[at] = large.sizes[outer + d];
       before[at] = amounts[2 * (dims - 1 - d)];
     }
-    // Positions of the result between which the input lies as it is.
+    // Positions [first, last) of a result's row are a copy of the input.
     first = std::clamp<int64_t>(before[2], 0, to[2]);
     last = std::clamp<int64_t>(before[2] + from[2], first, to[2]);
-    for (int64_t i = 0; i < first; ++i) ahead.push_back(place(2, i));
-    for (int64_t i = last; i < to[2]; ++i) behind.push_back(place(2, i));
+    for (int64_t i = 0; i < first; ++i) ahead.push_back(source_index(2, i));
+    for (int64_t i = last; i < to[2]; ++i) behind.push_back(source_index(2, i));
   }
-  // The position of the input that position i of the result comes from. What is added is less than the dimension, so that nothing
-  // is turned round twice.
-  int64_t place(int d, int64_t i) const {
+  // The position of the input that position i of the result comes from. The padding is smaller than
+  // the dimension, so that one reflection or wrap is enough.
+  int64_t source_index(int d, int64_t i) const {
     const int64_t at = i - before[d], end = from[d];
     if (at >= 0 && at < end) return at;
     if (mode == Mode::reflect) return at < 0 ? -at : 2 * (end - 1) - at;
@@ -53,17 +52,20 @@ struct Padding {
   }
   int64_t plane_in() const { return from[0] * from[1] * from[2] * pixel; }
   int64_t rows() const { return to[0] * to[1]; }
-  // Offset in a plane of the input of the row that row `row` of the result comes from.
-  int64_t source(int64_t row) const { return (place(0, row / to[1]) * from[1] + place(1, row % to[1])) * from[2] * pixel; }
+  // The offset in an input plane of the row that row `row` of the result comes from.
+  int64_t source(int64_t row) const {
+    return (source_index(0, row / to[1]) * from[1] + source_index(1, row % to[1])) * from[2] * pixel;
+  }
 
   int64_t first, last;
-  std::vector<int64_t> ahead, behind;  // where the positions before `first` and from `last` on come from
+  std::vector<int64_t> ahead, behind;  // source indices of positions before `first`, and from `last` on
 };
 
 void pad_edges(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::PadEdges args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  const Padding pad(call, in, out, 1, 2);
+  const Padding pad(in, out, args.padding, args.mode);
   const int64_t pixel = pad.pixel, row = pad.to[2] * pixel, rows = pad.rows();
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     const U* source = data<U>(in);
@@ -78,12 +80,12 @@ void pad_edges(Call& call) {
         const U* from = of_plane + sources[r];
         U* to = target + item * row;
         if (++r == rows) r = 0, of_plane += plane;
-        const auto edge = [&](int64_t x0, const std::vector<int64_t>& places) {
-          const int64_t count = static_cast<int64_t>(places.size());
+        const auto edge = [&](int64_t x0, const std::vector<int64_t>& indices) {
+          const int64_t count = static_cast<int64_t>(indices.size());
           if (pixel == 1)
-            for (int64_t x = 0; x < count; ++x) to[x0 + x] = from[places[x]];
+            for (int64_t x = 0; x < count; ++x) to[x0 + x] = from[indices[x]];
           else
-            for (int64_t x = 0; x < count; ++x) std::copy_n(from + places[x] * pixel, pixel, to + (x0 + x) * pixel);
+            for (int64_t x = 0; x < count; ++x) std::copy_n(from + indices[x] * pixel, pixel, to + (x0 + x) * pixel);
         };
         edge(0, pad.ahead);
         if (pad.last > pad.first)
@@ -95,14 +97,15 @@ void pad_edges(Call& call) {
   });
 }
 
-// ---- a number at the ends
+// ---- pad_constant
 
-// The dimensions of a result in the order in which they lie in its memory, of which each begins `before` elements earlier than the
-// input's (later where that is negative). One that is not padded is part of the one before it, where the input allows.
+// The dimensions of a result in memory order. Each begins `before` elements before the input's, or
+// after it if `before` is negative. A dimension without padding is merged into the one before it if
+// the input's strides allow that.
 struct Frame {
   int ndim = 0;
   int64_t in_sizes[max_dims], in_strides[max_dims], out_sizes[max_dims], before[max_dims];
-  int64_t base = 0;  // offset in the input of the element that position 0 in every dimension would come from
+  int64_t base = 0;  // input offset of position 0 of the result; may be outside the input
 
   Frame(const cb_tensor& in, const cb_tensor& out, std::span<const int64_t> padding) {
     const bool channels_last = !is_contiguous(out);
@@ -131,10 +134,10 @@ struct Frame {
 };
 
 template <typename T>
-void frame(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
+void copy_framed(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
   const int last = f.ndim - 1;
   const int64_t row = f.out_sizes[last], rows = out.numel / row, stride = f.in_strides[last];
-  // Positions of a row that the input has.
+  // Positions [first, end) of a row come from the input.
   const int64_t first = std::clamp<int64_t>(f.before[last], 0, row);
   const int64_t end = std::clamp<int64_t>(f.before[last] + f.in_sizes[last], first, row);
   const bool past_caches = out.numel * static_cast<int64_t>(sizeof(T)) >= streaming_threshold() && row * sizeof(T) >= 1024;
@@ -155,11 +158,11 @@ void frame(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
         std::fill_n(here, row, value);
       } else {
         for (int64_t x = 0; x < first; ++x) here[x] = value;
-        const T* line = from + offset + first * stride;
+        const T* source = from + offset + first * stride;
         if (past_caches && stride == 1)
-          stream_unfenced(here + first, line, (end - first) * static_cast<int64_t>(sizeof(T)));
+          stream_unfenced(here + first, source, (end - first) * static_cast<int64_t>(sizeof(T)));
         else
-          move_run(here + first, 1, line, stride, end - first);
+          move_run(here + first, 1, source, stride, end - first);
         for (int64_t x = end; x < row; ++x) here[x] = value;
       }
       for (int d = last - 1; d >= 0; --d) {
@@ -174,21 +177,22 @@ void frame(const cb_tensor& in, const cb_tensor& out, const Frame& f, T value) {
 }
 
 void pad_constant(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::PadConstant args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   if (out.ndim == 0) return move_elements(out, in);
-  const Frame f(in, out, call.ints(1));
+  const Frame f(in, out, args.padding);
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     using U = std::conditional_t<
         sizeof(T) == 1, uint8_t,
         std::conditional_t<sizeof(T) == 2, uint16_t,
                            std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 8, uint64_t, Bits128>>>>;
-    frame<U>(in, out, f, std::bit_cast<U>(scalar_to<T>(call.scalar(2))));
+    copy_framed<U>(in, out, f, std::bit_cast<U>(scalar_to<T>(*args.value)));
   });
 }
 
 template <typename T>
-void add_back(const Padding& pad, const cb_tensor& grad, const cb_tensor& out) {
+void accumulate_gradient(const Padding& pad, const cb_tensor& grad, const cb_tensor& out) {
   using C = compute_t<T>;
   const int64_t pixel = pad.pixel, row = pad.to[2] * pixel, rows = pad.rows(), plane = pad.plane_in();
   parallel_for(pad.planes, grain_for(rows * row), [&](int64_t begin, int64_t end) {
@@ -210,11 +214,11 @@ void add_back(const Padding& pad, const cb_tensor& grad, const cb_tensor& out) {
           from = narrow;
         }
         C* to = whole + pad.source(r);
-        const auto edge = [&](int64_t x0, const std::vector<int64_t>& places) {
-          for (size_t x = 0; x < places.size(); ++x) {
-            C* place = to + places[x] * pixel;
+        const auto edge = [&](int64_t x0, const std::vector<int64_t>& indices) {
+          for (size_t x = 0; x < indices.size(); ++x) {
+            C* sum = to + indices[x] * pixel;
             const C* each = from + (x0 + static_cast<int64_t>(x)) * pixel;
-            for (int64_t c = 0; c < pixel; ++c) place[c] += each[c];
+            for (int64_t c = 0; c < pixel; ++c) sum[c] += each[c];
           }
         };
         edge(0, pad.ahead);
@@ -230,10 +234,11 @@ void add_back(const Padding& pad, const cb_tensor& grad, const cb_tensor& out) {
 }
 
 void pad_edges_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const arguments::PadEdgesBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
-  const Padding pad(call, out, grad, 2, 3);
-  dispatch_among(out.dtype, FloatTypes{} + ComplexTypes{}, [&]<typename T>() { add_back<T>(pad, grad, out); });
+  const Padding pad(out, grad, args.padding, args.mode);
+  dispatch_among(out.dtype, FloatTypes{} + ComplexTypes{}, [&]<typename T>() { accumulate_gradient<T>(pad, grad, out); });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Maximum pooling over one, two or three spatial dimensions, which are seen as three. Averages are in pooling_average.cpp.
+// Max pooling. One and two spatial dimensions are treated as three. Average pooling is in
+// pooling_average.cpp.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "allocator.hpp"
+#include "candelabra/arguments/pooling.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "kernels/pooling_planes.hpp"
@@ -19,9 +21,9 @@ namespace {
 
 using namespace pooling;
 
-// Whether a value takes the place of the largest one until now: NaN wins, and stays.
+// Whether a value replaces the maximum so far. NaN always does.
 template <typename C>
-[[gnu::always_inline]] inline bool takes(C value, C best) {
+[[gnu::always_inline]] inline bool is_better(C value, C best) {
   return value > best || value != value;
 }
 
@@ -30,23 +32,23 @@ constexpr C lowest() {
   return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
 }
 
-// One line of the input against a row of windows, for one place in their width. Stride is a constant for the usual ones, so that
-// the compiler loads whole vectors.
+// Compares one input row with a row of windows, for one position within the windows. A constant
+// stride lets the compiler load whole vectors.
 template <int64_t Stride, typename C>
-void compare_line(const C* line, int64_t stride, int64_t n, int32_t index, C* best, int32_t* indices) {
+void compare_row(const C* row, int64_t stride, int64_t n, int32_t index, C* best, int32_t* indices) {
   int64_t step = Stride ? Stride : stride;
 #pragma omp simd
   for (int64_t x = 0; x < n; ++x) {
-    C value = line[x * step];
-    bool better = takes(value, best[x]);
+    C value = row[x * step];
+    bool better = is_better(value, best[x]);
     best[x] = better ? value : best[x];
     indices[x] = better ? index + static_cast<int32_t>(x * step) : indices[x];
   }
 }
 
-// The largest of some elements next to each other: the first one, or the last NaN.
+// The index of the first maximum, or of the last NaN.
 template <typename C>
-int64_t place_of_largest(const C* values, int64_t n) {
+int64_t index_of_maximum(const C* values, int64_t n) {
   const C largest = reduce::Extremum<C, true>::of(values, n);
   if (largest != largest) {
     int64_t at = n - 1;
@@ -65,203 +67,205 @@ int64_t place_of_largest(const C* values, int64_t n) {
   return at;
 }
 
-// Windows of all places and lengths: whole lines are compared first, then the columns of each window. Of equal values the one that
-// comes first in the plane counts, and of NaN the last one.
+// Adaptive windows: the maximum of each column over the rows comes first, then the maximum of each
+// window over its columns. Of equal values the first in the plane wins, and of NaN the last.
 template <typename C>
-void max_adaptive_line(const C* plane, const Axis& columns, std::span<const int64_t> lines, C* best, int32_t* indices, C* down,
-                       int32_t* down_at) {
+void max_adaptive_row(const C* plane, const Axis& columns, std::span<const int64_t> rows, C* best, int32_t* indices, C* column_max,
+                      int32_t* column_at) {
   const int64_t width = columns.inputs;
-  if (lines.size() == 1) {
-    const C* line = plane + lines[0] * width;
+  if (rows.size() == 1) {
+    const C* row = plane + rows[0] * width;
     for (int64_t x = 0; x < columns.outputs(); ++x) {
       const Window& window = columns.windows[x];
       if (window.count == 0) continue;
-      const int64_t at = window.first + place_of_largest(line + window.first, window.count);
-      best[x] = line[at];
-      indices[x] = static_cast<int32_t>(lines[0] * width + at);
+      const int64_t at = window.first + index_of_maximum(row + window.first, window.count);
+      best[x] = row[at];
+      indices[x] = static_cast<int32_t>(rows[0] * width + at);
     }
     return;
   }
   for (int64_t c = 0; c < width; ++c) {
-    down[c] = lowest<C>();
-    down_at[c] = static_cast<int32_t>(lines[0] * width + c);
+    column_max[c] = lowest<C>();
+    column_at[c] = static_cast<int32_t>(rows[0] * width + c);
   }
-  for (const int64_t y : lines) compare_line<1>(plane + y * width, 1, width, static_cast<int32_t>(y * width), down, down_at);
+  for (const int64_t y : rows) compare_row<1>(plane + y * width, 1, width, static_cast<int32_t>(y * width), column_max, column_at);
   for (int64_t x = 0; x < columns.outputs(); ++x) {
     const Window& window = columns.windows[x];
     if (window.count == 0) continue;
-    C largest = down[window.first];
-    int32_t at = down_at[window.first];
+    C largest = column_max[window.first];
+    int32_t at = column_at[window.first];
     for (int64_t c = window.first + 1; c < window.first + window.count; ++c) {
-      const C value = down[c];
-      const bool both = value == largest || (value != value && largest != largest);
-      const bool better = both ? (value != value ? down_at[c] > at : down_at[c] < at) : takes(value, largest);
+      const C value = column_max[c];
+      const bool is_tie = value == largest || (value != value && largest != largest);
+      const bool better = is_tie ? (value != value ? column_at[c] > at : column_at[c] < at) : is_better(value, largest);
       largest = better ? value : largest;
-      at = better ? down_at[c] : at;
+      at = better ? column_at[c] : at;
     }
     best[x] = largest;
     indices[x] = at;
   }
 }
 
-// A line of outputs of one plane, made of some lines of the input.
+// One output row of a plane from the input rows in its windows.
 template <typename C>
-void max_line(const C* plane, const Axis& columns, std::span<const int64_t> lines, C* best, int32_t* indices, C* down,
-              int32_t* down_at) {
+void max_row(const C* plane, const Axis& columns, std::span<const int64_t> rows, C* best, int32_t* indices, C* column_max,
+             int32_t* column_at) {
   const int64_t width = columns.inputs;
   for (int64_t x = 0; x < columns.outputs(); ++x) {
     const Window& window = columns.windows[x];
     best[x] = lowest<C>();
-    indices[x] = window.count && !lines.empty() ? static_cast<int32_t>(lines[0] * width + window.first) : -1;
+    indices[x] = window.count && !rows.empty() ? static_cast<int32_t>(rows[0] * width + window.first) : -1;
   }
-  if (lines.empty()) return;
-  if (!columns.regular) return max_adaptive_line(plane, columns, lines, best, indices, down, down_at);
-  for (const int64_t y : lines) {
+  if (rows.empty()) return;
+  if (!columns.regular) return max_adaptive_row(plane, columns, rows, best, indices, column_max, column_at);
+  for (const int64_t y : rows) {
     for (int64_t k = 0; k < columns.kernel; ++k) {
-      const Reach reach(columns, k);
-      const int64_t first = y * width + reach.first, stride = columns.stride;
-      auto compare = stride == 1 ? compare_line<1, C> : stride == 2 ? compare_line<2, C> : compare_line<0, C>;
-      compare(plane + first, stride, reach.end - reach.begin, static_cast<int32_t>(first), best + reach.begin,
-              indices + reach.begin);
+      const ValidOutputs valid(columns, k);
+      const int64_t first = y * width + valid.first, stride = columns.stride;
+      auto compare = stride == 1 ? compare_row<1, C> : stride == 2 ? compare_row<2, C> : compare_row<0, C>;
+      compare(plane + first, stride, valid.end - valid.begin, static_cast<int32_t>(first), best + valid.begin,
+              indices + valid.begin);
     }
   }
 }
 
 template <typename T>
-void max_by_planes(const T* in, const Layout& input, const Axes& axes, const Lines& lines, T* out, const Layout& output,
+void max_by_planes(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out, const Layout& output,
                    int64_t* positions, const Layout& indices) {
   using C = compute_t<T>;
   int64_t width = axes.columns.outputs();
-  parallel_for(input.planes(), grain_for(2 * axes.work()), [&](int64_t begin, int64_t end) {
-    const int64_t beside = axes.columns.regular ? 0 : axes.columns.inputs;
-    Scratch<C> room(plane_room<T>(input)), best(width), down(beside);
-    Scratch<int32_t> at(width), down_at(beside);
+  parallel_for(input.plane_count(), grain_for(2 * axes.work()), [&](int64_t begin, int64_t end) {
+    const int64_t adaptive_columns = axes.columns.regular ? 0 : axes.columns.inputs;
+    Scratch<C> buffer(plane_buffer_size<T>(input)), best(width), column_max(adaptive_columns);
+    Scratch<int32_t> at(width), column_at(adaptive_columns);
     for (int64_t p = begin; p < end; ++p) {
-      const C* plane = load_plane<T>(in + input.plane(p), input, room.data());
-      for (int64_t y = 0; y < axes.lines(); ++y) {
-        max_line<C>(plane, axes.columns, lines.of(y), best.data(), at.data(), down.data(), down_at.data());
-        T* values = out + output.plane(p) + output.line(y);
-        int64_t* places = positions + indices.plane(p) + indices.line(y);
+      const C* plane = load_plane<T>(in + input.plane_offset(p), input, buffer.data());
+      for (int64_t y = 0; y < axes.output_rows(); ++y) {
+        max_row<C>(plane, axes.columns, input_rows.of(y), best.data(), at.data(), column_max.data(), column_at.data());
+        T* values = out + output.plane_offset(p) + output.row_offset(y);
+        int64_t* to_indices = positions + indices.plane_offset(p) + indices.row_offset(y);
         for (int64_t x = 0; x < width; ++x) values[x * output.strides[4]] = T(best[x]);
-        for (int64_t x = 0; x < width; ++x) places[x * indices.strides[4]] = at[x];
+        for (int64_t x = 0; x < width; ++x) to_indices[x * indices.strides[4]] = at[x];
       }
     }
   });
 }
 
-// ---- maximum without positions: down first, whole lines at once, then along the line that this gives
+// ---- Maximum without indices: first over the rows, then over the columns of that maximum
 
 template <typename C>
 [[gnu::always_inline]] inline C larger(C value, C best) {
-  return takes(value, best) ? value : best;
+  return is_better(value, best) ? value : best;
 }
 
 template <int64_t Stride, typename C>
-void raise_line(const C* line, int64_t stride, int64_t n, C* best) {
+void accumulate_max(const C* row, int64_t stride, int64_t n, C* best) {
   const int64_t step = Stride ? Stride : stride;
 #pragma omp simd
-  for (int64_t x = 0; x < n; ++x) best[x] = larger(line[x * step], best[x]);
+  for (int64_t x = 0; x < n; ++x) best[x] = larger(row[x * step], best[x]);
 }
 
 template <typename C>
-void raise_windows(const C* line, const Axis& columns, C* best) {
+void max_of_windows(const C* row, const Axis& columns, C* best) {
   std::fill_n(best, columns.outputs(), lowest<C>());
   if (!columns.regular) {
     for (int64_t x = 0; x < columns.outputs(); ++x) {
       const Window& window = columns.windows[x];
       C value = best[x];
-      for (int64_t at = window.first; at < window.first + window.count; ++at) value = larger(line[at], value);
+      for (int64_t at = window.first; at < window.first + window.count; ++at) value = larger(row[at], value);
       best[x] = value;
     }
     return;
   }
   for (int64_t k = 0; k < columns.kernel; ++k) {
-    const Reach reach(columns, k);
-    auto raise = columns.stride == 1 ? raise_line<1, C> : columns.stride == 2 ? raise_line<2, C> : raise_line<0, C>;
-    raise(line + reach.first, columns.stride, reach.end - reach.begin, best + reach.begin);
+    const ValidOutputs valid(columns, k);
+    auto accumulate = columns.stride == 1   ? accumulate_max<1, C>
+                      : columns.stride == 2 ? accumulate_max<2, C>
+                                            : accumulate_max<0, C>;
+    accumulate(row + valid.first, columns.stride, valid.end - valid.begin, best + valid.begin);
   }
 }
 
 template <typename T>
-void max_values(const T* in, const Layout& input, const Axes& axes, const Lines& lines, T* out, const Layout& output) {
+void max_values(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out, const Layout& output) {
   using C = compute_t<T>;
   const int64_t width = axes.columns.inputs, outputs = axes.columns.outputs();
-  parallel_for(input.planes(), grain_for(axes.work()), [&](int64_t begin, int64_t end) {
-    Scratch<C> room(plane_room<T>(input)), down(width), best(outputs);
+  parallel_for(input.plane_count(), grain_for(axes.work()), [&](int64_t begin, int64_t end) {
+    Scratch<C> buffer(plane_buffer_size<T>(input)), column_max(width), best(outputs);
     for (int64_t p = begin; p < end; ++p) {
-      const C* plane = load_plane<T>(in + input.plane(p), input, room.data());
-      for (int64_t y = 0; y < axes.lines(); ++y) {
-        const auto some = lines.of(y);
-        const C* line = down.data();
-        if (some.size() == 1) {
-          line = plane + some[0] * width;
+      const C* plane = load_plane<T>(in + input.plane_offset(p), input, buffer.data());
+      for (int64_t y = 0; y < axes.output_rows(); ++y) {
+        const auto rows = input_rows.of(y);
+        const C* row = column_max.data();
+        if (rows.size() == 1) {
+          row = plane + rows[0] * width;
         } else {
-          std::fill_n(down.data(), width, lowest<C>());
-          for (const int64_t at : some) raise_line<1>(plane + at * width, 1, width, down.data());
+          std::fill_n(column_max.data(), width, lowest<C>());
+          for (const int64_t at : rows) accumulate_max<1>(plane + at * width, 1, width, column_max.data());
         }
-        T* values = out + output.plane(p) + output.line(y);
+        T* values = out + output.plane_offset(p) + output.row_offset(y);
         if constexpr (!is_half_v<T>)
           if (output.strides[4] == 1) {
-            raise_windows<C>(line, axes.columns, values);
+            max_of_windows<C>(row, axes.columns, values);
             continue;
           }
-        raise_windows<C>(line, axes.columns, best.data());
+        max_of_windows<C>(row, axes.columns, best.data());
         for (int64_t x = 0; x < outputs; ++x) values[x * output.strides[4]] = T(best[x]);
       }
     }
   });
 }
 
-// The largest values of all channels of one output, next to each other, and where they are; `places` null: values alone. `none` is
-// the place where no value is above the lowest one.
+// One output for all channels, which are contiguous. `indices` may be null. Its initial value is
+// `none`, for windows in which no value exceeds the lowest one.
 template <typename T>
-void max_of_pixels(const T* sample, const Layout& input, std::span<const int64_t> lines, const Axis& columns, const Window& window,
-                   int64_t none, T* to, int64_t* places) {
+void max_of_pixels(const T* sample, const Layout& input, std::span<const int64_t> rows, const Axis& columns, const Window& window,
+                   int64_t none, T* to, int64_t* indices) {
   using C = compute_t<T>;
   if constexpr (is_integer_v<T>) {
     const int64_t channels = input.sizes[1];
     std::fill_n(to, channels, lowest<T>());
-    if (places) std::fill_n(places, channels, none);
-    for_each_pixel(sample, input, lines, columns, window, [=](int64_t place, const T* pixel) {
-      if (!places) return raise_line<1>(pixel, 1, channels, to);
+    if (indices) std::fill_n(indices, channels, none);
+    for_each_pixel(sample, input, rows, columns, window, [=](int64_t index, const T* pixel) {
+      if (!indices) return accumulate_max<1>(pixel, 1, channels, to);
 #pragma omp simd
       for (int64_t c = 0; c < channels; ++c) {
-        const bool better = takes(pixel[c], to[c]);
+        const bool better = is_better(pixel[c], to[c]);
         to[c] = better ? pixel[c] : to[c];
-        places[c] = better ? place : places[c];
+        indices[c] = better ? index : indices[c];
       }
     });
   } else {
-    // Places are numbers of a register's own width, as bits.
+    // Indices are integers of the lane's width, kept as the bits of a floating-point register.
     using R = math::Vec<C>;
-    using Place = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
-    const auto as_bits = [](int64_t place) { return R(std::bit_cast<C>(static_cast<Place>(place))); };
-    const auto is_better = [](R value, R best) { return (value > best) | (value != value); };
+    using Index = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
+    const auto as_bits = [](int64_t index) { return R(std::bit_cast<C>(static_cast<Index>(index))); };
+    const auto better_lanes = [](R value, R best) { return (value > best) | (value != value); };
     for_channel_registers<C>(input.sizes[1], [&]<int K>(int64_t c, int64_t n) {
       R best[K], at[K];
       for (R& value : best) value = R(lowest<C>());
-      if (!places) {
-        for_each_pixel(sample + c, input, lines, columns, window, [&](int64_t, const T* pixel) {
+      if (!indices) {
+        for_each_pixel(sample + c, input, rows, columns, window, [&](int64_t, const T* pixel) {
           for (int k = 0; k < K; ++k) {
             const R value = load_some(pixel + k * R::size, n);
-            best[k] = select(is_better(value, best[k]), value, best[k]);
+            best[k] = select(better_lanes(value, best[k]), value, best[k]);
           }
         });
       } else {
-        for (R& place : at) place = as_bits(none);
-        for_each_pixel(sample + c, input, lines, columns, window, [&](int64_t here, const T* pixel) {
-          const R place = as_bits(here);
+        for (R& index : at) index = as_bits(none);
+        for_each_pixel(sample + c, input, rows, columns, window, [&](int64_t here, const T* pixel) {
+          const R index = as_bits(here);
           for (int k = 0; k < K; ++k) {
             const R value = load_some(pixel + k * R::size, n);
-            const auto better = is_better(value, best[k]);
+            const auto better = better_lanes(value, best[k]);
             best[k] = select(better, value, best[k]);
-            at[k] = select(better, place, at[k]);
+            at[k] = select(better, index, at[k]);
           }
         });
         for (int k = 0; k < K; ++k) {
           alignas(64) C bits[R::size];
           at[k].store(bits);
-          for (int64_t i = 0; i < n; ++i) places[c + k * R::size + i] = std::bit_cast<Place>(bits[i]);
+          for (int64_t i = 0; i < n; ++i) indices[c + k * R::size + i] = std::bit_cast<Index>(bits[i]);
         }
       }
       for (int k = 0; k < K; ++k) store_some<T>(best[k], to + c + k * R::size, n);
@@ -269,102 +273,106 @@ void max_of_pixels(const T* sample, const Layout& input, std::span<const int64_t
   }
 }
 
-// `positions` null: values alone.
+// `positions` may be null: then only values are computed.
 template <typename T>
-void max_by_channels(const T* in, const Layout& input, const Axes& axes, const Lines& lines, T* out, const Layout& output,
+void max_by_channels(const T* in, const Layout& input, const Axes& axes, const InputRows& input_rows, T* out, const Layout& output,
                      int64_t* positions, const Layout* indices) {
-  const int64_t channels = input.sizes[1], height = axes.lines(), width = axes.columns.outputs();
+  const int64_t channels = input.sizes[1], height = axes.output_rows(), width = axes.columns.outputs();
   const int64_t work = 2 * axes.work() / std::max<int64_t>(1, height) * channels;
   const bool in_place = output.strides[1] == 1 && (!positions || indices->strides[1] == 1);
   parallel_for(input.sizes[0] * height, grain_for(work), [&](int64_t begin, int64_t end) {
-    Scratch<T> room(in_place ? 0 : channels);
-    Scratch<int64_t> places(in_place || !positions ? 0 : channels);
+    Scratch<T> buffer(in_place ? 0 : channels);
+    Scratch<int64_t> index_buffer(in_place || !positions ? 0 : channels);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t sample = row / height, y = row % height;
       const T* from = in + sample * input.strides[0];
-      T* values = out + sample * output.strides[0] + output.line(y);
-      int64_t* at = positions ? positions + sample * indices->strides[0] + indices->line(y) : nullptr;
+      T* values = out + sample * output.strides[0] + output.row_offset(y);
+      int64_t* at = positions ? positions + sample * indices->strides[0] + indices->row_offset(y) : nullptr;
       const int64_t at_stride = positions ? indices->strides[4] : 0;
-      const auto some = lines.of(y);
+      const auto rows = input_rows.of(y);
       for (int64_t x = 0; x < width; ++x, values += output.strides[4], at += at_stride) {
         const Window& window = axes.columns.windows[x];
-        const int64_t none = some.empty() || window.count == 0 ? -1 : some[0] * axes.columns.inputs + window.first;
+        const int64_t none = rows.empty() || window.count == 0 ? -1 : rows[0] * axes.columns.inputs + window.first;
         if (in_place) {
-          max_of_pixels<T>(from, input, some, axes.columns, window, none, values, at);
+          max_of_pixels<T>(from, input, rows, axes.columns, window, none, values, at);
           continue;
         }
-        max_of_pixels<T>(from, input, some, axes.columns, window, none, room.data(), positions ? places.data() : nullptr);
-        for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = room[c];
+        max_of_pixels<T>(from, input, rows, axes.columns, window, none, buffer.data(), positions ? index_buffer.data() : nullptr);
+        for (int64_t c = 0; c < channels; ++c) values[c * output.strides[1]] = buffer[c];
         if (!positions) continue;
-        for (int64_t c = 0; c < channels; ++c) at[c * indices->strides[1]] = places[c];
+        for (int64_t c = 0; c < channels; ++c) at[c * indices->strides[1]] = index_buffer[c];
       }
     }
   });
 }
 
 template <typename Types>
-void max_of(Call& call, const Layout& input, const Layout& output, const Axes& axes) {
+void max_of(Call& call, const cb_tensor& self, const Layout& input, const Layout& output, const Axes& axes) {
   if (input.plane_size() > std::numeric_limits<int32_t>::max())
     throw failure(CB_RUNTIME_ERROR, "%s: a plane of %lld elements is too large", call.raw()->operator_name,
                   static_cast<long long>(input.plane_size()));
-  const Lines lines(axes);
+  const InputRows input_rows(axes);
   cb_tensor &out = call.output(0), &indices = call.output(1);
-  const Layout places(indices);
+  const Layout index_layout(indices);
   dispatch<Types>(out.dtype, [&]<typename T>() {
-    const T* from = data<T>(call.tensor(0));
+    const T* from = data<T>(self);
     T* to = mutable_data<T>(out);
-    if (input.has_neighbouring_channels())
-      max_by_channels<T>(from, input, axes, lines, to, output, mutable_data<int64_t>(indices), &places);
+    if (input.is_channels_last())
+      max_by_channels<T>(from, input, axes, input_rows, to, output, mutable_data<int64_t>(indices), &index_layout);
     else
-      max_by_planes<T>(from, input, axes, lines, to, output, mutable_data<int64_t>(indices), places);
+      max_by_planes<T>(from, input, axes, input_rows, to, output, mutable_data<int64_t>(indices), index_layout);
   });
 }
 
 void max_pool(Call& call) {
-  Layout input(call.tensor(0)), output(call.output(0));
-  max_of<RealTypes>(call, input, output, regular_axes(input, output, call.ints(1), call.ints(2), call.ints(3), call.ints(4)));
+  const arguments::MaxPool args(call);
+  Layout input(*args.self), output(call.output(0));
+  max_of<RealTypes>(call, *args.self, input, output,
+                    regular_axes(input, output, args.kernel_size, args.stride, args.padding, args.dilation));
 }
 
 void max_pool_values(Call& call) {
-  const Layout input(call.tensor(0)), output(call.output());
-  const Axes axes = regular_axes(input, output, call.ints(1), call.ints(2), call.ints(3), call.ints(4));
-  const Lines lines(axes);
+  const arguments::MaxPoolValues args(call);
+  const Layout input(*args.self), output(call.output());
+  const Axes axes = regular_axes(input, output, args.kernel_size, args.stride, args.padding, args.dilation);
+  const InputRows input_rows(axes);
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
-    const T* from = data<T>(call.tensor(0));
+    const T* from = data<T>(*args.self);
     T* to = mutable_data<T>(call.output());
-    if (input.has_neighbouring_channels())
-      max_by_channels<T>(from, input, axes, lines, to, output, nullptr, nullptr);
+    if (input.is_channels_last())
+      max_by_channels<T>(from, input, axes, input_rows, to, output, nullptr, nullptr);
     else
-      max_values<T>(from, input, axes, lines, to, output);
+      max_values<T>(from, input, axes, input_rows, to, output);
   });
 }
 
 void adaptive_max_pool(Call& call) {
-  Layout input(call.tensor(0)), output(call.output(0));
-  max_of<FloatTypes>(call, input, output, adaptive_axes(input, output));
+  const arguments::AdaptiveMaxPool args(call);
+  Layout input(*args.self), output(call.output(0));
+  max_of<FloatTypes>(call, *args.self, input, output, adaptive_axes(input, output));
 }
 
-[[noreturn]] [[gnu::cold]] void refuse_index(int64_t index, int64_t inputs) {
+[[noreturn]] [[gnu::cold]] void raise_out_of_bounds(int64_t index, int64_t inputs) {
   throw failure(CB_INDEX_ERROR, "max_pool_backward(): index %lld is out of bounds for a plane of %lld elements",
                 static_cast<long long>(index), static_cast<long long>(inputs));
 }
 
 template <typename T>
-void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* indices, const Layout& places, T* out,
+void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* indices, const Layout& index_layout, T* out,
                               const Layout& to) {
   int64_t inputs = to.plane_size();
   for_channel_blocks(to, inputs + 4 * from.plane_size(), [&](int64_t sample, int64_t first, int64_t end) {
     T* plane = out + sample * to.strides[0];
     clear_channels(plane, to, first, end);
-    for (int64_t y = 0; y < from.lines(); ++y)
+    for (int64_t y = 0; y < from.row_count(); ++y)
       for (int64_t x = 0; x < from.sizes[4]; ++x) {
-        const T* values = grad + sample * from.strides[0] + from.line(y) + x * from.strides[4];
-        const int64_t* at = indices + sample * places.strides[0] + places.line(y) + x * places.strides[4];
+        const T* values = grad + sample * from.strides[0] + from.row_offset(y) + x * from.strides[4];
+        const int64_t* at = indices + sample * index_layout.strides[0] + index_layout.row_offset(y) + x * index_layout.strides[4];
         for (int64_t c = first; c < end; ++c) {
-          int64_t index = at[c * places.strides[1]];
+          int64_t index = at[c * index_layout.strides[1]];
           if (index == -1) continue;
           if (index < 0 || index >= inputs) [[unlikely]]
-            refuse_index(index, inputs);
+            raise_out_of_bounds(index, inputs);
           plane[index * to.strides[4] + c] += values[c * from.strides[1]];
         }
       }
@@ -372,32 +380,33 @@ void max_backward_by_channels(const T* grad, const Layout& from, const int64_t* 
 }
 
 void max_pool_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &indices = call.tensor(1);
+  const arguments::MaxPoolBackward args(call);
+  const cb_tensor &grad = *args.grad, &indices = *args.indices;
   cb_tensor& out = call.output();
-  Layout from(grad), places(indices), to(out);
+  Layout from(grad), index_layout(indices), to(out);
   int64_t outputs = from.plane_size(), inputs = to.plane_size(), width = from.sizes[4];
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    if constexpr (!is_half_v<T>)  // which add up in float32, in room of their own
-      if (to.has_neighbouring_channels() && to.has_joined_planes())
-        return max_backward_by_channels<T>(data<T>(grad), from, data<int64_t>(indices), places, mutable_data<T>(out), to);
-    parallel_for(to.planes(), grain_for(inputs + 4 * outputs), [&](int64_t begin, int64_t end) {
-      Scratch<C> room(plane_room<T>(to));
+    if constexpr (!is_half_v<T>)  // half precision needs float32 sums
+      if (to.is_channels_last() && to.has_uniform_planes())
+        return max_backward_by_channels<T>(data<T>(grad), from, data<int64_t>(indices), index_layout, mutable_data<T>(out), to);
+    parallel_for(to.plane_count(), grain_for(inputs + 4 * outputs), [&](int64_t begin, int64_t end) {
+      Scratch<C> buffer(plane_buffer_size<T>(to));
       for (int64_t p = begin; p < end; ++p) {
-        T* plane = mutable_data<T>(out) + to.plane(p);
-        C* sums = open_plane<T>(plane, to, room.data());
-        const T* values = data<T>(grad) + from.plane(p);
-        const int64_t* at = data<int64_t>(indices) + places.plane(p);
-        for (int64_t y = 0; y < from.lines(); ++y) {
-          const T* line = values + from.line(y);
-          const int64_t* places_of_line = at + places.line(y);
+        T* plane = mutable_data<T>(out) + to.plane_offset(p);
+        C* sums = open_plane<T>(plane, to, buffer.data());
+        const T* values = data<T>(grad) + from.plane_offset(p);
+        const int64_t* at = data<int64_t>(indices) + index_layout.plane_offset(p);
+        for (int64_t y = 0; y < from.row_count(); ++y) {
+          const T* row = values + from.row_offset(y);
+          const int64_t* row_indices = at + index_layout.row_offset(y);
           for (int64_t x = 0; x < width; ++x) {
-            const int64_t index = places_of_line[x * places.strides[4]];
+            const int64_t index = row_indices[x * index_layout.strides[4]];
             if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(inputs)) [[unlikely]] {
-              if (index == -1) continue;  // of a window that lies in the padding as a whole
-              refuse_index(index, inputs);
+              if (index == -1) continue;  // a window entirely in the padding
+              raise_out_of_bounds(index, inputs);
             }
-            sums[index] += static_cast<C>(line[x * from.strides[4]]);
+            sums[index] += static_cast<C>(row[x * from.strides[4]]);
           }
         }
         close_plane<T>(sums, plane, to);

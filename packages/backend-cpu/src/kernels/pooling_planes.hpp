@@ -1,5 +1,6 @@
-// How poolings go through memory: plane by plane (a plane that is not contiguous, or of a half precision, is first gathered as a
-// contiguous one of the type to compute in), or, where channels lie next to each other, all channels of a pixel at once.
+// How pooling kernels traverse memory: plane by plane, or in channels-last memory all channels of a
+// pixel at once. A plane that is not contiguous, or of half precision, is first gathered into a
+// buffer of the compute dtype.
 #pragma once
 
 #include <algorithm>
@@ -14,35 +15,35 @@
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE::pooling {
 
-// A plane of the input as contiguous elements of the type to compute in.
+// Returns the plane as contiguous elements of the compute dtype.
 template <typename T>
-const compute_t<T>* load_plane(const T* plane, const Layout& layout, compute_t<T>* room) {
+const compute_t<T>* load_plane(const T* plane, const Layout& layout, compute_t<T>* buffer) {
   const int64_t width = layout.sizes[4];
   if constexpr (!is_half_v<T>)
     if (layout.has_contiguous_planes()) return plane;
-  for (int64_t y = 0; y < layout.lines(); ++y) {
-    const T* row = plane + layout.line(y);
+  for (int64_t y = 0; y < layout.row_count(); ++y) {
+    const T* row = plane + layout.row_offset(y);
     if constexpr (is_half_v<T>)
       if (layout.strides[4] == 1) {
-        to_float(row, room + y * width, width);
+        to_float(row, buffer + y * width, width);
         continue;
       }
-    for (int64_t x = 0; x < width; ++x) room[y * width + x] = static_cast<compute_t<T>>(row[x * layout.strides[4]]);
+    for (int64_t x = 0; x < width; ++x) buffer[y * width + x] = static_cast<compute_t<T>>(row[x * layout.strides[4]]);
   }
-  return room;
+  return buffer;
 }
 
-// Elements that load_plane needs room for.
+// The size of the buffer that load_plane and open_plane need.
 template <typename T>
-int64_t plane_room(const Layout& layout) {
+int64_t plane_buffer_size(const Layout& layout) {
   return is_half_v<T> || !layout.has_contiguous_planes() ? layout.plane_size() : 0;
 }
 
-// A plane of zeros to add to: the result's own memory where that is contiguous and of the right type, else room that is stored
-// after.
+// Returns a zeroed plane to accumulate into: the result's own memory if that is contiguous and of
+// the compute dtype, else the buffer, which close_plane stores.
 template <typename T>
-compute_t<T>* open_plane(T* plane, const Layout& layout, compute_t<T>* room) {
-  compute_t<T>* sums = room;
+compute_t<T>* open_plane(T* plane, const Layout& layout, compute_t<T>* buffer) {
+  compute_t<T>* sums = buffer;
   if constexpr (!is_half_v<T>)
     if (layout.has_contiguous_planes()) sums = plane;
   std::fill_n(sums, layout.plane_size(), compute_t<T>{0});
@@ -52,29 +53,29 @@ template <typename T>
 void close_plane(const compute_t<T>* sums, T* plane, const Layout& layout) {
   if (static_cast<const void*>(sums) == static_cast<const void*>(plane)) return;
   const int64_t width = layout.sizes[4];
-  for (int64_t y = 0; y < layout.lines(); ++y) {
-    T* row = plane + layout.line(y);
+  for (int64_t y = 0; y < layout.row_count(); ++y) {
+    T* row = plane + layout.row_offset(y);
     for (int64_t x = 0; x < width; ++x) row[x * layout.strides[4]] = T(sums[y * width + x]);
   }
 }
 
-// ---- all channels of a pixel
+// ---- Channels last
 
-// f(position in the plane, element) for the pixels that one output takes.
+// Calls f(index in the plane, pointer) for each pixel in the window of one output.
 template <typename T, typename F>
-[[gnu::always_inline]] inline void for_each_pixel(const T* sample, const Layout& input, std::span<const int64_t> lines,
+[[gnu::always_inline]] inline void for_each_pixel(const T* sample, const Layout& input, std::span<const int64_t> rows,
                                                   const Axis& columns, const Window& window, F&& f) {
   const int64_t stride = input.strides[4];
-  for (const int64_t y : lines) {
-    const T* line = sample + input.line(y);
+  for (const int64_t y : rows) {
+    const T* row = sample + input.row_offset(y);
     int64_t x = window.first;
-    for (int64_t k = 0; k < window.count; ++k, x += columns.step) f(y * columns.inputs + x, line + x * stride);
+    for (int64_t k = 0; k < window.count; ++k, x += columns.step) f(y * columns.inputs + x, row + x * stride);
   }
 }
 
 constexpr int64_t channel_block = 64;
 
-// Calls body(sample, first, end) for blocks of neighbouring channels: nothing is added to one element by two threads.
+// Calls body(sample, first, end) for blocks of channels. No two threads add to the same element.
 template <typename F>
 void for_channel_blocks(const Layout& layout, int64_t work, F&& body) {
   constexpr int64_t block = channel_block;
@@ -86,9 +87,9 @@ void for_channel_blocks(const Layout& layout, int64_t work, F&& body) {
 
 template <typename T>
 void clear_channels(T* sample, const Layout& layout, int64_t first, int64_t end) {
-  for (int64_t y = 0; y < layout.lines(); ++y)
+  for (int64_t y = 0; y < layout.row_count(); ++y)
     for (int64_t x = 0; x < layout.sizes[4]; ++x)
-      std::fill_n(sample + layout.line(y) + x * layout.strides[4] + first, end - first, T{0});
+      std::fill_n(sample + layout.row_offset(y) + x * layout.strides[4] + first, end - first, T{0});
 }
 
 }  // namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE::pooling

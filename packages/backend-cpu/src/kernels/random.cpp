@@ -1,8 +1,10 @@
-// Random numbers. Element i of a call depends on the seed, the call's first block and i alone (docs/architecture.md), so threads
-// and strides do not matter. Values are made in blocks: words, then numbers, then they are stored.
+// Random numbers. Element i depends only on the seed, the call's first Philox block and i
+// (docs/architecture.md), so neither threads nor strides matter. Each chunk is generated in three
+// steps: random words, numbers, stores.
 #include <cmath>
 
 #include "allocator.hpp"
+#include "candelabra/arguments/random.hpp"
 #include "candelabra/draws.hpp"
 #include "candelabra/math.hpp"
 #include "candelabra/random.hpp"
@@ -15,14 +17,14 @@
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t chunk = 1024;  // elements at a time; even, and a multiple of what a block serves
+constexpr int64_t chunk = 1024;  // even, and a multiple of the elements per Philox block
 
 enum class Draws { Words32, Words64 };
 
 template <typename T>
 constexpr Draws draws_of = std::is_same_v<T, double> || std::is_same_v<T, int64_t> ? Draws::Words64 : Draws::Words32;
 
-// The words for elements [first, first + n), first a multiple of 4.
+// The random words of elements [first, first + n); first is a multiple of 4.
 struct Words {
   alignas(64) uint32_t at[2 * chunk];
   static_assert(chunk / 2 % philox_step == 0);
@@ -42,7 +44,7 @@ void for_chunks(int64_t numel, F&& f) {
   });
 }
 
-// Stores chunk values of the computing type into any strides.
+// Stores chunks of values of the compute dtype to a tensor with any strides.
 template <typename T>
 class Destination {
  public:
@@ -66,7 +68,7 @@ class Destination {
   T* base_;
 };
 
-// make(words, n, values): n numbers from the words of as many elements.
+// make(words, n, values) computes n values from the words of n elements.
 template <typename T, typename F>
 void generate(Call& call, Draws draws, F&& make) {
   Destination<T> destination(call.output());
@@ -97,7 +99,8 @@ void uniform_numbers(const Words& words, int64_t n, compute_t<T>* values) {
 }
 
 void uniform_(Call& call) {
-  double from = call.real(1), to = call.real(2);
+  const arguments::Uniform args(call);
+  double from = args.from, to = args.to;
   if (!(from <= to))
     throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
@@ -112,14 +115,15 @@ void uniform_(Call& call) {
 }
 
 void normal_(Call& call) {
-  double mean = call.real(1), deviation = call.real(2);
+  const arguments::Normal args(call);
+  double mean = args.mean, deviation = args.std;
   if (!(deviation >= 0)) throw failure(CB_RUNTIME_ERROR, "normal expects std >= 0.0, but found std %g", deviation);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     using Uniform = std::conditional_t<std::is_same_v<T, double>, double, float>;
     auto middle = static_cast<C>(mean), width = static_cast<C>(deviation);
     generate<T>(call, draws_of<T>, [=](const Words& words, int64_t n, C* values) {
-      n = (n + 1) & ~int64_t{1};  // pairs; `values` has room
+      n = (n + 1) & ~int64_t{1};  // numbers come in pairs; `values` holds one more
       uniform_numbers<Uniform>(words, n, values);
 #pragma omp simd
       for (int64_t k = 0; k < n / 2; ++k) {
@@ -132,7 +136,7 @@ void normal_(Call& call) {
 }
 
 void exponential_(Call& call) {
-  double lambda = call.real(1);
+  double lambda = arguments::Exponential(call).lambd;
   if (!(lambda > 0)) throw failure(CB_RUNTIME_ERROR, "exponential_ expects lambda > 0.0, but found lambda=%g", lambda);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
@@ -146,7 +150,7 @@ void exponential_(Call& call) {
 }
 
 void bernoulli_(Call& call) {
-  double p = call.real(1);
+  double p = arguments::BernoulliInPlace(call).p;
   if (!(p >= 0 && p <= 1)) throw failure(CB_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   int32_t threshold = draws::probability_threshold(p);
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
@@ -157,13 +161,14 @@ void bernoulli_(Call& call) {
   });
 }
 
-// One probability an element.
+// One probability per element.
 void bernoulli(Call& call) {
+  const cb_tensor& probabilities = *arguments::Bernoulli(call).self;
   cb_tensor& out = call.output();
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
-    Geometry<2> g = geometry<2>({&out, &call.tensor(0)}, Order::RowMajor);
+    Geometry<2> g = geometry<2>({&out, &probabilities}, Order::RowMajor);
     T* to = data<T>(out);
-    const T* from = data<T>(call.tensor(0));
+    const T* from = data<T>(probabilities);
     std::atomic<bool> outside{false};
     for_chunks(g.numel, [&](int64_t first, int64_t n) {
       Words words;
@@ -184,7 +189,8 @@ void bernoulli(Call& call) {
 }
 
 void random_range_(Call& call) {
-  int64_t low = call.integer(1), high = call.integer(2);
+  const arguments::RandomRange args(call);
+  int64_t low = args.low, high = args.high;
   if (low >= high)
     throw failure(CB_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
                   static_cast<long long>(low), static_cast<long long>(high));
@@ -201,8 +207,9 @@ void random_range_(Call& call) {
 
 void native_dropout(Call& call) {
   cb_tensor &out = call.output(0), &mask = call.output(1);
-  const cb_tensor& in = call.tensor(0);
-  double p = call.real(1);
+  const arguments::NativeDropout args(call);
+  const cb_tensor& in = *args.input;
+  double p = args.p;
   int32_t threshold = draws::probability_threshold(p);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
@@ -216,7 +223,7 @@ void native_dropout(Call& call) {
       words.fill(call, Draws::Words32, first, n);
       const uint32_t* word = words.at;
       if (g.contiguous()) {
-        uint8_t keep[chunk];  // the compiler makes vector code of one element size at a time
+        uint8_t keep[chunk];  // the compiler vectorizes a loop only if its elements have one size
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) keep[i] = static_cast<int32_t>(word[i] >> 8) >= threshold;
         std::memcpy(kept + first, keep, n);
@@ -242,8 +249,8 @@ void native_dropout(Call& call) {
   });
 }
 
-// word mod divisor for divisors from 2 to 2^31, by quotients in float64: the first one, of the upper 63 bits rounded to 53, leaves
-// a rest of fewer than 2^34, the second one is at most one off.
+// word mod divisor, for divisors from 2 to 2^31, by quotients in float64. The first quotient, of
+// the upper 63 bits rounded to 53, leaves a remainder below 2^34. The second is at most one off.
 [[gnu::always_inline]] inline int64_t small_modulo(uint64_t word, int64_t divisor) {
   const double inverse = 1.0 / static_cast<double>(divisor);
   const auto first = static_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(word >> 1)) * (2 * inverse));
@@ -253,7 +260,8 @@ void native_dropout(Call& call) {
   return rest >= divisor ? rest - divisor : rest;
 }
 
-// Fisher and Yates, from the end. Where to swap with is known for a chunk at a time, so that it can be asked for ahead.
+// The Fisher-Yates shuffle, from the end. Swap partners are computed a chunk ahead so that they can
+// be prefetched.
 template <typename Index>
 void shuffle(const Call& call, Index* order, int64_t n) {
   for (int64_t i = 0; i < n; ++i) order[i] = static_cast<Index>(i);

@@ -1,6 +1,8 @@
-// The gradients of recurrent layers over whole sequences: lstm_sequence_backward, and recurrent_sequence_backward of all cells.
+// The gradients of recurrent layers over whole sequences: lstm_sequence_backward, and
+// recurrent_sequence_backward of all cells.
 #include "../kernels.hpp"
 #include "../recurrent/backward.hpp"
+#include "candelabra/arguments/recurrent.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -9,22 +11,22 @@ using recurrent::Backward;
 using recurrent::Sequence;
 
 template <typename T>
-const T* given(const Call& call, int i) {
-  return call.given(i) ? data<T>(call.tensor(i)) : nullptr;
+const T* data_or_null(const cb_tensor* tensor) {
+  return tensor ? data<T>(*tensor) : nullptr;
 }
 
-// grad_output, grad_cells, grad_activations, h0, c0, weight, output, cells, activations; then what is not alike.
-template <typename T>
-Backward<T> task_of(const Call& call) {
-  return {given<T>(call, 0),
-          given<T>(call, 1),
-          given<T>(call, 2),
-          data<T>(call.tensor(3)),
-          given<T>(call, 4),
-          data<T>(call.tensor(5)),
-          data<T>(call.tensor(6)),
-          data<T>(call.tensor(7)),
-          data<T>(call.tensor(8)),
+// Args: LstmSequenceBackward or RecurrentSequenceBackward.
+template <typename T, typename Args>
+Backward<T> task_of(const Call& call, const Args& args) {
+  return {data_or_null<T>(args.grad_output),
+          data_or_null<T>(args.grad_cells),
+          data_or_null<T>(args.grad_activations),
+          data<T>(*args.h0),
+          data_or_null<T>(args.c0),
+          data<T>(*args.weight),
+          data<T>(*args.output),
+          data<T>(*args.cells),
+          data<T>(*args.activations),
           mutable_data<T>(call.output(0)),
           mutable_data<T>(call.output(1)),
           mutable_data<T>(call.output(2)),
@@ -33,21 +35,23 @@ Backward<T> task_of(const Call& call) {
 }
 
 void lstm_sequence_backward(Call& call) {
-  const cb_tensor& out = call.tensor(6);
-  const Sequence sequence(out.sizes[0], out.sizes[1], out.sizes[2], {}, call.boolean(9));
-  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { recurrent::run_backward(recurrent::Lstm{}, sequence, task_of<T>(call)); });
+  const arguments::LstmSequenceBackward args(call);
+  const cb_tensor& out = *args.output;
+  const Sequence sequence(out.sizes[0], out.sizes[1], out.sizes[2], {}, args.reverse);
+  dispatch<FloatTypes>(out.dtype,
+                       [&]<typename T>() { recurrent::run_backward(recurrent::Lstm{}, sequence, task_of<T>(call, args)); });
 }
 
 void recurrent_sequence_backward(Call& call) {
-  const cb_tensor &out = call.tensor(6), &h0 = call.tensor(3);
-  const std::span<const int64_t> sizes = call.ints(9);
+  const arguments::RecurrentSequenceBackward args(call);
+  const cb_tensor &out = *args.output, &h0 = *args.h0;
   const bool packed = out.ndim == 2;
-  const Sequence sequence(packed ? static_cast<int64_t>(sizes.size()) : out.sizes[0], h0.sizes[0], h0.sizes[1],
-                          packed ? sizes : std::span<const int64_t>{}, call.boolean(10));
-  const std::string_view name = call.string(11);
+  const Sequence sequence(packed ? static_cast<int64_t>(args.batch_sizes.size()) : out.sizes[0], h0.sizes[0], h0.sizes[1],
+                          packed ? args.batch_sizes : std::span<const int64_t>{}, args.reverse);
+  const std::string_view name = args.cell;
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
-    Backward<T> task = task_of<T>(call);
-    if (name == "gru") std::swap(task.grad_c0, task.grad_bias);  // the third result is that of the one or the other
+    Backward<T> task = task_of<T>(call, args);
+    if (name == "gru") std::swap(task.grad_c0, task.grad_bias);  // grad_third of a GRU
     if (name == "lstm")
       recurrent::run_backward(recurrent::Lstm{}, sequence, task);
     else if (name == "gru")

@@ -1,15 +1,15 @@
-// What a reduction is written with: an operation, where its values come from and where its results go. The way that all of them go
-// is in ../drivers/reducer.hpp.
+// The parts of a reduction: an operation, a source of values and a target for results. The driver
+// that runs them all is in ../drivers/reducer.hpp.
 //
 //   struct Operation {
-//     using Value = float;                                  // what block and rows read
+//     using Value = float;                                  // the type that block and rows read
 //     struct Acc;                                           // a partial result
-//     static constexpr bool ordered = false;                // true: rows must be taken up one after the other
+//     static constexpr bool ordered = false;                // true: rows must be merged in order
 //     static Acc identity();
 //     static void block(Acc& acc, const Value* values, int64_t n, int64_t first);                  // n <= block_length
 //     static void rows(Acc* acc, const Value* values, int64_t stride, int64_t rows, int64_t columns, int64_t first);
 //     static void merge(Acc& acc, const Acc& later);
-//     // Not needed: block() for `count` results at once, `pitch` values apart.
+//     // Optional: block() for `count` results at once, `pitch` values apart.
 //     static void blocks(Acc* acc, int64_t count, const Value* values, int64_t pitch, int64_t n);
 //   };
 #pragma once
@@ -35,12 +35,12 @@ namespace reduce {
 template <typename Value>
 struct Source {
   const char* data;
-  int64_t itemsize;     // of one element as strides count them
-  Load load = nullptr;  // null: memory holds values
+  int64_t itemsize;     // bytes per unit of the strides
+  Load load = nullptr;  // null: memory holds elements of type Value
   const void* context = nullptr;
 };
 
-// Writes `count` results, each made of `length` elements, to memory.
+// Writes `count` results, each reduced from `length` elements.
 template <typename Acc>
 using Store = void (*)(const Acc* results, int64_t count, int64_t length, char* to, int64_t stride, const void* context);
 
@@ -52,7 +52,7 @@ struct Target {
   const void* context = nullptr;
 };
 
-// The functions of an operation as the driver calls them.
+// The type-erased table of an operation's functions that the driver calls.
 template <typename Operation>
 struct StepsOf {
   using Value = typename Operation::Value;
@@ -93,9 +93,9 @@ void run(const cb_tensor& in, const cb_tensor& out, const Source<typename Operat
   run(StepsOf<Operation>::table, in, out, input, output, parts);
 }
 
-// ---- loading ------------------------------------------------------------------------------------------------------------------
+// ---- Loading
 
-// Elements of type T as values, each passed through Function.
+// Loads elements of type T as values, each passed through Function.
 template <typename T, typename Value, typename Function>
 void load_through(const char* from, int64_t stride, int64_t n, void* values, const void* context) {
   const T* in = reinterpret_cast<const T*>(from);
@@ -127,7 +127,8 @@ struct Unchanged {
   }
 };
 
-// Elements of any dtype as values of an operation on T, rounded to T where that is narrower than the values are.
+// The context of load_converted: elements of `dtype` are converted to T, then to the value type.
+// They are rounded to T even if the value type is wider.
 struct Converting {
   Blocks convert;  // to T
   int32_t dtype;
@@ -161,7 +162,7 @@ void load_converted(const char* from, int64_t stride, int64_t n, void* values, c
   }
 }
 
-// T as Value; nothing needs doing where they are the same.
+// A tensor of dtype T read as Value.
 template <typename T, typename Value>
 Source<Value> source_of(const cb_tensor& tensor) {
   if constexpr (std::is_same_v<T, Value>)
@@ -170,7 +171,7 @@ Source<Value> source_of(const cb_tensor& tensor) {
     return {static_cast<const char*>(tensor.data), sizeof(T), load_through<T, Value, Unchanged>};
 }
 
-// Of tensors that may have another dtype than T; `converting` is to live as long as the source.
+// A tensor of any dtype, converted to T and read as Value. `converting` must outlive the source.
 template <typename T, typename Value>
 Source<Value> any_source_of(const cb_tensor& tensor, Converting& converting) {
   if (tensor.dtype == dtype_v<T>) return source_of<T, Value>(tensor);

@@ -1,4 +1,4 @@
-// Reductions of expanded tensors: each element that lies in memory is read once.
+// Reductions of expanded tensors: each element in memory is read once.
 #pragma once
 
 #include "reduce.hpp"
@@ -7,8 +7,8 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 
-// What differs: of a dimension along which all elements of the input are one (stride 0), the first. Reduced, its elements
-// count `times`; kept, its result is copied.
+// Shrinks dimensions of stride 0 to size 1. If such a dimension is reduced, a sum must be
+// multiplied by `times`; if it is kept, copy() repeats the results along it.
 struct Distinct {
   int64_t in_sizes[max_dims], out_sizes[max_dims], copied[max_dims];
   cb_tensor in, out;
@@ -16,9 +16,9 @@ struct Distinct {
 
   Distinct(const cb_tensor& whole, const cb_tensor& results) : in(whole), out(results) {
     if (whole.numel == 0) return;
-    bool some = false;
-    for (int d = 0; d < whole.ndim; ++d) some |= whole.strides[d] == 0 && whole.sizes[d] > 1;
-    if (!some) return;
+    bool any_expanded = false;
+    for (int d = 0; d < whole.ndim; ++d) any_expanded |= whole.strides[d] == 0 && whole.sizes[d] > 1;
+    if (!any_expanded) return;
     std::copy_n(whole.sizes, whole.ndim, in_sizes);
     std::copy_n(results.sizes, results.ndim, out_sizes);
     std::copy_n(results.strides, results.ndim, copied);

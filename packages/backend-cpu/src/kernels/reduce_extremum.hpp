@@ -1,4 +1,4 @@
-// The largest or smallest of values; NaN wins over all.
+// The maximum or minimum; NaN if any value is NaN.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 
-// Vectors as wide as the processor's registers, for loops that the compiler would not vectorize by itself.
+// GCC vectors of the register width, for loops that the compiler would not vectorize by itself.
 template <typename T>
 struct Lanes {
 #ifdef __AVX512F__
@@ -70,7 +70,7 @@ struct Extremum {
       a = pick(pick(a, b), pick(c, d));
     }
     for (; i + L::count <= n; i += L::count) a = pick(a, L::load(values + i));
-    a = pick(a, L::load(values + n - L::count));  // the rest, and some once more, which changes nothing
+    a = pick(a, L::load(values + n - L::count));  // the tail; an element seen twice changes nothing
     alignas(L::bytes) T lanes[L::count];
     L::store(lanes, a);
     for (int half = L::count / 2; half > 0; half /= 2)
@@ -83,9 +83,9 @@ struct Extremum {
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
     using L = Lanes<T>;
     int64_t whole = columns - columns % L::count;
-    for (int64_t r = 0; r < rows; r += 4) {  // four rows together: acc is read and written once for them
+    for (int64_t r = 0; r < rows; r += 4) {  // acc is read and written once per four rows
       const T* row = values + r * stride;
-      // The last rows stand in for those that are missing: taking a value up twice changes nothing.
+      // Missing rows repeat the last one: a value seen twice changes nothing.
       int64_t second = std::min<int64_t>(1, rows - r - 1) * stride, third = std::min<int64_t>(2, rows - r - 1) * stride,
               fourth = std::min<int64_t>(3, rows - r - 1) * stride;
       for (int64_t j = 0; j < whole; j += L::count) {

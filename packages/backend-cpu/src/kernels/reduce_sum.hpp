@@ -1,4 +1,5 @@
-// Sums. float32 is added in float64; float64 in blocks whose sums are added with their rounding errors kept; integers wrap.
+// Sums. float32 is summed in float64. float64 is summed in blocks, and block sums with compensation
+// for rounding errors. Integers wrap.
 #pragma once
 
 #include <cmath>
@@ -11,22 +12,22 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 
-// A sum and what rounding has lost of it.
-struct Twofold {
-  double sum = 0, lost = 0;
+// A compensated sum: `error` accumulates what rounding lost.
+struct CompensatedSum {
+  double sum = 0, error = 0;
   [[gnu::always_inline]] void add(double value) {
     double total = sum + value;
     double back = total - sum;
-    lost += (sum - (total - back)) + (value - back);
+    error += (sum - (total - back)) + (value - back);
     sum = total;
   }
   double value() const {
-    double exact = sum + lost;
-    return std::isfinite(exact) ? exact : sum;  // of infinities the lost part is NaN
+    double exact = sum + error;
+    return std::isfinite(exact) ? exact : sum;  // the error of an infinite sum is NaN
   }
 };
 
-// What is added of an element: itself, itself unless it is NaN, or its square.
+// The terms of a sum: the elements, the elements that are not NaN, or the squares.
 enum class Of { elements, numbers, squares };
 
 template <Of What, typename Acc, typename T>
@@ -36,13 +37,14 @@ template <Of What, typename Acc, typename T>
   return What == Of::squares ? wide * wide : wide;
 }
 
-// float32 in float64: 32 sums at once, so that none waits for another, and reads in order, as the processor fetches ahead. Each
-// takes the sum of two elements in float32, which halves the conversions: they, not the additions, are what a loop waits for.
-// Halves are added to halves until one sum is left, in the same order for every width of vectors.
+// float32 in float64: 32 independent sums hide latency, and sequential reads let the hardware
+// prefetch. Pairs are added in float32 first, because conversions are the bottleneck. The final
+// reduction adds halves in the same order for every vector width, so that results do not depend on
+// the instruction set.
 #ifdef __AVX512F__
-// Eight sums, of which sum_of_floats() is that of the first half and the second half and so on.
+// Eight partial sums. sum_of_floats() reduces them by adding halves.
 template <Of What>
-[[gnu::always_inline]] inline __m512d parts_of_floats(const float* values, int64_t n) {
+[[gnu::always_inline]] inline __m512d partial_sums_of_floats(const float* values, int64_t n) {
   int64_t i = 0;
   const auto taken = [&](int64_t at) {
     const __m256 value = _mm256_loadu_ps(values + at);
@@ -81,7 +83,8 @@ template <Of What>
   return _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
 }
 
-// The sums of eight rows: halves are added to halves of all of them at once, in the order in which one row's are.
+// The sums of eight rows. All are reduced at once, in the order in which sum_of_floats() reduces
+// one.
 template <Of What>
 [[gnu::always_inline]] inline void sums_of_rows(const float* values, int64_t pitch, int64_t n, double* sums) {
   const auto halves = [](__m512d a, __m512d b) {
@@ -92,10 +95,11 @@ template <Of What>
   };
   __m512d parts[4];
   for (int k = 0; k < 4; ++k)
-    parts[k] = halves(parts_of_floats<What>(values + 2 * k * pitch, n), parts_of_floats<What>(values + (2 * k + 1) * pitch, n));
+    parts[k] = halves(partial_sums_of_floats<What>(values + 2 * k * pitch, n),
+                      partial_sums_of_floats<What>(values + (2 * k + 1) * pitch, n));
   const __m512d a = quarters(parts[0], parts[1]), b = quarters(parts[2], parts[3]);
   const __m512d pairs = _mm512_add_pd(_mm512_maskz_unpacklo_pd(0xff, a, b), _mm512_maskz_unpackhi_pd(0xff, a, b));
-  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);  // rows 0 to 3 are in the even places
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);  // even lanes hold rows 0 to 3
   _mm512_storeu_pd(sums, _mm512_maskz_permutexvar_pd(0xff, order, pairs));
 }
 #endif
@@ -103,7 +107,7 @@ template <Of What>
 template <Of What>
 [[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
 #ifdef __AVX512F__
-  const __m512d all = parts_of_floats<What>(values, n);
+  const __m512d all = partial_sums_of_floats<What>(values, n);
   const __m256d sum = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, all, 0), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
 #else
   int64_t i = 0;
@@ -184,7 +188,7 @@ template <Of What>
 }
 #endif
 
-// Half precisions of one block: a sum in float32 of so few has more digits than they do.
+// One block of half precision. A float32 sum of so few values is exact enough.
 template <Of What, typename T>
 [[gnu::always_inline]] inline double sum_of_halves(const T* values, int64_t n) {
   constexpr int64_t lanes = 64;
@@ -216,21 +220,21 @@ template <typename T, Of What = Of::elements>
 struct Sum {
   using Value = T;
   using Plain = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
-  static constexpr bool twofold = std::is_same_v<T, double>;
-  using Acc = std::conditional_t<twofold, Twofold, Plain>;
+  static constexpr bool compensated = std::is_same_v<T, double>;
+  using Acc = std::conditional_t<compensated, CompensatedSum, Plain>;
   static constexpr bool ordered = false;
 
   static Acc identity() { return Acc{}; }
   [[gnu::always_inline]] static void add(Acc& acc, Plain value) {
-    if constexpr (twofold)
+    if constexpr (compensated)
       acc.add(value);
     else
       acc += value;
   }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) { add(acc, sum_of<Plain, What>(values, n)); }
 
-  // Blocks of several results, `pitch` elements apart. Of short ones most of the time would go to adding up the parts of a
-  // register.
+  // Blocks of several results, `pitch` elements apart. Short blocks are reduced eight at a time,
+  // because reducing one register costs as much as the block.
   static void blocks(Acc* acc, int64_t count, const T* values, int64_t pitch, int64_t n) {
     int64_t k = 0;
 #ifdef __AVX512F__
@@ -265,22 +269,22 @@ struct Sum {
   }
 
   static void merge(Acc& acc, const Acc& later) {
-    if constexpr (twofold) {
+    if constexpr (compensated) {
       acc.add(later.sum);
-      acc.lost += later.lost;
+      acc.error += later.error;
     } else {
       acc += later;
     }
   }
   static Plain value(const Acc& acc) {
-    if constexpr (twofold)
+    if constexpr (compensated)
       return acc.value();
     else
       return acc;
   }
 };
 
-// Complex numbers as they lie in memory: both parts in one pass.
+// Sums of complex numbers: both parts in one pass.
 template <typename R>
 struct SumOfPairs {
   using Value = std::complex<R>;
@@ -313,7 +317,7 @@ struct SumOfPairs {
   static std::complex<double> value(const Acc& acc) { return {Part::value(acc.parts[0]), Part::value(acc.parts[1])}; }
 };
 
-// Half precisions as they lie in memory.
+// Sums of half precision, converted in registers.
 template <typename T, Of What = Of::elements>
 struct SumOfHalves {
   using Value = T;
@@ -323,10 +327,10 @@ struct SumOfHalves {
   static Acc identity() { return 0; }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) { acc += sum_of_halves<What>(values, n); }
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
-    // Sixteen rows are added in float32, which has digits enough for them.
-    constexpr int64_t together = 16;
-    for (int64_t r = 0; r < rows; r += together) {
-      const int64_t count = std::min(together, rows - r);
+    // float32 is exact enough for the sum of sixteen rows.
+    constexpr int64_t rows_per_sum = 16;
+    for (int64_t r = 0; r < rows; r += rows_per_sum) {
+      const int64_t count = std::min(rows_per_sum, rows - r);
       const T* from = values + r * stride;
       int64_t j = 0;
 #ifdef __AVX512F__
@@ -361,7 +365,7 @@ T narrowed(From value) {
     return static_cast<T>(value);
 }
 
-// `context` is how often each sum counts.
+// `context` points to the factor of each sum (Distinct::times).
 template <typename T, typename Operation, bool Mean>
 void store_sum(const typename Operation::Acc* results, int64_t count, int64_t length, char* to, int64_t stride,
                const void* context) {
@@ -377,7 +381,7 @@ void store_sum(const typename Operation::Acc* results, int64_t count, int64_t le
   }
 }
 
-// Sums or means of the elements of dimensions that have size 1 in the output.
+// Sums or means over the dimensions that have size 1 in `results`.
 template <typename T, bool Mean, Of What = Of::elements>
 void sum_to(const cb_tensor& whole, const cb_tensor& results) {
   const Distinct distinct(whole, results);

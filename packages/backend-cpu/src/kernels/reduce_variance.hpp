@@ -1,4 +1,4 @@
-// Mean and sum of squared distances from it, in one pass over memory.
+// The mean and the sum of squared deviations, in one pass over memory.
 #pragma once
 
 #include "reduce_sum.hpp"
@@ -8,9 +8,10 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 
 struct Moments {
-  double count = 0, mean = 0, squares = 0;  // squares: the sum of squared distances from the mean
+  double count = 0, mean = 0, squares = 0;  // squares: the sum of squared deviations
 
-  // Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
+  // Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances
+  // (1979).
   [[gnu::always_inline]] void add(double other_count, double other_mean, double other_squares) {
     double total = count + other_count;
     double delta = other_mean - mean;
@@ -29,7 +30,7 @@ struct Variance {
 
   static Acc identity() { return {}; }
 
-  // The mean of the block, then distances from it: the second pass finds the values in the first cache level.
+  // Two passes over a block: the second finds the values in the L1 cache.
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
     if (n == 0) return;
     double mean = sum_of<double>(values, n) / static_cast<double>(n);
@@ -67,8 +68,8 @@ struct Variance {
         const T* row = top + i * stride;
 #pragma omp simd
         for (int64_t j = 0; j < columns; ++j) {
-          double distance = static_cast<double>(row[j]) - mean[j];
-          squares[j] += distance * distance;
+          double deviation = static_cast<double>(row[j]) - mean[j];
+          squares[j] += deviation * deviation;
         }
       }
 #pragma omp simd
@@ -81,7 +82,7 @@ struct Variance {
   }
 };
 
-// Of complex numbers: the squared distance from the complex mean is that of the real plus that of the imaginary parts.
+// Complex numbers: the squared deviation is the sum of those of the real and imaginary parts.
 template <typename R>
 struct VarianceOfPairs {
   using Value = std::complex<R>;
@@ -106,12 +107,12 @@ struct VarianceOfPairs {
     constexpr int64_t lanes = 16;  // real and imaginary parts alternate
     const R* numbers = reinterpret_cast<const R*>(values);
     alignas(64) double mean[lanes] = {}, squares[lanes] = {};
-    const auto over_lanes = [&](auto&& take) {
+    const auto over_lanes = [&](auto&& accumulate) {
       int64_t i = 0;
       for (; i + lanes <= 2 * n; i += lanes)
 #pragma omp simd
-        for (int64_t k = 0; k < lanes; ++k) take(k, static_cast<double>(numbers[i + k]));
-      for (int64_t k = 0; i + k < 2 * n; ++k) take(k, static_cast<double>(numbers[i + k]));
+        for (int64_t k = 0; k < lanes; ++k) accumulate(k, static_cast<double>(numbers[i + k]));
+      for (int64_t k = 0; i + k < 2 * n; ++k) accumulate(k, static_cast<double>(numbers[i + k]));
     };
     over_lanes([&](int64_t k, double value) { mean[k] += value; });
     for (int64_t half = lanes / 2; half > 1; half /= 2)
@@ -142,8 +143,8 @@ struct VarianceOfPairs {
         const R* row = top + 2 * i * stride;
 #pragma omp simd
         for (int64_t j = 0; j < 2 * columns; ++j) {
-          const double distance = static_cast<double>(row[j]) - mean[j];
-          squares[j] += distance * distance;
+          const double deviation = static_cast<double>(row[j]) - mean[j];
+          squares[j] += deviation * deviation;
         }
       }
       for (int64_t j = 0; j < columns; ++j)

@@ -1,9 +1,10 @@
-// sum, mean, prod, all, any.
+// sum, mean, nan_sum, count_nonzero, prod, all, any.
 #include <atomic>
 #include <complex>
 #include <cstring>
 
 #include "../vec.hpp"
+#include "candelabra/arguments/reduction.hpp"
 #include "reduce_extremum.hpp"
 #include "reduce_sum.hpp"
 
@@ -18,20 +19,20 @@ template <bool Largest>
 void reduce_truth(const cb_tensor& in, const cb_tensor& out);
 
 void sum(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const cb_tensor& in = *arguments::Sum(call).self;
   cb_tensor& out = call.output();
   if (out.dtype == CB_BOOL) return reduce_truth<true>(in, out);
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() { sum_to<T, false>(in, out); });
 }
 
 void mean(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const cb_tensor& in = *arguments::Mean(call).self;
   cb_tensor& out = call.output();
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() { sum_to<T, true>(in, out); });
 }
 
 void nan_sum(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const cb_tensor& in = *arguments::NanSum(call).self;
   cb_tensor& out = call.output();
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() { sum_to<T, false, Of::numbers>(in, out); });
 }
@@ -60,7 +61,7 @@ struct CountNonzero {
 
   static Acc identity() { return 0; }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
-    // Counters as wide as the elements: a block is too short for them to overflow.
+    // Counters are as wide as the elements. A block is too short for them to overflow.
     using Counter = Unsigned<sizeof(T)>;
     constexpr int64_t lanes = 128 / sizeof(Counter);
     static_assert(block_length / lanes <= 255);
@@ -87,7 +88,7 @@ void store_count(const int64_t* results, int64_t count, int64_t, char* to, int64
 }
 
 void count_nonzero(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const cb_tensor& in = *arguments::CountNonzero(call).self;
   const cb_tensor& out = call.output();
   dispatch<AllTypes>(in.dtype, [&]<typename T>() {
     using Value = std::conditional_t<is_integer_v<T>, Unsigned<sizeof(T)>, T>;
@@ -108,12 +109,12 @@ struct Product {
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
     int64_t i = 0;
     if constexpr (std::is_same_v<T, float>) {
-      // Four products of whole registers side by side, so that none waits for another.
+      // Four independent products of registers hide latency.
       using Wide = math::Vec<double>;
-      constexpr int64_t together = 2 * math::Vec<float>::size;
-      if (n >= together) {
+      constexpr int64_t step = 2 * math::Vec<float>::size;
+      if (n >= step) {
         Wide p[4] = {1.0, 1.0, 1.0, 1.0}, low, high;
-        for (; i + together <= n; i += together)
+        for (; i + step <= n; i += step)
           for (int k = 0; k < 2; ++k) {
             math::to_double(math::Vec<float>::load(values + i + k * math::Vec<float>::size), low, high);
             p[2 * k] = p[2 * k] * low;
@@ -156,7 +157,7 @@ struct Product<std::complex<T>> {
     acc = {acc.real() * later.real() - acc.imag() * later.imag(), acc.real() * later.imag() + acc.imag() * later.real()};
   }
   static void block(Acc& acc, const Value* values, int64_t n, int64_t) {
-    // Several products side by side, so that none waits for another.
+    // Independent products hide latency.
     constexpr int64_t lanes = 16;
     const T* numbers = reinterpret_cast<const T*>(values);
     alignas(64) double real[lanes], imag[lanes] = {};
@@ -166,9 +167,9 @@ struct Product<std::complex<T>> {
 #pragma omp simd
       for (int64_t k = 0; k < lanes; ++k) {
         const auto x = static_cast<double>(numbers[2 * (i + k)]), y = static_cast<double>(numbers[2 * (i + k) + 1]);
-        const double was = real[k];
-        real[k] = was * x - imag[k] * y;
-        imag[k] = was * y + imag[k] * x;
+        const double old_real = real[k];
+        real[k] = old_real * x - imag[k] * y;
+        imag[k] = old_real * y + imag[k] * x;
       }
     for (; i < n; ++i) merge(acc, Acc(values[i]));
     if (n < lanes) return;
@@ -192,7 +193,7 @@ void store_product(const Acc* results, int64_t count, int64_t, char* to, int64_t
 }
 
 void prod(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const cb_tensor& in = *arguments::Prod(call).self;
   cb_tensor& out = call.output();
   if (out.dtype == CB_BOOL) return reduce_truth<false>(in, out);
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
@@ -204,7 +205,7 @@ void prod(Call& call) {
   });
 }
 
-// ---- all, any: the smallest and the largest of bytes that are 0 for zero
+// ---- all, any: the minimum and maximum of bytes that are 0 for zero
 
 struct Truth {
   explicit Truth(const void*) {}
@@ -223,7 +224,7 @@ void store_truth(const uint8_t* results, int64_t count, int64_t, char* to, int64
   for (int64_t i = 0; i < count; ++i) to[i * stride] = results[i] != 0;
 }
 
-// Of all elements together: chunks that begin after the element that decides was found are left out.
+// One result for all elements. No chunk is started once an element has decided the result.
 template <bool Largest>
 void decide(const cb_tensor& in, const Source<uint8_t>& source, const cb_tensor& out) {
   constexpr int64_t chunk = 1 << 15;
@@ -259,10 +260,10 @@ void reduce_truth(const cb_tensor& in, const cb_tensor& out) {
 }
 
 void all(Call& call) {
-  reduce_truth<false>(call.tensor(0), call.output());
+  reduce_truth<false>(*arguments::All(call).self, call.output());
 }
 void any(Call& call) {
-  reduce_truth<true>(call.tensor(0), call.output());
+  reduce_truth<true>(*arguments::Any(call).self, call.output());
 }
 
 }  // namespace

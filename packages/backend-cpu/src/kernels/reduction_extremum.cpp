@@ -1,4 +1,5 @@
-// amax, amin, and the same with the position: argmax, argmin, max_with_indices, min_with_indices.
+// amax, amin, extrema, and with the index: argmax, argmin, max_with_indices, min_with_indices.
+#include "candelabra/arguments/reduction.hpp"
 #include "reduce_distinct.hpp"
 #include "reduce_extremum.hpp"
 
@@ -7,11 +8,11 @@ namespace {
 
 using namespace reduce;
 
-// What elements of type T are compared as.
+// The type as which elements of type T are compared.
 template <typename T>
 using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, compute_t<T>>;
 
-// A bool is any byte in memory (see load.hpp).
+// A bool in memory may be any byte (load.hpp).
 struct Nonzero {
   explicit Nonzero(const void*) {}
   uint8_t operator()(uint8_t byte) const { return byte != 0; }
@@ -32,10 +33,11 @@ void store_value(const Compared<T>* results, int64_t count, int64_t, char* to, i
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = static_cast<T>(results[i]);
 }
 
+// amax, amin: the same arguments.
 template <bool Largest>
 void extremum(Call& call) {
   const cb_tensor& out = call.output();
-  const Distinct distinct(call.tensor(0), out);
+  const Distinct distinct(*arguments::Amax(call).self, out);
   dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
     run<Extremum<Compared<T>, Largest>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
                                         {static_cast<char*>(out.data), sizeof(T), store_value<T>});
@@ -43,7 +45,7 @@ void extremum(Call& call) {
   });
 }
 
-// ---- the smallest and the largest in one pass
+// ---- Minimum and maximum in one pass
 
 template <typename T>
 struct Extrema {
@@ -59,12 +61,12 @@ struct Extrema {
 
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
     using L = Lanes<T>;
-    constexpr int64_t together = 4 * L::count;
+    constexpr int64_t step = 4 * L::count;
     int64_t i = 0;
-    if (n >= together) {
+    if (n >= step) {
       typename L::type low[4], high[4];
       for (int k = 0; k < 4; ++k) low[k] = high[k] = L::load(values + k * L::count);
-      for (i = together; i + together <= n; i += together)
+      for (i = step; i + step <= n; i += step)
         for (int k = 0; k < 4; ++k) {
           const auto value = L::load(values + i + k * L::count);
           low[k] = Least::pick(low[k], value);
@@ -82,9 +84,9 @@ struct Extrema {
     T low[tile_columns], high[tile_columns];
     std::fill_n(low, columns, Least::identity());
     std::fill_n(high, columns, Most::identity());
-    constexpr int64_t together = 16;  // rows that both go over while they are in the first cache
-    for (int64_t r = 0; r < rows; r += together) {
-      const int64_t count = std::min(together, rows - r);
+    constexpr int64_t cached_rows = 16;  // both passes over them hit the L1 cache
+    for (int64_t r = 0; r < rows; r += cached_rows) {
+      const int64_t count = std::min(cached_rows, rows - r);
       Least::rows(low, values + r * stride, stride, count, columns, first + r);
       Most::rows(high, values + r * stride, stride, count, columns, first + r);
     }
@@ -97,12 +99,12 @@ struct Extrema {
   }
 };
 
-// Where the largest go; both outputs have the same strides.
+// `context` holds the base addresses of both outputs, which have the same strides.
 template <typename T>
 void store_extrema(const typename Extrema<Compared<T>>::Acc* results, int64_t count, int64_t, char* to, int64_t stride,
                    const void* context) {
-  const auto* places = static_cast<char* const*>(context);  // of the smallest, of the largest
-  T *low = reinterpret_cast<T*>(to), *high = reinterpret_cast<T*>(places[1] + (to - places[0]));
+  const auto* bases = static_cast<char* const*>(context);  // minimum, maximum
+  T *low = reinterpret_cast<T*>(to), *high = reinterpret_cast<T*>(bases[1] + (to - bases[0]));
   for (int64_t i = 0; i < count; ++i) {
     low[i * stride] = static_cast<T>(results[i].low);
     high[i * stride] = static_cast<T>(results[i].high);
@@ -114,22 +116,22 @@ void extrema(Call& call) {
   for (int d = 0; d < low.ndim; ++d)
     if (low.sizes[d] != 1 && low.strides[d] != high.strides[d])
       throw failure(CB_RUNTIME_ERROR, "extrema(): both results must have the same strides");
-  const Distinct distinct(call.tensor(0), low);
+  const Distinct distinct(*arguments::Extrema(call).self, low);
   dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
-    char* places[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};
+    char* bases[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};
     run<Extrema<Compared<T>>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
-                              {places[0], sizeof(T), store_extrema<T>, places});
+                              {bases[0], sizeof(T), store_extrema<T>, bases});
     distinct.copy<T>(low);
     distinct.copy<T>(high);
   });
 }
 
-// ---- with the position
+// ---- With the index
 
 template <typename T>
 struct Found {
   T value;
-  int64_t index;  // -1: nothing yet
+  int64_t index;  // -1: no element yet
 };
 
 template <typename T, bool Largest>
@@ -195,10 +197,11 @@ void store_index(const Found<Compared<T>>* results, int64_t count, int64_t, char
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<int64_t*>(to)[i * stride] = results[i].index;
 }
 
+// argmax, argmin: the same arguments.
 template <bool Largest>
 void arg_extremum(Call& call) {
   const cb_tensor& out = call.output();
-  const Distinct distinct(call.tensor(0), out);
+  const Distinct distinct(*arguments::Argmax(call).self, out);
   dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
     run<ArgExtremum<Compared<T>, Largest>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
                                            {static_cast<char*>(out.data), sizeof(int64_t), store_index<T>});
@@ -206,7 +209,8 @@ void arg_extremum(Call& call) {
   });
 }
 
-// Both outputs in one pass where they have the same strides, as they have unless they were given.
+// Both outputs are written in one pass if they have the same strides, which only out= tensors may
+// not have.
 struct BothOutputs {
   char* values;
   char* indices;
@@ -228,18 +232,21 @@ void store_found_value(const Found<Compared<T>>* results, int64_t count, int64_t
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = static_cast<T>(results[i].value);
 }
 
+// max_with_indices, min_with_indices: the same arguments.
 template <bool Largest>
 void extremum_with_indices(Call& call) {
+  const cb_tensor& self = *arguments::MaxWithIndices(call).self;
   const cb_tensor &values = call.output(0), &indices = call.output(1);
-  const Distinct distinct(call.tensor(0), values), found(call.tensor(0), indices);
+  const Distinct distinct(self, values), found(self, indices);
   const cb_tensor& in = distinct.in;
-  bool alike = values.ndim == indices.ndim;
-  for (int d = 0; alike && d < values.ndim; ++d) alike = values.sizes[d] == 1 || values.strides[d] == indices.strides[d];
+  bool same_strides = values.ndim == indices.ndim;
+  for (int d = 0; same_strides && d < values.ndim; ++d)
+    same_strides = values.sizes[d] == 1 || values.strides[d] == indices.strides[d];
   dispatch<ComparableTypes>(in.dtype, [&]<typename T>() {
     using Operation = ArgExtremum<Compared<T>, Largest>;
     char *to_values = static_cast<char*>(values.data), *to_indices = static_cast<char*>(indices.data);
     BothOutputs both{to_values, to_indices};
-    if (alike) {
+    if (same_strides) {
       run<Operation>(in, distinct.out, compared_source<T>(in), {to_values, sizeof(T), store_both<T>, &both});
     } else {
       run<Operation>(in, distinct.out, compared_source<T>(in), {to_values, sizeof(T), store_found_value<T>});

@@ -4,6 +4,7 @@
 
 #include "../vec_complex.hpp"
 #include "../vec_power.hpp"
+#include "candelabra/arguments/reduction.hpp"
 #include "candelabra/math.hpp"
 #include "reduce_extremum.hpp"
 #include "reduce_sum.hpp"
@@ -32,11 +33,13 @@ void store_spread(const Acc* results, int64_t count, int64_t length, char* to, i
     reinterpret_cast<T*>(to)[i * stride] = static_cast<compute_t<T>>(spread.of(results[i].squares, length));
 }
 
+// var, std: the same arguments.
 template <bool Root>
 void variance(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::Var args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
-  Spread spread{call.given(2) ? call.real(2) : 1.0, Root};
+  Spread spread{args.correction ? args.correction->re : 1.0, Root};
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() {
     using Operation = std::conditional_t<is_complex_v<T>, VarianceOfPairs<real_t<T>>, Variance<compute_t<T>>>;
     using Acc = typename Operation::Acc;
@@ -47,7 +50,7 @@ void variance(Call& call) {
 
 // ---- linalg_vector_norm
 
-// Squares of float32 are taken in float64, where they cannot overflow.
+// float32 is squared in float64, where it cannot overflow.
 template <typename T>
 using SumOfSquares = Sum<T, Of::squares>;
 
@@ -75,7 +78,7 @@ struct MagnitudeInDouble {
     return static_cast<double>(std::abs(value));
   }
 };
-// Powers of magnitudes; `context` is the exponent.
+// Powers of magnitudes. `context` points to the exponent.
 template <typename T>
 void load_powers(const char* from, int64_t stride, int64_t n, void* values, const void* context) {
   using V = math::Vec<double>;
@@ -87,7 +90,7 @@ void load_powers(const char* from, int64_t stride, int64_t n, void* values, cons
   if (i < n) math::pow(V::load(to + i, n - i), exponent).store(to + i, n - i);
 }
 
-// T: type of the output
+// T: the type of the output. `context` points to the exponent of the root.
 template <typename T, typename Operation>
 void store_norm(const typename Operation::Acc* results, int64_t count, int64_t, char* to, int64_t stride, const void* context) {
   double root = *static_cast<const double*>(context);
@@ -102,15 +105,15 @@ void store_extremum(const compute_t<T>* results, int64_t count, int64_t, char* t
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i * stride] = results[i];
 }
 
-// A sum of squares as sum * 4^exponent, for numbers whose squares double precision cannot hold.
+// A sum of squares as sum * 4^exponent, for numbers whose squares double cannot represent.
 struct ScaledSquares {
   int exponent = 0;
   double sum = 0;
   void add(int other_exponent, double other_sum) {
     if (other_sum == 0) return;
-    const int together = sum == 0 ? other_exponent : std::max(exponent, other_exponent);
-    sum = std::ldexp(sum, 2 * (exponent - together)) + std::ldexp(other_sum, 2 * (other_exponent - together));
-    exponent = together;
+    const int common = sum == 0 ? other_exponent : std::max(exponent, other_exponent);
+    sum = std::ldexp(sum, 2 * (exponent - common)) + std::ldexp(other_sum, 2 * (other_exponent - common));
+    exponent = common;
   }
 };
 
@@ -125,7 +128,7 @@ struct ScaledSumOfSquares {
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(values[i]));
     const int exponent = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
-    // In two steps: the power of two that brings a subnormal number to 1 is not a number itself.
+    // Two factors: the power of two that scales a subnormal number to 1 is out of range.
     const double half = std::ldexp(1.0, -exponent / 2), rest = std::ldexp(1.0, -exponent - (-exponent / 2));
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -147,7 +150,7 @@ void store_scaled_norm(const ScaledSquares* results, int64_t count, int64_t, cha
     reinterpret_cast<double*>(to)[i * stride] = std::ldexp(std::sqrt(results[i].sum), results[i].exponent);
 }
 
-// Whether a sum of squares overflowed, or may have lost digits below the least number.
+// Whether a sum of squares overflowed, or may have lost digits to underflow.
 bool out_of_range(const cb_tensor& norms) {
   bool found = false;
   Geometry<1> g = geometry<1>({&norms});
@@ -161,7 +164,8 @@ bool out_of_range(const cb_tensor& norms) {
   return found;
 }
 
-// Squares of half precisions in float32; of bfloat16, whose range is as wide, in float64 where they would not be numbers there.
+// Squares of half precision are summed in float32. bfloat16 has the range of float32, so sums that
+// overflow or underflow are repeated in float64.
 template <typename T>
 struct SumOfSquaresOfHalves : SumOfHalves<T, Of::squares> {
   using typename SumOfHalves<T, Of::squares>::Acc;
@@ -214,9 +218,10 @@ void norm_of(const cb_tensor& in, const cb_tensor& out, double order) {
 }
 
 void vector_norm(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::LinalgVectorNorm args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
-  double order = call.real(1);
+  double order = args.ord->re;
   if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
     throw failure(
         CB_RUNTIME_ERROR,
@@ -226,18 +231,18 @@ void vector_norm(Call& call) {
 
 // ---- logsumexp
 
-// sum of exp(x - shift), where shift is the largest x, or 0 where that is infinite.
+// The sum of exp(x - shift). The shift is the largest x, or 0 if that is infinite.
 struct ScaledSum {
   double largest = -std::numeric_limits<double>::infinity();
   double sum = 0;
   static double shift(double largest) { return std::isinf(largest) ? 0.0 : largest; }
   void add(double other_largest, double other_sum) {
-    double together = other_largest > largest || other_largest != other_largest ? other_largest : largest;
-    double to = shift(together);
+    double common = other_largest > largest || other_largest != other_largest ? other_largest : largest;
+    double to = shift(common);
     double kept = sum == 0 ? 0 : sum * std::exp(shift(largest) - to);
     double added = other_sum == 0 ? 0 : other_sum * std::exp(shift(other_largest) - to);
     sum = kept + added;
-    largest = together;
+    largest = common;
   }
 };
 
@@ -279,16 +284,16 @@ struct LogSumExp {
   static void merge(Acc& acc, const Acc& later) { acc.add(later.largest, later.sum); }
 };
 
-// The same of complex numbers, scaled by the largest real part.
+// The same for complex numbers, scaled by the largest real part.
 struct ComplexScaledSum {
   double largest = -std::numeric_limits<double>::infinity();
   complex128 sum = 0;
   void add(double other_largest, complex128 other_sum) {
-    double together = other_largest > largest || other_largest != other_largest ? other_largest : largest;
-    double to = ScaledSum::shift(together);
+    double common = other_largest > largest || other_largest != other_largest ? other_largest : largest;
+    double to = ScaledSum::shift(common);
     auto scaled = [to](complex128 part, double from) { return part == 0.0 ? part : part * std::exp(ScaledSum::shift(from) - to); };
     sum = scaled(sum, largest) + scaled(other_sum, other_largest);
-    largest = together;
+    largest = common;
   }
 };
 
@@ -303,7 +308,8 @@ struct LogSumExp<std::complex<T>> {
   static complex128 power(Value value, double shift) {
     return std::exp(complex128(static_cast<double>(value.real()) - shift, static_cast<double>(value.imag())));
   }
-  // Whole registers are added where all of their numbers are such as math::exp is for.
+  // Adds the powers of one register. Returns false, with nothing added, if a number is outside the
+  // range of math::exp.
   static bool add_powers(const Value* values, math::Vec<double> shift, math::VecComplex& sum) {
     math::VecComplex z = math::VecComplex::load(values);
     z.real = z.real - shift;
@@ -368,7 +374,7 @@ void store_logarithm(const Acc* results, int64_t count, int64_t, char* to, int64
 }
 
 void logsumexp(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const cb_tensor& in = *arguments::Logsumexp(call).self;
   cb_tensor& out = call.output();
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(in.dtype, [&]<typename T>() {
     using Value = compute_t<T>;

@@ -1,6 +1,8 @@
-// resample and resample_backward: other sizes of signals, images and volumes. The dimensions are treated one after another; a row
-// of the input that is drawn out once serves all rows of the result that take from it. The gradient is the same with the matrices
-// of weights transposed.
+// resample and resample_backward: signals, images and volumes of other sizes.
+//
+// Interpolation is separable: one dimension at a time. An input row is resampled to the new width
+// once and reused for all result rows that depend on it. The gradient is the same computation with
+// transposed weight matrices.
 #include "resampling_table.hpp"
 
 #include <cstring>
@@ -11,12 +13,14 @@
 #include "../allocator.hpp"
 #include "../bring.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/resampling.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// A batch (N, C, spatial…) as planes of at most three spatial dimensions, whose innermost elements are `pixel` together: the
-// channels where the memory is channels-last. Both tensors have the same layout, but it does not show where sizes are 1.
+// A batch (N, C, spatial...) as planes of at most three spatial dimensions. `pixel` is the number
+// of contiguous elements per position: the channels in channels-last memory. Both tensors have the
+// same layout, which sizes of 1 may hide in one of them.
 struct Layout {
   int64_t planes, pixel;
 };
@@ -27,15 +31,16 @@ Layout layout_of(const cb_tensor& in, const cb_tensor& out) {
   return {batch, channels};
 }
 
-// Horizontal drawing of one row: lists by tap, so that a loop over positions has no branches. Where rows take different numbers
-// of positions the lists are filled up with entries of weight 0, whose values are not looked at (they might be infinite).
+// Resamples one row to the new width. Taps are listed tap by tap, so that the loop over positions
+// has no branches. Shorter lists are padded with entries of weight 0, whose values are ignored
+// because they may be infinite.
 template <typename C>
 class RowFilter {
  public:
   RowFilter(const Taps<C>& taps, int64_t pixel) : from_(taps.from * pixel), to_(taps.to * pixel), pixel_(pixel), taps_(taps) {
     constexpr int64_t widest_expanded = 8;
     identity_ = taps.identity();
-    most_ = taps.most();
+    most_ = taps.max_count();
     expanded_ = pixel == 1 || pixel < widest_expanded;
     listed_ = expanded_ && most_ <= std::max<int64_t>(16, to_) && from_ <= std::numeric_limits<int32_t>::max();
     if (identity_ || !listed_) return;
@@ -150,43 +155,46 @@ void blend(const C* const* rows, const C* weights, int32_t count, int64_t n, C* 
   }
 }
 
-// Tables of the depth, the height and the width; those of dimensions that a signal or an image does not have take what is there.
+// The weights of depth, height and width. A missing dimension has the identity.
 template <typename C>
 struct Tables {
   Taps<C> z, y, x;
 };
 
-// Whether rows are better blended before they are drawn to their new width, as where a picture becomes lower: then every row of the
-// input would be drawn for a few of the result. An element that is drawn costs as much as several that are blended.
+// Whether it is cheaper to blend rows before they are resampled to the new width. That is so if the
+// height shrinks, because then many input rows make up few result rows. A resampled element costs
+// as much as several blended ones.
 template <typename C>
 bool blends_first(const Taps<C>& height, const RowFilter<C>& filter) {
-  constexpr int64_t drawing = 4;
-  const int64_t drawn = std::min<int64_t>(height.from, static_cast<int64_t>(height.index.size()));
-  return (drawn - height.to) * drawing * filter.work() > height.to * height.most() * (filter.from() - filter.to());
+  constexpr int64_t relative_cost = 4;
+  const int64_t used_rows = std::min<int64_t>(height.from, static_cast<int64_t>(height.index.size()));
+  return (used_rows - height.to) * relative_cost * filter.work() > height.to * height.max_count() * (filter.from() - filter.to());
 }
 
 template <typename T>
-void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>& tables) {
+void interpolate(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>& tables) {
   using C = compute_t<T>;
   const Layout layout = layout_of(in, out);
   const Taps<C>&depth = tables.z, &height = tables.y;
   const RowFilter<C> filter(tables.x, layout.pixel);
   const int64_t wide = filter.from(), row = filter.to(), span = height.span();
-  const int64_t deepest = depth.most(), highest = height.most();
+  const int64_t deepest = depth.max_count(), highest = height.max_count();
   const bool flat = depth.identity();
-  const bool lines = flat && height.identity();  // only the width changes
-  const bool blended_first = flat && !lines && blends_first(height, filter);
+  const bool width_only = flat && height.identity();
+  const bool blended_first = flat && !width_only && blends_first(height, filter);
   const int64_t plane_in = depth.from * height.from * wide;
   const T* source = data<T>(in);
   T* target = mutable_data<T>(out);
   parallel_for(layout.planes * depth.to * height.to, grain_for(filter.work() + row * highest), [&](int64_t begin, int64_t end) {
-    // Rows drawn to their new width, of one plane and one new depth: row y lies in place y modulo the span.
-    Scratch<C> drawn(span * row), wide_rows(std::max(deepest, highest) * wide), blended(wide), result(row);
+    // A ring buffer of resampled rows of one plane and one new depth: row y is in slot y modulo the
+    // span.
+    Scratch<C> resampled(span * row), wide_rows(std::max(deepest, highest) * wide), blended(wide), result(row);
     std::vector<int64_t> held(span, -1);
     std::vector<const C*> rows(std::max(highest, deepest));
     for (int64_t item = begin; item < end; ++item) {
       const int64_t y = item % height.to, slice = item / height.to, z = slice % depth.to, plane = slice / depth.to;
-      // Row `at` of entry `entry` of the depth's list; room k is for its numbers where they are not in memory as such.
+      // Row `at` of the slice that depth entry `entry` refers to, converted into buffer k if T is
+      // half precision.
       const auto one_row = [&](int32_t entry, int64_t at, int32_t k) -> const C* {
         const T* from = source + plane * plane_in + (depth.index[entry] * height.from + at) * wide;
         if constexpr (std::is_same_v<T, C>) {
@@ -204,17 +212,17 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
         blend(parts.data(), depth.weight.data() + first, count, wide, blended.data());
         return blended.data();
       };
-      const auto drawn_row = [&](int64_t at) -> const C* {
-        C* place = drawn.data() + at % span * row;
-        const int64_t name = slice * height.from + at;
-        if (held[at % span] != name) {
-          filter.run(source_row(at), place);
-          held[at % span] = name;
+      const auto resampled_row = [&](int64_t at) -> const C* {
+        C* slot = resampled.data() + at % span * row;
+        const int64_t id = slice * height.from + at;
+        if (held[at % span] != id) {
+          filter.run(source_row(at), slot);
+          held[at % span] = id;
         }
-        return place;
+        return slot;
       };
       if constexpr (std::is_same_v<T, C>)
-        if (lines) {
+        if (width_only) {
           filter.run(source_row(y), target + item * row);
           continue;
         }
@@ -230,9 +238,9 @@ void draw(const cb_tensor& in, const cb_tensor& out, const Tables<compute_t<T>>&
         }
         continue;
       }
-      // Drawing rows uses the list of rows for the depth: first all are drawn, then listed.
-      for (int32_t k = 0; k < count; ++k) drawn_row(height.index[first + k]);
-      for (int32_t k = 0; k < count; ++k) rows[k] = drawn.data() + height.index[first + k] % span * row;
+      // Two loops, because source_row() uses `rows` for the depth.
+      for (int32_t k = 0; k < count; ++k) resampled_row(height.index[first + k]);
+      for (int32_t k = 0; k < count; ++k) rows[k] = resampled.data() + height.index[first + k] % span * row;
       if constexpr (std::is_same_v<T, C>) {
         blend(rows.data(), height.weight.data() + first, count, row, target + item * row);
       } else {
@@ -251,12 +259,13 @@ struct Spatial {
   }
 };
 
-template <typename C>
-Tables<C> tables_of(Call& call, const cb_tensor& small, const cb_tensor& large) {
+// Args: Resample or ResampleBackward.
+template <typename C, typename Args>
+Tables<C> tables_of(const Args& args, const cb_tensor& small, const cb_tensor& large) {
   const Spatial from(small), to(large);
-  const auto scales = call.floats(2);
-  const Filter filter = filter_named(call.string(3));
-  const bool align_corners = call.boolean(4), antialias = call.boolean(5);
+  const auto scales = args.scales;
+  const Filter filter = filter_named(args.mode);
+  const bool align_corners = args.align_corners, antialias = args.antialias;
   const int missing = 3 - (small.ndim - 2);
   const auto table = [&](int d) {
     if (d < missing) return taps_of<C>(Filter::nearest, 1, 1, false, 0, false);
@@ -266,38 +275,38 @@ Tables<C> tables_of(Call& call, const cb_tensor& small, const cb_tensor& large) 
   return {table(0), table(1), table(2)};
 }
 
-// ---- bytes
+// ---- uint8
 //
-// Weights are whole numbers of 15 bits, and each dimension gives bytes again, rounded and cut to their range: as image libraries
-// resample (and PyTorch), so that pictures become the same to the last bit.
+// Weights are 15-bit fixed point, and each dimension rounds and clamps to bytes, as PyTorch and
+// image libraries do. Results equal theirs bit for bit.
 
-struct WholeTaps {
+struct FixedPointTaps {
   Taps<int32_t> taps;
   int precision = 0;  // weights are multiples of 2^-precision
 };
 
-WholeTaps whole_taps(const Taps<double>& exact) {
-  // A pixel at the edge that stands for several has one weight.
-  Taps<double> joined;
-  joined.begin(exact.from, exact.to, exact.most());
+FixedPointTaps fixed_point_taps(const Taps<double>& exact) {
+  // Taps that clamping moved to the same edge pixel are added up.
+  Taps<double> merged;
+  merged.begin(exact.from, exact.to, exact.max_count());
   double largest = 0;
   for (int64_t i = 0; i < exact.to; ++i) {
     for (int32_t e = exact.start[i]; e < exact.start[i + 1]; ++e) {
-      if (e > exact.start[i] && exact.index[e] == joined.index.back())
-        joined.weight.back() += exact.weight[e];
+      if (e > exact.start[i] && exact.index[e] == merged.index.back())
+        merged.weight.back() += exact.weight[e];
       else
-        joined.take(exact.index[e], exact.weight[e]);
+        merged.add(exact.index[e], exact.weight[e]);
     }
-    joined.end_row();
+    merged.end_row();
   }
-  for (double weight : joined.weight) largest = std::max(largest, weight);
-  WholeTaps result;
+  for (double weight : merged.weight) largest = std::max(largest, weight);
+  FixedPointTaps result;
   while (result.precision < 22 && largest * (1 << (result.precision + 1)) + 0.5 < (1 << 15)) ++result.precision;
-  result.taps.from = joined.from;
-  result.taps.to = joined.to;
-  result.taps.start = std::move(joined.start);
-  result.taps.index = std::move(joined.index);
-  for (double weight : joined.weight) {
+  result.taps.from = merged.from;
+  result.taps.to = merged.to;
+  result.taps.start = std::move(merged.start);
+  result.taps.index = std::move(merged.index);
+  for (double weight : merged.weight) {
     const double scaled = weight * (1 << result.precision);
     result.taps.weight.push_back(static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5));
   }
@@ -313,8 +322,8 @@ void write_bytes(const int32_t* sums, int precision, uint8_t* to, int64_t n) {
   }
 }
 
-// Rows drawn to another width.
-void draw_rows(const WholeTaps& width, int64_t rows, int64_t pixel, const uint8_t* from, uint8_t* to) {
+// Resamples rows to another width.
+void resample_rows(const FixedPointTaps& width, int64_t rows, int64_t pixel, const uint8_t* from, uint8_t* to) {
   const RowFilter<int32_t> filter(width.taps, pixel);
   const int64_t wide = filter.from(), row = filter.to();
   parallel_for(rows, grain_for(filter.work()), [&](int64_t begin, int64_t end) {
@@ -327,10 +336,10 @@ void draw_rows(const WholeTaps& width, int64_t rows, int64_t pixel, const uint8_
   });
 }
 
-// Weighted sums of rows of n bytes: `outer` stacks of them become stacks of another height.
-void draw_stacks(const WholeTaps& height, int64_t outer, int64_t n, const uint8_t* from, uint8_t* to) {
+// Resamples `outer` stacks of rows of n bytes to another height.
+void resample_stacks(const FixedPointTaps& height, int64_t outer, int64_t n, const uint8_t* from, uint8_t* to) {
   const Taps<int32_t>& taps = height.taps;
-  parallel_for(outer * taps.to, grain_for(n * std::max(taps.most(), 1)), [&](int64_t begin, int64_t end) {
+  parallel_for(outer * taps.to, grain_for(n * std::max(taps.max_count(), 1)), [&](int64_t begin, int64_t end) {
     Scratch<int32_t> sums(n);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t stack = item / taps.to, y = item % taps.to;
@@ -347,7 +356,7 @@ void draw_stacks(const WholeTaps& height, int64_t outer, int64_t n, const uint8_
   });
 }
 
-void draw_bytes(const cb_tensor& in, const cb_tensor& out, const Tables<double>& tables) {
+void interpolate_bytes(const cb_tensor& in, const cb_tensor& out, const Tables<double>& tables) {
   const Layout layout = layout_of(in, out);
   const Taps<double>&z = tables.z, &y = tables.y, &x = tables.x;
   const int64_t row = x.to * layout.pixel, planes = layout.planes;
@@ -358,26 +367,26 @@ void draw_bytes(const cb_tensor& in, const cb_tensor& out, const Tables<double>&
     std::copy_n(from, out.numel, target);
     return;
   }
-  Scratch<uint8_t> drawn(wider && (higher || deeper) ? planes * z.from * y.from * row : 0);
+  Scratch<uint8_t> widened(wider && (higher || deeper) ? planes * z.from * y.from * row : 0);
   if (wider) {
-    uint8_t* to = higher || deeper ? drawn.data() : target;
-    draw_rows(whole_taps(x), planes * z.from * y.from, layout.pixel, from, to);
+    uint8_t* to = higher || deeper ? widened.data() : target;
+    resample_rows(fixed_point_taps(x), planes * z.from * y.from, layout.pixel, from, to);
     from = to;
   }
   Scratch<uint8_t> stacked(higher && deeper ? planes * z.from * y.to * row : 0);
   if (higher) {
     uint8_t* to = deeper ? stacked.data() : target;
-    draw_stacks(whole_taps(y), planes * z.from, row, from, to);
+    resample_stacks(fixed_point_taps(y), planes * z.from, row, from, to);
     from = to;
   }
-  if (deeper) draw_stacks(whole_taps(z), planes, y.to * row, from, target);
+  if (deeper) resample_stacks(fixed_point_taps(z), planes, y.to * row, from, target);
 }
 
-// The nearest elements are moved as they are.
-void take_nearest(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+// Nearest-neighbour modes copy elements of any dtype.
+void copy_nearest(const arguments::Resample& args, const cb_tensor& out) {
+  const cb_tensor& in = *args.self;
   const Layout layout = layout_of(in, out);
-  const Tables<float> tables = tables_of<float>(call, in, out);
+  const Tables<float> tables = tables_of<float>(args, in, out);
   const int64_t wide = tables.x.from * layout.pixel, row = tables.x.to * layout.pixel, pixel = layout.pixel;
   const int64_t rows = tables.z.to * tables.y.to, height = tables.y.to;
   const int32_t* index = tables.x.index.data();
@@ -406,21 +415,23 @@ void take_nearest(Call& call) {
 }
 
 void resample(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::Resample args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  const Filter filter = filter_named(call.string(3));
-  if (filter == Filter::nearest || filter == Filter::nearest_exact) return take_nearest(call);
-  if (out.dtype == CB_UINT8) return draw_bytes(in, out, tables_of<double>(call, in, out));
-  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { draw<T>(in, out, tables_of<compute_t<T>>(call, in, out)); });
+  const Filter filter = filter_named(args.mode);
+  if (filter == Filter::nearest || filter == Filter::nearest_exact) return copy_nearest(args, out);
+  if (out.dtype == CB_UINT8) return interpolate_bytes(in, out, tables_of<double>(args, in, out));
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { interpolate<T>(in, out, tables_of<compute_t<T>>(args, in, out)); });
 }
 
 void resample_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const arguments::ResampleBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    const Tables<C> tables = tables_of<C>(call, out, grad);
-    draw<T>(grad, out, Tables<C>{tables.z.transposed(), tables.y.transposed(), tables.x.transposed()});
+    const Tables<C> tables = tables_of<C>(args, out, grad);
+    interpolate<T>(grad, out, Tables<C>{tables.z.transposed(), tables.y.transposed(), tables.x.transposed()});
   });
 }
 

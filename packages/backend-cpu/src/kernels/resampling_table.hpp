@@ -1,5 +1,5 @@
-// What resampling takes from where, along one dimension: a sparse matrix with a row for each position of the result. The formulas
-// are those of candelabra/resampling.hpp.
+// The weights of resampling along one dimension: a sparse matrix with a row for each position of
+// the result. The formulas are those of candelabra/resampling.hpp.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline Filter filter_named(std::string_view mode) {
   throw failure(CB_VALUE_ERROR, "resample(): there is no mode \"%.*s\"", static_cast<int>(mode.size()), mode.data());
 }
 
-// Row i takes entries [start[i], start[i + 1]).
+// A sparse matrix in CSR form: the entries of row i are [start[i], start[i + 1]).
 template <typename C>
 struct Taps {
   int64_t from = 1, to = 1;
@@ -40,18 +40,18 @@ struct Taps {
     index.reserve(to * each);
     weight.reserve(to * each);
   }
-  void take(int64_t place, C factor) {
-    index.push_back(static_cast<int32_t>(place));
+  void add(int64_t source, C factor) {
+    index.push_back(static_cast<int32_t>(source));
     weight.push_back(factor);
   }
   void end_row() { start.push_back(static_cast<int32_t>(index.size())); }
 
-  int32_t most() const {
+  int32_t max_count() const {
     int32_t found = 0;
     for (int64_t i = 0; i < to; ++i) found = std::max(found, count(i));
     return found;
   }
-  // How many positions lie between the first and the last that one row takes, at most.
+  // The largest distance between the first and the last source of a row, plus one.
   int64_t span() const {
     int64_t found = 1;
     for (int64_t i = 0; i < to; ++i) {
@@ -72,7 +72,7 @@ struct Taps {
     result.from = to;
     result.to = from;
     result.start.assign(from + 1, 0);
-    for (int32_t place : index) ++result.start[place + 1];
+    for (int32_t source : index) ++result.start[source + 1];
     for (int64_t i = 0; i < from; ++i) result.start[i + 1] += result.start[i];
     result.index.resize(index.size());
     result.weight.resize(index.size());
@@ -87,7 +87,7 @@ struct Taps {
   }
 };
 
-// `scale` 0 where positions follow from the sizes.
+// A `scale` of 0 means that positions follow from the sizes.
 template <typename C>
 Taps<C> taps_of(Filter filter, int64_t from, int64_t to, bool align_corners, double scale, bool antialias) {
   Taps<C> taps;
@@ -97,7 +97,7 @@ Taps<C> taps_of(Filter filter, int64_t from, int64_t to, bool align_corners, dou
   if (filter == Filter::nearest || filter == Filter::nearest_exact) {
     const auto step = static_cast<float>(resampling::ratio_of(from, to, false, scale));
     for (int64_t i = 0; i < to; ++i) {
-      taps.take(resampling::nearest_place(i, step, filter == Filter::nearest_exact, from), 1);
+      taps.add(resampling::nearest_place(i, step, filter == Filter::nearest_exact, from), 1);
       taps.end_row();
     }
     return taps;
@@ -109,17 +109,17 @@ Taps<C> taps_of(Filter filter, int64_t from, int64_t to, bool align_corners, dou
       weights.clear();
       double sum = 0;
       for (int64_t j = wide.first; j < wide.last; ++j) sum += weights.emplace_back(wide.weight(j));
-      if (sum == 0) sum = 1;  // a scale that does not fit the sizes leads out of the input, where there is nothing to weigh
-      for (int64_t j = wide.first; j < wide.last; ++j) taps.take(j, static_cast<C>(weights[j - wide.first] / sum));
+      if (sum == 0) sum = 1;  // a scale that does not fit the sizes may point outside the input
+      for (int64_t j = wide.first; j < wide.last; ++j) taps.add(j, static_cast<C>(weights[j - wide.first] / sum));
     } else if (filter == Filter::cubic) {
       const auto [first, four] = resampling::cubic_place(i, ratio, align_corners);
-      for (int64_t k = 0; k < 4; ++k) taps.take(std::clamp<int64_t>(first + k, 0, from - 1), four[k]);
+      for (int64_t k = 0; k < 4; ++k) taps.add(std::clamp<int64_t>(first + k, 0, from - 1), four[k]);
     } else if (from == to) {
-      taps.take(i, 1);
+      taps.add(i, 1);
     } else {
       const auto [first, part] = resampling::linear_place(i, ratio, align_corners, from);
-      taps.take(first, 1 - part);
-      taps.take(std::min(first + 1, from - 1), part);
+      taps.add(first, 1 - part);
+      taps.add(std::min(first + 1, from - 1), part);
     }
     taps.end_row();
   }

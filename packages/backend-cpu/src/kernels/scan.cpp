@@ -11,18 +11,20 @@
 #include "../iterate.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/scan.hpp"
 #include "dense.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Each element waits for the one before it, so that one running result alone leaves the processor mostly idle. A segment is
-// therefore cut into parts whose totals are taken first (vectorized, and the segment is then in the first cache level); the parts
-// then run side by side, each from where the part before will end.
+// Each element depends on the one before it, so that one running result leaves the processor mostly
+// idle. A segment is therefore cut into parts. Their totals come first, vectorized, which also
+// loads the segment into the L1 cache. Then all parts are scanned at once, each from the total of
+// the parts before it.
 constexpr int64_t parts = 8;
-constexpr int64_t part_length = 528;  // not a power of two: the parts should not meet in the same cache sets
+constexpr int64_t part_length = 528;  // not a power of two, so that parts do not share cache sets
 constexpr int64_t segment = parts * part_length;
-constexpr int64_t columns_together = 512, fewest_columns = 64;
+constexpr int64_t max_columns = 512, min_columns = 64;
 
 template <typename V>
 struct Wide {
@@ -37,7 +39,7 @@ struct Wide<std::complex<T>> {
   using type = complex128;
 };
 
-struct Adding {
+struct Add {
   template <typename A>
   static A start() {
     return A(0);
@@ -47,7 +49,7 @@ struct Adding {
     return a + b;
   }
 };
-struct Multiplying {
+struct Multiply {
   template <typename A>
   static A start() {
     return A(1);
@@ -69,62 +71,63 @@ A total(const V* in, int64_t n) {
 }
 
 #ifdef __AVX512F__
-// As many running results at a time as a register has numbers in float64, `width` of which make up an element: what is 1, then 2,
-// then 4 places before is taken in within the register, then what came before all of it, which alone waits for the register before.
-// What comes from outside is neutral.
-inline __m512d load_wide(const float* from) {
+// The scan of one register of float64: log2 steps combine each lane with those 1, 2 and 4 elements
+// before it. The identity is shifted in. Only the last step, which applies the result of all
+// registers before, depends on them.
+inline __m512d load_float64(const float* from) {
   return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));
 }
-inline __m512d load_wide(const double* from) {
+inline __m512d load_float64(const double* from) {
   return _mm512_loadu_pd(from);
 }
-inline void store_wide(float* to, __m512d values) {
+inline void store_float64(float* to, __m512d values) {
   _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, values));
 }
-inline void store_wide(double* to, __m512d values) {
+inline void store_float64(double* to, __m512d values) {
   _mm512_storeu_pd(to, values);
 }
 template <typename Operation, bool Complex>
-[[gnu::always_inline]] inline __m512d apply_wide(__m512d a, __m512d b) {
-  if constexpr (std::is_same_v<Operation, Adding>) return _mm512_add_pd(a, b);
+[[gnu::always_inline]] inline __m512d apply_register(__m512d a, __m512d b) {
+  if constexpr (std::is_same_v<Operation, Add>) return _mm512_add_pd(a, b);
   if constexpr (!Complex) return _mm512_mul_pd(a, b);
   const __m512d real = _mm512_maskz_movedup_pd(0xff, b), imag = _mm512_maskz_permute_pd(0xff, b, 0xff);
   return _mm512_fmaddsub_pd(a, real, _mm512_mul_pd(_mm512_maskz_permute_pd(0xff, a, 0x55), imag));
 }
 template <typename Operation, bool Complex, typename R>
-[[gnu::always_inline]] inline __m512d running_register(__m512d before, const R* in, R* out) {
-  constexpr auto apply = apply_wide<Operation, Complex>;
-  __m512d x = load_wide(in);
+[[gnu::always_inline]] inline __m512d scan_register(__m512d carry, const R* in, R* out) {
+  constexpr auto apply = apply_register<Operation, Complex>;
+  __m512d x = load_float64(in);
   __m512i last;
   if constexpr (Complex) {
     const double start = Operation::template start<double>();
-    const __m512d none = _mm512_setr_pd(start, 0, start, 0, start, 0, start, 0);
+    const __m512d identity = _mm512_setr_pd(start, 0, start, 0, start, 0, start, 0);
     const __m512i by_1 = _mm512_setr_epi64(8, 9, 0, 1, 2, 3, 4, 5), by_2 = _mm512_setr_epi64(8, 9, 10, 11, 0, 1, 2, 3);
     last = _mm512_setr_epi64(6, 7, 6, 7, 6, 7, 6, 7);
-    x = apply(_mm512_permutex2var_pd(x, by_1, none), x);
-    x = apply(_mm512_permutex2var_pd(x, by_2, none), x);
+    x = apply(_mm512_permutex2var_pd(x, by_1, identity), x);
+    x = apply(_mm512_permutex2var_pd(x, by_2, identity), x);
   } else {
-    const __m512d none = _mm512_set1_pd(Operation::template start<double>());
+    const __m512d identity = _mm512_set1_pd(Operation::template start<double>());
     const __m512i by_1 = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6), by_2 = _mm512_setr_epi64(8, 8, 0, 1, 2, 3, 4, 5),
                   by_4 = _mm512_setr_epi64(8, 8, 8, 8, 0, 1, 2, 3);
     last = _mm512_set1_epi64(7);
-    x = apply(x, _mm512_permutex2var_pd(x, by_1, none));
-    x = apply(x, _mm512_permutex2var_pd(x, by_2, none));
-    x = apply(x, _mm512_permutex2var_pd(x, by_4, none));
+    x = apply(x, _mm512_permutex2var_pd(x, by_1, identity));
+    x = apply(x, _mm512_permutex2var_pd(x, by_2, identity));
+    x = apply(x, _mm512_permutex2var_pd(x, by_4, identity));
   }
-  store_wide(out, apply(before, x));
-  return apply(before, _mm512_maskz_permutexvar_pd(0xff, last, x));
+  store_float64(out, apply(carry, x));
+  return apply(carry, _mm512_maskz_permutexvar_pd(0xff, last, x));
 }
 #endif
 
-// Products of eight doubles may leave the range where the running one does not; those of floats cannot.
+// Whether the register scan is used. Products of eight doubles may overflow where the running
+// product does not; those of eight floats, held in float64, cannot.
 #ifdef __AVX512F__
 template <typename Operation, typename V>
-constexpr bool by_registers =
-    std::is_same_v<real_t<V>, float> || (std::is_same_v<real_t<V>, double> && std::is_same_v<Operation, Adding>);
+constexpr bool uses_registers =
+    std::is_same_v<real_t<V>, float> || (std::is_same_v<real_t<V>, double> && std::is_same_v<Operation, Add>);
 #else
 template <typename Operation, typename V>
-constexpr bool by_registers = false;
+constexpr bool uses_registers = false;
 #endif
 
 // Returns the last running result.
@@ -132,18 +135,18 @@ template <typename Operation, typename A, typename V>
 A run_serial(const V* in, V* out, int64_t n, A acc) {
   int64_t whole = 0;
 #ifdef __AVX512F__
-  if constexpr (by_registers<Operation, V>) {
+  if constexpr (uses_registers<Operation, V>) {
     using R = real_t<V>;
     constexpr bool is_complex = is_complex_v<V>;
-    constexpr int64_t together = is_complex ? 4 : 8;
-    whole = n & ~(together - 1);
+    constexpr int64_t per_register = is_complex ? 4 : 8;
+    whole = n & ~(per_register - 1);
     __m512d last;
     if constexpr (is_complex)
       last = _mm512_setr_pd(acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag());
     else
       last = _mm512_set1_pd(acc);
-    for (int64_t i = 0; i < whole; i += together)
-      last = running_register<Operation, is_complex>(last, reinterpret_cast<const R*>(in + i), reinterpret_cast<R*>(out + i));
+    for (int64_t i = 0; i < whole; i += per_register)
+      last = scan_register<Operation, is_complex>(last, reinterpret_cast<const R*>(in + i), reinterpret_cast<R*>(out + i));
     alignas(64) double numbers[8];
     _mm512_store_pd(numbers, last);
     if constexpr (is_complex)
@@ -159,10 +162,10 @@ A run_serial(const V* in, V* out, int64_t n, A acc) {
   return acc;
 }
 
-// A full segment from `starts`; in and out may be the same memory.
+// Scans a full segment; part k begins from starts[k]. in and out may be the same memory.
 template <typename Operation, typename A, typename V>
 void run_parts(const V* in, V* out, const A* starts) {
-  if constexpr (by_registers<Operation, V>) {
+  if constexpr (uses_registers<Operation, V>) {
     for (int64_t k = 0; k < parts; ++k) run_serial<Operation>(in + k * part_length, out + k * part_length, part_length, starts[k]);
     return;
   }
@@ -186,25 +189,26 @@ class Scan {
       : in_(data<T>(in)), out_(data<T>(out)), n_(out.sizes[dim]), in_stride_(in.strides[dim]), out_stride_(out.strides[dim]) {
     std::copy_n(out.sizes, out.ndim, sizes_);
     sizes_[dim] = 1;
-    cb_tensor kept_in = in, kept_out = out;
-    kept_in.sizes = kept_out.sizes = sizes_;
-    kept_in.numel = kept_out.numel = out.numel / std::max<int64_t>(n_, 1);
-    kept_ = geometry<2>({&kept_out, &kept_in});
+    cb_tensor outer_in = in, outer_out = out;
+    outer_in.sizes = outer_out.sizes = sizes_;
+    outer_in.numel = outer_out.numel = out.numel / std::max<int64_t>(n_, 1);
+    outer_ = geometry<2>({&outer_out, &outer_in});
   }
 
   void run() const {
-    bool rows = kept_.strides[0][0] == 1 && kept_.strides[1][0] == 1 && kept_.sizes[0] >= 8 && n_ > 1;
+    bool rows = outer_.strides[0][0] == 1 && outer_.strides[1][0] == 1 && outer_.sizes[0] >= 8 && n_ > 1;
     if (rows && std::abs(out_stride_) != 1) return run_rows();
-    int64_t lines = kept_.numel;
-    if (lines < 8 && n_ > 4 * segment) {
-      for_each_run(kept_, 0, lines, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) long_line(in_ + at[1] + i * kept_.strides[1][0], out_ + at[0] + i * kept_.strides[0][0]);
+    int64_t slices = outer_.numel;
+    if (slices < 8 && n_ > 4 * segment) {
+      for_each_run(outer_, 0, slices, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i)
+          scan_long_slice(in_ + at[1] + i * outer_.strides[1][0], out_ + at[0] + i * outer_.strides[0][0]);
       });
       return;
     }
-    parallel_for(lines, grain_for(2 * n_), [&](int64_t begin, int64_t end) {
-      for_each_run(kept_, begin, end, [&](const int64_t* at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) line(in_ + at[1] + i * kept_.strides[1][0], out_ + at[0] + i * kept_.strides[0][0]);
+    parallel_for(slices, grain_for(2 * n_), [&](int64_t begin, int64_t end) {
+      for_each_run(outer_, begin, end, [&](const int64_t* at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) scan_slice(in_ + at[1] + i * outer_.strides[1][0], out_ + at[0] + i * outer_.strides[0][0]);
       });
     });
   }
@@ -212,13 +216,14 @@ class Scan {
  private:
   bool direct() const { return same && in_stride_ == 1 && out_stride_ == 1; }
 
-  // f(values, results) with the n elements from i on.
+  // Calls f(values, results) for n elements from i on, through a buffer unless the memory can be
+  // used directly.
   template <typename F>
   void with_values(const T* in, T* out, int64_t i, int64_t n, F&& f) const {
     if constexpr (same)
       if (direct()) return f(in + i, out + i);
-    Scratch<V> room(n);  // and not an array, whose complex numbers would begin as zeros
-    V* buffer = room.data();
+    Scratch<V> storage(n);  // an array of complex numbers would be zeroed
+    V* buffer = storage.data();
     bring(in + i * in_stride_, in_stride_, n, buffer);
     if constexpr (same)
       if (out_stride_ == 1) return f(buffer, out + i);
@@ -227,23 +232,23 @@ class Scan {
   }
 
   // The running result before each part of a full segment, and after the last.
-  static void starts_of(const V* values, A* starts) {
+  static void compute_starts(const V* values, A* starts) {
     for (int64_t k = 0; k < parts; ++k)
       starts[k + 1] = Operation::apply(starts[k], total<Operation, A>(values + k * part_length, part_length));
   }
 
-  void line(const T* in, T* out) const {
+  void scan_slice(const T* in, T* out) const {
     A starts[parts + 1];
     starts[0] = Operation::template start<A>();
     int64_t i = 0;
-    if constexpr (by_registers<Operation, V>) {
+    if constexpr (uses_registers<Operation, V>) {
       for (; i + segment <= n_; i += segment)
         with_values(in, out, i, segment,
                     [&](const V* values, V* results) { starts[0] = run_serial<Operation>(values, results, segment, starts[0]); });
     } else {
       for (; i + segment <= n_; i += segment) {
         with_values(in, out, i, segment, [&](const V* values, V* results) {
-          starts_of(values, starts);
+          compute_starts(values, starts);
           run_parts<Operation>(values, results, starts);
         });
         starts[0] = starts[parts];
@@ -254,8 +259,8 @@ class Scan {
                   [&](const V* values, V* results) { run_serial<Operation>(values, results, n_ - i, starts[0]); });
   }
 
-  // The same on several threads: the totals of all segments first.
-  void long_line(const T* in, T* out) const {
+  // The same on all threads: the totals of all segments come first.
+  void scan_long_slice(const T* in, T* out) const {
     int64_t full = n_ / segment;
     Scratch<A> totals(full * parts + 1);
     totals[0] = Operation::template start<A>();
@@ -288,7 +293,7 @@ class Scan {
     });
   }
 
-  static void take_row(A* acc, const V* in, V* out, int64_t columns) {
+  static void scan_row(A* acc, const V* in, V* out, int64_t columns) {
     int64_t j = 0;
 #ifdef __AVX512F__
     if constexpr (is_complex_v<V>) {
@@ -296,9 +301,9 @@ class Scan {
       auto* sums = reinterpret_cast<double*>(acc);
       for (; j + 4 <= columns; j += 4) {
         const __m512d result =
-            apply_wide<Operation, true>(_mm512_loadu_pd(sums + 2 * j), load_wide(reinterpret_cast<const R*>(in + j)));
+            apply_register<Operation, true>(_mm512_loadu_pd(sums + 2 * j), load_float64(reinterpret_cast<const R*>(in + j)));
         _mm512_storeu_pd(sums + 2 * j, result);
-        store_wide(reinterpret_cast<R*>(out + j), result);
+        store_float64(reinterpret_cast<R*>(out + j), result);
       }
       for (; j < columns; ++j) out[j] = static_cast<V>(acc[j] = Operation::apply(acc[j], static_cast<A>(in[j])));
       return;
@@ -311,29 +316,29 @@ class Scan {
     }
   }
 
-  // Neighbouring lines lie side by side: a running result for each, row by row.
+  // Neighbouring slices are contiguous: scans row by row with one running result per column.
   void run_rows() const {
-    // Fewer columns at a time where some threads would else have nothing to do.
-    const int64_t others = kept_.numel / kept_.sizes[0], wanted = (thread_count() + others - 1) / others;
-    const int64_t share = ((kept_.sizes[0] + wanted - 1) / wanted + 15) & ~int64_t{15};
-    int64_t width = std::min({columns_together, kept_.sizes[0], std::max(fewest_columns, share)});
-    int64_t tiles = (kept_.sizes[0] + width - 1) / width;
+    // Tiles are narrow enough to give every thread work.
+    const int64_t others = outer_.numel / outer_.sizes[0], parts_per_row = (thread_count() + others - 1) / others;
+    const int64_t share = ((outer_.sizes[0] + parts_per_row - 1) / parts_per_row + 15) & ~int64_t{15};
+    int64_t width = std::min({max_columns, outer_.sizes[0], std::max(min_columns, share)});
+    int64_t tiles = (outer_.sizes[0] + width - 1) / width;
     int64_t units = tiles * others;
     parallel_for(units, grain_for(width * n_), [&](int64_t begin, int64_t end) {
-      A acc[columns_together];
-      V buffer[columns_together];
+      A acc[max_columns];
+      V buffer[max_columns];
       for (int64_t unit = begin; unit < end; ++unit) {
-        int64_t first = unit % tiles * width, columns = std::min(width, kept_.sizes[0] - first);
-        Position<2> at(kept_, unit / tiles * kept_.sizes[0] + first);
+        int64_t first = unit % tiles * width, columns = std::min(width, outer_.sizes[0] - first);
+        Position<2> at(outer_, unit / tiles * outer_.sizes[0] + first);
         const T* in = in_ + at.offsets[1];
         T* out = out_ + at.offsets[0];
         for (int64_t j = 0; j < columns; ++j) acc[j] = Operation::template start<A>();
         for (int64_t r = 0; r < n_; ++r, in += in_stride_, out += out_stride_) {
           if constexpr (same) {
-            take_row(acc, in, out, columns);
+            scan_row(acc, in, out, columns);
           } else {
             bring(in, 1, columns, buffer);
-            take_row(acc, buffer, buffer, columns);
+            scan_row(acc, buffer, buffer, columns);
             bring_back(buffer, columns, out, 1);
           }
         }
@@ -345,12 +350,14 @@ class Scan {
   T* out_;
   int64_t n_, in_stride_, out_stride_;
   int64_t sizes_[max_dims];
-  Geometry<2> kept_;
+  Geometry<2> outer_;
 };
 
+// cumsum, cumprod: the same arguments.
 template <typename Operation>
 void scan(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::Cumsum args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
@@ -358,17 +365,18 @@ void scan(Call& call) {
       *data<T>(out) = *data<T>(in);
       return;
     }
-    const int dim = static_cast<int>(call.integer(1));
-    // Along lines whose elements lie close together they are gathered when they are needed.
-    constexpr int64_t close = 4;
-    if (out.strides[dim] == 1 && std::abs(in.strides[dim]) <= close) return Scan<Operation, T>(in, out, dim).run();
+    const int dim = static_cast<int>(args.dim);
+    // A small input stride along `dim` is gathered on the fly; otherwise the input is copied into
+    // the output's order.
+    constexpr int64_t small_stride = 4;
+    if (out.strides[dim] == 1 && std::abs(in.strides[dim]) <= small_stride) return Scan<Operation, T>(in, out, dim).run();
     const InOrderOf read(in, out, dim);
     Scan<Operation, T>(*read, out, dim).run();
   });
 }
 
-// log(exp(x[0]) + ... + exp(x[i])): the largest number so far is kept apart, so that nothing overflows, and the sum is of what is
-// left.
+// log(exp(x[0]) + ... + exp(x[i])) as largest + log(sum of exp(x - largest)), so that nothing
+// overflows.
 template <typename T>
 class RunningLog {
  public:
@@ -378,7 +386,7 @@ class RunningLog {
       sum_ += 1;
     } else if (value < largest_) {
       sum_ += std::exp(value - largest_);
-    } else {  // or NaN, which stays
+    } else {  // larger, or NaN, which then persists
       sum_ = sum_ * std::exp(largest_ - value) + 1;
       largest_ = value;
     }
@@ -389,7 +397,8 @@ class RunningLog {
   double largest_ = -std::numeric_limits<double>::infinity(), sum_ = 0;
 };
 
-// Of complex numbers each step adds to the one of larger real part, whose angle the sum's goes on from.
+// Complex numbers: each step is big + log1p(exp(small - big)), where `big` has the larger real
+// part. The angle of the sum continues from that of `big`.
 template <typename R>
 class RunningLog<std::complex<R>> {
  public:
@@ -399,7 +408,7 @@ class RunningLog<std::complex<R>> {
       begun_ = true;
       total_ = x;
     } else if (!std::isfinite(x.real()) && x.real() == total_.real()) {
-      if (x.real() > 0) total_ = std::log(std::exp(total_) + std::exp(x));  // infinities, of which none is the larger
+      if (x.real() > 0) total_ = std::log(std::exp(total_) + std::exp(x));  // both are infinite
     } else {
       const bool larger = x.real() >= total_.real();
       const complex128 big = larger ? x : total_, part = std::exp((larger ? total_ : x) - big);
@@ -415,20 +424,20 @@ class RunningLog<std::complex<R>> {
 };
 
 template <typename T>
-void running_log_of(const cb_tensor& in, cb_tensor& out, int dim) {
+void logcumsumexp_of(const cb_tensor& in, cb_tensor& out, int dim) {
   const int64_t n = out.sizes[dim], in_stride = in.strides[dim], out_stride = out.strides[dim];
   int64_t sizes[max_dims];
   std::copy_n(out.sizes, out.ndim, sizes);
   sizes[dim] = 1;
-  cb_tensor kept_in = in, kept_out = out;
-  kept_in.sizes = kept_out.sizes = sizes;
-  kept_in.numel = kept_out.numel = out.numel / n;
-  const Geometry<2> lines = geometry<2>({&kept_out, &kept_in});
-  parallel_for(kept_out.numel, grain_for(20 * n), [&](int64_t begin, int64_t end) {
-    for_each_run(lines, begin, end, [&](const int64_t* at, int64_t count) {
+  cb_tensor outer_in = in, outer_out = out;
+  outer_in.sizes = outer_out.sizes = sizes;
+  outer_in.numel = outer_out.numel = out.numel / n;
+  const Geometry<2> slices = geometry<2>({&outer_out, &outer_in});
+  parallel_for(outer_out.numel, grain_for(20 * n), [&](int64_t begin, int64_t end) {
+    for_each_run(slices, begin, end, [&](const int64_t* at, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
-        const T* from = data<T>(in) + at[1] + i * lines.strides[1][0];
-        T* to = data<T>(out) + at[0] + i * lines.strides[0][0];
+        const T* from = data<T>(in) + at[1] + i * slices.strides[1][0];
+        T* to = data<T>(out) + at[0] + i * slices.strides[0][0];
         RunningLog<T> running;
         for (int64_t k = 0; k < n; ++k) to[k * out_stride] = running.next(from[k * in_stride]);
       }
@@ -437,7 +446,8 @@ void running_log_of(const cb_tensor& in, cb_tensor& out, int dim) {
 }
 
 void logcumsumexp(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::Logcumsumexp args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
@@ -445,15 +455,15 @@ void logcumsumexp(Call& call) {
       *data<T>(out) = *data<T>(in);
       return;
     }
-    running_log_of<T>(in, out, static_cast<int>(call.integer(1)));
+    logcumsumexp_of<T>(in, out, static_cast<int>(args.dim));
   });
 }
 
 }  // namespace
 
 void register_scan(KernelTable& table) {
-  table.add<scan<Adding>>("cumsum");
-  table.add<scan<Multiplying>>("cumprod");
+  table.add<scan<Add>>("cumsum");
+  table.add<scan<Multiply>>("cumprod");
   table.add<logcumsumexp>("logcumsumexp");
 }
 

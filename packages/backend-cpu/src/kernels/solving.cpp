@@ -1,29 +1,31 @@
-// Systems of linear equations, batches of them, on LAPACK.
+// Batches of systems of linear equations, on LAPACK.
+#include "candelabra/arguments/solving.hpp"
 #include "../lapack.hpp"
 #include "../lapack_parts.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// f(index) for each pair of matrices: argument 0 and right-hand sides of the size of the output.
+// Calls f(index) for each matrix and its right-hand sides.
 template <typename F>
 void each(const cb_tensor& matrices, const cb_tensor& right, F&& f) {
   const int64_t n = std::max(rows_of(matrices), columns_of(matrices));
   for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, n * n * (n + columns_of(right))), std::forward<F>(f));
 }
 
-// Real matrices whose rows lie together are factored as LAPACK sees them, transposed: the factors serve as well, and nothing is
-// turned. Complex ones are not, as PyTorch has it: of nearly singular ones it may differ where the factorization stops.
+// A real row-major matrix is factored without transposing it: LAPACK sees its transpose, whose
+// factors serve as well. A complex one is transposed, as in PyTorch, because nearly singular
+// matrices may otherwise stop at another pivot.
 template <typename T>
-bool as_it_lies(const cb_tensor& t) {
+bool factors_transposed(const cb_tensor& t) {
   return !is_complex_v<T> && has_rows(t);
 }
 
-// (A, B) -> (result, info)
 void solve(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
+  const arguments::LinalgSolveEx args(call);
+  const cb_tensor &matrices = *args.A, &right = *args.B;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
-    const bool transposed = as_it_lies<T>(matrices);
+    const bool transposed = factors_transposed<T>(matrices);
     each(matrices, right, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
       transposed ? a.load_transposed(matrices, b) : a.load(matrices, b);
@@ -39,11 +41,10 @@ void solve(Call& call) {
   });
 }
 
-// (A) -> (inverse, info)
 void invert(Call& call) {
-  const cb_tensor& matrices = call.tensor(0);
+  const cb_tensor& matrices = *arguments::LinalgInvEx(call).A;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
-    const bool transposed = as_it_lies<T>(matrices);
+    const bool transposed = factors_transposed<T>(matrices);
     const auto inverse_of = [](int n, T* a, int leading) {
       LocalScratch<int> pivots(n);
       if (n == 0) return 0;
@@ -54,7 +55,7 @@ void invert(Call& call) {
     each(matrices, matrices, [&](int64_t b) {
       int info;
       if (transposed) {
-        // In the result's own memory, which is without gaps.
+        // In place in the result, which is contiguous.
         const int n = lapack_int(rows_of(matrices));
         T* to = batch_item<T>(call.output(0), b, 2);
         copy_lines(to, n, batch_item<const T>(matrices, b, 2), matrices.strides[matrices.ndim - 2], n, n);
@@ -70,12 +71,13 @@ void invert(Call& call) {
   });
 }
 
-// (A, B, upper, left, unitriangular): with rows and columns exchanged everywhere, A is on the other side and its other triangle
-// counts; so the right-hand sides stay in the result's own memory, and rows of A where they lie.
+// BLAS sees row-major matrices transposed: A is then on the other side, and its other triangle
+// counts. So the right-hand sides stay in the result's memory, and a row-major A is not copied.
 void solve_triangular(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
+  const arguments::LinalgSolveTriangular args(call);
+  const cb_tensor &matrices = *args.self, &right = *args.B;
   cb_tensor& out = call.output(0);
-  const bool upper = call.boolean(2), left = call.boolean(3), unit = call.boolean(4);
+  const bool upper = args.upper, left = args.left, unit = args.unitriangular;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     const int n = lapack_int(rows_of(matrices)), m = lapack_int(rows_of(right)), columns = lapack_int(columns_of(right));
     const bool rows = has_rows(matrices);
@@ -87,8 +89,8 @@ void solve_triangular(Call& call) {
       const int leading = std::max(1, columns);
       const auto solve = [&](const char* part, const char* transpose, const T* a, int apart) {
         const char *side = left ? "R" : "L", *diagonal = unit ? "U" : "N";
-        const int lines = left ? columns : m;  // of the results, each by itself
-        over_parts(lines, part_of_columns(lines, int64_t{n} * n), [&](int begin, int end) {
+        const int systems = left ? columns : m;  // independent of each other
+        over_parts(systems, part_of_columns(systems, int64_t{n} * n), [&](int begin, int end) {
           const int here = end - begin;
           if (left)
             Lapack<T>::trsm(side, part, transpose, diagonal, &here, &m, &one, a, &apart, x + begin, &leading);
@@ -108,16 +110,16 @@ void solve_triangular(Call& call) {
   });
 }
 
-// (LU, pivots, B, adjoint): the factors of lu_factor, rows of B exchanged as they say
 void lu_solve(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &exchanges = call.tensor(1), &right = call.tensor(2);
-  const bool adjoint = call.boolean(3);
+  const arguments::LinalgLuSolve args(call);
+  const cb_tensor &matrices = *args.LU, &pivot_lists = *args.pivots, &right = *args.B;
+  const bool adjoint = args.adjoint;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     each(matrices, right, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
       a.load(matrices, b);
       x.load(right, b);
-      Line<int> pivots = load_vector<int>(exchanges, b);
+      Line<int> pivots = load_vector<int>(pivot_lists, b);
       for (int i = 0; i < a.rows; ++i)
         if (pivots[static_cast<size_t>(i)] < 1 || pivots[static_cast<size_t>(i)] > a.rows)
           throw failure(CB_RUNTIME_ERROR, "linalg.lu_solve: pivots must be between 1 and %d, but got %d", a.rows,
@@ -128,16 +130,16 @@ void lu_solve(Call& call) {
   });
 }
 
-// (LD, pivots, B, hermitian)
 void ldl_solve(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &exchanges = call.tensor(1), &right = call.tensor(2);
-  const bool hermitian = call.boolean(3);
+  const arguments::LinalgLdlSolve args(call);
+  const cb_tensor &matrices = *args.LD, &pivot_lists = *args.pivots, &right = *args.B;
+  const bool hermitian = args.hermitian;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     each(matrices, right, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(matrices), columns_of(matrices)), x(rows_of(right), columns_of(right));
       a.load(matrices, b);
       x.load(right, b);
-      Line<int> pivots = load_vector<int>(exchanges, b);
+      Line<int> pivots = load_vector<int>(pivot_lists, b);
       for (int i = 0; i < a.rows; ++i)
         if (pivots[static_cast<size_t>(i)] == 0 || std::abs(pivots[static_cast<size_t>(i)]) > a.rows)
           throw failure(CB_RUNTIME_ERROR,
@@ -152,10 +154,10 @@ void ldl_solve(Call& call) {
   });
 }
 
-// Whether nothing in a factorization can overflow or be lost: LAPACK's drivers scale what is not so. Of zeros alone it is
-// `zeros_are_not` that says.
+// Whether no intermediate of a factorization can overflow or underflow. LAPACK's drivers scale
+// other input. If all values are zero the result is `zeros_are_safe`.
 template <typename T>
-bool is_far_from_the_ends(std::span<const T> values, bool zeros_are_not) {
+bool is_safely_scaled(std::span<const T> values, bool zeros_are_safe) {
   using R = real_t<T>;
   const R* parts = reinterpret_cast<const R*>(values.data());
   const size_t count = values.size() * (sizeof(T) / sizeof(R));
@@ -166,10 +168,10 @@ bool is_far_from_the_ends(std::span<const T> values, bool zeros_are_not) {
     largest = size > largest ? size : largest;
   }
   const R least = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
-  return largest == R(0) ? !zeros_are_not : largest > least && largest < R(1) / least;
+  return largest == R(0) ? zeros_are_safe : largest > least && largest < R(1) / least;
 }
 
-// A = Q R: R takes the place of A's first rows, and Q's adjoint times x that of x.
+// Factors A = Q R. Overwrites the first rows of A with R, and x with the adjoint of Q times x.
 template <typename T>
 void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
   int info = 0;
@@ -184,15 +186,15 @@ void reduce_to_triangle(ColumnMajor<T>& a, ColumnMajor<T>& x) {
     for (int i = j + 1; i < a.columns; ++i) a.at(i, j) = T(0);
 }
 
-// One least-squares problem; x holds the right-hand sides in its first rows, and then the solution. Returns the rank (of gels: the
-// smaller side).
+// Solves one least-squares problem. x holds the right-hand sides in its first rows, and is
+// overwritten with the solution. Returns the rank (with gels: the smaller side).
 template <typename T>
 int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x, Line<real_t<T>>& singular, double rcond) {
   using R = real_t<T>;
   const int k = std::min(a.rows, a.columns);
   int info = 0, rank = k;
   R cutoff = static_cast<R>(rcond);
-  // LAPACK would refuse them as bad arguments, or not at all.
+  // LAPACK reports such input as bad arguments, or not at all.
   if (!all_finite(a.values()) || !all_finite(x.values()))
     throw failure(CB_RUNTIME_ERROR,
                   "torch.linalg.lstsq: the least squares solution could not be computed because the input contains elements that "
@@ -209,13 +211,13 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
     return k;
   }
   if (driver == "gelsy") {
-    // Exchanges of columns go one vector after the other: of a tall matrix that is done to the triangle only, whose columns have
-    // the same lengths and angles (Chan, "An improved algorithm for computing the singular value decomposition", 1982, does so for
-    // the decomposition). Measured in float32 on one thread: from four times as many rows as columns and 160 rows on it takes
-    // 0.24 to 0.98 of the time, below mostly more, up to 1.46.
+    // QR with column pivoting is memory bound. A tall matrix is therefore reduced to its triangular
+    // factor first, whose columns have the same lengths and angles. (Chan, "An improved algorithm
+    // for computing the singular value decomposition", 1982, does so for the SVD.) The thresholds
+    // were found by measurement.
     int rows = a.rows;
-    if (a.rows >= 160 && a.rows >= 4 * a.columns && is_far_from_the_ends<T>(a.values(), true) &&
-        is_far_from_the_ends<T>(x.values(), false)) {
+    if (a.rows >= 160 && a.rows >= 4 * a.columns && is_safely_scaled<T>(a.values(), false) &&
+        is_safely_scaled<T>(x.values(), true)) {
       reduce_to_triangle(a, x);
       rows = a.columns;
     }
@@ -240,11 +242,11 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
                          &rank, work, size, &info);
     });
   } else {
-    // The sizes of the other work spaces come with the first one's.
-    int query = -1, wanted_int = 0;
-    T wanted{};
-    R wanted_real{};
-    auto call = [&](T* work, int* size, R* reals, int* integers) {
+    // One query returns the sizes of all workspaces.
+    int query = -1, optimal_int = 0;
+    T optimal{};
+    R optimal_real{};
+    auto run = [&](T* work, int* size, R* reals, int* integers) {
       if constexpr (is_complex_v<T>)
         Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
                          &rank, work, size, reals, integers, &info);
@@ -252,12 +254,12 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
         Lapack<T>::gelsd(&a.rows, &a.columns, &x.columns, a.data(), &a.leading, x.data(), &x.leading, singular.data(), &cutoff,
                          &rank, work, size, integers, &info);
     };
-    call(&wanted, &query, &wanted_real, &wanted_int);
-    int size = std::max(1, static_cast<int>(std::real(wanted)));
+    run(&optimal, &query, &optimal_real, &optimal_int);
+    int size = std::max(1, static_cast<int>(std::real(optimal)));
     Line<T> work(static_cast<size_t>(size));
-    Line<R> reals(static_cast<size_t>(std::max(1, static_cast<int>(wanted_real))));
-    std::vector<int> integers(static_cast<size_t>(std::max(1, wanted_int)));
-    call(work.data(), &size, reals.data(), integers.data());
+    Line<R> reals(static_cast<size_t>(std::max(1, static_cast<int>(optimal_real))));
+    std::vector<int> integers(static_cast<size_t>(std::max(1, optimal_int)));
+    run(work.data(), &size, reals.data(), integers.data());
   }
   if (info > 0)
     throw failure(CB_RUNTIME_ERROR, "torch.linalg.lstsq: the algorithm for computing the SVD failed to converge (error code: %d).",
@@ -265,11 +267,12 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
   return rank;
 }
 
-// (A, B, rcond, driver) -> (X of max(m, n) rows, rank, singular values)
+// The first output has max(m, n) rows.
 void lstsq(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1);
-  const double rcond = call.real(2);
-  const std::string_view driver = call.string(3);
+  const arguments::LinalgLstsqDriver args(call);
+  const cb_tensor &matrices = *args.A, &right = *args.B;
+  const double rcond = args.rcond;
+  const std::string_view driver = args.driver;
   const int64_t sides[] = {rows_of(matrices), columns_of(matrices)}, work = sides[0] * sides[1] * std::min(sides[0], sides[1]);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     for_each_matrix(batch_count(right, 2), std::max<int64_t>(1, work), threads_of_library(work), [&](int64_t b) {

@@ -1,4 +1,4 @@
-// Unsigned keys in the order of elements.
+// Unsigned keys that compare like the elements.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// NaN is larger than every number, and both zeros are equal.
+// NaN is larger than every number, and both zeros have the same key.
 template <typename T>
 auto key_of(T value) {
   if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
@@ -34,7 +34,7 @@ auto key_of(T value) {
 }
 template <typename T>
 using Key = decltype(key_of(T{}));
-// Bits of a key that may differ between elements of type T.
+// The number of low bits in which keys of type T can differ.
 template <typename T>
 constexpr int key_bits = sizeof(T) == 1 && !std::is_signed_v<T> ? 8
                          : is_half_v<T>                         ? 16

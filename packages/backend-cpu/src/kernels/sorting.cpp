@@ -1,7 +1,8 @@
 // sort, topk.
 //
-// Elements become unsigned keys of the same order, each with its position: 32-bit keys and positions in one word, 64-bit keys in
-// a pair. No two entries are equal, so that every way of sorting them is stable.
+// Elements are mapped to unsigned keys of the same order, each paired with its index: 32-bit keys
+// and indices in one word, 64-bit keys in a struct. No two entries are equal, so that every sorting
+// algorithm is stable.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,6 +15,7 @@
 #include "../kernels.hpp"
 #include "../load.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/sorting.hpp"
 #include "sort_keys.hpp"
 #include "turned_lines.hpp"
 
@@ -24,14 +26,14 @@ using SortableTypes = decltype(BoolType{} + RealTypes{});
 
 struct LongEntry {
   uint64_t key;
-  uint64_t at;
-  friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.key < b.key || (a.key == b.key && a.at < b.at); }
+  uint64_t index;
+  friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.key < b.key || (a.key == b.key && a.index < b.index); }
 };
-inline uint64_t position(uint64_t entry) {
+inline uint64_t index_of(uint64_t entry) {
   return entry & 0xffffffffu;
 }
-inline uint64_t position(const LongEntry& entry) {
-  return entry.at;
+inline uint64_t index_of(const LongEntry& entry) {
+  return entry.index;
 }
 inline uint64_t sort_key(uint64_t entry) {
   return entry >> 32;
@@ -40,26 +42,26 @@ inline uint64_t sort_key(const LongEntry& entry) {
   return entry.key;
 }
 
-// Short: whether key and position fit in one word.
+// Short: whether key and index fit in one word.
 template <typename T, bool Short>
 struct Entries {
   using Entry = std::conditional_t<Short, uint64_t, LongEntry>;
-  static Entry make(T value, uint64_t at, bool reversed) {
+  static Entry make(T value, uint64_t index, bool reversed) {
     auto key = key_of(value);
     if (reversed) key = key_bits<T> < 32 ? ((decltype(key){1} << (key_bits<T> & 31)) - 1) ^ key : ~key;
     if constexpr (Short)
-      return static_cast<uint64_t>(key) << 32 | at;
+      return static_cast<uint64_t>(key) << 32 | index;
     else
-      return {key, at};
+      return {key, index};
   }
 };
 
-constexpr int64_t few = 192;             // below this, comparing is faster than counting
-constexpr int64_t run_length = 131072;   // entries sorted at once: they and their buffer stay in the second cache level
-constexpr int64_t merge_length = 65536;  // entries of one task of merging
+constexpr int64_t few = 192;             // below this, a comparison sort is faster
+constexpr int64_t run_length = 131072;   // entries of a run; they and their buffer fit L2
+constexpr int64_t merge_length = 65536;  // entries of a merge task
 
-// Least significant digit first, a byte at a time; passes in which all entries share the byte are left out. Returns where the
-// sorted entries are: in `entries` or in `other`.
+// LSD radix sort by bytes. A pass in which all entries share the byte is skipped. Returns the
+// buffer with the sorted entries: `entries` or `other`.
 template <typename Entry>
 Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
   int digits = (bits + 7) / 8;
@@ -82,13 +84,13 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
   return entries;
 }
 
-// Each entry goes to the place that as many entries are less than: a comparison of every pair, several at once and without a branch
-// that cannot be predicted.
+// The rank of an entry is the number of smaller entries. All pairs are compared, vectorized and
+// without branches.
 void rank_sort(uint64_t* entries, uint64_t* other, int64_t n) {
-  constexpr int64_t together = 8;
-  alignas(64) int64_t keys[few + together];  // with a sign, as vectors compare them
+  constexpr int64_t lanes = 8;
+  alignas(64) int64_t keys[few + lanes];  // signed, because vector compares are
   for (int64_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>(entries[i] ^ uint64_t{1} << 63);
-  const int64_t whole = (n + together - 1) / together * together;
+  const int64_t whole = (n + lanes - 1) / lanes * lanes;
   std::fill(keys + n, keys + whole, std::numeric_limits<int64_t>::max());
   for (int64_t i = 0; i < n; ++i) {
     const int64_t key = keys[i];
@@ -100,7 +102,7 @@ void rank_sort(uint64_t* entries, uint64_t* other, int64_t n) {
   std::copy_n(other, n, entries);
 }
 
-// Sorts a run, whose entries are in the order of their positions, in place.
+// Sorts a run in place. Its entries are in the order of their indices.
 template <typename Entry>
 void sort_run(Entry* entries, Entry* other, int64_t n, int bits) {
   if (std::is_sorted(entries, entries + n)) return;
@@ -115,9 +117,9 @@ void sort_run(Entry* entries, Entry* other, int64_t n, int bits) {
   if (sorted != entries) std::copy_n(sorted, n, entries);
 }
 
-// How many of the first `count` entries of the merged a and b come from a.
+// The number of entries that a contributes to the first `count` of the merged a and b.
 template <typename Entry>
-int64_t split(const Entry* a, int64_t na, const Entry* b, int64_t nb, int64_t count) {
+int64_t merge_path(const Entry* a, int64_t na, const Entry* b, int64_t nb, int64_t count) {
   int64_t low = std::max<int64_t>(0, count - nb), high = std::min(count, na);
   while (low < high) {
     int64_t middle = (low + high) / 2;
@@ -140,9 +142,10 @@ void merge(const Entry* a, const Entry* a_end, const Entry* b, const Entry* b_en
   std::copy(b, b_end, std::copy(a, a_end, out));
 }
 
-// Sorts many entries on all threads: runs first, then pairs of them are merged, each pair in pieces. Returns where they are.
+// Merge sort on all threads: sorted runs are merged in pairs, each pair in pieces. Returns the
+// buffer with the sorted entries.
 template <typename Entry>
-Entry* sort_many(Entry* entries, Entry* other, int64_t n, int bits) {
+Entry* merge_sort(Entry* entries, Entry* other, int64_t n, int bits) {
   int64_t runs = (n + run_length - 1) / run_length;
   parallel_for(runs, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
@@ -153,10 +156,10 @@ Entry* sort_many(Entry* entries, Entry* other, int64_t n, int bits) {
     parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
         int64_t first = piece * merge_length, last = std::min(first + merge_length, n);
-        int64_t pair = first / (2 * length) * (2 * length);  // run lengths are multiples of a piece's
+        int64_t pair = first / (2 * length) * (2 * length);  // run_length is a multiple of merge_length
         const Entry *a = entries + pair, *b = a + std::min(length, n - pair);
         int64_t na = b - a, nb = std::min(length, n - pair - na);
-        int64_t from = split(a, na, b, nb, first - pair), to = split(a, na, b, nb, last - pair);
+        int64_t from = merge_path(a, na, b, nb, first - pair), to = merge_path(a, na, b, nb, last - pair);
         merge(a + from, a + to, b + (first - pair - from), b + (last - pair - to), other + first);
       }
     });
@@ -165,45 +168,46 @@ Entry* sort_many(Entry* entries, Entry* other, int64_t n, int bits) {
   return entries;
 }
 
-// The lines of three descriptors along one dimension.
-struct Lines {
+// The slices of three tensors along one dimension.
+struct Slices {
   int64_t sizes[max_dims];
-  Geometry<3> kept;
+  Geometry<3> outer;
   int64_t length;
   int64_t strides[3];
 
-  Lines(const cb_tensor& in, const cb_tensor& values, const cb_tensor& indices, int64_t dim) {
+  Slices(const cb_tensor& in, const cb_tensor& values, const cb_tensor& indices, int64_t dim) {
     const cb_tensor* operands[3] = {&values, &indices, &in};
     length = in.ndim ? in.sizes[dim] : 1;
-    cb_tensor seen[3];
+    cb_tensor outer_operands[3];
     std::copy_n(in.sizes, in.ndim, sizes);
     if (in.ndim) sizes[dim] = 1;
     for (int k = 0; k < 3; ++k) {
       strides[k] = in.ndim ? operands[k]->strides[dim] : 1;
-      seen[k] = *operands[k];
-      seen[k].sizes = sizes;
-      seen[k].numel = in.numel / std::max<int64_t>(length, 1);
+      outer_operands[k] = *operands[k];
+      outer_operands[k].sizes = sizes;
+      outer_operands[k].numel = in.numel / std::max<int64_t>(length, 1);
     }
-    kept = geometry<3>({&seen[0], &seen[1], &seen[2]});
+    outer = geometry<3>({&outer_operands[0], &outer_operands[1], &outer_operands[2]});
   }
 
-  // f(offsets, n) for each n lines in a row, on all threads when lines are short; the next line is side(k) further.
-  int64_t side(int k) const { return kept.strides[k][0]; }
+  // Calls f(offsets, n) for each run of n neighbouring slices, side(k) apart in operand k. Short
+  // slices are divided among threads, and long ones are sorted by all of them.
+  int64_t side(int k) const { return outer.strides[k][0]; }
   template <typename F>
   void for_each_row(F&& f) const {
-    const auto some = [&](int64_t begin, int64_t end) { for_each_run(kept, begin, end, f); };
-    if (kept.numel > 1 && length <= 4 * run_length)
-      parallel_for(kept.numel, grain_for(8 * length), some);
+    const auto range = [&](int64_t begin, int64_t end) { for_each_run(outer, begin, end, f); };
+    if (outer.numel > 1 && length <= 4 * run_length)
+      parallel_for(outer.numel, grain_for(8 * length), range);
     else
-      some(0, kept.numel);
+      range(0, outer.numel);
   }
 };
 
-// Room for the entries of a line, twice.
+// Two buffers for the entries of a slice.
 template <typename Entry>
-class Room {
+class Buffers {
  public:
-  explicit Room(int64_t n) : large_(n > inline_entries ? 2 * n : 0), each_(n > inline_entries ? n : inline_entries) {}
+  explicit Buffers(int64_t n) : large_(n > inline_entries ? 2 * n : 0), each_(n > inline_entries ? n : inline_entries) {}
   Entry* entries() { return each_ > inline_entries ? large_.data() : small_; }
   Entry* other() { return entries() + each_; }
 
@@ -214,41 +218,41 @@ class Room {
   int64_t each_;
 };
 
-// Elements of one byte, by counting: where those of each value go follows from how many there are in the pieces before.
-constexpr int64_t fewest_bytes = 512;
-constexpr int64_t counted_together = 65536;
+// Counting sort of one-byte elements. Each piece of a slice is counted and written by one thread.
+constexpr int64_t min_counting_length = 512;
+constexpr int64_t piece_length = 65536;
 
 template <typename T>
 void sort_bytes(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
                 bool descending) {
   const int flipped = (std::is_signed_v<T> ? 128 : 0) ^ (descending ? 255 : 0);
   const auto key_at = [=](int64_t i) { return static_cast<int>(static_cast<uint8_t>(load(from + i * from_step))) ^ flipped; };
-  const int64_t pieces = (n + counted_together - 1) / counted_together;
-  Scratch<int64_t> places(256 * pieces);
+  const int64_t pieces = (n + piece_length - 1) / piece_length;
+  Scratch<int64_t> offsets(256 * pieces);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      // Neighbours count in tables of their own: equal ones would wait for each other.
+      // Four tables, because increments of one counter by neighbours would depend on each other.
       uint32_t counts[4][256] = {};
-      int64_t i = p * counted_together;
-      const int64_t last = std::min(i + counted_together, n);
+      int64_t i = p * piece_length;
+      const int64_t last = std::min(i + piece_length, n);
       for (; i + 4 <= last; i += 4)
         for (int k = 0; k < 4; ++k) ++counts[k][key_at(i + k)];
       for (; i < last; ++i) ++counts[0][key_at(i)];
       for (int key = 0; key < 256; ++key)
-        places[256 * p + key] = int64_t{counts[0][key]} + counts[1][key] + counts[2][key] + counts[3][key];
+        offsets[256 * p + key] = int64_t{counts[0][key]} + counts[1][key] + counts[2][key] + counts[3][key];
     }
   });
   int64_t sum = 0;
   for (int key = 0; key < 256; ++key)
-    for (int64_t p = 0; p < pieces; ++p) sum += std::exchange(places[256 * p + key], sum);
+    for (int64_t p = 0; p < pieces; ++p) sum += std::exchange(offsets[256 * p + key], sum);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       int64_t next[256];
-      std::copy_n(places.data() + 256 * p, 256, next);
-      const int64_t last = std::min((p + 1) * counted_together, n);
-      for (int64_t i = p * counted_together; i < last; ++i) indices[next[key_at(i)]++ * indices_step] = i;
+      std::copy_n(offsets.data() + 256 * p, 256, next);
+      const int64_t last = std::min((p + 1) * piece_length, n);
+      for (int64_t i = p * piece_length; i < last; ++i) indices[next[key_at(i)]++ * indices_step] = i;
       for (int key = 0; key < 256; ++key) {
-        const int64_t first = places[256 * p + key];
+        const int64_t first = offsets[256 * p + key];
         const T value = static_cast<T>(key ^ flipped);
         if (values_step == 1)
           std::fill(values + first, values + next[key], value);
@@ -260,22 +264,22 @@ void sort_bytes(const T* from, int64_t from_step, T* values, int64_t values_step
 }
 
 template <typename T, bool Short>
-void sort_line(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
-               bool descending, Room<typename Entries<T, Short>::Entry>& room) {
+void sort_slice(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices, int64_t indices_step, int64_t n,
+                bool descending, Buffers<typename Entries<T, Short>::Entry>& buffers) {
   if constexpr (sizeof(T) == 1)
-    if (n >= fewest_bytes) return sort_bytes(from, from_step, values, values_step, indices, indices_step, n, descending);
+    if (n >= min_counting_length) return sort_bytes(from, from_step, values, values_step, indices, indices_step, n, descending);
   using E = Entries<T, Short>;
-  typename E::Entry *entries = room.entries(), *other = room.other();
+  typename E::Entry *entries = buffers.entries(), *other = buffers.other();
   parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) entries[i] = E::make(load(from + i * from_step), static_cast<uint64_t>(i), descending);
   });
   if (n > run_length)
-    entries = sort_many(entries, other, n, key_bits<T>);
+    entries = merge_sort(entries, other, n, key_bits<T>);
   else
     sort_run(entries, other, n, key_bits<T>);
   parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      int64_t source = static_cast<int64_t>(position(entries[i]));
+      int64_t source = static_cast<int64_t>(index_of(entries[i]));
       values[i * values_step] = load(from + source * from_step);
       indices[i * indices_step] = source;
     }
@@ -283,74 +287,76 @@ void sort_line(const T* from, int64_t from_step, T* values, int64_t values_step,
 }
 
 template <typename T, bool Short>
-void sort_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Lines& lines, bool descending) {
-  const int64_t n = lines.length;
-  const auto [values_step, indices_step, in_step] = std::to_array(lines.strides);
-  lines.for_each_row([&](const int64_t* at, int64_t count) {
+void sort_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Slices& slices, bool descending) {
+  const int64_t n = slices.length;
+  const auto [values_step, indices_step, in_step] = std::to_array(slices.strides);
+  slices.for_each_row([&](const int64_t* at, int64_t count) {
     T* to_values = mutable_data<T>(values) + at[0];
     int64_t* to_indices = mutable_data<int64_t>(indices) + at[1];
-    Room<typename Entries<T, Short>::Entry> room(n);
-    const bool turns = TurnedLines<T>::pays(values_step, lines.side(0), count, n) &&
-                       TurnedLines<int64_t>::pays(indices_step, lines.side(1), count, n);
-    constexpr int64_t width = TurnedLines<T>::width;
-    TurnedLines<T> some_values(turns ? n : 0);
-    TurnedLines<int64_t> some_indices(turns ? n : 0);
-    for_each_line(data<T>(in) + at[2], in_step, lines.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
-      if (!turns)
-        return sort_line<T, Short>(from, step, to_values + i * lines.side(0), values_step, to_indices + i * lines.side(1),
-                                   indices_step, n, descending, room);
+    Buffers<typename Entries<T, Short>::Entry> buffers(n);
+    const bool transposes = TransposedSlices<T>::pays_off(values_step, slices.side(0), count, n) &&
+                            TransposedSlices<int64_t>::pays_off(indices_step, slices.side(1), count, n);
+    constexpr int64_t width = TransposedSlices<T>::width;
+    TransposedSlices<T> slice_values(transposes ? n : 0);
+    TransposedSlices<int64_t> slice_indices(transposes ? n : 0);
+    for_each_line(data<T>(in) + at[2], in_step, slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
+      if (!transposes)
+        return sort_slice<T, Short>(from, step, to_values + i * slices.side(0), values_step, to_indices + i * slices.side(1),
+                                    indices_step, n, descending, buffers);
       const int64_t here = i % width, first = i - here;
-      sort_line<T, Short>(from, step, some_values.line(here), 1, some_indices.line(here), 1, n, descending, room);
+      sort_slice<T, Short>(from, step, slice_values.slice(here), 1, slice_indices.slice(here), 1, n, descending, buffers);
       if (here + 1 < width && i + 1 < count) return;
-      some_values.write(to_values + first, values_step, here + 1);
-      some_indices.write(to_indices + first, indices_step, here + 1);
+      slice_values.write(to_values + first, values_step, here + 1);
+      slice_indices.write(to_indices + first, indices_step, here + 1);
     });
   });
 }
 
-// Whether a line's keys and positions fit in one word each.
+// Whether the keys of T, and the indices of a slice up to max_short_length, fit in half a word.
 template <typename T>
 constexpr bool short_keys = sizeof(Key<T>) == 4;
-constexpr int64_t short_positions = int64_t{1} << 32;
+constexpr int64_t max_short_length = int64_t{1} << 32;
 
 void sort(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::Sort args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor &values = call.output(0), &indices = call.output(1);
-  bool descending = call.boolean(2);
+  bool descending = args.descending;
   dispatch<SortableTypes>(in.dtype, [&]<typename T>() {
     if (values.numel == 0) return;
-    Lines lines(in, values, indices, call.integer(1));
+    Slices slices(in, values, indices, args.dim);
     if constexpr (short_keys<T>)
-      if (lines.length <= short_positions) return sort_lines<T, true>(in, values, indices, lines, descending);
-    sort_lines<T, false>(in, values, indices, lines, descending);
+      if (slices.length <= max_short_length) return sort_slices<T, true>(in, values, indices, slices, descending);
+    sort_slices<T, false>(in, values, indices, slices, descending);
   });
 }
 
 // ---- topk
 
-// The k smallest entries of those offered, in a buffer that is cut back to k when it is full.
+// Selects the k smallest of the entries added. The buffer is pruned to k entries whenever it is
+// full.
 template <typename Entry>
 class Smallest {
  public:
   Smallest(Entry* buffer, int64_t capacity, int64_t k) : buffer_(buffer), capacity_(capacity), k_(k) {}
   static int64_t capacity_for(int64_t k, int64_t n) { return std::min(n, 2 * k + 64); }
 
-  // No entry of this key or a larger one can be among the smallest any more.
+  // An entry whose key is limit() or larger can no longer be among the smallest.
   bool limited() const { return limited_; }
   uint64_t limit() const { return limit_; }
-  bool add(const Entry& entry) {  // true when the limit has changed
+  bool add(const Entry& entry) {  // returns whether the limit has changed
     buffer_[count_++] = entry;
     if (count_ < capacity_) return false;
-    return cut();
+    return prune();
   }
   int64_t finish() {
-    if (count_ > k_) cut();
+    if (count_ > k_) prune();
     return count_;
   }
 
  private:
-  bool cut() {
-    if (count_ <= k_) return false;  // everything was asked for
+  bool prune() {
+    if (count_ <= k_) return false;  // k is the whole length
     std::nth_element(buffer_, buffer_ + (k_ - 1), buffer_ + count_);
     limit_ = sort_key(buffer_[k_ - 1]);
     limited_ = true;
@@ -364,7 +370,7 @@ class Smallest {
   bool limited_ = false;
 };
 
-// The same for a few, which are kept in order all along.
+// The same for a small k: the buffer is kept sorted.
 template <typename Entry>
 class SmallestFew {
  public:
@@ -385,19 +391,20 @@ class SmallestFew {
   int64_t k_, count_ = 0;
 };
 
-// A key that none of the k smallest of elements [begin, end) is above: the k-th of a few that are spread over them. Where elements
-// are sorted the wrong way, each would else be smaller than all before it.
+// An upper bound of the k smallest keys: the k-th of a sample. Without it, every element of a slice
+// in reverse order would be smaller than all before it.
 template <typename T>
-Key<T> limit_of_some(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, Key<T> mask) {
-  constexpr int64_t some = 32;
-  Key<T> keys[some];
-  const int64_t step = (end - begin) / some;
-  for (int64_t i = 0; i < some; ++i) keys[i] = key_of(load(from + (end - 1 - i * step) * stride)) ^ mask;
-  std::nth_element(keys, keys + (k - 1), keys + some);
+Key<T> sampled_limit(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, Key<T> mask) {
+  constexpr int64_t samples = 32;
+  Key<T> keys[samples];
+  const int64_t step = (end - begin) / samples;
+  for (int64_t i = 0; i < samples; ++i) keys[i] = key_of(load(from + (end - 1 - i * step) * stride)) ^ mask;
+  std::nth_element(keys, keys + (k - 1), keys + samples);
   return keys[k - 1];
 }
 
-// Writes the k smallest of entries [begin, end) of a line to the buffer, in no order; returns how many there are.
+// Writes the k smallest of entries [begin, end) of a slice to the buffer, in no particular order.
+// Returns their number.
 template <typename Selection, typename T, bool Short>
 int64_t select_by(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t k, bool largest,
                   typename Entries<T, Short>::Entry* buffer, int64_t capacity) {
@@ -406,9 +413,9 @@ int64_t select_by(const T* from, int64_t stride, int64_t begin, int64_t end, int
   constexpr Key<T> highest = key_bits<T> < 32 ? static_cast<Key<T>>((Key<T>{1} << (key_bits<T> & 31)) - 1) : ~Key<T>{0};
   const Key<T> mask = largest ? highest : Key<T>{0};
   Selection smallest(buffer, capacity, k);
-  Key<T> ceiling = highest;  // no key above it is taken any more
+  Key<T> ceiling = highest;  // larger keys are skipped
   if (k > 0 && k <= SmallestFew<typename E::Entry>::most && end - begin >= sampled_length)
-    ceiling = limit_of_some(from, stride, begin, end, k, mask);
+    ceiling = sampled_limit(from, stride, begin, end, k, mask);
   Key<T> keys[block];
   for (int64_t i = begin; i < end; i += block) {
     const int64_t n = std::min(block, end - i);
@@ -449,18 +456,18 @@ int64_t select(const T* from, int64_t stride, int64_t begin, int64_t end, int64_
 }
 
 template <typename T, bool Short>
-void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Lines& lines, int64_t k, bool largest) {
+void topk_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, const Slices& slices, int64_t k, bool largest) {
   using Entry = typename Entries<T, Short>::Entry;
-  int64_t n = lines.length;
-  const auto line = [&](const T* from, int64_t step, T* to_values, int64_t* to_indices) {
-    // A long line in chunks of which each gives its k, then the k of those.
+  int64_t n = slices.length;
+  const auto slice_topk = [&](const T* from, int64_t step, T* to_values, int64_t* to_indices) {
+    // A long slice is divided into chunks. The k best of each chunk are candidates.
     int64_t chunks = n >= 2 * run_length && k <= run_length / 8 ? (n + run_length - 1) / run_length : 1;
     int64_t length = chunks == 1 ? n : run_length;
     int64_t capacity = Smallest<Entry>::capacity_for(k, length);
-    alignas(64) Entry few[2 * SmallestFew<Entry>::most + 64];
-    const bool fits = chunks * capacity <= static_cast<int64_t>(std::size(few));
-    Scratch<Entry> room(fits ? 0 : chunks * capacity);
-    Entry* buffer = fits ? few : room.data();
+    alignas(64) Entry small[2 * SmallestFew<Entry>::most + 64];
+    const bool fits = chunks * capacity <= static_cast<int64_t>(std::size(small));
+    Scratch<Entry> large(fits ? 0 : chunks * capacity);
+    Entry* buffer = fits ? small : large.data();
     int64_t found = 0;
     if (chunks == 1) {
       found = select<T, Short>(from, step, 0, n, k, largest, buffer, capacity);
@@ -477,33 +484,34 @@ void topk_lines(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, cons
       }
       std::nth_element(buffer, buffer + (k - 1), buffer + found);
     }
-    if (chunks > 1 || k > SmallestFew<Entry>::most)
-      std::sort(buffer, buffer + k);  // by counting, equal keys would keep the order that the selection left
+    // A radix sort would keep the selection's order of equal keys.
+    if (chunks > 1 || k > SmallestFew<Entry>::most) std::sort(buffer, buffer + k);
     for (int64_t i = 0; i < k; ++i) {
-      int64_t source = static_cast<int64_t>(position(buffer[i]));
-      to_values[i * lines.strides[0]] = load(from + source * step);
-      to_indices[i * lines.strides[1]] = source;
+      int64_t source = static_cast<int64_t>(index_of(buffer[i]));
+      to_values[i * slices.strides[0]] = load(from + source * step);
+      to_indices[i * slices.strides[1]] = source;
     }
   };
-  lines.for_each_row([&](const int64_t* at, int64_t count) {
-    for_each_line(data<T>(in) + at[2], lines.strides[2], lines.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
-      line(from, step, mutable_data<T>(values) + at[0] + i * lines.side(0),
-           mutable_data<int64_t>(indices) + at[1] + i * lines.side(1));
+  slices.for_each_row([&](const int64_t* at, int64_t count) {
+    for_each_line(data<T>(in) + at[2], slices.strides[2], slices.side(2), count, n, [&](int64_t i, const T* from, int64_t step) {
+      slice_topk(from, step, mutable_data<T>(values) + at[0] + i * slices.side(0),
+                 mutable_data<int64_t>(indices) + at[1] + i * slices.side(1));
     });
   });
 }
 
 void topk(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::Topk args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor &values = call.output(0), &indices = call.output(1);
-  int64_t k = call.integer(1), dim = call.integer(2);
-  bool largest = call.boolean(3);
+  int64_t k = args.k, dim = args.dim;
+  bool largest = args.largest;
   dispatch<SortableTypes>(in.dtype, [&]<typename T>() {
     if (values.numel == 0) return;
-    Lines lines(in, values, indices, dim);
+    Slices slices(in, values, indices, dim);
     if constexpr (short_keys<T>)
-      if (lines.length <= short_positions) return topk_lines<T, true>(in, values, indices, lines, k, largest);
-    topk_lines<T, false>(in, values, indices, lines, k, largest);
+      if (slices.length <= max_short_length) return topk_slices<T, true>(in, values, indices, slices, k, largest);
+    topk_slices<T, false>(in, values, indices, slices, k, largest);
   });
 }
 

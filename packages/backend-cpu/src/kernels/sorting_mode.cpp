@@ -1,9 +1,9 @@
-// mode_position: where the most frequent element of each line is.
+// mode_position: the index of the most frequent element of each slice.
 //
-// The keys of a line are counted in a table with open addressing (Knuth, The Art of Computer Programming 3, 6.4): one pass, where
-// sorting takes several. A long line is first divided by the hashes of its keys, so that each part's table stays in the second
-// cache, and threads share the parts. A table that more distinct keys come to than it was made for, or whose keys were chosen to
-// collide, is given up, and that part is sorted.
+// The keys of a slice are counted in a hash table with open addressing (Knuth, The Art of Computer
+// Programming 3, 6.4): one pass, where sorting takes several. A long slice is first partitioned by
+// hash, so that each partition's table stays in the L2 cache; threads share the partitions. If a
+// table gets too many distinct keys, or too many collisions, its partition is sorted instead.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -14,25 +14,26 @@
 #include "../kernels.hpp"
 #include "../load.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/sorting.hpp"
 #include "sort_keys.hpp"
 #include "turned_lines.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// The most frequent key of some, the least among equals; no key has been seen where the count is 0.
+// The most frequent key so far, the least among equals. A count of 0 means no key.
 template <typename K>
-struct Frequent {
+struct Mode {
   K key = 0;
   int64_t count = 0;
 
-  void take(K other, int64_t times) {
+  void add(K other, int64_t times) {
     if (times > count || (times == count && other < key)) key = other, count = times;
   }
 };
 
-constexpr int most_slot_bits = 15;
-constexpr int64_t whole_line = 1 << (most_slot_bits - 1);  // keys that a table is not too small for, whatever they are
+constexpr int max_slot_bits = 15;
+constexpr int64_t max_whole_length = 1 << (max_slot_bits - 1);  // keys that always fit a table
 
 // The finalizer of splitmix64 (Steele, Lea, Flood 2014), shortened.
 inline uint64_t hash_of(uint64_t key) {
@@ -44,19 +45,19 @@ template <typename K>
 class Table {
  public:
   explicit Table(int64_t keys)
-      : bits_(std::clamp(static_cast<int>(std::bit_width(static_cast<uint64_t>(2 * keys))), 4, most_slot_bits)),
+      : bits_(std::clamp(static_cast<int>(std::bit_width(static_cast<uint64_t>(2 * keys))), 4, max_slot_bits)),
         slots_(int64_t{1} << bits_) {}
 
-  // Counts keys and leaves them as they are, or sorts them.
-  Frequent<K> most_frequent(K* keys, int64_t n) {
-    Frequent<K> found;
+  // May sort the keys.
+  Mode<K> most_frequent(K* keys, int64_t n) {
+    Mode<K> found;
     if (count(keys, n, found)) return found;
     std::sort(keys, keys + n);
     found = {};
     for (int64_t first = 0; first < n;) {
       int64_t last = first + 1;
       while (last < n && keys[last] == keys[first]) ++last;
-      found.take(keys[first], last - first);
+      found.add(keys[first], last - first);
       first = last;
     }
     return found;
@@ -68,7 +69,7 @@ class Table {
     uint32_t count;
   };
 
-  bool count(const K* keys, int64_t n, Frequent<K>& found) {
+  bool count(const K* keys, int64_t n, Mode<K>& found) {
     if (n > std::numeric_limits<uint32_t>::max()) return false;
     const int64_t size = int64_t{1} << bits_;
     const uint64_t mask = static_cast<uint64_t>(size) - 1;
@@ -84,7 +85,7 @@ class Table {
       Slot& slot = slots_[at];
       if (slot.count == 0 && --free < 0) return false;
       slot.key = key;
-      found.take(key, ++slot.count);
+      found.add(key, ++slot.count);
     }
     return true;
   }
@@ -100,17 +101,19 @@ bool is_nan_key(Key<T> key) {
   return has_nan<T> && key == static_cast<Key<T>>(is_half_v<T> ? Key<T>{0xffff} : ~Key<T>{0});
 }
 
-// A NaN equals nothing, itself included: it is frequent in no line but one of nothing else, whose first it is.
+// The last index of the mode. NaN equals nothing, so it is not counted; a slice of nothing else has
+// its mode at index 0.
 template <typename T>
-int64_t last_place(const T* from, int64_t stride, int64_t length, const Frequent<Key<T>>& found) {
+int64_t last_index(const T* from, int64_t stride, int64_t length, const Mode<Key<T>>& found) {
   if (found.count == 0) return 0;
   for (int64_t i = length - 1; i > 0; --i)
     if (key_of(load(from + i * stride)) == found.key) return i;
   return 0;
 }
 
+// Writes the keys that are not NaN; returns their number.
 template <typename T>
-int64_t numbers_of(const T* from, int64_t stride, int64_t begin, int64_t end, Key<T>* keys) {
+int64_t load_keys(const T* from, int64_t stride, int64_t begin, int64_t end, Key<T>* keys) {
   int64_t count = 0;
   for (int64_t i = begin; i < end; ++i) {
     const Key<T> key = key_of(load(from + i * stride));
@@ -120,64 +123,66 @@ int64_t numbers_of(const T* from, int64_t stride, int64_t begin, int64_t end, Ke
   return count;
 }
 
-// Keys with equal hashes are brought together, in parts of about a table's size.
+// Partitions the keys by hash, into partitions of about a table's size.
 template <typename T>
-int64_t place_in_long(const T* from, int64_t stride, int64_t length) {
+int64_t mode_of_long_slice(const T* from, int64_t stride, int64_t length) {
   using K = Key<T>;
   constexpr int64_t pieces = 16;
-  const int bits = std::min(12, static_cast<int>(std::bit_width(static_cast<uint64_t>(length / whole_line))) + 1);
-  const int64_t parts = int64_t{1} << bits, piece = (length + pieces - 1) / pieces;
-  // The last bits, as the first ones choose the place in a table.
-  const auto part_of = [mask = static_cast<uint64_t>(parts) - 1](K key) { return static_cast<int64_t>(hash_of(key) & mask); };
-  Scratch<K> keys(length), parted(length);
-  Scratch<int64_t> numbers(pieces), places(pieces * parts);
+  const int bits = std::min(12, static_cast<int>(std::bit_width(static_cast<uint64_t>(length / max_whole_length))) + 1);
+  const int64_t partitions = int64_t{1} << bits, piece = (length + pieces - 1) / pieces;
+  // The low bits of the hash, because the high bits select the slot in a table.
+  const auto partition_of = [mask = static_cast<uint64_t>(partitions) - 1](K key) {
+    return static_cast<int64_t>(hash_of(key) & mask);
+  };
+  Scratch<K> keys(length), partitioned(length);
+  Scratch<int64_t> counts_of_pieces(pieces), offsets(pieces * partitions);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       K* mine = keys.data() + std::min(length, p * piece);
-      numbers[p] = numbers_of(from, stride, std::min(length, p * piece), std::min(length, (p + 1) * piece), mine);
-      int64_t* counts = places.data() + p * parts;
-      std::fill_n(counts, parts, int64_t{0});
-      for (int64_t i = 0; i < numbers[p]; ++i) ++counts[part_of(mine[i])];
+      counts_of_pieces[p] = load_keys(from, stride, std::min(length, p * piece), std::min(length, (p + 1) * piece), mine);
+      int64_t* counts = offsets.data() + p * partitions;
+      std::fill_n(counts, partitions, int64_t{0});
+      for (int64_t i = 0; i < counts_of_pieces[p]; ++i) ++counts[partition_of(mine[i])];
     }
   });
-  Scratch<int64_t> ends(parts + 1);
+  Scratch<int64_t> ends(partitions + 1);
   int64_t total = 0;
-  for (int64_t part = 0; part < parts; ++part) {
+  for (int64_t part = 0; part < partitions; ++part) {
     ends[part] = total;
-    for (int64_t p = 0; p < pieces; ++p) total += std::exchange(places[p * parts + part], total);
+    for (int64_t p = 0; p < pieces; ++p) total += std::exchange(offsets[p * partitions + part], total);
   }
-  ends[parts] = total;
+  ends[partitions] = total;
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const K* mine = keys.data() + std::min(length, p * piece);
-      int64_t* next = places.data() + p * parts;
-      for (int64_t i = 0; i < numbers[p]; ++i) parted[next[part_of(mine[i])]++] = mine[i];
+      int64_t* next = offsets.data() + p * partitions;
+      for (int64_t i = 0; i < counts_of_pieces[p]; ++i) partitioned[next[partition_of(mine[i])]++] = mine[i];
     }
   });
-  Scratch<Frequent<K>> found(parts);
-  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    Table<K> table(whole_line);
+  Scratch<Mode<K>> found(partitions);
+  parallel_for(partitions, 1, [&](int64_t begin, int64_t end) {
+    Table<K> table(max_whole_length);
     for (int64_t part = begin; part < end; ++part)
-      found[part] = table.most_frequent(parted.data() + ends[part], ends[part + 1] - ends[part]);
+      found[part] = table.most_frequent(partitioned.data() + ends[part], ends[part + 1] - ends[part]);
   });
-  Frequent<K> best = found[0];
-  for (int64_t part = 1; part < parts; ++part)
-    if (found[part].count) best.take(found[part].key, found[part].count);
-  return last_place(from, stride, length, best);
+  Mode<K> best = found[0];
+  for (int64_t part = 1; part < partitions; ++part)
+    if (found[part].count) best.add(found[part].key, found[part].count);
+  return last_index(from, stride, length, best);
 }
 
 template <typename T>
-void places_of(const cb_tensor& in, const cb_tensor& out, int dim) {
+void modes(const cb_tensor& in, const cb_tensor& out, int dim) {
   const int64_t length = in.sizes[dim], stride = in.strides[dim];
-  cb_tensor heads = in;
-  heads.sizes = out.sizes;
-  heads.numel = out.numel;
-  const auto g = geometry<2>({&out, &heads});
-  const auto line = [&](const int64_t* at, int64_t i) { return data<T>(in) + at[1] + i * g.strides[1][0]; };
+  cb_tensor outer = in;
+  outer.sizes = out.sizes;
+  outer.numel = out.numel;
+  const auto g = geometry<2>({&out, &outer});
+  const auto slice = [&](const int64_t* at, int64_t i) { return data<T>(in) + at[1] + i * g.strides[1][0]; };
   const auto result = [&](const int64_t* at, int64_t i) { return mutable_data<int64_t>(out) + at[0] + i * g.strides[0][0]; };
-  if (length > whole_line) {  // the threads share each line
+  if (length > max_whole_length) {  // the threads share each slice
     for_each_run(g, 0, g.numel, [&](const int64_t* at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) *result(at, i) = place_in_long(line(at, i), stride, length);
+      for (int64_t i = 0; i < n; ++i) *result(at, i) = mode_of_long_slice(slice(at, i), stride, length);
     });
     return;
   }
@@ -185,19 +190,19 @@ void places_of(const cb_tensor& in, const cb_tensor& out, int dim) {
     Scratch<Key<T>> keys(length);
     Table<Key<T>> table(length);
     for_each_run(g, begin, end, [&](const int64_t* at, int64_t n) {
-      for_each_line(line(at, 0), stride, g.strides[1][0], n, length, [&](int64_t i, const T* from, int64_t step) {
-        const int64_t count = numbers_of(from, step, 0, length, keys.data());
-        *result(at, i) = last_place(from, step, length, table.most_frequent(keys.data(), count));
+      for_each_line(slice(at, 0), stride, g.strides[1][0], n, length, [&](int64_t i, const T* from, int64_t step) {
+        const int64_t count = load_keys(from, step, 0, length, keys.data());
+        *result(at, i) = last_index(from, step, length, table.most_frequent(keys.data(), count));
       });
     });
   });
 }
 
 void mode_position(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::ModePosition args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  dispatch_among(in.dtype, BoolType{} + RealTypes{},
-                 [&]<typename T>() { places_of<T>(in, out, static_cast<int>(call.integer(1))); });
+  dispatch_among(in.dtype, BoolType{} + RealTypes{}, [&]<typename T>() { modes<T>(in, out, static_cast<int>(args.dim)); });
 }
 
 }  // namespace

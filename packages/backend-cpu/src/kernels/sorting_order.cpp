@@ -15,6 +15,7 @@
 #include "../kernels.hpp"
 #include "../load.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/sorting.hpp"
 #include "sort_keys.hpp"
 #include "turned_lines.hpp"
 
@@ -199,10 +200,11 @@ void positions_of(const cb_tensor& in, const cb_tensor& out, int dim, Among amon
 }
 
 void order_position(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::OrderPosition args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
   dispatch_among(in.dtype, BoolType{} + RealTypes{}, [&]<typename T>() {
-    positions_of<T>(in, out, static_cast<int>(call.integer(1)), among_named(call.string(3)), call.integer(2));
+    positions_of<T>(in, out, static_cast<int>(args.dim), among_named(args.among), args.rank);
   });
 }
 
@@ -262,10 +264,11 @@ void count_bins_of(const cb_tensor& in, const cb_tensor& out, double low, double
 }
 
 void count_in_bins(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::CountInBins args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel > std::numeric_limits<int32_t>::max() - 1)
     throw failure(CB_RUNTIME_ERROR, "count_in_bins(): %lld bins are too many", static_cast<long long>(out.numel));
-  dispatch<FloatTypes>(in.dtype, [&]<typename T>() { count_bins_of<T>(in, out, call.real(2), call.real(3)); });
+  dispatch<FloatTypes>(in.dtype, [&]<typename T>() { count_bins_of<T>(in, out, args.low, args.high); });
 }
 
 }  // namespace

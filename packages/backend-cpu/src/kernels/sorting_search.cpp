@@ -1,5 +1,5 @@
-// bisect: where values belong in sorted rows. Each search halves what is left without branching on the outcome, so that the
-// processor does not guess.
+// bisect: the insertion indices of values in sorted rows. The binary search has no data-dependent
+// branches, which could not be predicted.
 #include <bit>
 #include <limits>
 
@@ -7,13 +7,15 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/arguments/sorting.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// The number of elements that go before the value. NaN goes behind all that is not known to be larger, as in PyTorch.
+// The number of elements before the value. As in PyTorch, NaN comes after every element that does
+// not compare larger.
 template <bool Right, typename T, typename At>
-int64_t place_of(T value, int64_t length, At&& at) {
+int64_t search_one(T value, int64_t length, At&& at) {
   int64_t low = 0;
   while (length > 0) {
     const int64_t half = length / 2;
@@ -25,24 +27,25 @@ int64_t place_of(T value, int64_t length, At&& at) {
   return low;
 }
 
-// The same for several values in one sequence, step by step together: each step waits for memory, and the waits overlap.
+// The same for several values in one sequence. Searches advance together, so that their memory
+// latencies overlap.
 template <bool Right, typename C, typename T, typename R>
-void places_of(const T* wanted, int64_t n, const C* sequence, int32_t length, R* to) {
-  constexpr int64_t together = 16;
+void search_many(const T* queries, int64_t n, const C* sequence, int32_t length, R* to) {
+  constexpr int64_t searches = 16;
   const int steps = std::bit_width(static_cast<uint32_t>(length));
-  C value[together] = {};
-  int32_t low[together], left[together];
-  for (int64_t begin = 0; begin < n; begin += together) {
-    const int64_t count = std::min(together, n - begin);
-    for (int64_t j = 0; j < count; ++j) value[j] = static_cast<C>(wanted[begin + j]);
-    for (int64_t j = 0; j < together; ++j) low[j] = 0, left[j] = length;
+  C value[searches] = {};
+  int32_t low[searches], left[searches];
+  for (int64_t begin = 0; begin < n; begin += searches) {
+    const int64_t count = std::min(searches, n - begin);
+    for (int64_t j = 0; j < count; ++j) value[j] = static_cast<C>(queries[begin + j]);
+    for (int64_t j = 0; j < searches; ++j) low[j] = 0, left[j] = length;
     for (int step = 0; step < steps; ++step) {
 #pragma omp simd
-      for (int64_t j = 0; j < together; ++j) {
+      for (int64_t j = 0; j < searches; ++j) {
         const int32_t half = left[j] >> 1;
         const C probe = sequence[std::min(low[j] + half, length - 1)];
         const bool before = Right ? probe > value[j] : probe >= value[j];
-        const bool after = !before & (left[j] > 0);  // a search that has ended stays where it is
+        const bool after = !before & (left[j] > 0);  // a finished search does not move
         low[j] = after ? low[j] + half + 1 : low[j];
         left[j] = after ? left[j] - half - 1 : half;
       }
@@ -52,22 +55,22 @@ void places_of(const T* wanted, int64_t n, const C* sequence, int32_t length, R*
 }
 
 template <typename T, typename R>
-void search(Call& call) {
+void search(Call& call, const arguments::Bisect& args) {
   using C = compute_t<T>;
-  const cb_tensor &sequence = call.tensor(0), &values = call.tensor(1), &out = call.output();
-  const cb_tensor* sorter = call.optional_tensor(4);
-  const bool right = call.boolean(2);
+  const cb_tensor &sequence = *args.sorted_sequence, &values = *args.values, &out = call.output();
+  const cb_tensor* sorter = args.sorter;
+  const bool right = args.right;
   const int64_t length = sequence.sizes[sequence.ndim - 1];
   const bool shared = sequence.ndim == 1;
   const int64_t each = shared ? std::max<int64_t>(values.numel, 1) : std::max<int64_t>(values.sizes[values.ndim - 1], 1);
   if (sorter) {
-    const int64_t* positions = data<int64_t>(*sorter);
+    const int64_t* order = data<int64_t>(*sorter);
     for (int64_t i = 0; i < sorter->numel; ++i)
-      if (static_cast<uint64_t>(positions[i]) >= static_cast<uint64_t>(length))
+      if (static_cast<uint64_t>(order[i]) >= static_cast<uint64_t>(length))
         throw failure(CB_RUNTIME_ERROR, "searchsorted(): sorter index %lld is out of range for a sequence of %lld elements",
-                      static_cast<long long>(positions[i]), static_cast<long long>(length));
+                      static_cast<long long>(order[i]), static_cast<long long>(length));
   }
-  const T* wanted = data<T>(values);
+  const T* queries = data<T>(values);
   R* to = mutable_data<R>(out);
   if (shared && !sorter && length > 0 && length <= std::numeric_limits<int32_t>::max() && values.numel >= 64) {
     Scratch<C> converted(is_half_v<T> ? length : 0);
@@ -80,9 +83,9 @@ void search(Call& call) {
     }
     parallel_for(values.numel, grain_for(32), [&](int64_t begin, int64_t end) {
       if (right)
-        places_of<true>(wanted + begin, end - begin, from, static_cast<int32_t>(length), to + begin);
+        search_many<true>(queries + begin, end - begin, from, static_cast<int32_t>(length), to + begin);
       else
-        places_of<false>(wanted + begin, end - begin, from, static_cast<int32_t>(length), to + begin);
+        search_many<false>(queries + begin, end - begin, from, static_cast<int32_t>(length), to + begin);
     });
     return;
   }
@@ -90,11 +93,13 @@ void search(Call& call) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i / each * length;
       const T* from = data<T>(sequence) + row;
-      const auto value = static_cast<C>(wanted[i]);
-      const auto found = [&](auto&& at) { return right ? place_of<true>(value, length, at) : place_of<false>(value, length, at); };
+      const auto value = static_cast<C>(queries[i]);
+      const auto found = [&](auto&& at) {
+        return right ? search_one<true>(value, length, at) : search_one<false>(value, length, at);
+      };
       if (sorter) {
-        const int64_t* positions = data<int64_t>(*sorter) + row;
-        to[i] = static_cast<R>(found([&](int64_t k) { return static_cast<C>(from[positions[k]]); }));
+        const int64_t* order = data<int64_t>(*sorter) + row;
+        to[i] = static_cast<R>(found([&](int64_t k) { return static_cast<C>(from[order[k]]); }));
       } else {
         to[i] = static_cast<R>(found([&](int64_t k) { return static_cast<C>(from[k]); }));
       }
@@ -104,11 +109,12 @@ void search(Call& call) {
 
 void bisect(Call& call) {
   if (call.output().numel == 0) return;
-  dispatch<RealTypes>(call.tensor(0).dtype, [&]<typename T>() {
+  const arguments::Bisect args(call);
+  dispatch<RealTypes>(args.sorted_sequence->dtype, [&]<typename T>() {
     if (call.output().dtype == CB_INT32)
-      search<T, int32_t>(call);
+      search<T, int32_t>(call, args);
     else
-      search<T, int64_t>(call);
+      search<T, int64_t>(call, args);
   });
 }
 

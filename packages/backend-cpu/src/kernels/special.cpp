@@ -1,10 +1,12 @@
-// Special functions of one number, in double precision: formulas on registers, and those of candelabra/special where they end.
+// Special functions of one argument, computed in double on registers. Outside the range of a
+// register formula the scalar one of candelabra/special is used.
 #include <bit>
 #include <numeric>
 
 #include "../elementwise.hpp"
 #include "../vec_bessel.hpp"
 #include "../vec_normal.hpp"
+#include "candelabra/arguments/special.hpp"
 #include "candelabra/special/bessel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -12,8 +14,8 @@ namespace {
 
 constexpr int64_t work = 30;
 
-// A formula in double on registers of either type. Where it is good for a range only, `Formula::limit` is the largest magnitude,
-// and `Formula::slowly` takes the numbers beyond.
+// A double formula on registers of either type. If it is valid for a limited range only,
+// `Formula::limit` is the largest magnitude, and `Formula::slowly` handles larger arguments.
 template <typename Formula>
 struct InDouble {
   static constexpr bool on_vectors = true;
@@ -44,7 +46,7 @@ struct Oscillating : Everywhere<Function> {
   static double slowly(double x) { return Slow(x); }
 };
 struct Airy : Everywhere<math::bessel::airy> {
-  static constexpr double limit = 1e5;  // the left form takes the sine of two thirds of the 3/2th power
+  static constexpr double limit = 1e5;  // on the left: sine of 2/3 |x|^(3/2)
   static double slowly(double x) { return math::airy_ai(x); }
 };
 template <math::Vec<double> (*Function)(math::Vec<double>)>
@@ -82,7 +84,7 @@ struct Xlog1py {
   }
 };
 
-// Of magnitudes as unsigned numbers: that of the smallest integer is there, too.
+// The magnitude as an unsigned number, which can represent that of the smallest integer.
 template <typename T>
 auto magnitude(T value) {
   using U = std::make_unsigned_t<T>;
@@ -105,7 +107,8 @@ struct Lcm {
   }
 };
 
-// The mantissa, of magnitude from 1/2 to 1, and the exponent: two passes, each with its own dtype of results.
+// frexp takes two passes, because mantissa and exponent have different dtypes. Mantissas have a
+// magnitude from 1/2 to 1.
 struct Mantissa {
   template <typename T>
   T operator()(T x) const {
@@ -124,11 +127,12 @@ void exponents(void* out, const void* const* in, int64_t n, const void*) {
   }
 }
 void frexp(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
+  const cb_tensor& self = *arguments::Frexp(call).self;
+  dispatch<FloatTypes>(self.dtype, [&]<typename T>() {
     const Mantissa mantissa{};
     using C = compute_t<T>;
-    run<1>({loop1<Mantissa, C, C>, &mantissa, heavy}, call.output(0), {&call.tensor(0)});
-    run<1>({exponents<C>, nullptr, heavy}, call.output(1), {&call.tensor(0)});
+    run<1>({loop1<Mantissa, C, C>, &mantissa, heavy}, call.output(0), {&self});
+    run<1>({exponents<C>, nullptr, heavy}, call.output(1), {&self});
   });
 }
 

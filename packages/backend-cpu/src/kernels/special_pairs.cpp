@@ -1,8 +1,11 @@
-// Special functions of two numbers: the incomplete gamma functions, Hurwitz's zeta function, and orthogonal polynomials.
+// Special functions of two arguments: incomplete gamma functions, the Hurwitz zeta function, and
+// orthogonal polynomials.
 #include <cmath>
 
 #include "../elementwise.hpp"
 #include "../vec_incomplete_gamma.hpp"
+#include "candelabra/arguments/special.hpp"
+#include "candelabra/positions.hpp"
 #include "candelabra/special/gamma.hpp"
 #include "candelabra/special/polynomials.hpp"
 
@@ -15,14 +18,14 @@ using V = Vec<double>;
 constexpr int64_t work = 200;
 
 template <double (*Function)(double, double)>
-struct OfTwo {
+struct ScalarFormula {
   template <typename T>
   T operator()(T x, T y) const {
     return static_cast<T>(Function(static_cast<double>(x), static_cast<double>(y)));
   }
 };
 
-// Calls a formula in double for either type of registers.
+// Calls a double formula with registers of either type.
 template <typename F>
 [[gnu::always_inline]] inline V in_double(F&& f, V x, V y) {
   return f(x, y);
@@ -76,7 +79,8 @@ struct Zeta {
     return static_cast<T>(math::zeta(s, q));
   }
 };
-// For one whole power of all numbers, which are made by multiplying.
+// One integer power for all elements, computed by multiplications. Known is the power, or 0 where
+// it is known at run time only.
 template <int Known>
 struct ZetaOfPower {
   static constexpr bool on_vectors = true;
@@ -107,12 +111,13 @@ double constant_of(const cb_tensor& tensor) {
 void zeta(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     constexpr int highest = 40;
-    const cb_tensor& s = call.tensor(0);
+    const cb_tensor& s = *arguments::SpecialZeta(call).self;
     if (call.output().numel && is_constant(s)) {
       const double power = constant_of<T>(s);
       if (power >= 2 && power <= highest && power == std::floor(power)) {
         const auto run = [&]<int Known>() {
-          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(static_cast<int>(power))}, work / 4, 1);
+          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(static_cast<int>(power))}, work / 4,
+                  positions::special_zeta::other);
         };
         return power == 2   ? run.template operator()<2>()
                : power == 3 ? run.template operator()<3>()
@@ -124,7 +129,8 @@ void zeta(Call& call) {
   });
 }
 
-// Three-term recurrences (Abramowitz and Stegun, chapter 22): p_0 = 1, p_1 and p_(k + 1) from k, p_k and p_(k - 1).
+// Three-term recurrences (Abramowitz and Stegun, chapter 22): p_0 = 1, p_1 = first(x), p_(k + 1) =
+// next(k, x, p_k, p_(k - 1)).
 struct Chebyshev {
   static V next(double, V x, V now, V before) { return (x + x) * now - before; }
 };
@@ -157,7 +163,7 @@ struct Legendre {
   static V next(double k, V x, V now, V before) { return ((2 * k + 1) * x * now - k * before) * (1 / (k + 1)); }
 };
 
-// Of one degree for all numbers.
+// One degree for all elements.
 template <typename Recurrence, bool shifted>
 struct OfDegree {
   static constexpr bool on_vectors = true;
@@ -180,17 +186,18 @@ struct OfDegree {
     return to_float(of(low), of(high));
   }
 };
+// All polynomials have the arguments (self, n).
 template <typename Recurrence, bool shifted, double (*Function)(double, double)>
 void polynomial(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    constexpr double highest = 100;  // beyond, some are made by angles
-    const cb_tensor& n = call.tensor(1);
+    constexpr double highest = 100;  // above, some scalar formulas use trigonometric forms
+    const cb_tensor& n = *arguments::SpecialChebyshevPolynomialT(call).n;
     if (call.output().numel && is_constant(n)) {
       const double degree = constant_of<T>(n);
       if (degree >= 0 && degree <= highest)
         return map1<T>(call, OfDegree<Recurrence, shifted>{static_cast<int>(degree)}, moderate + static_cast<int64_t>(degree));
     }
-    map2<T>(call, OfTwo<Function>{}, work);
+    map2<T>(call, ScalarFormula<Function>{}, work);
   });
 }
 

@@ -1,10 +1,11 @@
-// Eigenvalues and singular values of batches of matrices on LAPACK.
+// Eigenvalues and singular values of batches of matrices, on LAPACK.
+#include "candelabra/arguments/spectral.hpp"
 #include "../lapack.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// What `info` is where the input holds infinities or NaN, with which LAPACK may not come to an end.
+// `info` for input with infinities or NaN, with which LAPACK may not terminate.
 constexpr int32_t not_finite = -1;
 
 int64_t work_of(const cb_tensor& input) {
@@ -17,23 +18,23 @@ void each(const cb_tensor& input, int32_t library_threads, F&& f) {
   for_each_matrix(batch_count(input, 2), std::max<int64_t>(1, 8 * work_of(input)), library_threads, std::forward<F>(f));
 }
 
-// syevd and heevd, whose lists of arguments differ.
+// syevd or heevd, whose parameters differ.
 template <typename T>
 int symmetric_eigenvalues(ColumnMajor<T>& a, Line<real_t<T>>& values, bool vectors, bool upper) {
   const char *job = vectors ? "V" : "N", *part = upper ? "U" : "L";
-  int info = 0, query = -1, wanted_int = 0;
-  T wanted{};
-  real_t<T> wanted_real{};
+  int info = 0, query = -1, optimal_int = 0;
+  T optimal{};
+  real_t<T> optimal_real{};
   if constexpr (is_complex_v<T>)
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &wanted, &query, &wanted_real, &query, &wanted_int,
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &optimal, &query, &optimal_real, &query, &optimal_int,
                      &query, &info);
   else
-    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &wanted, &query, &wanted_int, &query, &info);
-  int size = std::max(1, static_cast<int>(std::real(wanted))), int_size = std::max(1, wanted_int);
+    Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &optimal, &query, &optimal_int, &query, &info);
+  int size = std::max(1, static_cast<int>(std::real(optimal))), int_size = std::max(1, optimal_int);
   Line<T> work(static_cast<size_t>(size));
   std::vector<int> integers(static_cast<size_t>(int_size));
   if constexpr (is_complex_v<T>) {
-    int real_size = std::max(1, static_cast<int>(wanted_real));
+    int real_size = std::max(1, static_cast<int>(optimal_real));
     Line<real_t<T>> reals(static_cast<size_t>(real_size));
     Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, reals.data(), &real_size,
                      integers.data(), &int_size, &info);
@@ -44,12 +45,12 @@ int symmetric_eigenvalues(ColumnMajor<T>& a, Line<real_t<T>>& values, bool vecto
   return info;
 }
 
-// (A, UPLO, compute_v) -> (eigenvalues, eigenvectors, info)
 void eigh(Call& call) {
-  const cb_tensor& input = call.tensor(0);
-  const bool upper = call.string(1) == "U", vectors = call.boolean(2);
+  const arguments::LinalgEighEx args(call);
+  const cb_tensor& input = *args.A;
+  const bool upper = args.UPLO == "U", vectors = args.compute_v;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    // Vectors gain from threads earlier than singular values do (measured: three quarters of the time at 256 rows).
+    // Eigenvectors gain from threads at smaller sizes than singular values do.
     each(input, threads_of_library(2 * work_of(input)), [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
@@ -66,13 +67,14 @@ void eigh(Call& call) {
   });
 }
 
-// Real matrices: LAPACK gives pairs of conjugate eigenvalues, and the real and the imaginary part of their vectors.
+// For real matrices LAPACK returns conjugate pairs of eigenvalues, and the real and imaginary parts
+// of one eigenvector of each.
 template <typename T>
 int general_eigenvalues(ColumnMajor<T>& a, Line<std::complex<real_t<T>>>& values, ColumnMajor<std::complex<real_t<T>>>& vectors,
-                        bool wanted) {
+                        bool compute_vectors) {
   using R = real_t<T>;
   int info = 0, one = 1;
-  const char* job = wanted ? "V" : "N";
+  const char* job = compute_vectors ? "V" : "N";
   if constexpr (is_complex_v<T>) {
     Line<R> reals(static_cast<size_t>(2 * a.rows));
     with_work<T>([&](T* work, int* size) {
@@ -88,9 +90,9 @@ int general_eigenvalues(ColumnMajor<T>& a, Line<std::complex<real_t<T>>>& values
     });
     for (int j = 0; j < a.rows; ++j) {
       values[static_cast<size_t>(j)] = {real[static_cast<size_t>(j)], imaginary[static_cast<size_t>(j)]};
-      const bool pair = wanted && imaginary[static_cast<size_t>(j)] > 0 && j + 1 < a.rows;
+      const bool pair = compute_vectors && imaginary[static_cast<size_t>(j)] > 0 && j + 1 < a.rows;
       if (pair) values[static_cast<size_t>(j) + 1] = {real[static_cast<size_t>(j) + 1], imaginary[static_cast<size_t>(j) + 1]};
-      for (int i = 0; wanted && i < a.rows; ++i) {
+      for (int i = 0; compute_vectors && i < a.rows; ++i) {
         vectors.at(i, j) = {parts.at(i, j), pair ? parts.at(i, j + 1) : R(0)};
         if (pair) vectors.at(i, j + 1) = std::conj(vectors.at(i, j));
       }
@@ -100,34 +102,34 @@ int general_eigenvalues(ColumnMajor<T>& a, Line<std::complex<real_t<T>>>& values
   return info;
 }
 
-// (A, compute_v) -> (eigenvalues, eigenvectors, info)
 void eig(Call& call) {
-  const cb_tensor& input = call.tensor(0);
-  const bool wanted = call.boolean(1);
+  const arguments::LinalgEigEx args(call);
+  const cb_tensor& input = *args.A;
+  const bool compute_vectors = args.compute_v;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     using C = std::complex<real_t<T>>;
-    constexpr int32_t one = 1;  // measured: two are no quicker
-    each(input, one, [&](int64_t b) {
+    constexpr int32_t library_threads = 1;  // geev gains nothing from more
+    each(input, library_threads, [&](int64_t b) {
       ColumnMajor<T> a(rows_of(input), columns_of(input));
       a.load(input, b);
       Line<C> values(static_cast<size_t>(std::max(1, a.rows)));
-      ColumnMajor<C> vectors(wanted ? a.rows : 0, wanted ? a.rows : 0);
+      ColumnMajor<C> vectors(compute_vectors ? a.rows : 0, compute_vectors ? a.rows : 0);
       int info = 0;
       if (!all_finite(a.values()))
         info = not_finite;
       else if (a.rows > 0)
-        info = general_eigenvalues(a, values, vectors, wanted);
+        info = general_eigenvalues(a, values, vectors, compute_vectors);
       store_vector<C>(values.data(), call.output(0), b);
-      if (wanted) vectors.store(call.output(1), b);
+      if (compute_vectors) vectors.store(call.output(1), b);
       store_item<int32_t>(info, call.output(2), b);
     });
   });
 }
 
-// (A, full_matrices, compute_uv) -> (U, S, Vh, info)
 void svd(Call& call) {
-  const cb_tensor& input = call.tensor(0);
-  const bool full = call.boolean(1), vectors = call.boolean(2);
+  const arguments::LinalgSvdEx args(call);
+  const cb_tensor& input = *args.A;
+  const bool full = args.full_matrices, vectors = args.compute_uv;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     using R = real_t<T>;
     each(input, threads_of_library(work_of(input)), [&](int64_t b) {

@@ -1,4 +1,5 @@
-// Products of matrices so small that calling a library costs more than computing them: rows of a few columns stay in registers.
+// Products of matrices so small that a library call costs more than the product. Sums of a row stay
+// in registers.
 #pragma once
 
 #include <algorithm>
@@ -14,24 +15,24 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 namespace tiny {
 
-// What products of T are added in; integers wrap.
+// The accumulator of products of T; integers wrap.
 template <typename T>
 using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <typename T>
 using Sum = typename std::conditional_t<is_integer_v<T>, std::type_identity<Wide<T>>, std::type_identity<compute_t<T>>>::type;
 
-// How many columns are computed at once.
+// Columns computed at once.
 template <typename T>
 constexpr int widest = is_complex_v<T> ? 4 : 8;
 
-// N columns of the product from `first` on; those of b and c lie side by side.
+// Computes columns [first, first + N). The columns of b and c are contiguous.
 template <typename T, int N>
 void columns(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, int64_t first) {
   for (int64_t i = 0; i < c.rows; ++i) {
     const T *left = a.data + i * a.row_stride, *right = b.data + first;
     T* to = c.data + i * c.row_stride + first;
     if constexpr (is_complex_v<T>) {
-      // A row of b times real parts and times imaginary parts: they are exchanged once, at the end.
+      // Separate sums for the real and imaginary parts of a. They are combined once, at the end.
       using R = real_t<T>;
       R by_real[2 * N] = {}, by_imaginary[2 * N] = {};
       for (int64_t p = 0; p < a.columns; ++p, left += a.column_stride, right += b.row_stride) {
@@ -50,7 +51,7 @@ void columns(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>
   }
 }
 
-// As columns(), for a number of columns that is not known when this is compiled: at most N.
+// columns() for `count` columns, at most N, known at run time only.
 template <typename T, int N = widest<T>>
 void few_columns(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, int64_t first, int64_t count) {
   if constexpr (N > 1)

@@ -1,5 +1,5 @@
-// Lines whose elements lie far apart in memory and which are neighbours there, as the columns of a matrix: turned into memory of
-// their own, some at a time, so that every cache line is read and written once and not once for each of its elements.
+// Neighbouring strided slices, such as the columns of a matrix, are transposed into a buffer a few
+// at a time. Every cache line is then read and written once, not once per element.
 #pragma once
 
 #include <algorithm>
@@ -15,28 +15,29 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 template <typename T>
-class TurnedLines {
+class TransposedSlices {
  public:
-  static constexpr int64_t width = 16;  // lines at a time
+  static constexpr int64_t width = 16;  // slices at a time
 
-  // Lines of elements `stride` apart, of which there are `count`, each `side` from the one before.
-  static bool pays(int64_t stride, int64_t side, int64_t count, int64_t length) {
+  // Whether transposing `count` slices pays off. `stride` is that of elements, `side` that of
+  // slices.
+  static bool pays_off(int64_t stride, int64_t side, int64_t count, int64_t length) {
     constexpr int64_t shortest = 8, longest = 65536;
     return side == 1 && count >= width / 4 && std::abs(stride) > 1 && length >= shortest && length <= longest;
   }
 
-  // The lines lie a cache line further apart than they are long: at powers of two they would displace one another.
-  explicit TurnedLines(int64_t length) : length_(length), pitch_(length + 64 / size), room_(width * pitch_) {}
+  // Slices are padded by a cache line, because at powers of two they would evict one another.
+  explicit TransposedSlices(int64_t length) : length_(length), pitch_(length + 64 / size), buffer_(width * pitch_) {}
 
-  T* line(int64_t i) { return room_.data() + i * pitch_; }
+  T* slice(int64_t i) { return buffer_.data() + i * pitch_; }
 
-  void read(const T* from, int64_t stride, int64_t lines) {
+  void read(const T* from, int64_t stride, int64_t slices) {
     for (int64_t k = 0; k < length_; k += tile)
-      transpose_tile(bits(room_.data() + k), pitch_, bits(from + k * stride), stride, std::min(tile, length_ - k), lines);
+      transpose_tile(bits(buffer_.data() + k), pitch_, bits(from + k * stride), stride, std::min(tile, length_ - k), slices);
   }
-  void write(T* to, int64_t stride, int64_t lines) {
+  void write(T* to, int64_t stride, int64_t slices) {
     for (int64_t k = 0; k < length_; k += tile)
-      transpose_tile(bits(to + k * stride), stride, bits(room_.data() + k), pitch_, lines, std::min(tile, length_ - k));
+      transpose_tile(bits(to + k * stride), stride, bits(buffer_.data() + k), pitch_, slices, std::min(tile, length_ - k));
   }
 
  private:
@@ -48,21 +49,22 @@ class TurnedLines {
   static const Bits* bits(const T* pointer) { return reinterpret_cast<const Bits*>(pointer); }
 
   int64_t length_, pitch_;
-  Scratch<T> room_;
+  Scratch<T> buffer_;
 };
 
-// line(i, from, stride) for `count` neighbouring lines, whose elements are together where turning them pays.
+// Calls f(i, from, stride) for `count` neighbouring slices, transposed into contiguous memory where
+// that pays off.
 template <typename T, typename F>
-void for_each_line(const T* from, int64_t stride, int64_t side, int64_t count, int64_t length, F&& line) {
-  if (!TurnedLines<T>::pays(stride, side, count, length)) {
-    for (int64_t i = 0; i < count; ++i) line(i, from + i * side, stride);
+void for_each_line(const T* from, int64_t stride, int64_t side, int64_t count, int64_t length, F&& f) {
+  if (!TransposedSlices<T>::pays_off(stride, side, count, length)) {
+    for (int64_t i = 0; i < count; ++i) f(i, from + i * side, stride);
     return;
   }
-  TurnedLines<T> turned(length);
-  for (int64_t first = 0; first < count; first += turned.width) {
-    const int64_t lines = std::min(turned.width, count - first);
-    turned.read(from + first, stride, lines);
-    for (int64_t i = 0; i < lines; ++i) line(first + i, static_cast<const T*>(turned.line(i)), int64_t{1});
+  TransposedSlices<T> transposed(length);
+  for (int64_t first = 0; first < count; first += transposed.width) {
+    const int64_t slices = std::min(transposed.width, count - first);
+    transposed.read(from + first, stride, slices);
+    for (int64_t i = 0; i < slices; ++i) f(first + i, static_cast<const T*>(transposed.slice(i)), int64_t{1});
   }
 }
 

@@ -18,7 +18,7 @@
 namespace candelabra::cpu {
 namespace {
 
-// What is known of one class: 0 is undecided. The times are for describe().
+// The choice for one shape class, 0 while undecided. The times are for describe_gemm_choices().
 struct Decision {
   std::atomic<int> chosen{0};  // 1 + GemmLibrary
   std::atomic<float> mkl_microseconds{0};
@@ -33,14 +33,14 @@ struct Representative {
   int64_t m, n, k;
   int rounds;
 };
-// Each is of its own class: what it is measured with is only what that class has to choose from.
+// The product that is timed for each class, with the candidates of that class only.
 constexpr Representative representatives[shape_class_count] = {
     {"small", 32, 128, 128, 20}, {"narrow", 4, 1024, 1024, 8}, {"slender", 256, 10, 1024, 8},
     {"large", 256, 256, 240, 8}, {"heavy", 512, 512, 512, 8},  {"compact", 256, 128, 128, 20},
 };
 
-// MKL takes its narrower code paths on processors that are not Intel's. Asked once: in a virtual machine the instruction leaves
-// the machine, which takes as long as a product.
+// MKL takes slower code paths on processors that are not Intel's. Evaluated once: in a virtual
+// machine CPUID traps, which takes as long as a product.
 bool is_intel() {
   static const bool intel = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -61,7 +61,7 @@ const char* name_of(GemmLibrary library) {
   return names[static_cast<int>(library)];
 }
 
-// The library that the environment names: 1 + GemmLibrary, or 0.
+// The library that CANDELABRA_CPU_GEMM names, as 1 + GemmLibrary, or 0.
 int forced() {
   static const int library = [] {
     const char* text = std::getenv("CANDELABRA_CPU_GEMM");
@@ -83,7 +83,7 @@ int forced() {
   return library;
 }
 
-// The environment does not name another one.
+// Whether the environment does not name another library.
 bool may_use(GemmLibrary library) {
   return forced() == 0 || forced() == 1 + static_cast<int>(library);
 }
@@ -104,9 +104,10 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   const Cuts cuts = cuts_of(shape.m, shape.n, shape.k, true);
   const auto by_mkl = [&] { multiply_in_parts(problem, cuts, gemm_by_mkl); };
   const auto by_onednn = [&] { multiply_in_parts(problem, cuts, gemm_by_onednn); };
-  by_mkl();  // code generation and page faults
+  by_mkl();  // warm-up: code generation and page faults
   by_onednn();
-  // The best of some rounds is the least disturbed one; in turn, so that what disturbs one disturbs the other.
+  // The minimum over some rounds is the least disturbed time. The libraries alternate, so that a
+  // disturbance hits both.
   float mkl = std::numeric_limits<float>::infinity(), onednn = mkl;
   for (int round = 0; round < shape.rounds; ++round) {
     mkl = std::min(mkl, microseconds(by_mkl));
@@ -115,7 +116,7 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   decision.mkl_microseconds = mkl;
   decision.onednn_microseconds = onednn;
   if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_split_gemm()) {
-    // By itself: the units take some hundred microseconds to reach their clock after other work.
+    // Timed alone: AMX does not reach its clock right after other work.
     float tiles = std::numeric_limits<float>::infinity();
     for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds([&] { split_gemm(problem); }));
     decision.tiles_microseconds = tiles;
@@ -129,7 +130,8 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
     decision.panels_microseconds = panels;
     if (std::min(mkl, onednn) >= 0.85f * panels) return GemmLibrary::panels;
   }
-  // The expected one is only left for a clear gain: results should not change from run to run by noise in a measurement.
+  // Another library must be clearly faster than the expected one. Noise should not change results
+  // from run to run.
   if (is_intel()) return onednn < 0.85f * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
   return mkl < 0.85f * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
@@ -137,7 +139,7 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
 }  // namespace
 
 ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
-  // In double: a product of sides may be beyond 64 bits.
+  // In double: the product of the sizes may exceed 64 bits.
   constexpr double few_operations = 1 << 20, few_elements = 1 << 17;
   constexpr int64_t short_side = 8, few_columns = 32;
   double rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
@@ -157,7 +159,7 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   if (chosen == 1 + static_cast<int>(GemmLibrary::tiles) && shape != ShapeClass::heavy) chosen = 0;
   if (chosen == 1 + static_cast<int>(GemmLibrary::panels) && shape != ShapeClass::compact) chosen = 0;
   if (chosen == 0) chosen = 1 + static_cast<int>(measure(decision, representatives[static_cast<int>(shape)]));
-  // Two threads may measure at once: the first answer stands.
+  // Two threads may measure at once: the first choice stands.
   int undecided = 0;
   if (!decision.chosen.compare_exchange_strong(undecided, chosen)) chosen = undecided;
   return static_cast<GemmLibrary>(chosen - 1);
@@ -165,7 +167,7 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
 
 bool chooses_panels(const Gemm<float>& p) {
   if (is_tiny_product(p)) return may_use(GemmLibrary::panels);
-  // Much work is for the tile units, where there are any.
+  // Large products are for AMX, if it is available.
   if (!suits_panel_gemm(p) || (shape_class(p.m, p.n, p.k) == ShapeClass::heavy && may_use_tiles())) return false;
   return choose_gemm_library(ShapeClass::compact) == GemmLibrary::panels;
 }

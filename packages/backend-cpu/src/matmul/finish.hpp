@@ -1,5 +1,5 @@
-// What becomes of the numbers of a product while they are in registers or close by: a matrix (or the same row for all rows) is
-// added, and an activation function is taken.
+// The epilogue of a matrix product, applied while results are in registers or caches: adds a matrix
+// or a row (a bias), then applies an activation function.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 #include "../vec_math.hpp"
 #include "gemm.hpp"
 
-// After the functions of vectors, which its formulas are to find.
+// Included after the functions of vectors, which its formulas must find.
 #include "candelabra/special_functions.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// NaN stays.
+// Keeps NaN.
 template <typename V>
 [[gnu::always_inline]] inline V activated(Activation activation, V x) {
   using math::select;
@@ -30,7 +30,7 @@ template <typename V>
   }
 }
 
-// One number, of any dtype. There is no gelu of integers, and no activation of complex numbers.
+// For one number of any dtype. Integers have no gelu, and complex numbers no activation.
 template <typename C>
 C activated_number(Activation activation, C x) {
   if constexpr (std::is_integral_v<C>) {
@@ -43,7 +43,7 @@ C activated_number(Activation activation, C x) {
   }
 }
 
-// So many numbers side by side: to = activation(to + factor * added), `added` may be null.
+// to = activation(to + factor * added) for n contiguous numbers. `added` may be null.
 template <Activation activation, typename C>
 [[gnu::noinline]] void finish_row(const C* added, C factor, C* to, int64_t n) {
   using V = math::Vec<C>;
@@ -72,10 +72,10 @@ void finish_row(Activation activation, const C* added, C factor, C* to, int64_t 
   }
 }
 
-// Rows of a whole product, in memory already.
+// Applies the epilogue to the rows of a whole product in memory.
 template <typename C>
 void finish_rows(const Finish<C>& finish, C* c, int64_t ldc, int64_t rows, int64_t columns) {
-  // As much as elementwise operators count for a gelu.
+  // The cost that elementwise operators assume for gelu.
   const int64_t work = finish.activation == Activation::gelu ? 8 : 1;
   parallel_for(rows, grain_for(columns * work), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)

@@ -44,7 +44,8 @@ void call_mkl(const Gemm<std::complex<double>>& p) {
               p.c, p.ldc);
 }
 
-// A product with one column is a matrix times a vector; both vectors have the strides of their matrices.
+// A product with one column is a matrix times a vector. Both vectors have the strides of their
+// matrices.
 void call_mkl_vector(const Gemm<float>& p, int64_t rows, int64_t columns, int64_t step) {
   cblas_sgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, p.alpha, p.a, p.lda, p.b, step, p.beta, p.c, p.ldc);
 }
@@ -58,7 +59,7 @@ void call_mkl_vector(const Gemm<std::complex<double>>& p, int64_t rows, int64_t 
   cblas_zgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, &p.alpha, p.a, p.lda, p.b, step, &p.beta, p.c, p.ldc);
 }
 
-// MKL's integers have 32 bits here: a longer side is cut in halves.
+// MKL's integers have 32 bits here: a longer side is halved.
 template <typename T>
 void multiply_by_mkl(const Gemm<T>& p) {
   if (p.m > mkl_limit || p.n > mkl_limit || p.k > mkl_limit) [[unlikely]] {
@@ -90,11 +91,12 @@ void multiply_by_mkl(const Gemm<T>& p) {
     call_mkl(p);
 }
 
-// multiply(first product, count) for groups of products, each on one thread, which are as large for any number of threads.
+// Calls multiply(first product, count) for groups of products, each on one thread. The size of a
+// group does not depend on the number of threads.
 template <typename T, typename F>
 void in_groups(const GemmBatch<T>& batch, F&& multiply) {
   const Gemm<T>& p = batch.first;
-  constexpr int64_t group_work = int64_t{1} << 16;  // multiplications, half of what a team pays for
+  constexpr int64_t group_work = int64_t{1} << 16;  // multiplications, half of what pays for a team
   const int64_t group = std::max<int64_t>(1, group_work / (p.m * p.n * p.k)), groups = (batch.count + group - 1) / group;
   parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -108,7 +110,7 @@ void in_groups(const GemmBatch<T>& batch, F&& multiply) {
   });
 }
 
-// Complex factors are handed over by their address.
+// MKL takes complex factors by address.
 template <typename T, typename F>
 void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
   const Gemm<T>& p = batch.first;
@@ -148,7 +150,8 @@ void gemm_by_mkl(const Gemm<float>& problem) {
 }
 
 void gemm_by_onednn(const Gemm<float>& p) {
-  // The primitive packs and splits better where there is much to do; the plain function needs no primitive.
+  // For large products the primitive packs and divides better. Small ones save the cost of a
+  // primitive.
   if (shape_class(p.m, p.n, p.k) >= ShapeClass::large && p.alpha == 1 && p.beta == 0) {
     MatmulProblem problem{.a_dtype = CB_FLOAT32,
                           .c_dtype = CB_FLOAT32,
@@ -178,7 +181,7 @@ void gemm_by_onednn(const Gemm<float>& p) {
 
 namespace {
 
-// Whether panels of our own have made it.
+// Returns whether our own panels computed the product.
 template <typename T>
 bool multiplied_by_panels(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
@@ -196,7 +199,7 @@ void multiply_by_mkl_in_parts(const Gemm<T>& p, const Finish<T>* finish = nullpt
 
 void multiply_by_choice(const Gemm<float>& p, const Finish<float>* finish, FinishBlock<float> finish_block) {
   if (multiplied_by_panels(p, finish, finish_block)) return;
-  // Cut along k, it is parts that are multiplied, of which none is for the tile units.
+  // A product cut along k is multiplied in parts, none of which uses AMX.
   const GemmLibrary library = choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
   if (library == GemmLibrary::tiles) return finish ? split_gemm(p, *finish) : split_gemm(p);
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
@@ -241,8 +244,8 @@ void gemm_batch(const GemmBatch<std::complex<double>>& batch) {
 
 namespace {
 
-// Where there are no instructions for bfloat16, measured on Cascade Lake, oneDNN's product takes two to four times as long as one
-// in float32 of factors that are widened first. With few rows or columns it is the widening that counts.
+// Without bfloat16 instructions, oneDNN is slower than widening the factors to float32 first. With
+// few rows or columns the widening itself dominates.
 bool is_quicker_widened(const HalfGemm& p) {
   constexpr int64_t few = 8;
   return p.dtype == CB_BFLOAT16 && std::min(p.m, p.n) >= few && !has_product_instructions(CB_BFLOAT16);

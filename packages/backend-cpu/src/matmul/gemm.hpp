@@ -1,4 +1,5 @@
-// Products of matrices that BLAS can address: row-major, each with a leading dimension and a transpose flag.
+// Matrix products in BLAS form: row-major, each matrix with a leading dimension and a transpose
+// flag.
 #pragma once
 
 #include <complex>
@@ -7,7 +8,8 @@
 
 namespace candelabra::cpu {
 
-// c = alpha * op(a) @ op(b) + beta * c; op(a) is m × k, op(b) is k × n. With beta == 0, c is not read. m, n and k are at least 1.
+// c = alpha * op(a) @ op(b) + beta * c; op(a) is m × k, op(b) is k × n. With beta == 0, c is not
+// read. m, n and k are at least 1.
 template <typename T>
 struct Gemm {
   bool transpose_a;
@@ -30,21 +32,22 @@ void gemm(const Gemm<std::complex<double>>& problem);
 
 enum class Activation : int32_t { none, relu, gelu };
 
-// c = activation(c + factor * added), done with a product (matmul/finish.hpp).
+// The epilogue of a product: c = activation(c + factor * added) (matmul/finish.hpp).
 template <typename T>
 struct Finish {
-  const T* added;      // n elements a row, or null
-  int64_t added_step;  // from row to row: 0 for a bias
+  const T* added;  // n elements per row, or null
+  int64_t added_step;  // elements between rows: 0 for a bias
   T factor;
   Activation activation;
 };
-// Does that to a block of the product. The loops are the caller's, for they are compiled for the processor (matmul/finish.hpp).
+// Applies the epilogue to a block of the product. The caller passes it, because its loops are
+// compiled per instruction set (matmul/finish.hpp).
 template <typename T>
 using FinishBlock = void (*)(const Finish<T>& finish, T* c, int64_t ldc, int64_t rows, int64_t columns);
 void gemm(const Gemm<float>& problem, const Finish<float>& finish, FinishBlock<float> finish_block);
 void gemm(const Gemm<double>& problem, const Finish<double>& finish, FinishBlock<double> finish_block);
 
-// Products of the same sizes whose matrices lie so many elements apart.
+// Products of the same sizes, whose matrices lie a_step, b_step and c_step elements apart.
 template <typename T>
 struct GemmBatch {
   Gemm<T> first;
@@ -56,11 +59,11 @@ void gemm_batch(const GemmBatch<double>& batch);
 void gemm_batch(const GemmBatch<std::complex<float>>& batch);
 void gemm_batch(const GemmBatch<std::complex<double>>& batch);
 
-// A larger leading dimension cannot be handed to BLAS: the matrix has to be packed.
+// The largest leading dimension that BLAS accepts. A matrix with a larger one must be packed.
 int64_t largest_leading_dimension();
 
-// The same for bfloat16 and float16 (elements as their bits), accumulated in float32: c = op(a) @ op(b) + bias, where bias (n
-// elements of `dtype`) may be null, and c is float32 or of `dtype`.
+// Products of bfloat16 or float16 matrices (elements as their bits), accumulated in float32: c =
+// op(a) @ op(b) + bias. `bias` (n elements of `dtype`) may be null. c is float32 or of `dtype`.
 struct HalfGemm {
   int32_t dtype;  // CB_BFLOAT16 or CB_FLOAT16
   bool transpose_a;
@@ -74,15 +77,15 @@ struct HalfGemm {
   void* c;
   int64_t ldc;
   bool float_result;
-  int64_t batches = 1;  // as in GemmBatch; without a bias
+  int64_t batches = 1;  // as in GemmBatch, without a bias
   int64_t a_step = 0, b_step = 0, c_step = 0;
-  Activation activation = Activation::none;  // of the result, before it is rounded
+  Activation activation = Activation::none;  // applied before the result is rounded
 };
 
-// False where this processor has no such kernel, or is quicker in float32 (nothing was written then).
+// False, with nothing written, if this processor has no such kernel or is faster in float32.
 bool half_gemm(const HalfGemm& problem);
 
-// One line for each shape class of float32 products: which library was chosen, and why.
+// One line per shape class of float32 products: the chosen library, and why.
 std::string describe_gemm();
 
 }  // namespace candelabra::cpu

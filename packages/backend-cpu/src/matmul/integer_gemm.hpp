@@ -1,4 +1,4 @@
-// Products of integer matrices. Results wrap, as everywhere with integers.
+// Products of integer matrices. Results wrap around.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,10 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 template <typename T>
 void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t ldb,
                   T beta, T* c, int64_t ldc) {
-  // Unsigned, and at least 32 bits: signed overflow is undefined, and small types would be promoted to a signed int.
+  // Unsigned, and at least 32 bits: signed overflow is undefined, and small types would be promoted
+  // to a signed int.
   using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-  constexpr int64_t columns_at_once = 16384 / sizeof(T);  // a row of c and some of b stay in the first cache
+  constexpr int64_t columns_at_once = 16384 / sizeof(T);  // a row of c and some of b stay in L1
   parallel_for(m, grain_for(n * k), [&](int64_t begin, int64_t end) {
     for (int64_t j = 0; j < n; j += columns_at_once) {
       int64_t width = std::min(columns_at_once, n - j);

@@ -6,7 +6,8 @@ namespace {
 GemmLoop<float> floats_loop = nullptr;
 GemmLoop<double> doubles_loop = nullptr;
 
-// Turning the right factor round for fewer rows than this costs more than MKL's dot products; one column is a vector, too.
+// For fewer rows than this, transposing the right factor costs more than MKL's dot products. One
+// column is a vector as well.
 template <typename T>
 bool is_vector(const Gemm<T>& p) {
   return p.n == 1 || (p.transpose_b && p.m < 4);
@@ -26,10 +27,10 @@ bool is_tiny_product(const Gemm<double>& p) {
   return !is_vector(p) && has_few_multiplications(p, 1 << 13);
 }
 
-// Measured on Cascade Lake beside MKL, on one thread, for sides of 32 to 512: 0.43 to 1.0 of its time where
-// the columns of the right factor lie as rows, up to 128 of them, and 0.95 to 1.02 up to 256; else 0.76 to 0.95 for columns that
-// fill a panel, and 0.65 to 0.95 for up to three panels that are used often. With fewer columns or more it is 1.0 to 1.2, and so it
-// is where the left factor is transposed and read once for each panel.
+// Thresholds tuned against MKL on one thread, for sides of 32 to 512. Panels win if the right
+// factor is transposed and has up to 128 columns, or up to 256 for longer sums. Else they win for
+// columns that fill a panel, and for up to three panels that are reused often. They lose if a
+// transposed left factor is read once per panel.
 bool suits_panel_gemm(const Gemm<float>& p) {
   constexpr int64_t shortest = 32, longest = 1024, least_columns = 48, panel_columns = 64, few_rows = 32;
   if (is_vector(p) || p.k < shortest || p.k > longest) return false;

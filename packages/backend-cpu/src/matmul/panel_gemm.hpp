@@ -1,22 +1,24 @@
-// Products of our own: of factors that stay in the caches, where a library spends its time on packing them and on being called.
+// Our own matrix products, for factors that stay in the caches. There a library spends much of its
+// time on packing and on call overhead.
 #pragma once
 
 #include "gemm.hpp"
 
 namespace candelabra::cpu {
 
-// Whether a product is so small that calling a library is most of its time: nothing to be measured.
+// Whether the call of a library would take most of the time, so that nothing needs to be measured.
 bool is_tiny_product(const Gemm<float>& problem);
 bool is_tiny_product(const Gemm<double>& problem);
-// Whether panels may be quicker than a library for a product that is not tiny.
+// Whether panels may be faster than a library for a product that is not tiny.
 bool suits_panel_gemm(const Gemm<float>& problem);
 
-// What gemm() promises, on the caller's thread. Each element is a chain of additions along k, in parts of a fixed length: rows may
-// be divided among threads.
+// Fulfils gemm()'s contract on the caller's thread. Each element is a sum along k in parts of a
+// fixed length, so callers may divide rows among threads.
 void panel_gemm(const Gemm<float>& problem);
 void panel_gemm(const Gemm<double>& problem);
 
-// The loops are compiled for each instruction set (drivers/panel_gemm.cpp), and brought here by the kernels of the one in use.
+// The loops are compiled per instruction set (drivers/panel_gemm.cpp). The kernels of the one in
+// use register them here.
 template <typename T>
 using GemmLoop = void (*)(const Gemm<T>& problem);
 void use_panel_loops(GemmLoop<float> floats, GemmLoop<double> doubles);

@@ -1,7 +1,7 @@
-// Products with one factor that many of them have in common: it is packed once, in panels as wide as a block of registers.
+// Products with a common factor, which is packed once, into panels as wide as a register block.
 //
-// Each element of a result is a chain of additions along k, in parts of a fixed length: it does not depend on how many rows are
-// multiplied at once, so callers may divide rows among threads as they like.
+// Each element of a result is a sum along k in parts of a fixed length. It does not depend on how
+// many rows are multiplied at once, so callers may divide rows among threads as they like.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,17 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// A panel is four registers wide; with so many rows at once the sums fill the registers and leave room for the factors.
+// A panel is four registers wide. With this many rows the sums fill the registers and leave room
+// for the factors.
 constexpr int panel_vectors = 4;
 constexpr int panel_rows = math::Vec<float>::size == 16 ? 6 : 2;
-// Rows of a panel that are multiplied before the next ones: they stay in the first cache level, and short chains round less.
+// Rows of a panel that are multiplied per pass: they stay in L1, and shorter sums have smaller
+// rounding errors.
 constexpr int64_t panel_depth = 128;
 
-// sum = a @ panel for `rows` rows, in registers: a has `k` columns that lie `a_next` elements apart, the panel k rows of `vectors`
-// registers that lie `width` elements apart; load(from, v) is register v of such a row.
+// sum = a @ panel for `rows` rows, in registers. a has k columns that lie `a_next` elements apart.
+// The panel has k rows of `vectors` registers that lie `width` elements apart. load(from, v) loads
+// register v of such a row.
 template <int rows, int vectors, typename C, typename Load>
 [[gnu::always_inline]] inline void sum_products(const C* a, int64_t a_step, int64_t a_next, const C* panel, int64_t width,
                                                 int64_t k, math::Vec<C> (&sum)[rows][vectors], Load&& load) {
@@ -66,14 +69,14 @@ template <int rows, int vectors, bool add, typename C>
     }
 }
 
-// A k × n matrix in panels of `panel_width` columns, filled up with zeros.
+// A k × n matrix in panels of `width` columns, padded with zeros.
 template <typename C>
 class Panels {
  public:
   static constexpr int64_t lanes = math::Vec<C>::size, width = panel_vectors * lanes;
 
-  // Panel p holds, for each of its four registers, the columns from first(p, register) on, as many as registers take but below
-  // `n_end(register)`; `transposed` says that `matrix` is n × k. Rows of `matrix` lie `step` elements apart.
+  // first(p, v) returns the first column and the number of columns in register v of panel p.
+  // `transposed`: `matrix` is n × k. Rows of `matrix` lie `step` elements apart.
   template <typename First>
   Panels(const C* matrix, int64_t step, bool transposed, int64_t k, int64_t count, First first) : Panels(k, count) {
     parallel_for(count, grain_for(k * width), [&](int64_t begin, int64_t end) {
@@ -96,24 +99,26 @@ class Panels {
     });
   }
 
-  // Panels that the caller fills; they lie apart by a little more than they hold, so that the same place of all of them does not
-  // fall on the same lines of a cache.
+  // Panels that the caller fills. One register of padding between them keeps equal offsets of all
+  // panels out of the same cache set.
   Panels(int64_t k, int64_t count) : k_(k), step_(k * width + lanes), memory_(count * (k * width + lanes)) {}
 
   C* panel(int64_t p) { return memory_.data() + p * step_; }
 
-  // sums += a @ panel p: `rows` rows of sums lie `width` elements apart. `vectors`: how many registers of the panel are wanted.
+  // sums += a @ panel p for `rows` rows of sums, which lie `width` elements apart. `vectors`: how
+  // many registers of the panel are used.
   void multiply(int64_t p, const C* a, int64_t a_step, int64_t rows, C* sums, int vectors = panel_vectors) {
     multiply_panel(panel(p), k_, a, a_step, 1, rows, sums, vectors);
   }
 
-  // The same with any panel of k rows, and the columns of a `a_next` elements apart; without `add`, sums are not read.
+  // The same for any panel of k rows, and with columns of a `a_next` elements apart. Without `add`,
+  // sums are not read.
   static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
                              int vectors = panel_vectors, bool add = true) {
     multiply_panel(panel, k, a, a_step, a_next, rows, sums, vectors, add, [](int64_t, int64_t) {});
   }
 
-  // before(i, n) is called before part i of n of the work: a place to ask for memory that is needed later.
+  // before(i, n) is called before pass i of n, so that callers can prefetch.
   template <typename F>
   static void multiply_panel(const C* panel, int64_t k, const C* a, int64_t a_step, int64_t a_next, int64_t rows, C* sums,
                              int vectors, bool add, F&& before) {
@@ -142,7 +147,8 @@ class Panels {
     int64_t depth;
     bool add;
   };
-  // Blocks of about the same number of rows: six and one would leave the registers empty.
+  // Blocks of nearly the same number of rows: a block of six and one of one would leave registers
+  // unused.
   template <int vectors>
   static void rows_of(const Part& part, int64_t rows, C* sums) {
     const int64_t blocks = (rows + panel_rows - 1) / panel_rows;

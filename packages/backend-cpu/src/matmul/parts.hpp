@@ -1,9 +1,10 @@
-// Products cut into parts, each of which one thread has a library make.
+// Matrix products cut into parts, each computed by a library on one thread.
 //
-// A library that shares a product among its threads cuts it by their number, long sums too, so that results change with it. Here
-// the cuts follow from the sizes alone: a result is the same for any number of threads. Where that takes longer, it is done on
-// request only: of large squares the library's threads pack each factor once, and more threads than there are parts want finer
-// cuts.
+// A library that divides a product among its threads cuts it by their number, long sums too, so
+// that results change with it. Here the cuts follow from the sizes alone: results are the same for
+// any number of threads. Where that is slower, it is used in deterministic mode only. For large
+// squares the library packs each factor once for all threads, and more threads than parts need
+// finer cuts.
 #pragma once
 
 #include <algorithm>
@@ -15,30 +16,30 @@
 
 namespace candelabra::cpu {
 
-// How many parts there are of the rows, of the columns and of the inner side.
+// Number of parts of the rows, of the columns and of the inner dimension.
 struct Cuts {
   int64_t down = 1, across = 1, deep = 1;
   int64_t count() const { return down * across * deep; }
 };
 
-// Few results, each a long sum, of which the parts are added: the shares of so few results would be so narrow that packing both
-// factors counts. Measured with two threads beside MKL's own: 0.6 of the time for sides of 16 and 32, 0.75 for 64, 0.9 for 128.
+// Whether k is cut and the partial sums are added: for few results that are long sums. Cut
+// otherwise, so few results would make parts too narrow to amortize packing both factors.
 bool is_deep(int64_t m, int64_t n, int64_t k);
 
 Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b);
 
-// Whether the library shares such a product better among its threads by itself, and may.
+// Whether the library divides such a product better among its own threads, and may.
 bool is_left_to_library(int64_t m, int64_t n, const Cuts& cuts);
 
 namespace parts_detail {
 
-// Parts begin where a library's blocks of registers do.
+// Parts begin at multiples of a library's register blocks.
 inline int64_t start_of(int64_t size, int64_t part, int64_t parts) {
   constexpr int64_t step = 16;
   return part == parts ? size : size * part / parts / step * step;
 }
 
-// What `finish` says, done to the block of rows x columns of p's result that begins there.
+// Applies the epilogue to the block of rows x columns of p's result at (row, column).
 template <typename T>
 void finish_at(const Gemm<T>& p, const Finish<T>* finish, FinishBlock<T> finish_block, int64_t row, int64_t column, int64_t rows,
                int64_t columns) {
@@ -48,8 +49,8 @@ void finish_at(const Gemm<T>& p, const Finish<T>* finish, FinishBlock<T> finish_
   finish_block(block, p.c + row * p.ldc + column, p.ldc, rows, columns);
 }
 
-// By the library's threads, in blocks of rows that are finished while they are in the caches: of so many elements that packing the
-// other factor again for each costs less.
+// By the library's threads, in blocks of rows that get their epilogue while they are cached. Blocks
+// are large enough to amortize packing the other factor again for each.
 template <typename T>
 void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Finish<T>* finish, FinishBlock<T> finish_block) {
   constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
@@ -68,8 +69,9 @@ void multiply_by_library(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), con
 
 }  // namespace parts_detail
 
-// multiply(part) for each part, on one thread of the library each; then what `finish` says, by `finish_block`, both of which may be
-// null. `has_threads`: multiply() would share a product among threads itself.
+// Calls multiply(part) for each part, on one thread of the library each, then applies the epilogue.
+// `finish` and `finish_block` may be null. `has_threads`: multiply() can divide a product among
+// threads itself.
 template <typename T>
 void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(const Gemm<T>&), const Finish<T>* finish = nullptr,
                        FinishBlock<T> finish_block = nullptr, bool has_threads = true) {
@@ -83,7 +85,7 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
   using parts_detail::finish_at;
   using parts_detail::start_of;
   const int64_t results = p.m * p.n;
-  Scratch<T> sums((cuts.deep - 1) * results);  // of the parts of the inner side but for the first
+  Scratch<T> sums((cuts.deep - 1) * results);  // of the parts along k, without the first
   parallel_for(cuts.count(), 1, [&](int64_t begin, int64_t end) {
     const LibraryThreads one(1);
     for (int64_t i = begin; i < end; ++i) {

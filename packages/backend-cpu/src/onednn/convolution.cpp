@@ -27,7 +27,7 @@ Sizes dense_strides(const Sizes& n, Layout layout) {
   return {n[1] * n[2] * n[3] * n[4], n[2] * n[3] * n[4], n[3] * n[4], n[4], 1};
 }
 
-// Whether these strides are that layout; dimensions of size 1 may have any.
+// Whether strides match a layout. Dimensions of size 1 match with any stride.
 bool has_layout(const Sizes& sizes, const Sizes& strides, Layout layout) {
   Sizes dense = dense_strides(sizes, layout);
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -39,20 +39,21 @@ bool is_only_channels_last(const Sizes& sizes, const Sizes& strides) {
   return has_layout(sizes, strides, Layout::channels_last) && !has_layout(sizes, strides, Layout::plain);
 }
 
-// oneDNN is several times slower on plain memory than on blocked memory, the reorders included, but for the two cases here.
+// Blocked memory is several times faster in oneDNN than plain memory, reorders included, except in
+// the two cases below.
 Layout choose_layout(ConvolutionKind kind, const ConvolutionShape& s, const ConvolutionOperand& input,
                      const ConvolutionOperand& output) {
   if (is_only_channels_last(input_sizes(s), input.strides) || is_only_channels_last(output_sizes(s), output.strides))
     return Layout::channels_last;
   bool pointwise = s.groups == 1 && s.kernel == std::array<int64_t, 3>{1, 1, 1} && s.stride == s.kernel &&
                    s.padding == std::array<int64_t, 3>{0, 0, 0};
-  if (pointwise) return Layout::plain;  // a product of matrices as it lies
+  if (pointwise) return Layout::plain;  // a product of matrices without reorders
   if (kind == ConvolutionKind::input_gradient && s.groups == 1 && s.input_channels < 8)
-    return Layout::plain;  // few channels leave a block empty
+    return Layout::plain;  // few channels do not fill a block
   return Layout::blocked;
 }
 
-// Sizes or strides as oneDNN counts them: without the depth where there are two spatial dimensions.
+// Sizes or strides in oneDNN's form: without the depth if there are two spatial dimensions.
 memory::dims counted(const Sizes& values, int spatial) {
   memory::dims result(values.begin(), values.end());
   if (spatial == 2) result.erase(result.begin() + 2);
@@ -68,8 +69,8 @@ memory::desc activation(int spatial, const Sizes& sizes, memory::data_type type,
   return description(spatial, sizes, dense_strides(sizes, layout), type);
 }
 
-// How the caller's tensor is described: its own strides, or the dense ones that mean the same, so that equal descriptions compare
-// equal.
+// Describes the caller's tensor by its own strides, or by equivalent dense ones, so that equal
+// layouts compare equal.
 memory::desc callers_activation(int spatial, const Sizes& sizes, const Sizes& strides, memory::data_type type, Layout layout) {
   Layout first = layout == Layout::channels_last ? Layout::channels_last : Layout::plain;
   Layout second = layout == Layout::channels_last ? Layout::plain : Layout::channels_last;
@@ -94,7 +95,8 @@ memory::desc callers_weight(const ConvolutionShape& s, const Sizes& strides, mem
   return memory::desc(weight_sizes(s), type, all);
 }
 
-// One tensor of a primitive: as the caller has it, as the primitive wants it, and the way between, where they differ.
+// One tensor of a primitive: the caller's layout, the primitive's layout, and the reorder if they
+// differ.
 struct Port {
   memory::desc callers, own;
   dnnl::reorder reorder;
@@ -130,7 +132,7 @@ struct Steps {
       stride.push_back(s.stride[d]);
       dilation.push_back(s.dilation[d] - 1);
       before.push_back(s.padding[d]);
-      // Exact: input that no window reaches makes it negative, which oneDNN takes.
+      // Exact: negative if no window reaches the end of the input, which oneDNN accepts.
       after.push_back((s.output[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.input[d] - s.padding[d]);
     }
   }
@@ -157,7 +159,8 @@ std::unique_ptr<Convolution> make(ConvolutionKind kind, memory::data_type type, 
     made->primitive = primitive(description.get());
   };
   try {
-    // Gradients take the forward primitive as a hint. forward_inference would prefer channels-last, which costs more to reorder.
+    // Gradients need the forward primitive as a hint. forward_inference would prefer channels-last,
+    // which costs more to reorder.
     auto forward = [&](const memory::desc& with_bias) {
       return has_bias
                  ? convolution_forward::primitive_desc(onednn_engine(), prop_kind::forward_training, algorithm::convolution_direct,
@@ -207,7 +210,8 @@ void execute(const dnnl::primitive& primitive, std::span<const dnnl_exec_arg_t> 
       "could not execute a primitive");
 }
 
-// The caller's memory, or room in the primitive's layout: of its own, or that of a weight that is kept.
+// The caller's memory, or memory in the primitive's layout: temporary, or from the packed-weight
+// cache.
 class Buffer {
  public:
   Buffer(const Port& port, const ConvolutionOperand& operand)
@@ -266,7 +270,7 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
   if (!has_product_instructions(dtype)) return false;
   thread_local PrimitiveCache<Convolution> cache(256);
   const ConvolutionShape& s = shape;
-  // As for batches of small products, a team pays from so many multiplications on.
+  // As for batches of small products, a team pays off above this many multiplications.
   constexpr int64_t few = int64_t{1} << 17;
   const bool is_small = s.batch * s.output_channels * s.output_plane() <= few / (s.group_inputs() * s.kernel_volume());
   const int32_t threads = is_small || in_parallel() || wants_same_bits() ? 1 : thread_count();

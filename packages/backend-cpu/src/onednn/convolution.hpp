@@ -1,4 +1,5 @@
-// Convolutions over two or three spatial dimensions by oneDNN, with the memory layout that is fastest, not the one that is given.
+// Convolutions over two or three spatial dimensions by oneDNN, in the memory layout that is
+// fastest, not necessarily the given one.
 #pragma once
 
 #include <array>
@@ -6,8 +7,8 @@
 
 namespace candelabra::cpu {
 
-// Sizes: input (batch, input_channels, input...), weight (output_channels, input_channels / groups, kernel...), output (batch,
-// output_channels, output...). Two spatial dimensions are seen as three with a depth of 1, and say so by `spatial`.
+// Sizes: input (batch, input_channels, input...), weight (output_channels, input_channels / groups,
+// kernel...), output (batch, output_channels, output...). With `spatial` == 2 the depth is 1.
 struct ConvolutionShape {
   int spatial;
   int64_t batch, groups;
@@ -22,7 +23,8 @@ struct ConvolutionShape {
   int64_t kernel_volume() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
 
-// A tensor of five dimensions where it lies; strides in elements. Of a weight the core's number for its contents, or 0.
+// A tensor of five dimensions; strides in elements. `contents`: of a weight, the core's version
+// number of its contents, or 0.
 struct ConvolutionOperand {
   void* data;
   std::array<int64_t, 5> strides;
@@ -32,9 +34,9 @@ struct ConvolutionOperand {
 // Which of the three tensors is computed from the other two.
 enum class ConvolutionKind { forward, input_gradient, weight_gradient };
 
-// `dtype` is CB_FLOAT32, CB_BFLOAT16 or CB_FLOAT16; `bias` (output_channels elements, contiguous) may be null and is used in
-// forward only. False where this processor has no instructions for that dtype, or oneDNN nothing better than its reference loops;
-// nothing was written then.
+// `dtype` is CB_FLOAT32, CB_BFLOAT16 or CB_FLOAT16. `bias` (output_channels elements, contiguous)
+// may be null and is used by forward only. False, with nothing written, if this processor has no
+// instructions for the dtype, or oneDNN only its reference loops.
 bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape, const ConvolutionOperand& input,
                         const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output);
 

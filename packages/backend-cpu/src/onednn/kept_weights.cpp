@@ -12,23 +12,23 @@
 namespace candelabra::cpu {
 namespace {
 
-// Smaller ones are brought into order in less time than the looking takes that every memory of this size costs when it is given
-// back.
+// Reordering a smaller weight costs less than the lookup that every deallocation of memory of this
+// size would need.
 constexpr size_t smallest = size_t{1} << 14;
-// Weights that were seen once, and are not kept, are remembered up to this number of entries.
+// Limit on entries, which include weights that were seen once and are not packed.
 constexpr size_t most_entries = 4096;
 
 struct Entry {
   uintptr_t address;
   dnnl::memory::desc given, wanted;
   uint64_t contents;
-  KeptWeight room;  // null: seen once
+  KeptWeight room;  // null: seen only once
 };
 
 class KeptWeights {
  public:
   KeptWeight find(const WantedWeight& weight, bool& keep) {
-    KeptWeight unused;  // given back after the lock is
+    KeptWeight unused;  // released after the lock
     const std::lock_guard lock(mutex_);
     const auto entry = entry_of(weight);
     if (entry == entries_.end()) {
@@ -49,7 +49,7 @@ class KeptWeights {
     std::list<Entry> unused;
     const std::lock_guard lock(mutex_);
     const auto entry = entry_of(weight);
-    // Another thread may have kept it, or the weight has changed or is gone.
+    // Another thread may have cached it, or the weight has changed or been freed.
     if (entry == entries_.end() || entry->contents != weight.contents || entry->room) return;
     bytes_ += size_of(*entry);
     entry->room = std::move(room);
@@ -111,13 +111,13 @@ class KeptWeights {
   }
 
   std::mutex mutex_;
-  std::list<Entry> entries_;  // the last used one first
+  std::list<Entry> entries_;  // most recently used first
   std::multimap<uintptr_t, Place> by_address_;
   int64_t bytes_ = 0;
   std::atomic<size_t> count_{0};
 };
 
-// Never destroyed: tensors may be freed while the process ends.
+// Never destroyed: tensors may be freed during process exit.
 KeptWeights& kept() {
   static KeptWeights* const instance = std::construct_at(static_cast<KeptWeights*>(std::malloc(sizeof(KeptWeights))));
   return *instance;
@@ -142,7 +142,7 @@ KeptWeight room_for_weight(size_t bytes) {
     return std::make_shared<Scratch<char>>(static_cast<int64_t>(bytes));
   } catch (const Failure& failure) {
     if (failure.status() != CB_OUT_OF_MEMORY) throw;
-    return nullptr;  // the caller tries with less
+    return nullptr;  // the caller retries with less
   }
 }
 

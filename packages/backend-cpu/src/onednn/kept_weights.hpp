@@ -1,5 +1,6 @@
-// Weights in the order that a primitive wants them in, kept from call to call while what they were made of is unchanged: at batch 1
-// bringing a weight into order takes about as long as the convolution.
+// Packed-weight cache: weights in the layout of a primitive, reused across calls while their
+// contents are unchanged. At batch size 1, reordering a weight takes about as long as the
+// convolution.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 
 namespace candelabra::cpu {
 
-// A weight where it lies, as it is described, and the description that it is wanted in. `contents` is the core's number for what
-// the memory holds (cb_call.contents), not 0.
+// A weight in memory with its layout, and the layout that is wanted. `contents` is the core's
+// version number of the memory's contents (cb_call.contents), not 0.
 struct WantedWeight {
   uint64_t contents;
   const void* data;
@@ -21,19 +22,21 @@ struct WantedWeight {
 
 using KeptWeight = std::shared_ptr<Scratch<char>>;
 
-// The weight in its wanted order; null where it is not kept, and is not yet worth it: that is from the second call on that finds it
-// unchanged. Then `keep` is set, and the caller, who has to bring it into order anyway, hands it to keep_weight().
+// Returns the packed weight, or null if it is not cached. From the second call with unchanged
+// contents on, a miss sets `keep`: the caller reorders the weight anyway, and passes it to
+// keep_weight().
 KeptWeight find_weight(const WantedWeight& weight, bool& keep);
-// Memory for a weight that is to be kept; null where there is none to spare.
+// Memory for a weight to be cached, or null if it does not fit.
 KeptWeight room_for_weight(size_t bytes);
 void keep_weight(const WantedWeight& weight, KeptWeight room);
 
-// How many bytes are kept at most: the environment variable CANDELABRA_CPU_KEPT_WEIGHTS, or an eighth of the machine's memory.
+// Limit on the bytes of the cache: the environment variable CANDELABRA_CPU_KEPT_WEIGHTS, or an
+// eighth of the machine's memory.
 int64_t kept_bytes_allowed();
 
-// What was made of weights in this memory, which is given back now.
+// Drops the packed forms of weights in this memory, which is being freed.
 void forget_weights(const void* memory, size_t bytes) noexcept;
-// All of them. Returns whether memory became free.
+// Drops all packed weights. Returns whether memory became free.
 bool forget_all_weights() noexcept;
 
 void kept_weights_before_fork();

@@ -1,4 +1,4 @@
-// oneDNN primitives by shape, least recently used ones forgotten. Making one generates code and takes up to milliseconds.
+// LRU cache of oneDNN primitives by shape. Creating one generates code, which is slow.
 #pragma once
 
 #include <dnnl.hpp>
@@ -15,7 +15,7 @@
 
 namespace candelabra::cpu {
 
-// Everything that a primitive depends on, as numbers.
+// All parameters of a primitive, as numbers.
 class PrimitiveKey {
  public:
   template <typename... Numbers>
@@ -47,8 +47,9 @@ struct PrimitiveKeyHash {
   size_t operator()(const PrimitiveKey& key) const { return key.hash(); }
 };
 
-// One for each thread (thread_local): no lock that a fork could leave held, and no primitive is used by two threads at once.
-// A null value means that oneDNN has no such primitive on this processor.
+// Declare one per thread (thread_local): no lock that a fork could leave held, and no primitive is
+// used by two threads at once. A null value means that oneDNN has no such primitive on this
+// processor.
 template <typename Value>
 class PrimitiveCache {
  public:
@@ -78,18 +79,18 @@ class PrimitiveCache {
   std::unordered_map<PrimitiveKey, typename std::list<Entry>::iterator, PrimitiveKeyHash> index_;
 };
 
-// The one CPU engine, and a stream for this thread.
+// The process's CPU engine, and this thread's stream.
 const dnnl::engine& onednn_engine();
 dnnl::stream& onednn_stream();
 
-// What oneDNN calls a dtype.
+// oneDNN's type for a dtype.
 dnnl::memory::data_type onednn_type(int32_t dtype);
 
-// Whether this processor has instructions for products of that dtype. Without them oneDNN imitates them, several times slower than
-// it is in float32.
+// Whether this processor has instructions for products of a dtype. oneDNN emulates missing ones,
+// several times slower than float32.
 bool has_product_instructions(int32_t dtype);
 
-// Runs f(); failures of oneDNN become Failures that name the operator.
+// Runs f(), and rethrows failures of oneDNN as Failures that name the operator.
 [[noreturn]] void rethrow_onednn(const dnnl::error& error, const char* what);
 template <typename F>
 decltype(auto) with_onednn(const char* what, F&& f) {
@@ -100,12 +101,13 @@ decltype(auto) with_onednn(const char* what, F&& f) {
   }
 }
 
-// Whether this failure says that oneDNN has no such kernel here, so that another way has to be taken.
+// Whether the failure means that oneDNN has no such kernel here, so that the caller must use
+// another one.
 inline bool is_unimplemented(const dnnl::error& error) {
   return error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments;
 }
 
-// Memory of this description at an address.
+// A oneDNN view of memory at an address.
 inline dnnl::memory onednn_memory(const dnnl::memory::desc& description, const void* data) {
   return dnnl::memory(description, onednn_engine(), const_cast<void*>(data));
 }

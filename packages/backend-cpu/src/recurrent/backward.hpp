@@ -1,5 +1,5 @@
-// The gradient of all steps of a recurrent layer: back through the steps (Werbos 1990), then the weight's as one product over all
-// of them.
+// The gradient of all steps of a recurrent layer: backpropagation through time (Werbos 1990), then
+// the weight's gradient as one product over all steps.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace recurrent {
 
-// What is null is not there.
+// Null for absent tensors.
 template <typename T>
 struct Backward {
   const T *of_output, *of_cells, *of_kept, *h0, *c0, *weight, *output, *cells, *kept;
@@ -30,7 +30,8 @@ class BackwardWalk {
   using C = compute_t<T>;
   using V = math::Vec<C>;
   static constexpr int64_t lanes = V::size;
-  // Whether the gradient of the state's share of the gates is not that of the input's, or is rounded there.
+  // Whether the gradient of the recurrent part of the gates differs from that of the input part, or
+  // the latter is rounded.
   static constexpr bool apart = Cell::passes_state || is_half_v<T>;
 
   BackwardWalk(const Cell& cell, const Sequence& sequence, const Backward<T>& task)
@@ -82,20 +83,22 @@ class BackwardWalk {
       return std::pair<int64_t, int64_t>{std::min(column, hidden), std::clamp<int64_t>(hidden - column, 0, lanes)};
     };
   }
-  // The gradient of the state's share, which goes on through the weight.
+  // The gradient of the recurrent part of the gates, which propagates through the weight.
   C* of_state() {
     if constexpr (apart)
       return of_state_.data();
     else
       return task_.grad_gates;
   }
-  // What a row of the batch had before a step: in `all` over time, or as it was at first.
+  // The state of a batch row before a step: from `all`, which has all times, or from the initial
+  // states `first`.
   const C* before(const C* all, const C* first, int64_t number, int64_t row) const {
     if (number == 0 || row >= sequence_.rows(number - 1)) return first + row * hidden_;
     return all + sequence_.at(number - 1, row) * hidden_;
   }
 
-  // One row at one step, before the product; dh and dc are of the row, `rounded` is for the gates' gradient of half precisions.
+  // One row of one step, before the product. dh and dc belong to the row. `rounded` holds the
+  // gates' gradient of half precisions.
   void step_back(int64_t number, int64_t row, C* dh, C* dc, C* rounded) {
     const int64_t at = sequence_.at(number, row);
     const C* kept = Cell::kept ? kept_.data() + at * kept_width_ : nullptr;
@@ -144,8 +147,9 @@ class BackwardWalk {
     if constexpr (is_half_v<T>) store(input, task_.grad_gates + at * width_, width_);
   }
 
-  // All steps of some rows, back in time. for_rows(rows, work) does work(begin, end) for parts of them; multiply(d, dh, rows) makes
-  // dh, the gradient of the states before, of d, that of the gates.
+  // All steps of some rows, backward in time. for_rows(rows, work) calls work(begin, end) for parts
+  // of them. multiply(d, dh, rows) computes dh, the gradient of the earlier states, from d, that of
+  // the gates.
   template <typename ForRows, typename Multiply>
   void all_steps(int64_t first, int64_t all, ForRows&& for_rows, Multiply&& multiply) {
     Scratch<C> dh(all * hidden_), dc(Cell::has_cell ? all * hidden_ : 0);
@@ -170,7 +174,7 @@ class BackwardWalk {
     worker.take(d, width_, rows);
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t j = panel * wide, n = std::min(wide, hidden_ - j);
-      // Panels are multiplied one, two or four registers at a time.
+      // Panels are multiplied by one, two or four registers.
       const int vectors = n > 2 * lanes ? 4 : n > lanes ? 2 : 1;
       worker.multiply(panel, sums, vectors, [](int64_t, int64_t) {});
       for (int64_t row = 0; row < rows; ++row) {
@@ -217,7 +221,8 @@ class BackwardWalk {
     });
   }
 
-  // A product over all steps: of the gates' gradient with the states before, which are the outputs of one step earlier.
+  // One product over all steps: the gates' gradient with the states before, which are the outputs
+  // of the previous step.
   void of_weight() {
     const int64_t batch = sequence_.batch, rows = sequence_.all_rows();
     Scratch<C> sum(is_half_v<T> ? width_ * hidden_ : 0);
@@ -260,7 +265,7 @@ class BackwardWalk {
 template <typename Cell, typename T>
 void run_backward(const Cell& cell, const Sequence& sequence, const Backward<T>& task) {
   if (!sequence.empty()) return BackwardWalk<Cell, T>(cell, sequence, task).run();
-  // No step: the first states are not used, but in what is empty itself.
+  // Without steps the initial states have no effect.
   const int64_t hidden = sequence.hidden, width = Cell::gates * hidden;
   std::fill_n(task.grad_h0, sequence.batch * hidden, T(0));
   if (Cell::has_cell) std::fill_n(task.grad_c0, sequence.batch * hidden, T(0));

@@ -1,7 +1,8 @@
-// The cells of recurrent layers: for each its gates, what is kept of a step for its gradient, and both formulas on registers. One
-// table for all that walks over the steps.
+// Cells of recurrent layers: gates, values saved for the gradient, and both formulas on registers.
+// All code that runs over steps uses these.
 //
-// Of a step, `given` is the share of the input in the gates and `sums` that of the state, each with the gates next to each other.
+// In a step, `given` is the input part of the gates and `sums` the recurrent part. Gates of a row
+// are adjacent.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace recurrent {
 
-// The logistic function as 1 / (1 + e^-x), clipped to where that power is finite: to two units in the last place, which a gate does
-// not need more of, in two thirds of the instructions of math::sigmoid.
+// The logistic function as 1 / (1 + e^-x), clipped to where that power is finite. It is accurate to
+// two ulp, enough for a gate, and needs two thirds of the instructions of math::sigmoid.
 template <typename C>
 CANDELABRA_FORMULA math::Vec<C> gate(math::Vec<C> x) {
   constexpr C most = sizeof(C) == 4 ? C(87) : C(700);
@@ -25,23 +26,24 @@ template <typename C, int gates>
 struct StepForward {
   using V = math::Vec<C>;
   V sums[gates], given[gates];
-  V bias[gates];  // of the state's share, where the cell has one
-  V h, c;         // before; after the step: the states after it
+  V bias[gates];  // of the recurrent part, if the cell has one
+  V h, c;  // the states before the step, then those after it
   V kept[4];
 };
 
-// The gradient of a step: `dh` and `dc` come from the steps after it, and become what goes to the step before without passing
-// through the weight. `of_input` and `of_state` are those of `given` and of `sums`.
+// The gradient of a step. `dh` and `dc` enter with the gradient from later steps. They leave with
+// the gradient to the earlier step that does not pass through the weight. `of_input` and `of_state`
+// are the gradients of `given` and `sums`.
 template <typename C, int gates>
 struct StepBack {
   using V = math::Vec<C>;
-  V kept[4], more[4];          // of the step, and what their gradient has besides
-  V h_before, c_before, h, c;  // as the cell asks for them
+  V kept[4], more[4];  // saved by the step, and further gradients of those
+  V h_before, c_before, h, c;  // as far as the cell needs them
   V dh, dc;
   V of_input[gates], of_state[gates];
 };
 
-// Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000. Kept: i, f, g, o.
+// Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000. Saves i, f, g, o.
 struct Lstm {
   static constexpr int gates = 4, kept = 4;
   static constexpr bool has_cell = true, has_bias = false, sees_state_before = false, passes_state = false;
@@ -71,7 +73,8 @@ struct Lstm {
   }
 };
 
-// Cho et al. 2014, with the reset gate after the product, as cuDNN has it. Kept: r, z, n and the state's share in n.
+// Cho et al. 2014, with the reset gate after the product, as in cuDNN. Saves r, z, n and the
+// recurrent part of n.
 struct Gru {
   static constexpr int gates = 3, kept = 4;
   static constexpr bool has_cell = false, has_bias = true, sees_state_before = true, passes_state = true;
@@ -99,7 +102,7 @@ struct Gru {
   }
 };
 
-// Elman 1990. The output is all that the gradient needs.
+// Elman 1990. The gradient needs only the output.
 struct Elman {
   static constexpr int gates = 1, kept = 0;
   static constexpr bool has_cell = false, has_bias = false, sees_state_before = false, passes_state = false;
@@ -109,7 +112,7 @@ struct Elman {
   CANDELABRA_FORMULA void forward(StepForward<C, gates>& s) const {
     using V = math::Vec<C>;
     const V x = s.sums[0] + s.given[0], zero(C(0));
-    s.h = relu ? select(x <= zero, zero, x) : math::tanh(x);  // NaN stays
+    s.h = relu ? select(x <= zero, zero, x) : math::tanh(x);  // keeps NaN
   }
   template <typename C>
   CANDELABRA_FORMULA void backward(StepBack<C, gates>& s) const {

@@ -1,5 +1,5 @@
-// The weight of a recurrent layer as a factor of all its steps: packed once a call, for the vector units or the tile units. A
-// worker multiplies rows by panels of it, on one thread.
+// The weight of a recurrent layer as a factor of all steps, packed once per call for the vector
+// units or for AMX. A worker multiplies rows by panels of it, on one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace recurrent {
 
-// A k × n matrix; `transposed` says that it lies as n × k. Both kinds of factor have panels as wide as four registers, whose
-// columns are at first(panel, register): a pair of the first one and how many.
+// A k × n matrix, stored as n × k if `transposed`. Both kinds of factor have panels that are four
+// registers wide. first(panel, register) returns the first column and the number of columns of a
+// register.
 struct Matrix {
   const void* data;
   int64_t k, n;
@@ -104,10 +105,11 @@ class TileFactor {
   TilePanels panels_;
 };
 
-// How the rows of all steps are multiplied by the weight.
+// How rows are multiplied by the weight: unpacked, packed for vectors, or packed for AMX.
 enum class Way { as_it_lies, vectors, tiles };
 
-// Tiles for so many rows at least at most steps, for fewer leave them empty; and for a factor that is not smaller than a few tiles.
+// AMX needs several rows in most steps, because few rows leave tiles empty, and a weight of more
+// than a few tiles.
 template <typename C>
 Way way_of(const Sequence& sequence, int64_t gates) {
   constexpr int64_t least_rows = 8, least_side = 32;

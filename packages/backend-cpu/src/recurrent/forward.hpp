@@ -1,4 +1,4 @@
-// All steps of a recurrent layer.
+// The forward pass of all steps of a recurrent layer.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace recurrent {
 
-// What is null is not there, or not wanted. Without gates they are the product of the input, of `input_size` elements a row, with
-// its weight.
+// Null for tensors that are absent or not wanted. Without `gates`, they are computed from the
+// input, which has `input_size` elements per row, and its weight.
 template <typename T>
 struct Forward {
   const T *input, *input_weight, *input_bias;
@@ -48,8 +48,8 @@ class ForwardWalk {
   void run() {
     const Matrix matrix{weight_.data(), hidden_, width_, true};
     const Way way = way_of<C>(sequence_, Cell::gates);
-    // The input's share is made at each step, where it is needed, and never goes to memory: always on tiles, and on vectors while
-    // both weights stay in the second cache level.
+    // The input part of the gates can be computed step by step, where it is needed, so that it
+    // never goes to memory. This is done with AMX, and on vectors while both weights fit L2.
     const bool both_stay = width_ * (hidden_ + task_.input_size) * static_cast<int64_t>(sizeof(C)) <= divided_weight;
     const bool at_each_step = !task_.gates && std::is_same_v<T, C> && task_.input_size > 0 &&
                               ((way == Way::tiles && std::is_same_v<T, float>) || (way == Way::vectors && both_stay));
@@ -73,12 +73,12 @@ class ForwardWalk {
   }
 
  private:
-  // Some rows at a step, in numbers to compute with.
+  // Some rows of a step, in the compute type.
   struct Step {
-    const C *gates, *input;  // the share of the input, or the input
+    const C *gates, *input;  // the input part of the gates, or else the input
     const C* h;
-    C *after, *c;              // the states after it; the cells before and after
-    C *output, *cells, *kept;  // further places for them, and for what is kept
+    C *after, *c;  // the states after the step; the cells before and after it
+    C *output, *cells, *kept;  // further copies of these, and what is saved for the gradient
 
     Step from(int64_t row, int64_t width, int64_t input_width, int64_t hidden, int64_t kept_width) const {
       const int64_t state = row * hidden;
@@ -105,15 +105,15 @@ class ForwardWalk {
     };
   }
 
-  // Numbers of the gates, rows `row_step` elements apart and gates `gate_step`.
+  // Values of the gates. Rows lie `row_step` elements apart and gates `gate_step`.
   struct Gates {
     const C* data;
     int64_t row_step, gate_step;
     V load(int64_t row, int gate, int64_t n) const { return V::load(data + row * row_step + gate * gate_step, n); }
   };
 
-  // Shares of the state and of the input become states: of the rows from `begin` to `end` and the `n` units from j on, where both
-  // shares begin; `bias` is that of the input.
+  // Computes states from the recurrent and input parts of the gates, for rows [begin, end) and the
+  // `n` units from j on. Both parts begin at unit j. `bias` is that of the input.
   void finish(const Step& step, const Gates& sums, const Gates& given, const C* bias, int64_t begin, int64_t end, int64_t j,
               int64_t n) const {
     StepForward<C, Cell::gates> s;
@@ -148,7 +148,7 @@ class ForwardWalk {
   Gates in_memory(const C* gates, int64_t j) const { return {gates + j, width_, hidden_}; }
   static Gates of_panel(const C* sums, int64_t j) { return {sums + j, VectorFactor<C>::width, lanes}; }
 
-  // What comes after a product lies far apart, a line here and there: it is asked for before.
+  // Prefetches what is needed after a product: it lies in scattered cache lines.
   void ask(const Step& step, int64_t row, int64_t j) const {
     if (step.gates)
       for (int gate = 0; gate < Cell::gates; ++gate) __builtin_prefetch(step.gates + row * width_ + gate * hidden_ + j);
@@ -162,7 +162,8 @@ class ForwardWalk {
 
   static int64_t together(int64_t rows) { return std::min<int64_t>(rows, 2 * panel_rows); }
 
-  // What a thread multiplies with, and where the products go: of two panels, and of state and input, where work is interleaved.
+  // A thread's workers and the memory for their products. With interleaved work it holds two
+  // panels, of the recurrent and the input part.
   template <typename Factor>
   class Hands {
    public:
@@ -184,13 +185,13 @@ class ForwardWalk {
     Scratch<C> sums_;
   };
 
-  // The product with some panels, and what is made of it, on one thread.
+  // Multiplies by some panels and computes the states, on one thread.
   template <typename Factor>
   void multiply(Hands<Factor>& hands, const Step& step, int64_t rows, int64_t begin, int64_t end) const {
     if constexpr (Factor::Worker::interleaves) {
       hands.state.take(step.h, hidden_, rows);
       if (hands.input) hands.input->take(step.input, task_.input_size, rows);
-      // Sums of a panel are finished while the next one is multiplied.
+      // Sums of a panel are finished while the next panel is multiplied.
       const auto finish_panel = [&](int64_t panel, int64_t from, int64_t to) {
         const int64_t unit = panel * units, here = std::min(units, hidden_ - unit);
         for (int64_t j = 0; j < here; j += lanes)
@@ -234,14 +235,14 @@ class ForwardWalk {
     }
   }
 
-  // All steps of some rows; compute(step, rows) does one.
+  // All steps of some rows. compute(step, rows) does one step.
   template <typename Compute>
   void all_steps(int64_t first, int64_t all, Compute&& compute) const {
     constexpr bool half = is_half_v<T>;
     Scratch<C> states(2 * all * hidden_), cells(Cell::has_cell ? all * hidden_ : 0);
     Scratch<C> pre(half ? all * width_ : 0), active(half && task_.kept ? all * kept_ : 0);
     C *before = states.data(), *after = before + all * hidden_;
-    // Where sequences begin later than others, states stay as they are until then.
+    // Both buffers start with h0: sequences that begin later keep it until then.
     for (C* to : {before, after}) load(task_.h0 + first * hidden_, to, all * hidden_);
     if constexpr (Cell::has_cell) load(task_.c0 + first * hidden_, cells.data(), all * hidden_);
     for (int64_t number = 0; number < sequence_.steps; ++number) {
@@ -261,7 +262,8 @@ class ForwardWalk {
                 rows);
       }
       std::swap(before, after);
-      // A row that has ended is not read again; one that has not begun has its first state in both places.
+      // A row that has ended is not read again. One that has not begun has its initial state in
+      // both buffers.
     }
     if (Cell::has_cell && task_.last_cell) store(cells.data(), task_.last_cell + first * hidden_, all * hidden_);
   }
@@ -294,7 +296,7 @@ class ForwardWalk {
     });
   }
 
-  // The share of the input in the gates of all steps.
+  // Computes the input part of the gates for all steps.
   void multiply_input(T* gates) const {
     const int64_t rows = sequence_.all_rows(), size = task_.input_size;
     if constexpr (is_half_v<T>) {

@@ -1,4 +1,5 @@
-// What is common to all steps of a recurrent layer's call: where the rows of a step lie, and numbers to compute with.
+// What all steps of a recurrent layer share: the rows of each step, and tensors in the compute
+// type.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +16,17 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace recurrent {
 
-// Rows of the batch that go through the steps together at most: what they need in between stays in the second cache level.
+// Rows of the batch that go through the steps together. Their intermediates fit L2.
 constexpr int64_t block = 32;
-// The weight is packed for so many rows, all steps together; fewer are multiplied by it as it lies.
+// The weight is packed if all steps together have at least this many rows.
 constexpr int64_t rows_worth_packing = 48;
-// A weight of more bytes than this is divided among the threads, so that each keeps its part in its second cache level through all
-// steps; with a smaller one the threads go their own way with rows of their own, and never wait.
+// A weight of more bytes is divided among the threads, so that each keeps its part in L2 through
+// all steps. With a smaller weight the threads divide the rows and never wait for each other.
 constexpr int64_t divided_weight = int64_t{1} << 20;
 
-// Steps of `batch` sequences. All tensors over time have the rows of one time after those of the time before: `batch` of them, or
-// in a packed sequence as many as have not ended yet, which are the first ones.
+// Steps of `batch` sequences. Tensors over time store the rows of one time step after those of the
+// previous one. A packed sequence has only the rows of sequences that have not ended, which come
+// first.
 class Sequence {
  public:
   Sequence(int64_t steps, int64_t batch, int64_t hidden, std::span<const int64_t> batch_sizes, bool reverse)
@@ -39,10 +41,10 @@ class Sequence {
   bool empty() const { return steps == 0 || batch == 0 || hidden == 0; }
   int64_t time(int64_t step) const { return reverse_ ? steps - 1 - step : step; }
   int64_t rows_at(int64_t time) const { return counts_.empty() ? batch : counts_[static_cast<size_t>(time)]; }
-  // How many sequences there are at a step.
+  // The number of sequences at a step.
   int64_t rows(int64_t step) const { return rows_at(time(step)); }
   int64_t all_rows() const { return starts_.back(); }
-  // The row of the tensors over time where this row of the batch is at a step.
+  // The row of a tensor over time that holds a batch row at a step.
   int64_t at(int64_t step, int64_t row) const { return starts_[static_cast<size_t>(time(step))] + row; }
   bool reverse() const { return reverse_; }
 
@@ -52,7 +54,7 @@ class Sequence {
   std::vector<int64_t> starts_;
 };
 
-// Contiguous numbers in the type that is computed in, and back.
+// Copy contiguous numbers to the compute type and back.
 template <typename T>
 void load(const T* from, compute_t<T>* to, int64_t n) {
   if constexpr (is_half_v<T>)
@@ -68,7 +70,7 @@ void store(const compute_t<T>* from, T* to, int64_t n) {
     std::copy_n(from, n, to);
 }
 
-// The whole of a contiguous tensor as numbers to compute with: its own memory, or a copy for half precisions.
+// A contiguous tensor in the compute type: its own memory, or a copy for half precisions.
 template <typename T>
 class Numbers {
  public:

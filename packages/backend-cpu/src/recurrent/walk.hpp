@@ -1,4 +1,4 @@
-// Who does which rows of the batch: threads take some each and go through all steps by themselves.
+// Divides the rows of the batch among threads, which go through all steps independently.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace recurrent {
 
-// walk(first, rows, last) for blocks of the rows; `work` is what a row costs at one step. In a packed sequence the first rows go
-// through more steps than the last ones, so threads get as many steps rather than as many rows.
+// Calls walk(first, last) for blocks of rows. `work` is the cost of a row at one step. In a packed
+// sequence the first rows have more steps than the last ones, so threads get equal numbers of
+// steps, not of rows.
 template <typename Walk>
 void for_blocks_of_rows(const Sequence& sequence, int64_t work, Walk&& walk) {
   const auto walk_all = [&](int64_t begin, int64_t end) {
@@ -24,7 +25,7 @@ void for_blocks_of_rows(const Sequence& sequence, int64_t work, Walk&& walk) {
   std::vector<int64_t> bounds{0};
   int64_t steps_before = 0, length = 0;
   for (int64_t row = sequence.batch - 1; row >= 0; --row) {
-    // Counted from the end, where rows are short: their lengths grow.
+    // Counted from the end, where sequences are short: their lengths grow.
     while (length < sequence.steps && sequence.rows_at(length) > row) ++length;
     steps_before += length;
     if (steps_before * pieces >= static_cast<int64_t>(bounds.size()) * sequence.all_rows()) bounds.push_back(sequence.batch - row);

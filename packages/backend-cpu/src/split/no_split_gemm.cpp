@@ -1,4 +1,4 @@
-// Without the loops for AVX-512 nothing is multiplied on tile units.
+// Stubs for builds without the AVX-512 loops, which do not use AMX.
 #include <utility>
 
 #include "../kernels.hpp"

@@ -19,16 +19,15 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-// Columns and rows whose parts are made at a time, and how much memory those of the columns may take: all of them stay in the
-// second cache level.
+// Columns and rows that are split into parts at a time, and the most memory for the columns' parts.
+// All of these stay in L2.
 constexpr int64_t most_columns = 512, most_rows = 128, most_bytes = int64_t{1} << 20;
-// Where there are no more rows than these, and k lies along memory in the right factor (a batch times a layer's weight), the rows'
-// parts stay instead, of all rows, and columns are taken apart panel by panel where they are used, in the first level: of many
-// numbers that are used so few times, writing parts to the second level and waiting for them there is a fifth of the time. Measured
-// with k = 784 to 2048: 0.79 of the time with 64 rows, 0.85 with 128, 0.88 with 256; 1.06 with 512, whose sums are more than the
-// first level holds, and 1.04 with 256 where k lies across memory, of which a panel has only two lines side by side.
+// With at most this many rows, and k contiguous in the right factor (a batch times a layer's
+// weight), the parts of all rows stay instead. Columns are split panel by panel where they are
+// used, in L1. A large weight that is used so few times would cost more if its parts went through
+// L2.
 constexpr int64_t few_rows = 256;
-// Results of so many elements are not read again before they are out of the caches.
+// Results of this many elements leave the caches before they are read again.
 constexpr int64_t streamed_size = int64_t{1} << 20;
 constexpr int64_t panel_area = panel_side * panel_side;
 
@@ -36,8 +35,8 @@ int64_t blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;
 }
 
-// How a product is done in pieces, which depends on nothing but its sides: chains of k of which the units make one sum each, and
-// passes of so many chains as there is memory for.
+// How a product is divided, which depends on its sizes alone. AMX sums one chain of k at a time. A
+// pass has as many chains as the memory for parts allows.
 struct Plan {
   explicit Plan(const Gemm<float>& p) {
     const int64_t blocks = blocks_of(p.k, tile_depth);
@@ -56,7 +55,7 @@ struct Plan {
   bool rows_stay;
 };
 
-// The parts of a few panels of one factor, for one pass.
+// The bfloat16 parts of some panels of one factor, for one pass.
 class Parts {
  public:
   Parts(const Plan& plan, const SplitSource& source, bool left, int64_t panels)
@@ -88,7 +87,7 @@ class Parts {
 
 class SplitProduct {
  public:
-  // `last_step` may be null: what is done with the result before it leaves the caches.
+  // `epilogue` may be null.
   SplitProduct(const Gemm<float>& problem, const Finish<float>* last_step)
       : p_(problem),
         last_step_(last_step),
@@ -112,8 +111,9 @@ class SplitProduct {
   }
 
  private:
-  // How many threads share rows, and how many columns: for each of k a block takes 20 cycles, and taking 32 rows or columns apart
-  // 26, which threads with the same ones do each for themselves, and for rows each time that so many columns were `at_once`.
+  // How many threads share rows, and how many share columns. Relative costs for each k: 20 for a
+  // block, 26 to split a panel of 32 rows or columns. Threads with the same panel split it
+  // separately. Rows are split once per `at_once` panels of columns.
   static std::pair<int64_t, int64_t> grid(int64_t row_panels, int64_t column_panels, int64_t at_once, int64_t threads) {
     std::pair<int64_t, int64_t> best{1, 1};
     int64_t least = std::numeric_limits<int64_t>::max();
@@ -151,7 +151,7 @@ class SplitProduct {
           const int64_t rows = std::min(most_rows, row_end - row);
           left.take_apart(row, rows, depth, depths);
           Sums sums;
-          // A right panel stays in the first cache level while the left ones pass by.
+          // A right panel stays in L1 while the left panels pass by.
           for (int64_t j = 0; j * panel_side < columns; ++j)
             for (int64_t chain = 0; chain * plan_.chain_depth() < depths; ++chain)
               multiply(left, right.at(j, chain), right.range(j, chain), row, rows, column + j * panel_side,
@@ -181,15 +181,15 @@ class SplitProduct {
     }
   }
 
-  // A chain of the sums of so many rows and columns of the result, from `row` and `column` on.
+  // One chain of a block of the result, which begins at `row` and `column`.
   struct Block {
     int64_t row = 0, rows = 0, column = 0, columns = 0;
-    float* totals = nullptr;                   // of the chains so far
-    bool first = true, last = true;            // of the chains
-    bool first_pass = true, last_pass = true;  // of the sums in the result
+    float* totals = nullptr;  // sums of the chains so far
+    bool first = true, last = true;  // whether this is the first or the last chain
+    bool first_pass = true, last_pass = true;  // whether this is the first or the last pass
   };
 
-  // Sums of blocks by turns, one while the other is finished, and totals of the rows at hand.
+  // Sums of two blocks, one computed while the other is finished, and totals of the current rows.
   struct Sums {
     Block before;
     int turn = 0;
@@ -217,7 +217,7 @@ class SplitProduct {
           __builtin_prefetch(c, 1);
           __builtin_prefetch(c + 16, 1);
         }
-      // What is done with the sums of a block is done while the units are busy with the next one.
+      // The sums of a block are finished while AMX works on the next block.
       const auto between = [&] {
         if (sums.before.rows) finish(sums.before, sums.of[1 - sums.turn]);
       };
@@ -233,7 +233,7 @@ class SplitProduct {
     }
   }
 
-  // The sums of a block are added to those of the chains before, or, with the last chain, become the result.
+  // Adds the sums of a block to those of earlier chains, or writes the result after the last chain.
   void finish(const Block& b, const float* sums) const {
     if (!b.last) {
       for (int64_t i = 0; i < panel_area; i += 16) {
@@ -277,7 +277,7 @@ class SplitProduct {
   const Finish<float>* last_step_;
   const Plan plan_;
   const SplitSource left_, right_;
-  bool streams_;  // past the caches
+  bool streams_;  // uses non-temporal stores
 };
 
 bool ask_for_tiles() {
@@ -285,7 +285,8 @@ bool ask_for_tiles() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
   constexpr unsigned bfloat16_tiles = 1u << 22, tiles = 1u << 24;
   if (!(d & bfloat16_tiles) || !(d & tiles)) return false;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27))) return false;  // the system saves extended states
+  // OSXSAVE: the system saves extended states
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27))) return false;
   unsigned low = 0, high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   constexpr unsigned tile_states = 3u << 17;

@@ -1,4 +1,4 @@
-// Factors of a product in three bfloat16 parts each, in the order in which the tile units take them.
+// Factors of a product, split into three bfloat16 parts and packed as AMX tiles.
 #pragma once
 
 #include <immintrin.h>
@@ -12,22 +12,25 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 constexpr int64_t tile_side = 16;                            // rows of a tile, and its columns of 32 bits
 constexpr int64_t tile_elements = 512;                       // bfloat16 in a tile
 constexpr int64_t panel_side = 32;                           // rows of a left panel, columns of a right one: two tiles
-constexpr int64_t tile_depth = 32;                           // of k in a tile
-constexpr int64_t tile_block = panel_side * tile_depth * 3;  // bfloat16 in a panel for so many of k
-constexpr int64_t longest_chain = 4;                         // times 32 of k: what the units add up before it is added in float32
+constexpr int64_t tile_depth = 32;  // k in a tile
+// bfloat16 in a panel per tile_depth of k
+constexpr int64_t tile_block = panel_side * tile_depth * 3;
+constexpr int64_t longest_chain = 4;  // in tile_depth of k: what AMX sums before float32 additions
 
-// A matrix of which `side` counts rows of the left factor or columns of the right one; one of the steps is 1.
+// A matrix: `side` counts rows of the left factor or columns of the right one. One of the steps is
+// 1.
 struct SplitSource {
   const float* data;
   int64_t side_step, depth_step;
 };
 
-// The exponents (as float32 has them) of what a panel holds, apart from zeros; 255 and 0 where it holds nothing else.
+// The range of float32 exponents in a panel, without zeros; 255 and 0 if it holds only zeros.
 struct SplitRange {
   int32_t lowest = 255, highest = 0;
 };
 
-// Whether parts of these panels are normal numbers and so are their products: then nothing is lost but by rounding.
+// Whether the parts of these panels and their products are normal numbers. Then rounding is the
+// only error.
 inline bool in_range(const SplitRange& a, const SplitRange& b) {
   constexpr int32_t bias = 127, least = bias - 100, sum_from = 2 * bias - 100, sum_to = 2 * bias + 100;
   return a.lowest >= least && b.lowest >= least && a.highest <= 250 && b.highest <= 250 && a.lowest + b.lowest >= sum_from &&
@@ -36,8 +39,8 @@ inline bool in_range(const SplitRange& a, const SplitRange& b) {
 
 namespace split_detail {
 
-// Pairs of parts: bits 0 to 15 of an element are of `low`, the others of `high`. Adding half of the last place rounds; what lies
-// below it is cut off.
+// Splits two vectors into three parts each. In a result, bits 0 to 15 of an element belong to `low`
+// and the others to `high`. Adding half a unit in the last place rounds; lower bits are cut off.
 [[gnu::always_inline]] inline void split_pair(__m512 low, __m512 high, __m512i (&parts)[3]) {
   const __m512i half = _mm512_set1_epi32(0x8000), top = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
 #pragma GCC unroll 3
@@ -50,7 +53,8 @@ namespace split_detail {
   }
 }
 
-// Sixteen rows of sixteen elements, `step` elements apart, become sixteen columns.
+// Transposes sixteen rows of sixteen elements. Rows lie `step` elements apart; missing ones are
+// zero.
 inline void turn(const float* from, int64_t step, int64_t rows, __mmask16 columns, float* to) {
   __m512i r[16], t[16];
   if (rows >= 16 && columns == 0xffff) {
@@ -94,25 +98,30 @@ inline __mmask16 first_lanes(int64_t count) {
 
 }  // namespace split_detail
 
-// Takes apart up to 32 rows of the left factor (or columns of the right one) from `side` on, for up to 32 of k from `depth` on.
+// Splits up to 32 rows of the left factor (or columns of the right one) from `side` on, for up to
+// 32 of k from `depth` on.
 //
-// In memory a panel is, for each 32 of k, the three parts, and of each its two tiles; the second ones are left as they are where
-// the panel has but sixteen rows (or columns). A row of a left tile is one of the factor, of a right one a pair of k. Such pairs
-// are of k and k + 16: which they are is free, as long as both factors have the same.
+// Layout of a panel: for each 32 of k, three parts of two tiles each. The second tiles are not
+// written if the panel has at most sixteen rows (or columns). A row of a left tile is a row of the
+// factor, a row of a right tile is a pair of k. Pairs are of k and k + 16. Any pairing works if
+// both factors use the same.
 [[gnu::noinline]] inline SplitRange split_block(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth,
                                                 int64_t depths, uint16_t* to) {
   const bool along_depth = source.depth_step == 1, turned = along_depth != left;
-  // Rows as they lie in memory, what is sixteen of k away, and what is needed soon: there are two lines of each row in a block.
+  // Distances in elements: between rows in memory, to k + 16, and to what is prefetched. A block
+  // has two cache lines of each row.
   const int64_t step = along_depth ? source.side_step : source.depth_step, far = 16 * source.depth_step,
                 ahead = along_depth ? 4 * 16 : 2 * far;
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
-  __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();  // bits of numbers without their sign, less one; bits
+  // bits of numbers without their sign, minus one; bits
+  __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();
   alignas(64) float turned_rows[2][256];
   const auto take = [&](__m512 low, __m512 high, uint16_t* row) __attribute__((always_inline)) {
     for (const __m512 value : {low, high}) {
       const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
       most = _mm512_max_epu32(most, bits);
-      least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, one));  // zero is the largest of all
+      // zero wraps around to the largest value
+      least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, one));
     }
     __m512i parts[3];
     split_detail::split_pair(low, high, parts);
@@ -127,7 +136,8 @@ inline __mmask16 first_lanes(int64_t count) {
   for (int64_t half = 0; half < sides; half += tile_side) {
     const float* from = source.data + (side + half) * source.side_step + depth * source.depth_step;
     uint16_t* tile = to + half / tile_side * tile_elements;
-    // Of the rows in memory: how many there are of the near and the far k, and how long they are.
+    // For the first and the second sixteen of k: how many rows in memory there are, and how long
+    // they are.
     const int64_t wanted = sides - half, near_rows = along_depth ? wanted : depths, far_rows = along_depth ? wanted : depths - 16;
     const __mmask16 near_lanes = split_detail::first_lanes(along_depth ? depths : wanted),
                     far_lanes = split_detail::first_lanes(along_depth ? depths - 16 : wanted);
@@ -151,8 +161,8 @@ inline __mmask16 first_lanes(int64_t count) {
   return {low == UINT32_MAX ? 255 : static_cast<int32_t>((low + 1) >> 23), static_cast<int32_t>(high >> 23)};
 }
 
-// What a chain of k needs of some panels, each of which has `step` elements: those of the first one are at `to`. The source is read
-// along its rows.
+// Splits some panels for one chain of k. They are `step` elements apart, the first one at `to`.
+// Reads the source along its contiguous dimension.
 inline void split_panels(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
                          uint16_t* to, int64_t step, SplitRange* ranges, int64_t range_step) {
   const auto one = [&](int64_t panel, int64_t block) {

@@ -1,4 +1,4 @@
-// Products of panels in three bfloat16 parts on the tile units.
+// Products of panels in three bfloat16 parts on AMX.
 #pragma once
 
 #include <immintrin.h>
@@ -11,7 +11,7 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Eight tiles of 64 bytes a row: the last of sixteen rows, the others of so many.
+// Configures eight tiles of 64 bytes per row: the last with sixteen rows, the others with `rows`.
 inline void configure_tiles(int64_t rows) {
   struct alignas(64) {
     uint8_t palette = 1, start = 0, reserved[14] = {};
@@ -26,8 +26,8 @@ inline void configure_tiles(int64_t rows) {
   _tile_loadconfig(&layout);
 }
 
-// Eight whole tiles for the time of a block; the state of the units is given back after it, so that changes between threads need
-// not save it.
+// Eight whole tiles while in scope. The destructor releases the AMX state, so that context switches
+// need not save it.
 class TileUnits {
  public:
   TileUnits() { configure_tiles(tile_side); }
@@ -68,7 +68,7 @@ template <bool second_row, bool second_column>
 template <bool rows, bool columns, typename Between>
 [[gnu::noinline]] void multiply_split(const uint16_t* left, const uint16_t* right, int64_t blocks, float* sums, Between& between) {
   constexpr int64_t part = 2 * tile_elements;
-  // The intrinsics do not say that they read and write memory.
+  // The intrinsics do not declare that they read and write memory.
   __asm__ volatile("" : : : "memory");
   _tile_zero(0);
   _tile_zero(1);
@@ -102,8 +102,8 @@ template <bool rows, bool columns, typename Between>
 
 }  // namespace split_detail
 
-// sums (rows of 32 elements) = left @ right, for panels that are `blocks` tiles deep; `rows` and `columns` of them are wanted.
-// between() is called while the units are busy.
+// sums (rows of 32 elements) = left @ right, for panels that are `blocks` tiles deep. Only `rows`
+// rows and `columns` columns are needed. between() is called while AMX is busy.
 template <typename Between>
 void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns, float* sums,
                            Between&& between) {
@@ -115,7 +115,7 @@ void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t 
                         : split_detail::multiply_split<false, false>(left, right, blocks, sums, between);
 }
 
-// sums = left @ right for a block that the tile units cannot do, in float32 as it is.
+// sums = left @ right in plain float32, for a block outside the range of the emulation.
 inline void multiply_plainly(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows, int64_t column,
                              int64_t columns, int64_t depth, int64_t depths, float* sums) {
   alignas(64) float line[panel_side];

@@ -1,5 +1,6 @@
-// Transformed patches, gradients and weights are taken apart into bfloat16 as they are made, and written as the tile units take
-// them: see split_gemm.hpp for what of a product is kept.
+// Winograd convolution on AMX. Transformed patches, gradients and weights are split into bfloat16
+// parts as they are computed, and stored as AMX tiles. split_gemm.hpp explains which products of
+// parts are kept.
 #include "split_winograd.hpp"
 
 #include <algorithm>
@@ -13,26 +14,26 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace winograd {
 namespace {
 
-// bfloat16 of 32 of k in a panel: three parts of two tiles.
+// bfloat16 per 32 of k in a panel: three parts of two tiles.
 constexpr int64_t part_step = 2 * tile_elements, depth_block = 3 * part_step;
 constexpr int64_t panel_area = panel_side * panel_side;
-// Of k in a panel that the first cache level holds beside another.
+// k of a panel that fits L1 beside another panel.
 constexpr int64_t depth_at_once = 128;
-// Pairs of channels of which factors or sums at all points stay in the second cache level.
+// Most pairs of channels whose factors or sums at all points stay in L2.
 constexpr int64_t few_products = 64 * 80;
 
 int64_t blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;
 }
 
-// ---- numbers whose parts are none of a bfloat16
+// ---- numbers too small for bfloat16 parts
 
-// The largest numbers of a vector of pairs of bfloat16, as their bits without the sign.
+// Lane-wise maximum of pairs of bfloat16, as bits without the sign.
 struct Largest {
   __m512i bits = _mm512_setzero_si512();
 };
 
-// The exponent, as float32 has it, of the least of some numbers that are not zero.
+// The smallest float32 exponent among some nonzero numbers.
 class Least {
  public:
   void look(Largest values) {
@@ -40,7 +41,7 @@ class Least {
     _mm512_store_si512(each, values.bits);
     for (const uint16_t value : each) look(value);
   }
-  // Of all of them only the largest counts.
+  // Only the largest of all lanes counts.
   void look_at_largest(Largest values) {
     alignas(64) uint16_t each[32];
     _mm512_store_si512(each, values.bits);
@@ -56,9 +57,9 @@ class Least {
   int32_t exponent_ = 255;
 };
 
-// Whether what is lost of a product, where parts or products of them are below what a normal number can be, is nothing beside its
-// largest terms. Patches mix near and far, so it is those that errors are measured by. The largest: an infinity that comes of it
-// is seen in the results.
+// Whether losses to underflow of parts or of their products are negligible beside the largest
+// terms. Patches mix near and far values, so errors are measured by the largest. Overflow needs no
+// check here: its infinities show in the results.
 bool are_large_enough(const Least& a, const Least& b) {
   constexpr int32_t bias = 127, each = bias - 90, both = 2 * bias - 90;
   return a.exponent() >= each && b.exponent() >= each && a.exponent() + b.exponent() >= both;
@@ -66,8 +67,9 @@ bool are_large_enough(const Least& a, const Least& b) {
 
 // ---- panels
 
-// Pairs of numbers in three parts: the first is rounded, so that what the others hold is of either sign; those are cut off, which
-// loses nothing, as 16 bits are left for the two of them. Gives the first parts.
+// Splits pairs of numbers into three parts, and returns the first ones. The first part is rounded,
+// so that the rest has either sign. The others are truncated, which is exact: 16 bits are left for
+// both.
 [[gnu::always_inline]] inline __m512i split_pair(__m512 low, __m512 high, uint16_t* to) {
   const __m512i half = _mm512_set1_epi32(0x8000), top = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
   __m512i first;
@@ -88,8 +90,8 @@ bool are_large_enough(const Least& a, const Least& b) {
   return first;
 }
 
-// Panels of rows (or columns) at every point. They lie apart by a little more than they hold, so that the same place of all points
-// does not fall on the same lines of a cache.
+// Panels of rows (or columns) at every point. Padding keeps equal offsets of all points out of the
+// same cache set.
 class PointPanels {
  public:
   PointPanels(int64_t panels, int64_t depth)
@@ -97,7 +99,8 @@ class PointPanels {
         point_step_(panels * panel_step_ + 32),
         memory_(points * point_step_) {}
   uint16_t* at(int64_t point, int64_t panel) { return memory_.data() + point * point_step_ + panel * panel_step_; }
-  // Where at point 0 row (or pair of k) `row` is, of the panel and the 32 of k that hold these.
+  // The address at point 0 of row (or pair of k) `row`, in the panel of `number` and the block of
+  // 32 of k of `depth`.
   uint16_t* row(int64_t number, int64_t depth, int64_t row) {
     return at(0, number / panel_side) + depth / tile_depth * depth_block + number % panel_side / tile_side * tile_elements +
            row % tile_side * 32;
@@ -109,14 +112,14 @@ class PointPanels {
   Scratch<uint16_t> memory_;
 };
 
-// Two transformed squares, of which the first is kept until the second is there.
+// Two transformed squares, of which the first is kept until the second is available.
 class Pair {
  public:
   template <int before, typename Line, typename In>
   void low(Line&& line, In&& in) {
     both_sides<before, patch>(line, in, [&](int i, int j, V value) { value.store(low_ + (i * patch + j) * lanes); });
   }
-  // Taken apart, both go to their points.
+  // Splits both squares and stores them at their points.
   template <int before, typename Line, typename In>
   void high(Line&& line, In&& in, uint16_t* to, int64_t point_step, Largest& largest) {
     Largest most = largest;
@@ -143,8 +146,8 @@ constexpr auto of_input = [](const V* d, V* out) { input_line(d, out); };
 constexpr auto of_grad = [](const V* y, V* out) { grad_line(y, out); };
 constexpr auto of_weight = [](const V* g, V* out) { weight_line(g, out); };
 
-// The patches of a segment as rows; `first` is the number of its first tile there, and `largest` has an entry for each tile.
-// `strips`: room for two.
+// Packs the patches of a segment as rows. `first` is the number of its first tile there. `largest`
+// has an entry for each tile, and `strips` room for two strips.
 void fill_patches(const Images& input, const Segment& segment, int64_t pad_rows, int64_t pad_columns, int64_t first, float* strips,
                   PointPanels& to, Largest* largest) {
   const int64_t count = segment.tiles * tile + 2;
@@ -174,7 +177,8 @@ void fill_patches(const Images& input, const Segment& segment, int64_t pad_rows,
   }
 }
 
-// The weight's inputs [begin, end) for 32 outputs as panel `panel` of `to`, the first input at depth 0.
+// Packs the weight's inputs [begin, end) for 32 outputs as panel `panel` of `to`, the first input
+// at `depth`.
 void fill_weight(const Weight& weight, int64_t first_output, int64_t begin, int64_t end, PointPanels& to, int64_t panel,
                  int64_t depth, Least& least) {
   alignas(64) float taps[9 * lanes];
@@ -203,10 +207,12 @@ void fill_weight(const Weight& weight, int64_t first_output, int64_t begin, int6
 
 // ---- products
 
-// Products of blocks; sums that are added to others follow one block behind, so that the units need not wait for it.
+// Products of blocks. Additions to earlier sums lag one block behind, so that AMX does not wait for
+// them.
 class Products {
  public:
-  // sums (+)= left @ right, of `depth` of k: sums is a block of 32 by 32, of which so many rows and columns are wanted.
+  // sums (+)= left @ right over `depth` of k. `sums` is a block of 32 by 32, of which `rows` rows
+  // and `columns` columns are needed.
   void multiply(const uint16_t* left, const uint16_t* right, int64_t depth, int64_t rows, int64_t columns, float* sums, bool add) {
     float* to = add ? kept_[turn_] : sums;
     multiply_split_panels(left, right, blocks_of(depth, tile_depth), rows, columns, to, [&] { finish(); });
@@ -233,7 +239,7 @@ constexpr int64_t part_of_depth(int64_t k) {
   return k / tile_depth * depth_block;
 }
 
-// sums (+)= all rows of `left` @ one panel of 32 columns at a point, in parts of k that the first cache level holds.
+// sums (+)= all rows of `left` @ one panel of 32 columns at a point, in parts of k that fit L1.
 void multiply_panel(PointPanels& left, int64_t first_panel, int64_t rows, int64_t left_depth, PointPanels& right, int64_t panel,
                     int64_t columns, int64_t depth, int64_t point, float* sums, bool add, Products& products) {
   for (int64_t k = 0; k < depth; k += depth_at_once)
@@ -243,7 +249,7 @@ void multiply_panel(PointPanels& left, int64_t first_panel, int64_t rows, int64_
                         sums + i * panel_area, add || k > 0);
 }
 
-// Sums of so many tiles at all points, for 32 channels.
+// Sums for `tiles` tiles at all points, for 32 channels.
 class TileSums {
  public:
   explicit TileSums(int64_t tiles) : step_(blocks_of(tiles, panel_side) * panel_area + 16), memory_(points * step_) {}
@@ -259,7 +265,8 @@ int64_t room_of_strips(int64_t longest) {
   return 2 * strip_size(longest);
 }
 
-// Fewer patches than weights: those are transformed first, for all threads, and each weight where it is used.
+// For fewer patches than weights: patches are transformed first, for all threads, and each weight
+// where it is used.
 bool convolve_few_tiles(const Images& input, const Weight& weight, const float* bias, const Images& output, const Tiling& tiling,
                         int64_t pad_rows, int64_t pad_columns) {
   const int64_t channels = weight.inputs, tiles = tiling.tiles(), panels = blocks_of(weight.outputs, panel_side);
@@ -283,7 +290,7 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
     Least of_weights;
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * panel_side, columns = std::min(panel_side, weight.outputs - first);
-      // A part of the weight that stays in the second cache level.
+      // A part of the weight that stays in L2.
       for (int64_t k = 0; k < channels; k += depth_at_once) {
         const int64_t depth = std::min(depth_at_once, channels - k);
         fill_weight(weight, first, k, k + depth, factors, 0, 0, of_weights);
@@ -302,10 +309,9 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
 
 }  // namespace
 
-// Measured on two cores with 2 MB of second cache level each, beside the vector units: where factors and sums stay in that cache
-// results take 0.88 of the time and gradients of weights 0.51; where weights are many more than tiles, so that transforming them is
-// most of the work, 0.75 both. Between, 0.98 to 1.17: parts are half as large again as what they are made of, and come from further
-// away.
+// Tuned against the vector units. AMX wins if factors and sums stay in L2. It also wins if weights
+// are many more than tiles, so that transforming them dominates. In between it loses: parts are
+// half as large again as the numbers, and come from further away.
 bool suit_tiles(int64_t inputs, int64_t outputs, int64_t tiles, bool is_weight_gradient) {
   return inputs * outputs <= few_products || tiles * (is_weight_gradient ? 4 : 2) <= std::min(inputs, outputs);
 }
@@ -368,8 +374,9 @@ bool convolve_on_tiles(const Images& input, const Weight& weight, const float* b
 
 namespace {
 
-// Tiles [first, first + 32) of all, one after another along k, of the channels from `channel` on, as many as a register holds: at
-// each tile transformed from `side` lines by `line`. Runs of them that lie in one row of an image are loaded at once.
+// Packs tiles [first, last), at most 32, along k, for as many channels from `channel` on as a
+// register holds. `line` transforms each tile, from `before` lines. Tiles in one row of an image
+// are loaded at once.
 template <int before, typename Line>
 void fill_depth(const Images& from, Line&& line, const Tiling& tiling, int64_t first, int64_t last, int64_t pad_rows,
                 int64_t pad_columns, int64_t channel, PointPanels& to, int64_t depth, float* strip, Largest& largest) {
@@ -393,13 +400,14 @@ void fill_depth(const Images& from, Line&& line, const Tiling& tiling, int64_t f
   for (int64_t row = (number + 1) / 2; row < tile_side; ++row) pair.none(to.row(channel, depth, row), to.point_step());
 }
 
-// Sixteen rows of sixteen pairs, in place.
+// Transposes sixteen rows of sixteen pairs, in place.
 void turn(uint16_t* tile) {
   auto* pairs = reinterpret_cast<uint32_t*>(tile);
   transpose_16x16(pairs, tile_side, pairs, tile_side);
 }
 
-// Both sides of a gradient of the weight: rows of input channels, columns of results, tiles along k.
+// Both factors of a weight gradient: rows are input channels, columns are output channels, and k
+// counts tiles.
 struct Sides {
   const Images &input, &grad;
   Tiling tiling;
@@ -419,7 +427,8 @@ struct Sides {
   bool is_of_input(int64_t set) const { return set < input.channels / lanes; }
   int64_t room_of_strip() const { return patch * (std::min(tiling.across, tile_depth) * tile + 2) * lanes; }
 
-  // Tiles [first, last), at most 32, of one set, from `depth` on along k. Gives the exponent of the largest number.
+  // Packs tiles [first, last), at most 32, of one set, from `depth` of k on. Returns the exponent
+  // of the largest number.
   int32_t fill(int64_t set, int64_t first, int64_t last, int64_t depth, float* strip) {
     Largest largest;
     if (is_of_input(set)) {
@@ -437,8 +446,8 @@ struct Sides {
   }
 };
 
-// Sums of all points to the weight: of inputs [channel, channel + inputs) and outputs [output, output + outputs), at most 32. Rows
-// of sums are of 32 outputs.
+// Transforms sums of all points to the weight's gradient, for inputs [channel, channel + inputs)
+// and at most 32 outputs [output, output + outputs). Rows of sums have 32 outputs.
 void store_gradient(const Weight& of_weight, int64_t output, int64_t outputs, int64_t channel, int64_t inputs, const float* sums,
                     int64_t point_step, float* turned, Finite& looked) {
   for (int64_t c = 0; c < inputs; ++c)
@@ -452,8 +461,9 @@ void store_gradient(const Weight& of_weight, int64_t output, int64_t outputs, in
   store_weight(of_weight, output, outputs, channel, inputs, turned, panel_side);
 }
 
-// Few channels: sums of all of them stay in the second cache level, and so do both sides of 32 tiles at a time. Groups of tiles,
-// whose number does not depend on that of threads, have sums of their own, which are added up at the end.
+// For few channels: sums of all channels stay in L2, and so do both sides of 32 tiles. Groups of
+// tiles have their own sums, which are added at the end. The number of groups does not depend on
+// the number of threads.
 bool sum_in_groups(const Images& input, const Images& grad, const Weight& of_weight, const Tiling& tiling, int64_t pad_rows,
                    int64_t pad_columns) {
   constexpr int64_t most_groups = 8;
@@ -515,15 +525,15 @@ bool weight_gradient_on_tiles(const Images& input, const Images& grad, const Wei
   const Tiling tiling(batch, grad.rows, grad.columns, std::numeric_limits<int64_t>::max());
   if (channels * outputs <= few_products) return sum_in_groups(input, grad, of_weight, tiling, pad_rows, pad_columns);
   const int64_t tiles = tiling.tiles();
-  // Tiles whose patches are kept at a time, of both sides.
+  // Tiles whose patches are kept at a time, for both sides.
   constexpr int64_t room = int64_t{20} << 20;
   const int64_t per_block = points * (panels + channel_panels) * depth_block * 2;
   const int64_t at_once = std::clamp<int64_t>(room / per_block, 1, blocks_of(tiles, tile_depth)) * tile_depth;
-  // Blocks of input channels: their sums at all points stay in the second cache level.
+  // Blocks of input channels whose sums at all points stay in L2.
   constexpr int64_t share = 128 / panel_side;
   const int64_t shares = blocks_of(channel_panels, share), items = panels * shares;
   const int64_t sums_of_point = share * panel_area + 16, sums_of_item = points * sums_of_point;
-  // Between chunks the sums stay; of a single one, each item needs its own only for itself.
+  // Sums are kept between chunks. With a single chunk, an item needs only its own.
   const bool chunked = at_once < tiles;
   Scratch<float> kept(chunked ? items * sums_of_item : 0);
   Sides sides(input, grad, tiling, pad_rows, pad_columns, at_once);

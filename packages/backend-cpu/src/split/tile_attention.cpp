@@ -1,9 +1,11 @@
-// Blocks of 32 by 32 scores, as in kernels/attention.cpp: running largest scores and sums forward, scores made again backward.
+// Attention on blocks of 32 by 32 scores, as in kernels/attention.cpp: the forward pass keeps
+// running maxima and sums, and the backward pass recomputes scores.
 //
-// Parts of float32 numbers are multiplied as in split_gemm.hpp. Weights are at most 1, and one of each row is 1 forward: what parts
-// that are too small for a bfloat16 lose is below 2^-60 of the largest element of a result, as long as no element of a factor is
-// beyond 2^60; backward as long as the largest of each factor is between 2^-30 and 2^40, below 2^-25 of results that are not
-// themselves 2^-30 of others.
+// float32 uses the bf16x3 emulation of split_gemm.hpp. Weights are at most 1, and in the forward
+// pass one weight of each row is 1. Parts too small for a bfloat16 lose less than 2^-60 of the
+// largest element of a result, if no element of a factor exceeds 2^60. The backward pass needs the
+// largest element of each factor between 2^-30 and 2^40. The loss is then below 2^-25 of results
+// that are not themselves 2^-30 of others.
 #include "tile_attention.hpp"
 
 #include <cmath>
@@ -37,7 +39,7 @@ int64_t panels_of(int64_t n) {
   return (n + panel_side - 1) / panel_side;
 }
 
-// exp(x) for x that is not above 0 but by rounding; 0 in the place of subnormal numbers.
+// exp(x) for x that exceeds 0 by rounding at most. Subnormal results become 0.
 [[gnu::always_inline]] inline __m512 weight_of(__m512 x) {
   const __m512 lowest = _mm512_set1_ps(-87.0f);
   const __mmask16 seen = _mm512_cmp_ps_mask(x, lowest, _CMP_NLT_UQ);
@@ -49,7 +51,7 @@ bool spans(const SplitRange& range, int32_t from, int32_t to) {
   return range.highest == 0 || (range.highest >= bias + from && range.highest <= bias + to);
 }
 
-// The mask of a call.
+// The attention mask of a call: a tensor, the causal mask, both, or none.
 template <typename T>
 class Mask {
  public:
@@ -58,13 +60,13 @@ class Mask {
   bool given() const { return tensor_; }
   bool causal() const { return causal_; }
   int64_t last_key(int64_t query_end, int64_t keys) const { return causal_ ? std::min(query_end, keys) : keys; }
-  // Sixteen scores of one query with keys from `k` on.
+  // Masks sixteen scores of query q with keys from `k` on.
   __m512 of_keys(__m512 scores, int64_t n, int64_t h, int64_t q, int64_t k, __mmask16 lanes) const {
     if (tensor_) scores = add(scores, n, h, q, k, tensor_->strides[3], lanes);
     if (causal_) scores = _mm512_mask_mov_ps(_mm512_set1_ps(none), split_detail::first_lanes(q + 1 - k), scores);
     return scores;
   }
-  // The same of one key with queries from `q` on.
+  // The same for key k with queries from `q` on.
   __m512 of_queries(__m512 scores, int64_t n, int64_t h, int64_t q, int64_t k, __mmask16 lanes) const {
     if (tensor_) scores = add(scores, n, h, q, k, tensor_->strides[2], lanes);
     if (causal_) scores = _mm512_mask_mov_ps(scores, split_detail::first_lanes(k - q), _mm512_set1_ps(none));
@@ -135,10 +137,10 @@ class WorkOf : public TileAttention::Work {
  private:
   static constexpr int64_t block = factor_block<T>;
 
-  // Queries and keys whose scores are made at a time, forward.
+  // Queries and keys of a block of scores, forward.
   static constexpr int64_t query_side = 64, query_panels = query_side / panel_side, key_side = 256,
                            key_panels = key_side / panel_side;
-  // The same backward: keys whose parts, and gradients, stay in the second cache level.
+  // The same backward. The parts and gradients of this many keys stay in L2.
   static constexpr int64_t back_queries = 128, back_query_panels = back_queries / panel_side, back_keys = 512,
                            back_key_panels = back_keys / panel_side;
 
@@ -152,7 +154,7 @@ class WorkOf : public TileAttention::Work {
           sums(query_panels * work.column_panels_ * panel_area) {}
     Scratch<uint16_t> keys, values, queries, weights;
     Scratch<float> scores, sums;
-    int64_t n = -1, head = -1;  // of the keys at hand
+    int64_t n = -1, head = -1;  // of the packed keys and values
     bool in_range = true;
     float largest[query_side], total[query_side], correction[query_side];
   };
@@ -170,7 +172,8 @@ class WorkOf : public TileAttention::Work {
   }
   template <bool masked>
   void weigh(ForwardMemory& m, int64_t n, int64_t head, int64_t row, int64_t q, int64_t k0, int64_t seen) const;
-  // Rows of 32 by 32 blocks, `panels` side by side, to a matrix of `columns` columns.
+  // Stores rows of blocks of 32 by 32 that lie side by side as rows of a matrix with `columns`
+  // columns.
   static void store_blocks(const float* blocks, int64_t rows, int64_t columns, float factor, T* to, int64_t pitch) {
     alignas(64) float line[panel_side];
     for (int64_t i = 0; i < rows; ++i)
@@ -191,7 +194,7 @@ class WorkOf : public TileAttention::Work {
   std::unique_ptr<ForwardMemory> memory_;
 };
 
-// A row of scores becomes weights relative to the largest score so far, and rows of tiles.
+// Turns a row of scores into weights relative to the largest score so far, stored as rows of tiles.
 template <typename T>
 template <bool masked>
 void WorkOf<T>::weigh(ForwardMemory& m, int64_t n, int64_t head, int64_t row, int64_t q, int64_t k0, int64_t seen) const {
@@ -200,7 +203,7 @@ void WorkOf<T>::weigh(ForwardMemory& m, int64_t n, int64_t head, int64_t row, in
   uint16_t* weights = m.weights.data() + up * key_panels * block + i / tile_side * tile_elements + i % tile_side * 32;
   const __m512 scale = _mm512_set1_ps(call_.scale);
   __m512 most[2] = {_mm512_set1_ps(m.largest[row]), _mm512_set1_ps(m.largest[row])};
-  // What cannot be compared is passed over here, and makes the sum NaN below.
+  // NaN is passed over here. It makes the sum NaN below.
   for (int64_t j = 0; j < panels; ++j)
     for (int half = 0; half < 2; ++half) {
       float* at = scores + j * panel_area + half * 16;
@@ -217,7 +220,7 @@ void WorkOf<T>::weigh(ForwardMemory& m, int64_t n, int64_t head, int64_t row, in
   __m512 sums[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
   const __m512 factor = masked ? _mm512_set1_ps(1.0f) : scale, by = _mm512_set1_ps(here);
   if (here == none) {
-    // Nothing is seen up to now: weights of zero, where the scores are numbers at all.
+    // No key is visible so far: weights are zero, but NaN scores stay NaN.
     m.correction[row] = 1;
     for (int64_t j = 0; j < panels; ++j) {
       __m512 pair[2];
@@ -294,7 +297,8 @@ bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
         }
     }
     for (int64_t row = 0; row < rows; ++row) {
-      // A row that sees nothing becomes zeros; its logarithm makes all its weights zero in the gradient.
+      // A row without visible keys becomes zeros. Its infinite logarithm makes its weights zero in
+      // the gradient.
       const bool empty = m.total[row] == 0;
       const int64_t at = (n * heads_ + head) * queries_ + q + row;
       T* to = mutable_data<T>(*call_.out) + at * columns_;
@@ -315,7 +319,7 @@ bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
   const TileUnits units;
   const int64_t key_panels_most = std::min(back_key_panels, panels_of(keys_)), query_panels_all = panels_of(queries_),
                 query_panels_most = std::min(back_query_panels, query_panels_all);
-  // Left and right factors; what is called across has its columns along k.
+  // Left and right factors. Those named *_across have their columns along k.
   Scratch<uint16_t> keys(key_panels_most * width_panels_ * block), keys_across(width_panels_ * key_panels_most * block),
       values(key_panels_most * column_panels_ * block), queries(query_panels_most * width_panels_ * block),
       queries_across(width_panels_ * query_panels_most * block), grads(query_panels_most * column_panels_ * block),
@@ -375,7 +379,8 @@ bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
         pack_factor<T>(along_columns(*call_.grad, n, h, q0), false, 0, columns_, 0, count, grads_across.data(), across * block);
         const float* logarithms = data<float>(*call_.logarithms) + (n * heads_ + h) * queries_ + q0;
         const float* mean = means.data() + g * query_panels_all * panel_side + q0;
-        // The first panel of queries that sees any key of a panel, and how many panels of keys one of queries sees.
+        // The first panel of queries that sees a key of panel j, and how many panels of keys panel
+        // c of queries sees.
         const auto first_panel = [&](int64_t j) {
           return mask_.causal() ? std::max<int64_t>(0, (k0 + j * panel_side - q0) / panel_side) : 0;
         };
@@ -479,7 +484,8 @@ bool suits_tile_attention(const AttentionCall& call) {
   if (dtype == CB_FLOAT32 ? !may_use_tiles() : dtype != CB_BFLOAT16 || !has_split_gemm()) return false;
   const int64_t queries = call.query->sizes[2], width = call.query->sizes[3], keys = call.key->sizes[2],
                 columns = call.value->sizes[3], heads = call.query->sizes[0] * call.query->sizes[1];
-  // Short sides leave tiles empty; for little work the units are not woken; and what is packed of a head is to fit the caches.
+  // Short sides leave tiles empty, little work does not pay for AMX, and the packed factors of a
+  // head must fit the caches.
   constexpr int64_t shortest = 16, most_packed = int64_t{1} << 24;
   constexpr double least = 1 << 21;
   const int64_t parts = dtype == CB_FLOAT32 ? 3 : 1;

@@ -1,4 +1,5 @@
-// Attention on tile units: blocks of attention_forward and attention_backward of bfloat16, and of float32 in three parts.
+// Attention on AMX: blocks of attention_forward and attention_backward, for bfloat16, and for
+// float32 by bf16x3 emulation.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +9,20 @@
 
 namespace candelabra::cpu {
 
-// What the operators are called with, in four dimensions; the pointers may be null where a call has no such thing.
+// Arguments of the operators, in four dimensions. Pointers are null for absent ones.
 struct AttentionCall {
   const cb_tensor *query, *key, *value, *mask;
   bool causal;
   float scale;
   const cb_tensor *out, *logarithms;  // written by forward, read by backward
-  const cb_tensor* grad = nullptr;    // from here on of backward
+  const cb_tensor* grad = nullptr;  // this and the following: backward only
   const cb_tensor *of_query = nullptr, *of_key = nullptr, *of_value = nullptr;
 };
 
-// Whether this processor has the units and there is work for them.
+// Whether AMX is available and pays off.
 bool suits_tile_attention(const AttentionCall& call);
 
-// On one thread. Results do not depend on what was computed before.
+// Runs on one thread. Results do not depend on earlier calls.
 class TileAttention {
  public:
   explicit TileAttention(const AttentionCall& call);
@@ -29,10 +30,10 @@ class TileAttention {
   TileAttention(const TileAttention&) = delete;
   TileAttention& operator=(const TileAttention&) = delete;
 
-  // `count` queries from q0 on. False where float32 numbers are so large or small that their parts would not hold them (the caller
-  // does it all).
+  // Computes `count` queries from q0 on. False for float32 numbers too large or too small for the
+  // emulation; the caller then recomputes everything.
   [[nodiscard]] bool forward(int64_t n, int64_t head, int64_t q0, int64_t count);
-  // A head of the keys with all heads of queries that share it; false as above.
+  // Computes a head of the keys with all query heads that share it. False as above.
   [[nodiscard]] bool backward(int64_t n, int64_t key_head);
 
   class Work;

@@ -1,4 +1,4 @@
-// Factors of products of bfloat16 on tile units, and of float32 in three parts, in one way of writing.
+// Factors of products on AMX behind one interface: bfloat16, and float32 in three bfloat16 parts.
 #pragma once
 
 #include <type_traits>
@@ -12,11 +12,11 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 
 template <typename T>
 constexpr int64_t tile_parts = std::is_same_v<T, float> ? 3 : 1;
-// Elements of a panel for 32 of k.
+// Elements of a panel per 32 of k.
 template <typename T>
 constexpr int64_t factor_block = panel_side * tile_depth * tile_parts<T>;
 
-// As SplitSource.
+// Like SplitSource.
 template <typename T>
 struct FactorSource {
   const T* data;
@@ -25,7 +25,8 @@ struct FactorSource {
 
 namespace factor_detail {
 
-// As split_block, of bfloat16: where k lies along memory, a pair is of neighbours, else of k and k + 16, in both factors alike.
+// Like split_block(), for bfloat16. If k is contiguous, a pair is of neighbours, else of k and k +
+// 16. Both factors must agree.
 inline void pack_block(const FactorSource<BFloat16>& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
                        uint16_t* to) {
   const bool along_depth = source.depth_step == 1;
@@ -72,8 +73,8 @@ template <bool rows, bool columns>
 
 }  // namespace factor_detail
 
-// `sides` rows of a left factor (columns of a right one) and `depths` of k; panels lie `step` elements apart. Returns the exponents
-// of float32 numbers.
+// Packs `sides` rows of a left factor (columns of a right one) and `depths` of k. Panels lie `step`
+// elements apart. Returns the exponent range of float32 numbers.
 template <typename T>
 SplitRange pack_factor(const FactorSource<T>& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths,
                        uint16_t* to, int64_t step) {
@@ -93,7 +94,7 @@ SplitRange pack_factor(const FactorSource<T>& source, bool left, int64_t side, i
   return range;
 }
 
-// sums (32 by 32) = left @ right for panels of so many blocks.
+// sums (32 by 32) = left @ right for panels of `blocks` blocks.
 template <typename T>
 void multiply_factors(const uint16_t* left, const uint16_t* right, int64_t blocks, int64_t rows, int64_t columns, float* sums) {
   if constexpr (tile_parts<T> == 3) {
@@ -107,7 +108,8 @@ void multiply_factors(const uint16_t* left, const uint16_t* right, int64_t block
   }
 }
 
-// One row of a tile for each part: pairs of `low` (bits 0 to 15) and `high`; parts lie two tiles apart.
+// Stores one row of a tile for each part: pairs of `low` (bits 0 to 15) and `high`. Parts lie two
+// tiles apart.
 template <typename T>
 [[gnu::always_inline]] inline void store_pairs(__m512 low, __m512 high, uint16_t* to) {
   if constexpr (tile_parts<T> == 1) {

@@ -14,8 +14,9 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t panel_tiles = 4, split_parts = 3;
-constexpr int64_t depth_of_part = 128;  // of k: sums of so many products are added in float32
-// Of a left factor, and of a right panel, what belongs to 32 of k: the three parts of a tile, or of all four.
+constexpr int64_t depth_of_part = 128;  // k of a part: its sums are added in float32
+// Elements per 32 of k: the three parts of one tile in a left factor, and of four tiles in a right
+// panel.
 constexpr int64_t left_block = split_parts * tile_elements, right_block = panel_tiles * left_block;
 
 int64_t blocks_of(int64_t k) {
@@ -34,7 +35,8 @@ struct Exponents {
   void add(__m512 value) {
     const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), _mm512_set1_epi32(0x7fffffff));
     most = _mm512_max_epu32(most, bits);
-    least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));  // zero is the largest of all
+    // zero wraps around to the largest value
+    least = _mm512_min_epu32(least, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));
   }
   SplitRange range() const {
     const uint32_t low = _mm512_reduce_min_epu32(least), high = _mm512_reduce_max_epu32(most);
@@ -42,9 +44,10 @@ struct Exponents {
   }
 };
 
-// One tile in three parts, `part_step` elements apart: 32 of k for up to sixteen rows of a left factor or columns of a right one.
-// A row of a left tile is one of the factor, of a right one a pair of k; such pairs are of k and k + 16, in both factors. A left
-// factor lies along k.
+// Splits one tile into three parts that lie `part_step` elements apart: 32 of k for up to sixteen
+// rows of a left factor or columns of a right one. A row of a left tile is a row of the factor, a
+// row of a right tile is a pair of k. Pairs are of k and k + 16 in both factors. A left factor is
+// contiguous along k.
 void split_tile(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth, int64_t depths, uint16_t* to,
                 int64_t part_step, Exponents& exponents) {
   const float *low = source.data + side * source.side_step + depth * source.depth_step, *high = low + 16 * source.depth_step;
@@ -77,7 +80,7 @@ void split_tile(const SplitSource& source, bool left, int64_t side, int64_t side
   }
 }
 
-// What a product asks for between its steps, a part of the caller's work at a time.
+// Runs the caller's work between the steps of a product, one part at a time.
 class Interleaved {
  public:
   Interleaved(const Between& between, int64_t steps) : between_(between), steps_(steps) {}
@@ -91,14 +94,15 @@ class Interleaved {
 };
 constexpr int64_t steps_of_block = 3;
 
-// Sums of sixteen rows with one to three tiles of columns over `blocks` times 32 of k. Those of products of small parts have tiles
-// of their own and are added at last, so that all of the right factor is read in one go. The numbers of tiles have to be literals.
-// Of a product the units' next one on the same sums has to wait for some three others: hence the order.
+// Sums of sixteen rows with one to three tiles of columns over `blocks` times 32 of k. Products of
+// small parts have accumulators of their own, which are added last, so that the right factor is
+// read once. Tile numbers must be literals. About three other products must lie between two on the
+// same accumulator, hence the order.
 [[gnu::always_inline]] inline void load_right(const uint16_t* tile) {
   _tile_loadd(7, tile, 64);
 }
 
-constexpr int64_t of_part = panel_tiles * tile_elements;  // from a part of a right block to the next
+constexpr int64_t of_part = panel_tiles * tile_elements;  // step between parts of a right block
 
 [[gnu::noinline]] void multiply_one(const uint16_t* a, const uint16_t* b, int64_t blocks, float* sums, Interleaved& between) {
   _tile_zero(0);
@@ -233,13 +237,14 @@ void multiply_tiles(const uint16_t* left, const uint16_t* right, int64_t blocks,
                     Interleaved& between) {
   constexpr int64_t tile = tile_side * 16;
   alignas(64) float parts[6 * tile];
-  // The intrinsics do not say that they read and write memory.
+  // The intrinsics do not declare that they read and write memory.
   __asm__ volatile("" : : "r"(parts) : "memory");
   columns == 3   ? multiply_three(left, right, blocks, parts, between)
   : columns == 2 ? multiply_two(left, right, blocks, parts, between)
                  : multiply_one(left, right, blocks, parts, between);
   __asm__ volatile("" : : "r"(parts) : "memory");
-  // Where the sums themselves are: those of one column are three of small parts and the one of large ones.
+  // Accumulators of a column: with one column three of small parts and one of large ones, else one
+  // each.
   const int small = columns == 1 ? 3 : 1, large = columns == 1 ? 3 : columns;
   for (int column = 0; column < columns; ++column)
     for (int64_t row = 0; row < rows; ++row) {
@@ -314,7 +319,7 @@ void TileRows::take(const float* rows, int64_t step, int64_t count) {
 
 void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tiles, const Between& between) {
   const int64_t parts = parts_of(k_), row_tiles = tiles_of(count_);
-  // Three tiles of columns at once, else two, which leave no unit waiting.
+  // Three tiles of columns at once, else two, which keep AMX busy.
   const int together = tiles == 3 ? 3 : 2, groups = (tiles + together - 1) / together;
   Interleaved interleaved(between, blocks_of(k_) * row_tiles * groups * steps_of_block);
   for (int64_t part = 0; part < parts; ++part) {
@@ -346,7 +351,8 @@ void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tile
   }
 }
 
-// A row that the units cannot do is multiplied in float32 as it is; which ones does not depend on the rows around it.
+// Multiplies a row outside the range of the emulation in plain float32. The choice does not depend
+// on the rows around it.
 void TileRows::multiply_plainly(TilePanels& factor, int64_t panel, int64_t row, int column, int columns, int64_t depth,
                                 int64_t depths, const TilePanels::Range& of_right, float* sums) {
   const float* a = rows_ + row * step_ + depth;

@@ -1,5 +1,7 @@
-// Activation functions and their gradients, each in one pass. The formulas are in candelabra/activation.hpp.
+// Activation functions and their gradients, each in one pass over memory. The formulas are in
+// candelabra/activation.hpp.
 #include "candelabra/activation.hpp"
+#include "candelabra/arguments/elementwise.hpp"
 #include "elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -27,62 +29,65 @@ struct TanhBackward {
   }
 };
 
-bool approximate_by_tanh(const Call& call, int argument) {
-  const std::string_view name = call.string(argument);
-  if (name == "tanh") return true;
-  if (name == "none") return false;
+bool approximate_by_tanh(std::string_view approximate) {
+  if (approximate == "tanh") return true;
+  if (approximate == "none") return false;
   throw failure(CB_RUNTIME_ERROR, "approximate argument must be either none or tanh.");
 }
 void gelu(Call& call) {
-  if (approximate_by_tanh(call, 1)) return unary<Heavy<GeluTanh>, FloatTypes>(call);
+  if (approximate_by_tanh(arguments::Gelu(call).approximate)) return unary<Heavy<GeluTanh>, FloatTypes>(call);
   unary<Heavy<Gelu>, FloatTypes>(call);
 }
 void gelu_backward(Call& call) {
-  if (approximate_by_tanh(call, 2)) return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
+  if (approximate_by_tanh(arguments::GeluBackward(call).approximate)) return binary<Heavy<GeluTanhBackward>, FloatTypes>(call);
   binary<Heavy<GeluBackward>, FloatTypes>(call);
 }
 
-// Runs a formula over the tensors before argument `First`: one or two.
-template <typename T, int First, typename Op>
-void over_tensors(Call& call, const Op& op) {
-  if constexpr (First == 1)
-    map1<T>(call, op);
+// Runs a formula over self, or over grad and self in the gradients.
+template <typename T, typename Arguments, typename Op>
+void map_tensors(Call& call, const Arguments& args, const Op& op) {
+  if constexpr (requires { args.grad; })
+    map2<T>(call, op, *args.grad, *args.self);
   else
-    map2<T>(call, op);
+    map1<T>(call, op);
 }
-// Kernels of formulas whose state is the numbers from argument `First` on, in the element's type.
-template <template <typename> typename Op, int First, typename List = FloatTypes>
-void with_one(Call& call) {
+
+template <typename Arguments>
+Arguments owner_of(const cb_scalar* Arguments::* number);
+
+// Kernels of formulas whose state are numbers of the call, each given as a member of the operator's
+// arguments.
+template <template <typename> typename Op, typename List, auto First, auto... More>
+void with_numbers(Call& call) {
+  const decltype(owner_of(First)) args(call);
   dispatch<List>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    over_tensors<T, First>(call, Op<C>{scalar_to<C>(call.scalar(First))});
+    map_tensors<T>(call, args, Op<C>{scalar_to<C>(*(args.*First)), scalar_to<C>(*(args.*More))...});
   });
 }
-template <template <typename> typename Op, int First>
-void with_two(Call& call) {
+
+template <template <typename> typename Op, typename Arguments>
+void elu(Call& call) {
+  const Arguments args(call);
+  const double alpha = args.alpha->re, scale = args.scale->re, input_scale = args.input_scale->re;
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    over_tensors<T, First>(call, Op<C>{scalar_to<C>(call.scalar(First)), scalar_to<C>(call.scalar(First + 1))});
+    constexpr bool is_gradient = std::is_same_v<Arguments, arguments::EluBackward>;
+    const double negative = is_gradient ? alpha * scale * input_scale : alpha * scale;
+    map_tensors<T>(call, args, Op<C>{static_cast<C>(negative), static_cast<C>(scale), static_cast<C>(input_scale)});
   });
 }
-template <template <typename> typename Op, int First>
-void with_three(Call& call) {
-  const double alpha = call.scalar(First).re, scale = call.scalar(First + 1).re, input_scale = call.scalar(First + 2).re;
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    using C = compute_t<T>;
-    const double negative = First == 1 ? alpha * scale : alpha * scale * input_scale;
-    over_tensors<T, First>(call, Op<C>{static_cast<C>(negative), static_cast<C>(scale), static_cast<C>(input_scale)});
-  });
-}
-// Without eps, or with one that is negative, nothing is brought inside.
+
+// Without eps, or with a negative one, the input is not clamped.
 template <typename C>
-Logit<C> logit_of(const Call& call) {
-  const C low = call.given(1) ? static_cast<C>(call.real(1)) : C(-1);
+Logit<C> logit_of(std::optional<double> eps) {
+  const C low = eps ? static_cast<C>(*eps) : C(-1);
   if (low < C(0)) return {-std::numeric_limits<C>::infinity(), std::numeric_limits<C>::infinity()};
   return {low, C(1) - low};
 }
 void logit(Call& call) {
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(call)); });
+  const arguments::Logit args(call);
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map1<T>(call, logit_of<compute_t<T>>(args.eps)); });
 }
 
 }  // namespace
@@ -96,25 +101,29 @@ void register_activation(KernelTable& table) {
   table.add<binary<Heavy<MishBackward>, FloatTypes>>("mish_backward");
   table.add<unary<Heavy<LogSigmoid>, FloatTypes>>("log_sigmoid");
   table.add<binary<Heavy<LogSigmoidBackward>, FloatTypes>>("log_sigmoid_backward");
-  table.add<with_two<Softplus, 1>>("softplus");
-  table.add<with_two<SoftplusBackward, 2>>("softplus_backward");
+  table.add<with_numbers<Softplus, FloatTypes, &arguments::Softplus::beta, &arguments::Softplus::threshold>>("softplus");
+  table
+      .add<with_numbers<SoftplusBackward, FloatTypes, &arguments::SoftplusBackward::beta, &arguments::SoftplusBackward::threshold>>(
+          "softplus_backward");
   table.add<logit>("logit");
-  table.add<with_three<Elu, 1>>("elu");
-  table.add<with_three<EluBackward, 2>>("elu_backward");
-  table.add<with_one<LeakyRelu, 1>>("leaky_relu");
-  table.add<with_one<LeakyReluBackward, 2>>("leaky_relu_backward");
+  table.add<elu<Elu, arguments::Elu>>("elu");
+  table.add<elu<EluBackward, arguments::EluBackward>>("elu_backward");
+  table.add<with_numbers<LeakyRelu, FloatTypes, &arguments::LeakyRelu::negative_slope>>("leaky_relu");
+  table.add<with_numbers<LeakyReluBackward, FloatTypes, &arguments::LeakyReluBackward::negative_slope>>("leaky_relu_backward");
   table.add<binary<Prelu, FloatTypes>>("prelu");
-  table.add<with_two<HardTanh, 1>>("hardtanh");
-  table.add<with_two<HardTanhBackward, 2>>("hardtanh_backward");
+  table.add<with_numbers<HardTanh, FloatTypes, &arguments::Hardtanh::min_val, &arguments::Hardtanh::max_val>>("hardtanh");
+  table.add<
+      with_numbers<HardTanhBackward, FloatTypes, &arguments::HardtanhBackward::min_val, &arguments::HardtanhBackward::max_val>>(
+      "hardtanh_backward");
   table.add<unary<HardSwish, FloatTypes>>("hardswish");
   table.add<binary<HardSwishBackward, FloatTypes>>("hardswish_backward");
   table.add<unary<HardSigmoid, FloatTypes>>("hardsigmoid");
   table.add<binary<HardSigmoidBackward, FloatTypes>>("hardsigmoid_backward");
-  table.add<with_one<HardShrink, 1>>("hardshrink");
-  table.add<with_one<SoftShrink, 1>>("softshrink");
-  table.add<with_one<ShrinkBackward, 2>>("shrink_backward");
-  table.add<with_two<Threshold, 1>>("threshold");
-  table.add<with_one<ThresholdBackward, 2, RealTypes>>("threshold_backward");
+  table.add<with_numbers<HardShrink, FloatTypes, &arguments::Hardshrink::lambd>>("hardshrink");
+  table.add<with_numbers<SoftShrink, FloatTypes, &arguments::Softshrink::lambd>>("softshrink");
+  table.add<with_numbers<ShrinkBackward, FloatTypes, &arguments::ShrinkBackward::lambd>>("shrink_backward");
+  table.add<with_numbers<Threshold, FloatTypes, &arguments::Threshold::threshold, &arguments::Threshold::value>>("threshold");
+  table.add<with_numbers<ThresholdBackward, RealTypes, &arguments::ThresholdBackward::threshold>>("threshold_backward");
   table.add<binary<SigmoidBackward, FloatsAndComplex>>("sigmoid_backward");
   table.add<binary<TanhBackward, FloatsAndComplex>>("tanh_backward");
 }

@@ -1,8 +1,11 @@
-// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, tile by tile. The scores exist for one
-// tile of queries and one of keys at a time: the running largest score and sum of a row (Milakov and Gimelshein 2018) are corrected
-// as tiles come in, and the gradient makes the scores again from the logarithm of the sum (Dao et al. 2022). Each block owns the
-// part of a result that it sums, so that sums have a fixed order. Tiles of half precisions are multiplied on tensor cores, for
-// which weights are rounded to the precision of the values that they weigh.
+// attention_forward and attention_backward: softmax(scale * query @ key^T + mask) @ value, tile by
+// tile.
+//
+// Only one tile of scores exists at a time. The running maximum and sum of a row are corrected with
+// each tile (Milakov and Gimelshein 2018). The gradient recomputes the scores from the logarithm of
+// the sum (Dao et al. 2022). Each block owns the part of a result that it sums, so that sums are
+// deterministic. Tiles of half precisions are multiplied on tensor cores; their weights are rounded
+// to the precision of the values.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -10,6 +13,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "candelabra/arguments/attention.hpp"
 #include "candelabra/math.hpp"
 #include "cudnn_attention.hpp"
 #include "elementwise.cuh"
@@ -18,9 +22,9 @@ namespace candelabra::cuda {
 namespace {
 
 constexpr int side = 16, block = side * side;
-constexpr int depth = 32;  // columns of queries and keys, or rows of values, that are in shared memory at a time
+constexpr int depth = 32;  // columns of queries and keys, or rows of values, in shared memory at a time
 
-// Queries and keys of a tile of scores.
+// The rows and columns of a tile of scores.
 template <typename C>
 constexpr int tile_rows = sizeof(C) == 8 ? 32 : 64;
 
@@ -42,13 +46,13 @@ struct Attention {
   int64_t mask_strides[4];
   bool mask_is_bool, causal;
   double scale;
-  int64_t heads, key_heads, share, queries, keys, width, columns;
-  void* logarithms;   // of the type computed in, (N, H, L)
-  const void* means;  // the same: the products of gradient and result, summed over a row
+  int64_t heads, key_heads, share, queries, keys, width, columns;  // share: query heads for each key head
+  void* logsumexp;                                                 // compute_t, (N, H, L)
+  const void* row_dots;  // compute_t, (N, H, L): dot products of the rows of gradient and result
   int64_t query_tiles, key_tiles, chunks, tasks;
 };
 
-// One head's rows.
+// The rows of one head.
 template <typename T>
 struct Rows {
   const T* data;
@@ -59,9 +63,10 @@ __device__ Rows<T> rows_of(const Heads& heads, int64_t n, int64_t h, int64_t cou
   return {static_cast<const T*>(heads.data) + heads.head(n, h), heads.strides[2], heads.strides[3], count};
 }
 
-// Rows [first, first + N) and columns [begin, begin + depth) to shared memory, column by column; zeros beyond the end.
+// Loads rows [first, first + N) and columns [begin, begin + depth) to shared memory in column-major
+// order; zeros beyond the end.
 template <typename T, int N>
-__device__ void load_turned(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, compute_t<T>* to) {
+__device__ void load_transposed(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, compute_t<T>* to) {
   for (int i = static_cast<int>(threadIdx.x); i < N * depth; i += block) {
     const int column = i % depth, row = i / depth;
     const bool inside = first + row < from.count && begin + column < columns;
@@ -70,9 +75,9 @@ __device__ void load_turned(const Rows<T>& from, int64_t first, int64_t begin, i
   }
 }
 
-// Rows [first, first + depth) and columns [begin, begin + N), row by row.
+// Loads rows [first, first + depth) and columns [begin, begin + N) in row-major order.
 template <typename T, int N>
-__device__ void load_straight(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, compute_t<T>* to) {
+__device__ void load_rows(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, compute_t<T>* to) {
   for (int i = static_cast<int>(threadIdx.x); i < N * depth; i += block) {
     const int column = i % N, row = i / N;
     const bool inside = first + row < from.count && begin + column < columns;
@@ -87,14 +92,14 @@ namespace tensor_cores {
 
 namespace wmma = nvcuda::wmma;
 
-// The dtype by the name that the units know it by.
+// The type that wmma uses for the dtype.
 template <typename T>
 using unit_t = std::conditional_t<std::is_same_v<T, Half>, __half, __nv_bfloat16>;
 
-constexpr int unit = 16;       // rows, columns and depth of what a warp multiplies at a time
-constexpr int tile = 64;       // rows and columns of a tile: four by four of these, two for each warp
-constexpr int gap = 8;         // elements between rows, so that they fall on different banks; rows begin at 16 bytes
-constexpr int sum_pitch = 68;  // of the sums in shared memory
+constexpr int unit = 16;       // rows, columns and depth of a wmma fragment
+constexpr int tile = 64;       // rows and columns of a tile: four by four fragments, two for each warp
+constexpr int gap = 8;         // padding of rows against bank conflicts; rows stay aligned to 16 bytes
+constexpr int sum_pitch = 68;  // row pitch of the sums in shared memory
 constexpr size_t most_elements = 2 * tile * (tile + gap);
 static_assert(block / 32 * 2 == tile / unit * (tile / unit) && tile * sum_pitch * sizeof(float) <= most_elements * 2);
 
@@ -104,7 +109,8 @@ template <typename T, typename Order>
 using Right = wmma::fragment<wmma::matrix_b, unit, unit, unit, unit_t<T>, Order>;
 using Sums = wmma::fragment<wmma::accumulator, unit, unit, unit, float>;
 
-// Rows [first, first + tile) and columns [begin, begin + columns_here), `pitch` elements apart; zeros beyond the end.
+// Loads rows [first, first + tile) and columns [begin, begin + columns_here), rows `pitch` elements
+// apart; zeros beyond the end.
 template <typename T>
 __device__ void load(const Rows<T>& from, int64_t first, int64_t begin, int64_t columns, int columns_here, int pitch, T* to) {
   for (int i = static_cast<int>(threadIdx.x); i < tile * columns_here; i += block) {
@@ -114,7 +120,7 @@ __device__ void load(const Rows<T>& from, int64_t first, int64_t begin, int64_t 
   }
 }
 
-// The two pieces of a tile that a warp makes: side by side.
+// The position of the two adjacent fragments of a tile that a warp computes.
 __device__ inline int row_of_warp() {
   return static_cast<int>(threadIdx.x) / 32 / 2 * unit;
 }
@@ -122,7 +128,8 @@ __device__ inline int column_of_warp(int piece) {
   return (static_cast<int>(threadIdx.x) / 32 % 2 * 2 + piece) * unit;
 }
 
-// sums += left @ right, of `depth` columns of `left`. By columns, `right` is read as its transpose.
+// sums += left @ right over `columns` columns of `left`. With Order col_major `right` is read
+// transposed.
 template <typename T, typename Order>
 __device__ void multiply(const T* left, const T* right, int columns, int pitch, Sums (&sums)[2]) {
   for (int k = 0; k < columns; k += unit) {
@@ -139,9 +146,9 @@ __device__ void multiply(const T* left, const T* right, int columns, int pitch, 
   }
 }
 
-// Sums to shared memory, where all threads find theirs.
+// Stores the sums to shared memory for all threads.
 __device__ inline void share(const Sums (&sums)[2], float* memory) {
-  __syncthreads();  // nobody reads the factors that were there
+  __syncthreads();  // all threads have read the factors stored there
 #pragma unroll
   for (int piece = 0; piece < 2; ++piece)
     wmma::store_matrix_sync(memory + row_of_warp() * sum_pitch + column_of_warp(piece), sums[piece],
@@ -183,7 +190,7 @@ __device__ void add_products(const float* weights, const Rows<T>& with, int64_t 
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < tile * tile; i += block) {
       const int column = i % tile, row = i / tile;
-      // Read along the rows in shared memory either way.
+      // Either way the reads follow the rows in shared memory.
       left[Transposed ? column * pitch + row : row * pitch + column] = T(weights[row * (tile + 1) + column]);
     }
     load(with, first, begin + part, columns, tile, pitch, right);
@@ -202,7 +209,8 @@ __device__ void add_products(const float* weights, const Rows<T>& with, int64_t 
 
 }  // namespace tensor_cores
 
-// result[i][j]: the product of row y + side * i of a tile of `a` and row x + side * j of one of `b`.
+// result[i][j]: the product of row y + side * i of a tile of `a` and row x + side * j of one of
+// `b`.
 template <typename T, int N>
 __device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, int64_t b_first, int64_t columns,
                          compute_t<T>* memory, compute_t<T> (&result)[N / side][N / side]) {
@@ -216,8 +224,8 @@ __device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, in
     for (C& value : row) value = C(0);
   for (int64_t begin = 0; begin < columns; begin += depth) {
     __syncthreads();
-    load_turned<T, N>(a, a_first, begin, columns, left);
-    load_turned<T, N>(b, b_first, begin, columns, right);
+    load_transposed<T, N>(a, a_first, begin, columns, left);
+    load_transposed<T, N>(b, b_first, begin, columns, right);
     __syncthreads();
 #pragma unroll 4
     for (int k = 0; k < depth; ++k) {
@@ -234,7 +242,8 @@ __device__ void products(const Rows<T>& a, int64_t a_first, const Rows<T>& b, in
   }
 }
 
-// sums[i][j] += the product of row y + side * i of the tile (or of its transpose) and column x + side * j of `with`.
+// sums[i][j] += the product of row y + side * i of the tile (or of its transpose) and column x +
+// side * j of `with`.
 template <typename T, int N, int Width, bool Transposed>
 __device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int64_t first, int64_t begin, int64_t columns,
                              compute_t<T>* memory, compute_t<T> (&sums)[N / side][Width / side]) {
@@ -244,7 +253,7 @@ __device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int6
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
   for (int part = 0; part < N; part += depth) {
     __syncthreads();
-    load_straight<T, Width>(with, first + part, begin, columns, memory);
+    load_rows<T, Width>(with, first + part, begin, columns, memory);
     __syncthreads();
 #pragma unroll 2
     for (int k = 0; k < depth; ++k) {
@@ -262,7 +271,7 @@ __device__ void add_products(const compute_t<T>* tile, const Rows<T>& with, int6
   }
 }
 
-// A score as the softmax sees it; what is not seen is minus infinity.
+// Applies the masks to a score: hidden scores are minus infinity.
 template <typename T>
 __device__ compute_t<T> masked(const Attention& a, int64_t n, int64_t h, int64_t query, int64_t key, compute_t<T> score) {
   using C = compute_t<T>;
@@ -276,7 +285,7 @@ __device__ compute_t<T> masked(const Attention& a, int64_t n, int64_t h, int64_t
   return score;
 }
 
-// Masked scores of a tile of queries and keys, to shared memory: each thread makes those that it has of products().
+// Writes the masked scores of a tile to shared memory; each thread those that products() gave it.
 template <typename T>
 __device__ void make_scores(const Attention& a, int64_t n, int64_t h, const Rows<T>& query, int64_t q0, const Rows<T>& key,
                             int64_t k0, compute_t<T>* scores, compute_t<T>* loads) {
@@ -285,7 +294,7 @@ __device__ void make_scores(const Attention& a, int64_t n, int64_t h, const Rows
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
   C made[each][each];
   products<T, n_tile>(query, q0, key, k0, a.width, loads, made);
-  __syncthreads();  // nobody reads the tile that was there
+  __syncthreads();  // all threads have read the previous tile
 #pragma unroll
   for (int i = 0; i < each; ++i)
 #pragma unroll
@@ -310,7 +319,7 @@ constexpr size_t shared_elements() {
 template <typename T, int Width>
 __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ Attention a) {
   using C = compute_t<T>;
-  constexpr int n_tile = tile_rows<C>, each = n_tile / side, wide = Width / side, together = block / n_tile;
+  constexpr int n_tile = tile_rows<C>, each = n_tile / side, wide = Width / side, row_threads = block / n_tile;
   constexpr C none = -std::numeric_limits<C>::infinity();
   __shared__ alignas(32) unsigned char memory[shared_elements<T, Width>() * sizeof(C)];
   __shared__ C factors[n_tile], totals[n_tile];
@@ -318,7 +327,7 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
   C* loads = scores + n_tile * (n_tile + 1);
   const int thread = static_cast<int>(threadIdx.x), x = thread % side, y = thread / side;
   for (int64_t task = blockIdx.x; task < a.tasks; task += gridDim.x) {
-    // The last queries see most where they see only what comes before: they begin first.
+    // With causal masking the last queries have the most keys: they start first.
     const int64_t chunk = task % a.chunks, head = task / a.chunks / a.query_tiles;
     const int64_t first = (a.query_tiles - 1 - task / a.chunks % a.query_tiles) * n_tile, n = head / a.heads, h = head % a.heads;
     const Rows<T> query = rows_of<T>(a.query, n, h, a.queries), key = rows_of<T>(a.key, n, h / a.share, a.keys),
@@ -328,31 +337,31 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
     for (auto& row : sums)
 #pragma unroll
       for (C& one : row) one = C(0);
-    // Of row thread / together; the threads of a row have the same.
+    // Of row thread / row_threads; all threads of a row hold the same values.
     C largest = none, total = C(0);
     const int64_t last = a.causal ? min(first + n_tile, a.keys) : a.keys;
     for (int64_t k0 = 0; k0 < last; k0 += n_tile) {
       make_scores<T>(a, n, h, query, first, key, k0, scores, loads);
       __syncthreads();
-      C* row = scores + thread / together * (n_tile + 1);
+      C* row = scores + thread / row_threads * (n_tile + 1);
       C most = largest;
-      for (int j = thread % together; j < n_tile; j += together) most = row[j] > most ? row[j] : most;  // passes over NaN
-      for (int step = together / 2; step > 0; step /= 2) {
+      for (int j = thread % row_threads; j < n_tile; j += row_threads) most = row[j] > most ? row[j] : most;  // skips NaN
+      for (int step = row_threads / 2; step > 0; step /= 2) {
         const C other = __shfl_xor_sync(0xffffffffu, most, step);
         most = other > most ? other : most;
       }
       C added = C(0);
-      for (int j = thread % together; j < n_tile; j += together) {
-        // Where nothing is seen up to now: weights of zero, where the scores are numbers at all.
+      for (int j = thread % row_threads; j < n_tile; j += row_threads) {
+        // While all scores are minus infinity the weights are zero; NaN is kept.
         const C weight = most == none ? (row[j] == row[j] ? C(0) : row[j]) : math::exp(row[j] - most);
         row[j] = weight;
         added += weight;
       }
-      for (int step = together / 2; step > 0; step /= 2) added += __shfl_xor_sync(0xffffffffu, added, step);
+      for (int step = row_threads / 2; step > 0; step /= 2) added += __shfl_xor_sync(0xffffffffu, added, step);
       const C factor = largest == most ? C(1) : math::exp(largest - most);
       total = total * factor + added;
       largest = most;
-      if (thread % together == 0) factors[thread / together] = factor;
+      if (thread % row_threads == 0) factors[thread / row_threads] = factor;
       __syncthreads();
 #pragma unroll
       for (int i = 0; i < each; ++i)
@@ -361,13 +370,14 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
       add_products<T, n_tile, Width, false>(scores, value, k0, chunk * Width, a.columns, loads, sums);
     }
     __syncthreads();
-    // A row that sees nothing becomes zeros; its logarithm makes all its weights zero in the gradient.
+    // A row whose keys are all masked becomes zeros; logsumexp = infinity makes its weights zero in
+    // the gradient.
     const bool empty = total == C(0);
-    if (thread % together == 0) {
-      const int64_t at = first + thread / together;
-      totals[thread / together] = empty ? C(1) : total;
+    if (thread % row_threads == 0) {
+      const int64_t at = first + thread / row_threads;
+      totals[thread / row_threads] = empty ? C(1) : total;
       if (chunk == 0 && at < a.queries)
-        static_cast<C*>(a.logarithms)[head * a.queries + at] =
+        static_cast<C*>(a.logsumexp)[head * a.queries + at] =
             empty ? std::numeric_limits<C>::infinity() : largest + math::log(total);
     }
     __syncthreads();
@@ -383,9 +393,10 @@ __global__ void __launch_bounds__(block) forward_kernel(const __grid_constant__ 
   }
 }
 
-// The products of gradient and result, summed over each row: a warp for each.
+// The dot products of the rows of gradient and result: one warp for each row.
 template <typename T>
-__global__ void __launch_bounds__(block) means_kernel(compute_t<T>* means, int64_t rows, const __grid_constant__ Attention a) {
+__global__ void __launch_bounds__(block)
+    row_dots_kernel(compute_t<T>* row_dots, int64_t rows, const __grid_constant__ Attention a) {
   using C = compute_t<T>;
   constexpr int warp = 32;
   const int lane = static_cast<int>(threadIdx.x) % warp;
@@ -397,14 +408,14 @@ __global__ void __launch_bounds__(block) means_kernel(compute_t<T>* means, int64
     for (int64_t j = lane; j < a.columns; j += warp)
       sum += loaded<T>(grad.data[at * grad.row + j * grad.column]) * loaded<T>(result.data[at * result.row + j * result.column]);
     for (int offset = warp / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-    if (lane == 0) means[row] = sum;
+    if (lane == 0) row_dots[row] = sum;
   }
 }
 
-// Weights of a tile of queries and keys, or what their gradient is before the softmax, to shared memory.
+// Writes the softmax weights of a tile, or the gradients of its scores, to shared memory.
 template <typename T>
-__device__ void weigh_again(const Attention& a, bool slopes, int64_t n, int64_t h, int64_t q0, int64_t k0, compute_t<T>* scores,
-                            compute_t<T>* loads) {
+__device__ void recompute_weights(const Attention& a, bool score_grads, int64_t n, int64_t h, int64_t q0, int64_t k0,
+                                  compute_t<T>* scores, compute_t<T>* loads) {
   using C = compute_t<T>;
   constexpr int n_tile = tile_rows<C>, each = n_tile / side;
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
@@ -415,34 +426,34 @@ __device__ void weigh_again(const Attention& a, bool slopes, int64_t n, int64_t 
   for (int k = 0; k < each * each; ++k) {
     const int row = y + k / each * side, column = x + k % each * side;
     C& score = scores[row * (n_tile + 1) + column];
-    score = math::exp(score - (q0 + row < a.queries ? static_cast<const C*>(a.logarithms)[first + row] : C(0)));
+    score = math::exp(score - (q0 + row < a.queries ? static_cast<const C*>(a.logsumexp)[first + row] : C(0)));
   }
-  if (!slopes) return;
+  if (!score_grads) return;
   const Rows<T> grad = rows_of<T>(a.grad, n, h, a.queries), value = rows_of<T>(a.value, n, h / a.share, a.keys);
   C made[each][each];
   products<T, n_tile>(grad, q0, value, k0, a.columns, loads, made);
 #pragma unroll
   for (int i = 0; i < each; ++i) {
     const int row = y + i * side;
-    const C mean = q0 + row < a.queries ? static_cast<const C*>(a.means)[first + row] : C(0);
+    const C row_dot = q0 + row < a.queries ? static_cast<const C*>(a.row_dots)[first + row] : C(0);
 #pragma unroll
-    for (int j = 0; j < each; ++j) scores[row * (n_tile + 1) + x + j * side] *= (made[i][j] - mean) * static_cast<C>(a.scale);
+    for (int j = 0; j < each; ++j) scores[row * (n_tile + 1) + x + j * side] *= (made[i][j] - row_dot) * static_cast<C>(a.scale);
   }
 }
 
-// One chunk of the columns of one tile of rows of one of the gradients.
+// Computes one of the gradients. Each task is a tile of rows and a chunk of columns.
 template <typename T, int Width>
 __global__ void __launch_bounds__(block)
-    backward_kernel(const __grid_constant__ Attention a, const __grid_constant__ Heads out, Result wanted) {
+    backward_kernel(const __grid_constant__ Attention a, const __grid_constant__ Heads out, Result which) {
   using C = compute_t<T>;
   constexpr int n_tile = tile_rows<C>, each = n_tile / side, wide = Width / side;
   __shared__ alignas(32) unsigned char memory[shared_elements<T, Width>() * sizeof(C)];
   C* scores = reinterpret_cast<C*>(memory);
   C* loads = scores + n_tile * (n_tile + 1);
   const int x = static_cast<int>(threadIdx.x) % side, y = static_cast<int>(threadIdx.x) / side;
-  const bool of_queries = wanted == Result::Query, slopes = wanted != Result::Value;
+  const bool of_queries = which == Result::Query, score_grads = which != Result::Value;
   const int64_t tiles = of_queries ? a.query_tiles : a.key_tiles, all_heads = of_queries ? a.heads : a.key_heads;
-  const int64_t rows = of_queries ? a.queries : a.keys, columns = wanted == Result::Value ? a.columns : a.width;
+  const int64_t rows = of_queries ? a.queries : a.keys, columns = which == Result::Value ? a.columns : a.width;
   for (int64_t task = blockIdx.x; task < a.tasks; task += gridDim.x) {
     const int64_t chunk = task % a.chunks, tile = task / a.chunks % tiles, head = task / a.chunks / tiles;
     const int64_t n = head / all_heads, own = head % all_heads;
@@ -456,15 +467,15 @@ __global__ void __launch_bounds__(block)
       const Rows<T> key = rows_of<T>(a.key, n, own / a.share, a.keys);
       const int64_t last = a.causal ? min(first + n_tile, a.keys) : a.keys;
       for (int64_t k0 = 0; k0 < last; k0 += n_tile) {
-        weigh_again<T>(a, true, n, own, first, k0, scores, loads);
+        recompute_weights<T>(a, true, n, own, first, k0, scores, loads);
         add_products<T, n_tile, Width, false>(scores, key, k0, chunk * Width, columns, loads, sums);
       }
     } else {
       for (int64_t h = own * a.share; h < (own + 1) * a.share; ++h) {
-        const Rows<T> with = rows_of<T>(slopes ? a.query : a.grad, n, h, a.queries);
-        // Queries before the first key of the tile do not see it.
+        const Rows<T> with = rows_of<T>(score_grads ? a.query : a.grad, n, h, a.queries);
+        // Causal masking hides the tile from queries before its first key.
         for (int64_t q0 = a.causal ? first : 0; q0 < a.queries; q0 += n_tile) {
-          weigh_again<T>(a, slopes, n, h, q0, first, scores, loads);
+          recompute_weights<T>(a, score_grads, n, h, q0, first, scores, loads);
           add_products<T, n_tile, Width, true>(scores, with, q0, chunk * Width, columns, loads, sums);
         }
       }
@@ -481,20 +492,21 @@ __global__ void __launch_bounds__(block)
   }
 }
 
-// query, key and value are arguments `first` and those that follow; mask is the one after them.
-Attention read(const Call& call, int first, int causal) {
-  const cb_tensor &query = call.tensor(first), &key = call.tensor(first + 1), &value = call.tensor(first + 2);
+// From the arguments of attention_forward or attention_backward.
+template <typename Arguments>
+Attention describe(const Arguments& args) {
+  const cb_tensor &query = *args.query, &key = *args.key, &value = *args.value;
   Attention a{};
   a.query = Heads(query);
   a.key = Heads(key);
   a.value = Heads(value);
-  if (const cb_tensor* mask = call.optional_tensor(first + 3)) {
+  if (const cb_tensor* mask = args.mask) {
     a.mask = mask->data;
     a.mask_is_bool = mask->dtype == CB_BOOL;
     std::copy_n(mask->strides, 4, a.mask_strides);
   }
-  a.causal = call.boolean(causal);
-  a.scale = call.real(causal + 1);
+  a.causal = args.is_causal;
+  a.scale = args.scale;
   a.heads = query.sizes[1];
   a.key_heads = key.sizes[1];
   a.share = a.key_heads ? a.heads / a.key_heads : 1;
@@ -507,7 +519,7 @@ Attention read(const Call& call, int first, int causal) {
 
 constexpr int64_t most_blocks = int64_t{1} << 30;
 
-// Calls f.operator()<T, Width>() with how many columns of a result a block makes.
+// Calls f.operator()<T, Width>(); Width is the number of result columns of a block.
 template <typename F>
 void dispatch_width(int32_t dtype, int64_t columns, F&& f) {
   dispatch<FloatTypes>(dtype, [&]<typename T>() {
@@ -518,11 +530,12 @@ void dispatch_width(int32_t dtype, int64_t columns, F&& f) {
 }
 
 void attention_forward(Call& call) {
-  const cb_tensor &query = call.tensor(0), &out = call.output(0), &logarithms = call.output(1);
-  if (logarithms.numel == 0 || cudnn_attention_forward(call)) return;
-  Attention a = read(call, 0, 4);
+  const arguments::AttentionForward args(call);
+  const cb_tensor &query = *args.query, &out = call.output(0), &logsumexp = call.output(1);
+  if (logsumexp.numel == 0 || cudnn_attention_forward(call)) return;
+  Attention a = describe(args);
   a.result = Heads(out);
-  a.logarithms = logarithms.data;
+  a.logsumexp = logsumexp.data;
   dispatch_width(query.dtype, a.columns, [&]<typename T, int Width>() {
     a.query_tiles = divide_up(a.queries, tile_rows<compute_t<T>>);
     a.chunks = std::max<int64_t>(1, divide_up(a.columns, Width));
@@ -532,21 +545,23 @@ void attention_forward(Call& call) {
 }
 
 void attention_backward(Call& call) {
-  const cb_tensor &query = call.tensor(1), &logarithms = call.tensor(6);
+  const arguments::AttentionBackward args(call);
+  const cb_tensor &query = *args.query, &logsumexp = *args.logsumexp;
   if (cudnn_attention_backward(call)) return;
-  Attention a = read(call, 1, 7);
-  a.grad = Heads(call.tensor(0));
-  a.result = Heads(call.tensor(5));
-  a.logarithms = logarithms.data;
-  const int64_t rows = logarithms.numel;
+  Attention a = describe(args);
+  a.grad = Heads(*args.grad);
+  a.result = Heads(*args.output);
+  a.logsumexp = logsumexp.data;
+  const int64_t rows = logsumexp.numel;
   const bool full = query.dtype == CB_FLOAT64;
-  const Workspace means(call, static_cast<size_t>(rows) * (full ? sizeof(double) : sizeof(float)));
-  a.means = means.data();
+  const Workspace row_dots(call, static_cast<size_t>(rows) * (full ? sizeof(double) : sizeof(float)));
+  a.row_dots = row_dots.data();
   dispatch<FloatTypes>(query.dtype, [&]<typename T>() {
-    if (rows != 0) launch(call, means_kernel<T>, grid_for(call, rows * 32, block), block, 0, means.as<compute_t<T>>(), rows, a);
+    if (rows != 0)
+      launch(call, row_dots_kernel<T>, grid_for(call, rows * 32, block), block, 0, row_dots.as<compute_t<T>>(), rows, a);
   });
-  for (const Result wanted : {Result::Query, Result::Key, Result::Value}) {
-    const cb_tensor& out = call.output(static_cast<int>(wanted) - 1);
+  for (const Result which : {Result::Query, Result::Key, Result::Value}) {
+    const cb_tensor& out = call.output(static_cast<int>(which) - 1);
     if (out.numel == 0) continue;
     dispatch_width(query.dtype, out.sizes[3], [&]<typename T, int Width>() {
       a.query_tiles = divide_up(a.queries, tile_rows<compute_t<T>>);
@@ -554,7 +569,7 @@ void attention_backward(Call& call) {
       a.chunks = divide_up(out.sizes[3], Width);
       a.tasks = out.sizes[0] * out.sizes[1] * divide_up(out.sizes[2], tile_rows<compute_t<T>>) * a.chunks;
       launch(call, backward_kernel<T, Width>, static_cast<unsigned>(std::min(a.tasks, most_blocks)), block, 0, a, Heads(out),
-             wanted);
+             which);
     });
   }
 }

@@ -1,5 +1,6 @@
-// Convolution over one to three spatial dimensions and its two gradients: by cuDNN where it has an engine, else by one kernel that
-// multiplies patches, gathered as they are needed, with kernels (an implicit product of matrices; Chetlur et al. 2014).
+// Convolution over one to three spatial dimensions and its two gradients. cuDNN runs them where it
+// has an engine. All else runs on one kernel, an implicit matrix product that gathers the patches
+// as it needs them (implicit im2col; Chetlur et al. 2014).
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "candelabra/arguments/convolution.hpp"
 #include "cudnn_convolution.hpp"
 #include "elementwise.cuh"
 #include "move.hpp"
@@ -14,11 +16,11 @@
 namespace candelabra::cuda {
 namespace {
 
-using Five = std::array<int64_t, 5>;
+using Dims = std::array<int64_t, 5>;
 
-// ---- descriptors of five dimensions: (N, C, D, H, W), those that a tensor lacks in front and of size 1
+// ---- descriptors of five dimensions (N, C, D, H, W); missing spatial dimensions come first, of size 1
 
-ConvolutionTensor seen(const cb_tensor& t) {
+ConvolutionTensor five_dims(const cb_tensor& t) {
   if (t.ndim > 5)
     throw failure(CB_RUNTIME_ERROR, "convolutions have three spatial dimensions at most, but got %d", static_cast<int>(t.ndim) - 2);
   ConvolutionTensor result{t.data, {}, {}};
@@ -32,21 +34,21 @@ ConvolutionTensor seen(const cb_tensor& t) {
   return result;
 }
 
-Five dense_strides(const Five& n, bool channels_last) {
+Dims dense_strides(const Dims& n, bool channels_last) {
   if (channels_last) return {n[1] * n[2] * n[3] * n[4], 1, n[1] * n[3] * n[4], n[1] * n[4], n[1]};
   return {n[1] * n[2] * n[3] * n[4], n[2] * n[3] * n[4], n[3] * n[4], n[4], 1};
 }
 
-bool lies_densely(const ConvolutionTensor& t, bool channels_last) {
-  const Five dense = dense_strides(t.sizes, channels_last);
+bool is_dense(const ConvolutionTensor& t, bool channels_last) {
+  const Dims dense = dense_strides(t.sizes, channels_last);
   for (size_t d = 0; d < 5; ++d)
     if (t.sizes[d] != 1 && t.strides[d] != dense[d]) return false;
   return true;
 }
 
-// In channels-last order, and not row-major as well.
+// Whether the tensor is channels-last and not also row-major.
 bool is_channels_last(const ConvolutionTensor& t) {
-  return !lies_densely(t, false) && lies_densely(t, true);
+  return !is_dense(t, false) && is_dense(t, true);
 }
 
 int64_t numel_of(const ConvolutionTensor& t) {
@@ -57,25 +59,27 @@ cb_tensor described(const Call& call, const ConvolutionTensor& t, int32_t dtype)
   return {const_cast<void*>(t.data), t.sizes.data(), t.strides.data(), numel_of(t), 5, dtype, call.device(), 0};
 }
 
-// One number for each of three dimensions.
-std::array<int64_t, 3> three_of(std::span<const int64_t> values, int64_t otherwise) {
+// One value for each of three spatial dimensions; `otherwise` for the missing ones.
+std::array<int64_t, 3> spatial_values(std::span<const int64_t> values, int64_t otherwise) {
   std::array<int64_t, 3> result{otherwise, otherwise, otherwise};
   std::copy(values.begin(), values.end(), result.end() - static_cast<ptrdiff_t>(values.size()));
   return result;
 }
 
-// A call, as cuDNN and the kernel see it; stride is argument 3.
-Convolution read(const Call& call, ConvolutionKind kind, const cb_tensor& input, const cb_tensor& weight, const cb_tensor& output) {
-  const std::span<const int64_t> stride = call.ints(3);
+// The call as cuDNN and the kernel need it; `args` are those of the convolution or of one of its
+// gradients.
+template <typename Arguments>
+Convolution describe(ConvolutionKind kind, const Arguments& args, const cb_tensor& input, const cb_tensor& weight,
+                     const cb_tensor& output, int32_t dtype) {
   return {kind,
-          call.output().dtype,
-          stride.size() == 3 ? 3 : 2,
-          seen(input),
-          seen(weight),
-          seen(output),
-          three_of(stride, 1),
-          three_of(call.ints(4), 0),
-          three_of(call.ints(5), 1)};
+          dtype,
+          args.stride.size() == 3 ? 3 : 2,
+          five_dims(input),
+          five_dims(weight),
+          five_dims(output),
+          spatial_values(args.stride, 1),
+          spatial_values(args.padding, 0),
+          spatial_values(args.dilation, 1)};
 }
 
 ConvolutionTensor& result_of(Convolution& c) {
@@ -94,15 +98,17 @@ Convolution samples(const Convolution& c, int64_t begin, int64_t end) {
   return part;
 }
 
-// All tensors in one order without gaps: those that lie otherwise are copied, and the result is moved where it belongs.
-bool by_cudnn(const Call& call, const Convolution& given) {
+// cuDNN gets all tensors dense in one memory format. Other inputs are copied first, another output
+// afterwards.
+bool run_cudnn(const Call& call, const Convolution& given) {
   if (!is_floating_dtype(given.dtype) || !uses_cudnn()) return false;
-  // Engines count elements in 32 bits; a larger batch is taken in halves. Sums over the batch are left to the kernel below.
+  // Engines count elements in 32 bits: a larger batch is halved. The gradient of the weight, a sum
+  // over the batch, is left to the direct kernel.
   constexpr int64_t most = (int64_t{1} << 31) - 1;
   if (std::max({numel_of(given.input), numel_of(given.weight), numel_of(given.output)}) > most) {
     const int64_t batch = given.input.sizes[0];
     if (batch == 1 || numel_of(given.weight) > most || given.kind == ConvolutionKind::WeightGradient) return false;
-    return by_cudnn(call, samples(given, 0, batch / 2)) && by_cudnn(call, samples(given, batch / 2, batch));
+    return run_cudnn(call, samples(given, 0, batch / 2)) && run_cudnn(call, samples(given, batch / 2, batch));
   }
   Convolution c = given;
   const bool channels_last = is_channels_last(c.input) || is_channels_last(c.output) || is_channels_last(c.weight);
@@ -113,7 +119,7 @@ bool by_cudnn(const Call& call, const Convolution& given) {
     ConvolutionTensor& t = *tensors[i];
     const ConvolutionTensor original = t;
     t.strides = dense_strides(t.sizes, channels_last);
-    if (lies_densely(original, channels_last)) continue;
+    if (is_dense(original, channels_last)) continue;
     copies[i] = Workspace(call, static_cast<size_t>(numel_of(t) * itemsize(c.dtype)));
     t.data = copies[i].data();
     if (&t != &result_of(c)) move_elements(call, described(call, t, c.dtype), described(call, original, c.dtype));
@@ -124,14 +130,15 @@ bool by_cudnn(const Call& call, const Convolution& given) {
   return true;
 }
 
-// ---- complex numbers by cuDNN: each channel as two, of the real and of the imaginary parts
+// ---- complex numbers by cuDNN: each channel becomes two, the real and the imaginary parts
 
-// A kernel's entry w becomes the matrix [[re, -im], [im, re]] of what it does to the two parts; with `conjugate`, that of w's
-// conjugate, whose transpose is what multiplies by w in a gradient.
+// An entry w of the weight becomes the real matrix [[re, -im], [im, re]] of the product by w.
+// ConjugateMatrix is the matrix of conj(w): its transpose multiplies by w in the gradient of the
+// input.
 enum class Parts { Channels, Matrix, ConjugateMatrix };
 
 struct Split {
-  Five sizes, strides;  // of the complex tensor
+  Dims sizes, strides;  // of the complex tensor
   int64_t numel;
   Parts parts;
 };
@@ -166,7 +173,8 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// The way back. From the gradients of all four entries of a matrix: those of the products that make up a complex one.
+// The inverse of split_kernel. The gradients of the four entries of a matrix give the gradient of
+// w.
 template <typename R>
 __global__ void __launch_bounds__(256)
     join_kernel(::cuda::std::complex<R>* to, const R* from, const __grid_constant__ Split split, const R* bias_real) {
@@ -227,10 +235,10 @@ RealTensor split(const Call& call, const ConvolutionTensor& t, Parts parts) {
   return result;
 }
 
-// `bias` is packed.
+// `bias` is contiguous.
 template <typename R>
-bool complex_by_cudnn(const Call& call, const Convolution& c, const cb_tensor* bias) {
-  constexpr int64_t most = (int64_t{1} << 29) - 1;  // four real numbers for each of a weight
+bool run_complex_cudnn(const Call& call, const Convolution& c, const cb_tensor* bias) {
+  constexpr int64_t most = (int64_t{1} << 29) - 1;  // a complex weight becomes four real ones
   if (!uses_cudnn() || std::max({numel_of(c.input), numel_of(c.weight), numel_of(c.output)}) > most) return false;
   const bool forward = c.kind == ConvolutionKind::Forward, to_input = c.kind == ConvolutionKind::InputGradient;
   const bool to_weight = c.kind == ConvolutionKind::WeightGradient;
@@ -253,14 +261,15 @@ bool complex_by_cudnn(const Call& call, const Convolution& c, const cb_tensor* b
   return true;
 }
 
-// ---- the kernel for everything else
+// ---- the direct kernel, for all other cases
 
 constexpr int rows_of_tile = 64, columns_of_tile = 64, steps_of_tile = 16, side = 16, block = side * side;
 
-// A product of matrices for each group: a row for each pixel of the result and a column for each of its channels; for the weight's
-// gradient a row for each entry of a kernel, and a column for each kernel.
+// A matrix product for each group. Its rows are the pixels of the result, its columns the channels
+// of the result. For the gradient of the weight, rows are the entries of a filter and columns are
+// the filters.
 struct Direct {
-  const void *input, *weight, *output;  // output: its gradient, for the gradients
+  const void *input, *weight, *output;  // output: in the gradients, the gradient of the output
   const void* bias;
   void* result;
   int64_t bias_stride;
@@ -273,8 +282,8 @@ struct Direct {
   int64_t row_tiles, column_tiles, tiles;
 };
 
-// A pixel of a sample, or an entry of a channel's kernel.
-struct Place {
+// The position of a pixel (`outer`: its sample) or of an entry of a filter (`outer`: its channel).
+struct Position {
   int64_t outer, at[3];
 };
 
@@ -290,19 +299,20 @@ __device__ __forceinline__ void divide(int64_t& number, int64_t by, int64_t& res
   }
 }
 
-__device__ Place place_of(int64_t number, const int64_t (&sizes)[3]) {
-  Place place;
-  for (int d = 2; d >= 0; --d) divide(number, sizes[d], place.at[d]);
-  place.outer = number;
-  return place;
+__device__ Position position_of(int64_t number, const int64_t (&sizes)[3]) {
+  Position position;
+  for (int d = 2; d >= 0; --d) divide(number, sizes[d], position.at[d]);
+  position.outer = number;
+  return position;
 }
 
 __device__ int64_t offset_of(const int64_t (&strides)[5], int64_t first, int64_t second, const int64_t (&at)[3]) {
   return first * strides[0] + second * strides[1] + at[0] * strides[2] + at[1] * strides[3] + at[2] * strides[4];
 }
 
-// Where the input lies that an output pixel meets at an entry of the kernel; -1 in the padding.
-__device__ int64_t met(const Direct& p, const Place& pixel, const Place& tap, int64_t group) {
+// Offset of the input element that an output pixel reads at an entry of the filter; -1 in the
+// padding.
+__device__ int64_t input_offset(const Direct& p, const Position& pixel, const Position& tap, int64_t group) {
   int64_t at[3];
   for (int d = 0; d < 3; ++d) {
     at[d] = pixel.at[d] * p.stride[d] - p.padding[d] + tap.at[d] * p.dilation[d];
@@ -311,15 +321,16 @@ __device__ int64_t met(const Direct& p, const Place& pixel, const Place& tap, in
   return offset_of(p.input_strides, pixel.outer, group * p.group_inputs + tap.outer, at);
 }
 
-// Where the gradient of the output lies that an input pixel has met at an entry of the kernel; -1 where there is none.
-__device__ int64_t meeting(const Direct& p, const Place& pixel, const Place& tap, int64_t group) {
+// Offset of the output pixel that reads an input pixel at an entry of the filter; -1 if there is
+// none.
+__device__ int64_t output_offset(const Direct& p, const Position& pixel, const Position& tap, int64_t group) {
   int64_t at[3];
   for (int d = 0; d < 3; ++d) {
-    int64_t place = pixel.at[d] + p.padding[d] - tap.at[d] * p.dilation[d], rest = 0;
-    if (place < 0) return -1;
-    divide(place, p.stride[d], rest);
-    if (rest != 0 || place >= p.output_sizes[d]) return -1;
-    at[d] = place;
+    int64_t position = pixel.at[d] + p.padding[d] - tap.at[d] * p.dilation[d], rest = 0;
+    if (position < 0) return -1;
+    divide(position, p.stride[d], rest);
+    if (rest != 0 || position >= p.output_sizes[d]) return -1;
+    at[d] = position;
   }
   return offset_of(p.output_strides, pixel.outer, group * p.group_outputs + tap.outer, at);
 }
@@ -333,7 +344,7 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
   using S = Sum<T>;
   constexpr int rows_each = rows_of_tile / side, columns_each = columns_of_tile / side;
   __shared__ alignas(16) unsigned char memory[sizeof(S) * steps_of_tile * (rows_of_tile + columns_of_tile + 2)];
-  auto* left = reinterpret_cast<S*>(memory);                // [step][row], a row of it one longer than the tile
+  auto* left = reinterpret_cast<S*>(memory);                // [step][row], padded by one against bank conflicts
   auto* right = left + steps_of_tile * (rows_of_tile + 1);  // [step][column]
   const bool forward = p.kind == ConvolutionKind::Forward, to_input = p.kind == ConvolutionKind::InputGradient;
   const bool to_weight = p.kind == ConvolutionKind::WeightGradient;
@@ -345,11 +356,11 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
     divide(rest, p.column_tiles, column_tile);
     divide(rest, p.row_tiles, row_tile);
     const int64_t group = rest, first_row = row_tile * rows_of_tile, first_column = column_tile * columns_of_tile;
-    // Where the rows lie whose elements this thread loads.
-    Place places[rows_each];
+    // Positions of the rows whose elements this thread loads.
+    Position row_positions[rows_each];
     for (int i = 0; i < rows_each; ++i) {
       const int64_t row = min(first_row + y + i * side, p.rows - 1);
-      places[i] = place_of(row, to_weight ? p.kernel_sizes : forward ? p.output_sizes : p.input_sizes);
+      row_positions[i] = position_of(row, to_weight ? p.kernel_sizes : forward ? p.output_sizes : p.input_sizes);
     }
     S sums[rows_each][columns_each];
     for (int i = 0; i < rows_each; ++i)
@@ -357,13 +368,13 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
     for (int64_t begin = 0; begin < p.inner; begin += steps_of_tile) {
       const int64_t step = begin + x;
       const bool inside = step < p.inner;
-      const Place at = place_of(inside ? step : 0, to_weight ? p.output_sizes : p.kernel_sizes);
+      const Position at = position_of(inside ? step : 0, to_weight ? p.output_sizes : p.kernel_sizes);
       for (int i = 0; i < rows_each; ++i) {
         S value(0);
         if (inside && first_row + y + i * side < p.rows) {
-          const int64_t from = to_input    ? meeting(p, places[i], at, group)
-                               : to_weight ? met(p, at, places[i], group)
-                                           : met(p, places[i], at, group);
+          const int64_t from = to_input    ? output_offset(p, row_positions[i], at, group)
+                               : to_weight ? input_offset(p, at, row_positions[i], group)
+                                           : input_offset(p, row_positions[i], at, group);
           if (from >= 0) value = static_cast<S>((to_input ? output : input)[from]);
         }
         left[x * (rows_of_tile + 1) + y + i * side] = value;
@@ -400,7 +411,7 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
     for (int i = 0; i < rows_each; ++i) {
       const int64_t row = first_row + x + i * side;
       if (row >= p.rows) continue;
-      const Place at = place_of(row, to_weight ? p.kernel_sizes : forward ? p.output_sizes : p.input_sizes);
+      const Position at = position_of(row, to_weight ? p.kernel_sizes : forward ? p.output_sizes : p.input_sizes);
 #pragma unroll
       for (int j = 0; j < columns_each; ++j) {
         const int64_t column = first_column + y + j * side;
@@ -420,7 +431,7 @@ __global__ void __launch_bounds__(block) direct_kernel(const __grid_constant__ D
   }
 }
 
-void directly(const Call& call, const Convolution& c, int64_t groups, const cb_tensor* bias) {
+void run_direct_kernel(const Call& call, const Convolution& c, int64_t groups, const cb_tensor* bias) {
   Direct p{};
   p.input = c.input.data;
   p.weight = c.weight.data;
@@ -463,7 +474,7 @@ void directly(const Call& call, const Convolution& c, int64_t groups, const cb_t
   constexpr int64_t most_blocks = int64_t{1} << 30;
   const auto blocks = static_cast<unsigned>(std::min(p.tiles, most_blocks));
   const auto run = [&]<typename T>() { launch(call, direct_kernel<T>, blocks, block, 0, p); };
-  // Integers wrap, so that their sign makes no difference.
+  // Integers wrap: signed and unsigned types give the same bits.
   if (is_integer_dtype(c.dtype) && c.dtype != CB_BOOL) {
     switch (itemsize(c.dtype)) {
       case 1:
@@ -489,12 +500,13 @@ struct Plus {
 };
 
 void convolution(Call& call) {
+  const arguments::Convolution args(call);
   const cb_tensor& out = call.output();
-  const cb_tensor* bias = call.optional_tensor(2);
+  const cb_tensor* bias = args.bias;
   if (out.numel == 0) return;
-  const Convolution c = read(call, ConvolutionKind::Forward, call.tensor(0), call.tensor(1), out);
+  const Convolution c = describe(ConvolutionKind::Forward, args, *args.input, *args.weight, out, out.dtype);
   if (numel_of(c.input) != 0 && numel_of(c.weight) != 0) {
-    if (by_cudnn(call, c)) {
+    if (run_cudnn(call, c)) {
       if (!bias) return;
       std::vector<int64_t> strides(static_cast<size_t>(out.ndim), 0);
       strides[1] = bias->strides[0];
@@ -505,30 +517,34 @@ void convolution(Call& call) {
                                   [&]<typename T>() { map<Types<T>, Types<T, T>>(call, Plus{}, {&out}, {&out, &spread}); });
     }
     const bool packed = !bias || bias->numel == 1 || bias->strides[0] == 1;
-    if (packed && out.dtype == CB_COMPLEX64 && complex_by_cudnn<float>(call, c, bias)) return;
-    if (packed && out.dtype == CB_COMPLEX128 && complex_by_cudnn<double>(call, c, bias)) return;
+    if (packed && out.dtype == CB_COMPLEX64 && run_complex_cudnn<float>(call, c, bias)) return;
+    if (packed && out.dtype == CB_COMPLEX128 && run_complex_cudnn<double>(call, c, bias)) return;
   }
-  directly(call, c, call.integer(6), bias);
+  run_direct_kernel(call, c, args.groups, bias);
 }
 
-void gradient(Call& call, const Convolution& c) {
+void run_gradient(Call& call, const Convolution& c, int64_t groups) {
   const int32_t dtype = call.output().dtype;
   if (numel_of(c.input) != 0 && numel_of(c.weight) != 0 && numel_of(c.output) != 0) {
-    if (by_cudnn(call, c)) return;
-    if (dtype == CB_COMPLEX64 && complex_by_cudnn<float>(call, c, nullptr)) return;
-    if (dtype == CB_COMPLEX128 && complex_by_cudnn<double>(call, c, nullptr)) return;
+    if (run_cudnn(call, c)) return;
+    if (dtype == CB_COMPLEX64 && run_complex_cudnn<float>(call, c, nullptr)) return;
+    if (dtype == CB_COMPLEX128 && run_complex_cudnn<double>(call, c, nullptr)) return;
   }
-  directly(call, c, call.integer(6), nullptr);
+  run_direct_kernel(call, c, groups, nullptr);
 }
 
 void convolution_input_gradient(Call& call) {
-  if (call.output().numel == 0) return;
-  gradient(call, read(call, ConvolutionKind::InputGradient, call.output(), call.tensor(1), call.tensor(0)));
+  const arguments::ConvolutionInputGradient args(call);
+  const cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  run_gradient(call, describe(ConvolutionKind::InputGradient, args, out, *args.weight, *args.grad, out.dtype), args.groups);
 }
 
 void convolution_weight_gradient(Call& call) {
-  if (call.output().numel == 0) return;
-  gradient(call, read(call, ConvolutionKind::WeightGradient, call.tensor(1), call.output(), call.tensor(0)));
+  const arguments::ConvolutionWeightGradient args(call);
+  const cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  run_gradient(call, describe(ConvolutionKind::WeightGradient, args, *args.input, out, *args.grad, out.dtype), args.groups);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Constants and ranges.
 #include <cmath>
 
+#include "candelabra/arguments/creation.hpp"
 #include "elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -13,10 +14,11 @@ struct Constant {
 };
 
 void fill_(Call& call) {
+  const arguments::Fill args(call);
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
-    const T value = scalar_to<T>(call.scalar(1));
+    const T value = scalar_to<T>(*args.value);
     dispatch_size(sizeof(T), [&]<typename U>() {
       if constexpr (sizeof(U) == sizeof(T)) {
         U bits;
@@ -27,7 +29,7 @@ void fill_(Call& call) {
   });
 }
 
-struct WholeRange {  // wraps as the dtype does
+struct WholeRange {  // wraps like the dtype
   uint64_t first, each;
   __device__ uint64_t operator()(int64_t i) const { return first + each * static_cast<uint64_t>(i); }
 };
@@ -37,12 +39,13 @@ struct FloatRange {
 };
 
 void arange(Call& call) {
+  const arguments::Arange args(call);
   cb_tensor& out = call.output();
-  const cb_scalar &start = call.scalar(0), &step = call.scalar(2);
+  const cb_scalar &start = *args.start, &step = *args.step;
   const bool whole = start.kind <= CB_SCALAR_INT && step.kind <= CB_SCALAR_INT;
   dispatch<RealTypes>(out.dtype, [&]<typename T>() {
     if constexpr (is_integer_v<T>) {
-      // Where a bound is no whole number, each is truncated before the first element, as in PyTorch.
+      // If start or step is a float, both are truncated before the first element, as in PyTorch.
       const WholeRange range = whole ? WholeRange{static_cast<uint64_t>(start.i), static_cast<uint64_t>(step.i)}
                                      : WholeRange{static_cast<uint64_t>(truncated<int64_t>(start.re)),
                                                   static_cast<uint64_t>(truncated<int64_t>(step.re))};
@@ -53,7 +56,7 @@ void arange(Call& call) {
   });
 }
 
-// From both ends to the middle, so that both ends are exact.
+// Counts from both ends to the middle, so that both ends are exact.
 template <typename C>
 struct Spread {
   C first, last, each;
@@ -71,8 +74,9 @@ struct WholeSpread {
 };
 
 void linspace(Call& call) {
+  const arguments::Linspace args(call);
   cb_tensor& out = call.output();
-  const cb_scalar &start = call.scalar(0), &end = call.scalar(1);
+  const cb_scalar &start = *args.start, &end = *args.end;
   const int64_t steps = out.numel;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     if constexpr (is_complex_v<T>) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arguments/elementwise.hpp"
 #include "candelabra/arithmetic.hpp"
 #include "complex_math.cuh"
 #include "elementwise.cuh"
@@ -21,20 +22,20 @@ bool is_one(const cb_scalar& scalar) {
 }
 
 // a + sign * alpha * b
-void add_scaled(Call& call, int sign, int first, int second) {
-  const cb_scalar& alpha = call.scalar(2);
+void add_scaled(Call& call, const cb_tensor& a, int sign, const cb_scalar& alpha, const cb_tensor& b) {
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
     C factor = scalar_to<C>(alpha);
     if constexpr (!std::is_same_v<T, bool>)
       if (sign < 0) factor = static_cast<C>(-factor);
-    map2<T>(call, AddScaled<C>{factor}, first, second);
+    map2<T>(call, AddScaled<C>{factor}, a, b);
   });
 }
 
 void add(Call& call) {
-  if (is_one(call.scalar(2))) return binary<Add, AllTypes>(call);
-  add_scaled(call, 1, 0, 1);
+  const arguments::Add args(call);
+  if (is_one(*args.alpha)) return binary<Add, AllTypes>(call);
+  add_scaled(call, *args.self, 1, *args.alpha, *args.other);
 }
 
 void refuse_bool(const Call& call) {
@@ -44,13 +45,15 @@ void refuse_bool(const Call& call) {
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
 }
 void sub(Call& call) {
+  const arguments::Sub args(call);
   refuse_bool(call);
-  if (is_one(call.scalar(2))) return binary<Sub, NumberTypes>(call);
-  add_scaled(call, -1, 0, 1);
+  if (is_one(*args.alpha)) return binary<Sub, NumberTypes>(call);
+  add_scaled(call, *args.self, -1, *args.alpha, *args.other);
 }
 void rsub(Call& call) {  // other - alpha * self
+  const arguments::Rsub args(call);
   refuse_bool(call);
-  add_scaled(call, -1, 1, 0);
+  add_scaled(call, *args.other, -1, *args.alpha, *args.self);
 }
 
 // ---- division
@@ -79,14 +82,15 @@ struct FloatFloorDivide {
   }
 };
 
-// A division by zero, which nobody waits for here to be told of, gives all bits set (and the dividend as the remainder), as the
-// device's own division does; the least number divided by -1 wraps.
+// Division by zero is not reported: the host would have to wait for the device. As in the device's
+// own division the quotient has all bits set and the remainder is the dividend. The least number
+// over -1 wraps.
 template <Whole Kind>
 struct IntegerDivision {
   template <typename T>
   __device__ T operator()(T a, T b) const {
-    constexpr bool quotient_wanted = Kind == Whole::Floor || Kind == Whole::Trunc;
-    if (b == 0) return quotient_wanted ? static_cast<T>(-1) : a;
+    constexpr bool is_quotient = Kind == Whole::Floor || Kind == Whole::Trunc;
+    if (b == 0) return is_quotient ? static_cast<T>(-1) : a;
     return divide_whole<Kind>(a, b);
   }
 };
@@ -97,7 +101,7 @@ void whole_division(Call& call) {
 }
 
 void div(Call& call) {
-  std::string_view mode = call.string(2);
+  const std::string_view mode = arguments::Div(call).rounding_mode.value_or(std::string_view{});
   if (mode.empty()) return binary<Heavy<Divide>, FloatsAndComplex>(call);
   if (mode == "floor") return whole_division<Whole::Floor, FloatFloorDivide>(call);
   if (mode == "trunc") return whole_division<Whole::Trunc, FloatTruncDivide>(call);
@@ -141,7 +145,7 @@ bool common_power(Call& call, double exponent) {
 }
 
 void pow(Call& call) {
-  const cb_tensor& exponent = call.tensor(1);
+  const cb_tensor& exponent = *arguments::Pow(call).exponent;
   dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
     if constexpr (is_floating_v<T>) {
       if (is_number(exponent) && common_power<T>(call, static_cast<double>(number_of<compute_t<T>>(exponent)))) return;

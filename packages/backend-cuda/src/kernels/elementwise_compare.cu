@@ -1,4 +1,5 @@
 // Comparison, logic and selection.
+#include "candelabra/arguments/elementwise.hpp"
 #include "candelabra/math.hpp"
 #include "elementwise.cuh"
 
@@ -63,7 +64,7 @@ struct LogicalXor {
   }
 };
 
-// Only moves elements, so it is compiled by size.
+// Compiled for each element size: elements are only moved.
 struct Select {
   template <typename U>
   __device__ U operator()(uint8_t condition, U a, U b) const {
@@ -71,12 +72,13 @@ struct Select {
   }
 };
 void where(Call& call) {
+  const arguments::Where args(call);
   dispatch_size(itemsize(call.output().dtype), [&]<typename U>() {
-    map<Types<U>, Types<uint8_t, U, U>>(call, Select{}, {&call.output()}, {&call.tensor(0), &call.tensor(1), &call.tensor(2)});
+    map<Types<U>, Types<uint8_t, U, U>>(call, Select{}, {&call.output()}, {args.condition, args.input, args.other});
   });
 }
 
-// NaN in any of the three gives NaN; where min is above max the result is max.
+// NaN in any of the three gives NaN. If min > max the result is max.
 struct Clamp {
   template <typename T>
   __device__ T operator()(T x, T low, T high) const {
@@ -98,18 +100,18 @@ struct ClampMax {
   }
 };
 void clamp(Call& call) {
-  if (call.given(1) && call.given(2))
-    return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}); });
-  if (!call.given(1) && !call.given(2)) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
+  const arguments::Clamp args(call);
+  if (args.min && args.max) return dispatch<RealTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Clamp{}); });
+  if (!args.min && !args.max) throw failure(CB_RUNTIME_ERROR, "clamp: At least one of 'min' or 'max' must not be None");
   dispatch<RealTypes>(call.output().dtype, [&]<typename T>() {
-    if (call.given(1))
-      map2<T>(call, ClampMin{}, 0, 1);
+    if (args.min)
+      map2<T>(call, ClampMin{}, *args.self, *args.min);
     else
-      map2<T>(call, ClampMax{}, 0, 2);
+      map2<T>(call, ClampMax{}, *args.self, *args.max);
   });
 }
 
-// From the nearer end, so that weight 1 gives the end exactly.
+// Computed from the nearer end: weight 1 gives `end` exactly.
 struct Lerp {
   template <typename T>
   __device__ T operator()(T start, T end, T weight) const {
@@ -134,19 +136,21 @@ struct AddQuotient {
   __device__ T operator()(T self, T a, T b) const { return self + value * (a / b); }
 };
 void addcmul(Call& call) {
+  const arguments::Addcmul args(call);
   dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map3<T>(call, AddProduct<C>{scalar_to<C>(call.scalar(3))});
+    map3<T>(call, AddProduct<C>{scalar_to<C>(*args.value)});
   });
 }
 void addcdiv(Call& call) {
+  const arguments::Addcdiv args(call);
   if (is_integer_dtype(call.output().dtype))
     throw failure(CB_RUNTIME_ERROR,
                   "Integer division with addcdiv is no longer supported. "
                   "Convert the tensors to a floating dtype, or use div with rounding_mode='trunc'.");
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map3<T>(call, AddQuotient<C>{scalar_to<C>(call.scalar(3))});
+    map3<T>(call, AddQuotient<C>{scalar_to<C>(*args.value)});
   });
 }
 

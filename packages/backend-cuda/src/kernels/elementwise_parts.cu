@@ -1,7 +1,9 @@
-// What a number is made of and what kind it is: magnitude, angle, sign, finiteness; and complex numbers from their parts.
+// Magnitude, angle, sign bit and classification (isnan, isinf, ...) of numbers; complex numbers
+// from their parts.
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arguments/elementwise.hpp"
 #include "candelabra/math.hpp"
 #include "elementwise.cuh"
 
@@ -24,11 +26,11 @@ struct Abs {
       return math::abs(x);
   }
 };
-// Of half precisions the bit of the sign alone is changed.
+// abs of half precisions only clears the sign bit.
 struct ClearSignBit {
   __device__ uint16_t operator()(uint16_t bits) const { return bits & 0x7fffu; }
 };
-struct Angle {  // of a real number: 0 or pi; NaN stays
+struct Angle {  // a real number has angle 0 or pi; NaN is kept
   template <typename T>
   __device__ auto operator()(T x) const {
     if constexpr (is_complex_v<T>)
@@ -37,9 +39,10 @@ struct Angle {  // of a real number: 0 or pi; NaN stays
       return x != x ? x : x < T(0) ? static_cast<T>(3.14159265358979323846) : T(0);
   }
 };
+// abs, angle: the same arguments.
 template <typename Op>
 void to_real(Call& call) {
-  const cb_tensor& self = call.tensor(0);
+  const cb_tensor& self = *arguments::Abs(call).self;
   if (!is_complex_dtype(self.dtype)) {
     if constexpr (std::is_same_v<Op, Abs>) {
       if (!is_half_dtype(self.dtype)) return unary<Op, RealTypes>(call);
@@ -125,8 +128,9 @@ struct Polar {
 };
 template <template <typename> typename Op>
 void from_parts(Call& call) {
-  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    map<Types<::cuda::std::complex<T>>, Types<T, T>>(call, Op<T>{}, {&call.output()}, {&call.tensor(0), &call.tensor(1)});
+  const auto parts = leading_tensors<2>(call);
+  dispatch<FullFloatTypes>(parts.front()->dtype, [&]<typename T>() {
+    map<Types<::cuda::std::complex<T>>, Types<T, T>>(call, Op<T>{}, {&call.output()}, parts);
   });
 }
 

@@ -1,7 +1,9 @@
-// Operators of one argument. Formulas are in candelabra/math.hpp and candelabra/arithmetic.hpp; here each is bound to its dtypes.
+// Operators of one operand. This file binds the formulas of candelabra/math.hpp and
+// candelabra/arithmetic.hpp to dtypes.
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arguments/elementwise.hpp"
 #include "candelabra/arithmetic.hpp"
 #include "candelabra/special_functions.hpp"
 #include "complex_inverse.cuh"
@@ -98,7 +100,7 @@ struct Conjugate {
       return x;
   }
 };
-struct Relu {  // NaN stays
+struct Relu {  // keeps NaN
   template <typename T>
   __device__ T operator()(T x) const {
     return x < T(0) ? T(0) : x;
@@ -140,7 +142,7 @@ struct NanToNum {
   __device__::cuda::std::complex<T> operator()(::cuda::std::complex<T> z) const { return {(*this)(z.real()), (*this)(z.imag())}; }
 };
 
-// Of half precisions the bit of the sign alone is changed.
+// neg of half precisions only flips the sign bit.
 struct FlipSignBit {
   __device__ uint16_t operator()(uint16_t bits) const { return bits ^ 0x8000u; }
 };
@@ -163,7 +165,7 @@ void relu(Call& call) {
 }
 
 void round(Call& call) {
-  int64_t decimals = call.integer(1);
+  const int64_t decimals = arguments::Round(call).decimals;
   if (decimals == 0 || is_integer_dtype(call.output().dtype)) {
     if (decimals != 0) throw failure(CB_NOT_IMPLEMENTED, "round: decimals is for floating-point tensors; got an integer one");
     return unary<Round, IntegersAndFloats>(call);
@@ -183,12 +185,13 @@ template <>
 constexpr double largest<BFloat16> = 3.3895313892515355e38;
 
 void nan_to_num(Call& call) {
+  const arguments::NanToNum args(call);
   if (is_integer_dtype(call.output().dtype)) return unary<Identity, decltype(BoolType{} + IntegerTypes{})>(call);
   dispatch<FloatsAndComplex>(call.output().dtype, [&]<typename T>() {
     using R = compute_t<real_t<T>>;
-    R nan = call.given(1) ? static_cast<R>(call.real(1)) : R(0);
-    R above = static_cast<R>(call.given(2) ? call.real(2) : largest<real_t<T>>);
-    R below = static_cast<R>(call.given(3) ? call.real(3) : -largest<real_t<T>>);
+    R nan = args.nan ? static_cast<R>(*args.nan) : R(0);
+    R above = static_cast<R>(args.posinf.value_or(largest<real_t<T>>));
+    R below = static_cast<R>(args.neginf.value_or(-largest<real_t<T>>));
     map1<T>(call, NanToNum<R>{nan, above, below});
   });
 }
@@ -275,7 +278,7 @@ struct Rsqrt {
 };
 enum class Wave { sine, cosine, tangent };
 
-// Far from zero the formulas lose digits, and they are for real numbers.
+// The formulas of candelabra/math.hpp are for real numbers and lose digits far from zero.
 template <Wave wave>
 struct Periodic {
   template <typename T>

@@ -1,4 +1,5 @@
-// Factorizations of batches of matrices on cuSOLVER and cuBLAS: Cholesky, LU, LDL, QR.
+// Factorizations of batches of matrices by cuSOLVER and cuBLAS: Cholesky, LU, LDL, QR.
+#include "candelabra/arguments/factorization.hpp"
 #include "cublas_dense.hpp"
 #include "cusolver.hpp"
 #include "matrix_kernels.hpp"
@@ -7,19 +8,20 @@
 namespace candelabra::cuda {
 namespace {
 
-void no_failures(const Call& call, const cb_tensor& info) {
+void clear_info(const Call& call, const cb_tensor& info) {
   if (info.numel) clear(call, info);
 }
 
-// (self, upper) -> (L, info)
+// Results: L, info.
 void cholesky(Call& call) {
-  const cb_tensor &input = call.tensor(0), &out = call.output(0), &failures = call.output(1);
-  const bool upper = call.boolean(1);
+  const arguments::LinalgCholeskyEx args(call);
+  const cb_tensor &input = *args.self, &out = call.output(0), &failures = call.output(1);
+  const bool upper = args.upper;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    if (input.numel == 0) return no_failures(call, failures);
+    if (input.numel == 0) return clear_info(call, failures);
     const Packed info(call, failures);
     if (is_contiguous(out)) {
-      // What lies in rows is the transposed matrix in columns; its factor in columns is ours in rows.
+      // A row-major matrix is the column-major transpose, whose factor is the transpose of ours.
       begin_as(call, out, input);
       const Matrices transposed{out.data, out.dtype, batch_count(out, 2), columns_of(out), rows_of(out)};
       factor_cholesky(call, transposed, !upper, info.as<int32_t>());
@@ -34,12 +36,13 @@ void cholesky(Call& call) {
   });
 }
 
-// (A, pivot) -> (LU, pivots, info)
+// Results: LU, pivots, info.
 void lu_factor(Call& call) {
-  const cb_tensor &input = call.tensor(0), &failures = call.output(2);
-  const bool pivot = call.boolean(1);
+  const arguments::LinalgLuFactorEx args(call);
+  const cb_tensor &input = *args.A, &failures = call.output(2);
+  const bool pivot = args.pivot;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    if (input.numel == 0) return no_failures(call, failures);
+    if (input.numel == 0) return clear_info(call, failures);
     const OwnMatrices a = loaded_from(call, input);
     const Packed pivots(call, call.output(1)), info(call, failures);
     const int64_t length = std::min(a.rows, a.columns), count = a.batches * length;
@@ -59,15 +62,16 @@ void lu_factor(Call& call) {
   });
 }
 
-// (self, hermitian) -> (LD, pivots, info)
+// Results: LD, pivots, info.
 void ldl_factor(Call& call) {
-  const cb_tensor &input = call.tensor(0), &failures = call.output(2);
-  const bool hermitian = call.boolean(1) && is_complex_dtype(input.dtype);
+  const arguments::LinalgLdlFactorEx args(call);
+  const cb_tensor &input = *args.self, &failures = call.output(2);
+  const bool hermitian = args.hermitian && is_complex_dtype(input.dtype);
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
-    if (input.numel == 0) return no_failures(call, failures);
+    if (input.numel == 0) return clear_info(call, failures);
     const OwnMatrices a = loaded_from(call, input);
     const Packed pivots(call, call.output(1)), info(call, failures);
-    // A block of threads is enough for what is small; the library knows no Hermitian matrices.
+    // One block of threads suffices for a small matrix. cuSOLVER has no Hermitian LDL.
     if (!hermitian && a.rows > 256 && a.batches <= 8)
       factor_symmetric(call, a, pivots.as<int32_t>(), info.as<int32_t>());
     else
@@ -79,14 +83,14 @@ void ldl_factor(Call& call) {
   });
 }
 
-void decompose(const Call& call, const Matrices& a, void* scales) {
+void factor_qr_any(const Call& call, const Matrices& a, void* scales) {
   if (suits_batched(a.batches, std::max(a.rows, a.columns)))
     factor_qr_batched(call, a, scales);
   else
     factor_qr(call, a, scales);
 }
 
-// The first columns of the product of `count` reflections that `from` holds, as many as q has.
+// Sets q to the first columns of the product of the `count` Householder reflections in `from`.
 void product_of_reflections(const Call& call, const Matrices& q, const Matrices& from, const void* scales, int64_t count) {
   if (q.empty()) return;
   if (count == 0) return set_identity(call, q);
@@ -98,48 +102,50 @@ void product_of_reflections(const Call& call, const Matrices& q, const Matrices&
   }
 }
 
-// (self) -> (a, tau)
+// Results: a, tau.
 void geqrf(Call& call) {
-  const cb_tensor& input = call.tensor(0);
+  const cb_tensor& input = *arguments::Geqrf(call).self;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     if (input.numel == 0) return;
     const OwnMatrices a = loaded_from(call, input);
     const Packed scales(call, call.output(1));
-    decompose(call, a, scales.data());
+    factor_qr_any(call, a, scales.data());
     store(call, call.output(0), a);
     scales.finish();
   });
 }
 
-// (A, mode) -> (Q, R)
+// Results: Q, R.
 void qr(Call& call) {
-  const cb_tensor &input = call.tensor(0), &out_q = call.output(0), &out_r = call.output(1);
-  const bool wants_q = call.string(1) != "r";
+  const arguments::LinalgQr args(call);
+  const cb_tensor &input = *args.A, &out_q = call.output(0), &out_r = call.output(1);
+  const bool needs_q = args.mode != "r";
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     const int64_t batches = batch_count(input, 2), m = rows_of(input), n = columns_of(input), k = std::min(m, n);
-    if (input.numel == 0) {  // of a matrix without elements: the identity, as far as it is wanted
-      if (!wants_q || out_q.numel == 0) return;
+    if (input.numel == 0) {  // Q of an empty matrix is the identity
+      if (!needs_q || out_q.numel == 0) return;
       const OwnMatrices q(call, input.dtype, batches, m, columns_of(out_q));
       set_identity(call, q);
       return store(call, out_q, q);
     }
     const OwnMatrices a = loaded_from(call, input);
     const Workspace scales(call, static_cast<size_t>(batches * k * itemsize(input.dtype)));
-    decompose(call, a, scales.data());
+    factor_qr_any(call, a, scales.data());
     const OwnMatrices r(call, input.dtype, batches, rows_of(out_r), n);
     copy_corner(call, r, a);
     keep_triangle(call, r, true);
     store(call, out_r, r);
-    if (!wants_q) return;
+    if (!needs_q) return;
     const OwnMatrices q(call, input.dtype, batches, m, columns_of(out_q));
     product_of_reflections(call, q, a, scales.data(), k);
     store(call, out_q, q);
   });
 }
 
-// (input, tau) -> Q of as many columns as the input
+// The result has as many columns as the input.
 void householder_product(Call& call) {
-  const cb_tensor &input = call.tensor(0), &scales = call.tensor(1);
+  const arguments::LinalgHouseholderProduct args(call);
+  const cb_tensor &input = *args.input, &scales = *args.tau;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     if (input.numel == 0) return;
     const OwnMatrices a = loaded_from(call, input);

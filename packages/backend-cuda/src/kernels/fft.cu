@@ -1,10 +1,12 @@
-// Fourier transforms along dimensions, by cuFFT. It transforms the last dimensions of contiguous memory, all batches at once: what
-// lies otherwise is copied so before, and back afterwards, which costs less than a call of the library for every line.
+// Fourier transforms along dimensions, by cuFFT. cuFFT transforms the last dimensions of contiguous
+// memory, all batches in one call. Other layouts are copied before and after: that is cheaper than
+// one call for each batch.
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "candelabra/arguments/fft.hpp"
 #include "cufft.hpp"
 #include "elementwise.cuh"
 #include "move.hpp"
@@ -27,7 +29,8 @@ struct RealPart {
   __device__ real_t<T> operator()(T x) const { return x.real(); }
 };
 
-// A tensor whose dimensions are put in another order; with `dense`, as it would lie in that order without gaps.
+// A view of a tensor with permuted dimensions. With `dense` it describes contiguous memory of those
+// sizes.
 struct Reordered {
   std::vector<int64_t> sizes, strides;
   cb_tensor tensor;
@@ -49,8 +52,8 @@ struct Reordered {
   Reordered& operator=(const Reordered&) = delete;
 };
 
-// The dimensions in their order, those of `last` at the end.
-std::vector<int> ordered(int ndim, const std::vector<int>& last) {
+// All dimensions in order, with those of `last` moved to the end.
+std::vector<int> with_last(int ndim, const std::vector<int>& last) {
   std::vector<int> order;
   for (int d = 0; d < ndim; ++d)
     if (std::find(last.begin(), last.end(), d) == last.end()) order.push_back(d);
@@ -74,31 +77,31 @@ size_t bytes_of(const cb_tensor& tensor) {
   return static_cast<size_t>(tensor.numel * itemsize(tensor.dtype));
 }
 
-// (self, dim, forward, scale)
 template <typename T>
 void complex_to_complex_of(const Call& call) {
-  const cb_tensor &input = call.tensor(0), &output = call.output();
-  const bool forward = call.boolean(2);
-  std::vector<int> dims;  // a dimension of one element is its own transform
-  for (int64_t d : call.ints(1))
+  const arguments::FftC2c args(call);
+  const cb_tensor &input = *args.self, &output = call.output();
+  std::vector<int> dims;  // without dimensions of size 1, whose transform is the identity
+  for (int64_t d : args.dim)
     if (output.sizes[d] != 1) dims.push_back(static_cast<int>(d));
   if (output.numel == 0) return;
   if (dims.empty()) {
     move_elements(call, output, input);
-    return scale_by<T>(call, output, call.real(3));
+    return scale_by<T>(call, output, args.scale);
   }
   std::sort(dims.begin(), dims.end());
   const cb_tensor* from = &input;
-  // Three dimensions at most in one go, the last ones first.
+  // cuFFT takes at most three dimensions in one call; the last dimensions go first.
   for (size_t end = dims.size(); end > 0;) {
     const size_t begin = end > 3 ? end - 3 : 0;
-    const std::vector<int> now(dims.begin() + static_cast<std::ptrdiff_t>(begin), dims.begin() + static_cast<std::ptrdiff_t>(end));
-    const std::vector<int> order = ordered(output.ndim, now);
+    const std::vector<int> group(dims.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 dims.begin() + static_cast<std::ptrdiff_t>(end));
+    const std::vector<int> order = with_last(output.ndim, group);
     const Reordered source(*from, order), target(output, order);
-    FourierTransform what{single<T> ? CUFFT_C2C : CUFFT_Z2Z, static_cast<int>(now.size()), {}, output.numel};
-    for (size_t k = 0; k < now.size(); ++k) {
-      what.sizes[k] = output.sizes[now[k]];
-      what.batches /= what.sizes[k];
+    FourierTransform plan{single<T> ? CUFFT_C2C : CUFFT_Z2Z, static_cast<int>(group.size()), {}, output.numel};
+    for (size_t k = 0; k < group.size(); ++k) {
+      plan.sizes[k] = output.sizes[group[k]];
+      plan.batches /= plan.sizes[k];
     }
     const bool in_fits = is_contiguous(source.tensor), out_fits = is_contiguous(target.tensor);
     Workspace memory;
@@ -110,7 +113,7 @@ void complex_to_complex_of(const Call& call) {
       read = memory.data();
     }
     void* written = out_fits ? output.data : memory.data();
-    transform(call, what, read, written, forward);
+    transform(call, plan, read, written, args.forward);
     if (!out_fits) {
       const Reordered dense(output, order, memory.data());
       move_elements(call, target.tensor, dense.tensor);
@@ -118,29 +121,30 @@ void complex_to_complex_of(const Call& call) {
     from = &output;
     end = begin;
   }
-  scale_by<T>(call, output, call.real(3));
+  scale_by<T>(call, output, args.scale);
 }
 
 void complex_to_complex(Call& call) {
   dispatch<ComplexTypes>(call.output().dtype, [&]<typename T>() { complex_to_complex_of<T>(call); });
 }
 
-// (self, dim, scale): the first n / 2 + 1 of the n results
+// Computes the first n / 2 + 1 of the n results.
 template <typename T>
-void real_to_complex_of(const Call& call) {
+void real_to_complex_of(const Call& call, const arguments::FftR2c& args) {
   using C = ::cuda::std::complex<T>;
-  const cb_tensor &input = call.tensor(0), &output = call.output();
-  const int dim = static_cast<int>(call.integer(1));
+  const cb_tensor &input = *args.self, &output = call.output();
+  const int dim = static_cast<int>(args.dim);
   if (output.numel == 0) return;
   const int64_t n = input.sizes[dim];
   if (n == 1) {
     map<Types<C>, Types<T>>(call, FromReal<C>{}, {&output}, {&input});
-    return scale_by<C>(call, output, call.real(2));
+    return scale_by<C>(call, output, args.scale);
   }
-  const std::vector<int> order = ordered(input.ndim, {dim});
+  const std::vector<int> order = with_last(input.ndim, {dim});
   const Reordered source(input, order), target(output, order);
   const bool out_fits = is_contiguous(target.tensor);
-  // Also where it lies well: the library may want whole pairs of real numbers.
+  // Contiguous input is copied, too, if it is not aligned to pairs of real numbers: cuFFT may
+  // require that.
   Workspace packed, spectrum;
   void* read = input.data;
   if (!is_contiguous(source.tensor) || reinterpret_cast<uintptr_t>(input.data) % sizeof(C) != 0) {
@@ -150,67 +154,69 @@ void real_to_complex_of(const Call& call) {
     read = packed.data();
   }
   if (!out_fits) spectrum = Workspace(call, bytes_of(output));
-  const FourierTransform what{single<C> ? CUFFT_R2C : CUFFT_D2Z, 1, {n, 0, 0}, input.numel / n};
-  transform(call, what, read, out_fits ? output.data : spectrum.data(), true);
+  const FourierTransform plan{single<C> ? CUFFT_R2C : CUFFT_D2Z, 1, {n, 0, 0}, input.numel / n};
+  transform(call, plan, read, out_fits ? output.data : spectrum.data(), true);
   if (!out_fits) {
     const Reordered dense(output, order, spectrum.data());
     move_elements(call, target.tensor, dense.tensor);
   }
-  scale_by<C>(call, output, call.real(2));
+  scale_by<C>(call, output, args.scale);
 }
 
 void real_to_complex(Call& call) {
-  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() { real_to_complex_of<T>(call); });
+  const arguments::FftR2c args(call);
+  dispatch<FullFloatTypes>(args.self->dtype, [&]<typename T>() { real_to_complex_of<T>(call, args); });
 }
 
-// What a real signal cannot have is not looked at: the imaginary parts of the first coefficient and, of an even number, of the
-// last.
+// Clears the imaginary parts that the spectrum of a real signal cannot have: that of the first
+// coefficient and, for an even length, that of the last.
 template <typename C>
-__global__ void __launch_bounds__(elementwise::threads) drop_imaginary(C* spectra, int64_t lines, int64_t length, bool last_too) {
-  for (int64_t i = first_index(); i < lines; i += index_step()) {
-    C* line = spectra + i * length;
-    line[0] = C(line[0].real(), 0);
-    if (last_too) line[length - 1] = C(line[length - 1].real(), 0);
+__global__ void __launch_bounds__(elementwise::threads) drop_imaginary(C* spectra, int64_t count, int64_t length, bool last_too) {
+  for (int64_t i = first_index(); i < count; i += index_step()) {
+    C* spectrum = spectra + i * length;
+    spectrum[0] = C(spectrum[0].real(), 0);
+    if (last_too) spectrum[length - 1] = C(spectrum[length - 1].real(), 0);
   }
 }
 
-// (self, dim, n, scale): the n real results whose first n / 2 + 1 coefficients are given
+// Computes the n real results from the first n / 2 + 1 coefficients.
 template <typename T>
 void complex_to_real_of(const Call& call) {
   using C = ::cuda::std::complex<T>;
-  const cb_tensor &given = call.tensor(0), &output = call.output();
-  const int dim = static_cast<int>(call.integer(1));
-  const int64_t n = call.integer(2), length = n / 2 + 1;
+  const arguments::FftC2r args(call);
+  const cb_tensor &input = *args.self, &output = call.output();
+  const int dim = static_cast<int>(args.dim);
+  const int64_t n = args.n, length = n / 2 + 1;
   if (output.numel == 0) return;
-  const std::vector<int> order = ordered(given.ndim, {dim});
-  Reordered source(given, order);
+  const std::vector<int> order = with_last(input.ndim, {dim});
+  Reordered source(input, order);
   const Reordered target(output, order);
-  // Coefficients beyond the half are not needed.
+  // The other half of the coefficients is not read.
   source.sizes.back() = length;
-  source.tensor.numel = given.numel / given.sizes[dim] * length;
+  source.tensor.numel = input.numel / input.sizes[dim] * length;
   if (n == 1) {
     map<Types<T>, Types<C>>(call, RealPart<C>{}, {&target.tensor}, {&source.tensor});
-    return scale_by<T>(call, output, call.real(3));
+    return scale_by<T>(call, output, args.scale);
   }
-  // The library spoils what it reads.
+  // cuFFT clobbers its input.
   const Workspace packed(call, static_cast<size_t>(source.tensor.numel) * sizeof(C));
-  std::vector<int> same(static_cast<size_t>(given.ndim));
-  for (int d = 0; d < given.ndim; ++d) same[static_cast<size_t>(d)] = d;
-  const Reordered dense(source.tensor, same, packed.data());
+  std::vector<int> order_of_input(static_cast<size_t>(input.ndim));
+  for (int d = 0; d < input.ndim; ++d) order_of_input[static_cast<size_t>(d)] = d;
+  const Reordered dense(source.tensor, order_of_input, packed.data());
   move_elements(call, dense.tensor, source.tensor);
-  const int64_t lines = output.numel / n;
-  launch(call, drop_imaginary<C>, grid_for(call, lines, elementwise::threads), elementwise::threads, 0, packed.as<C>(), lines,
+  const int64_t count = output.numel / n;
+  launch(call, drop_imaginary<C>, grid_for(call, count, elementwise::threads), elementwise::threads, 0, packed.as<C>(), count,
          length, n % 2 == 0);
   const bool out_fits = is_contiguous(target.tensor);
   Workspace signal;
   if (!out_fits) signal = Workspace(call, bytes_of(output));
-  const FourierTransform what{single<C> ? CUFFT_C2R : CUFFT_Z2D, 1, {n, 0, 0}, lines};
-  transform(call, what, packed.data(), out_fits ? output.data : signal.data(), false);
+  const FourierTransform plan{single<C> ? CUFFT_C2R : CUFFT_Z2D, 1, {n, 0, 0}, count};
+  transform(call, plan, packed.data(), out_fits ? output.data : signal.data(), false);
   if (!out_fits) {
-    const Reordered lying(output, order, signal.data());
-    move_elements(call, target.tensor, lying.tensor);
+    const Reordered result(output, order, signal.data());
+    move_elements(call, target.tensor, result.tensor);
   }
-  scale_by<T>(call, output, call.real(3));
+  scale_by<T>(call, output, args.scale);
 }
 
 void complex_to_real(Call& call) {

@@ -1,4 +1,6 @@
-// patches (im2col) and patches_backward (col2im). Each element of a result is gathered by one thread, for one plane after another.
+// patches (im2col) and patches_backward (col2im). One thread gathers one element of the result,
+// plane by plane.
+#include "candelabra/arguments/resampling.hpp"
 #include "places.hpp"
 
 namespace candelabra::cuda {
@@ -11,15 +13,16 @@ struct Axis {
   int64_t size, kernel, dilation, padding, count;
   LongDivider stride;
 
-  Axis(const Call& call, int first, int64_t size, size_t d)
+  template <typename Arguments>
+  Axis(const Arguments& args, int64_t size, size_t d)
       : size(size),
-        kernel(call.ints(first)[d]),
-        dilation(call.ints(first + 1)[d]),
-        padding(call.ints(first + 2)[d]),
-        count((size + 2 * padding - dilation * (kernel - 1) - 1) / call.ints(first + 3)[d] + 1),
-        stride(call.ints(first + 3)[d]) {}
+        kernel(args.kernel_size[d]),
+        dilation(args.dilation[d]),
+        padding(args.padding[d]),
+        count((size + 2 * padding - dilation * (kernel - 1) - 1) / args.stride[d] + 1),
+        stride(args.stride[d]) {}
 
-  // The patch of which place k of the kernel is at i in the image, -1 if there is none.
+  // The patch whose kernel element k lies at index i of the image; -1 if there is none.
   __device__ int64_t patch_at(int64_t i, int64_t k) const {
     const int64_t start = i + padding - k * dilation;
     if (start < 0) return -1;
@@ -31,11 +34,12 @@ struct Axis {
 struct Folding {
   Axis down, across;
   int64_t planes, length, plane;
-  Spots spots;  // of the result: places of the kernel and patches, or places of the image
+  Spots spots;  // of the result: kernel elements and patches, or pixels of the image
 
-  Folding(const Call& call, const cb_tensor& image, int first)
-      : down(call, first, image.sizes[2], 0),
-        across(call, first, image.sizes[3], 1),
+  template <typename Arguments>
+  Folding(const Arguments& args, const cb_tensor& image)
+      : down(args, image.sizes[2], 0),
+        across(args, image.sizes[3], 1),
         planes(image.sizes[0] * image.sizes[1]),
         length(down.count * across.count),
         plane(image.sizes[2] * image.sizes[3]) {}
@@ -54,9 +58,10 @@ __global__ void __launch_bounds__(threads) patches_kernel(U* out, const U* in, c
 }
 
 void patches(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::Patches args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  Folding f(call, in, 1);
+  Folding f(args, in);
   f.spots = Spots(f.down.kernel, f.across.kernel, f.down.count, f.across.count);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     launch(call, patches_kernel<U>, grid_over(call, f.spots.count, f.planes, threads), threads, 0, mutable_data<U>(out),
@@ -64,7 +69,8 @@ void patches(Call& call) {
   });
 }
 
-// In the order of the CPU: patches from above to below, then from left to right in the kernel.
+// Sums in the order of the CPU backend: patches from top to bottom, then kernel elements from left
+// to right.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     patches_backward_kernel(memory_t<T>* out, const memory_t<T>* grad, const __grid_constant__ Folding f) {
@@ -76,11 +82,11 @@ __global__ void __launch_bounds__(threads)
       for (int64_t a = f.down.kernel - 1; a >= 0; --a) {
         const int64_t y = f.down.patch_at(i, a);
         if (y < 0) continue;
-        const memory_t<T>* line = grad + (p * area + a * f.across.kernel) * f.length + y * f.across.count;
+        const memory_t<T>* row_of_patches = grad + (p * area + a * f.across.kernel) * f.length + y * f.across.count;
         for (int64_t b = 0; b < f.across.kernel; ++b) {
           const int64_t x = f.across.patch_at(j, b);
           if (x < 0) continue;
-          const compute_t<T> value = loaded<T>(line[b * f.length + x]);
+          const compute_t<T> value = loaded<T>(row_of_patches[b * f.length + x]);
           if constexpr (std::is_same_v<T, bool>)
             sum = sum || value;
           else
@@ -93,9 +99,10 @@ __global__ void __launch_bounds__(threads)
 }
 
 void patches_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const arguments::PatchesBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
-  Folding f(call, out, 2);
+  Folding f(args, out);
   f.spots = Spots(1, f.down.size, f.across.size, 1);
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     launch(call, patches_backward_kernel<T>, grid_over(call, f.plane, f.planes, threads), threads, 0,

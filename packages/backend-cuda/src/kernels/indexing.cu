@@ -1,5 +1,6 @@
-// gather, scatter, scatter_add: one index for every element.
+// gather, scatter, scatter_add: one index for each element.
 #include "additions.hpp"
+#include "candelabra/arguments/indexing.hpp"
 #include "element_places.hpp"
 #include "move.hpp"
 
@@ -24,10 +25,11 @@ __global__ void __launch_bounds__(threads)
 }
 
 void gather(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &out = call.output();
+  const arguments::Gather args(call);
+  const cb_tensor &self = *args.self, &index = *args.index, &out = call.output();
   if (index.numel == 0) return;
-  const Along along(call, self, call.integer(1));
-  const Seen from(self, index, call.integer(1));
+  const Along along(call, self, args.dim);
+  const Seen from(self, index, args.dim);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     for_each_piece(geometry<3>({&out, &index, &from.tensor}), [&](const Geometry<3>& piece, const std::array<int64_t, 3>& offsets) {
       launch(call, gather_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[0],
@@ -36,8 +38,9 @@ void gather(Call& call) {
   });
 }
 
-// Of the elements that go to one place, the last along the dimension is to stay there. Each says its number in the piece, and the
-// largest is kept; whoever finds his own then writes. Within a line, numbers grow along the dimension.
+// If several elements have the same index, the last along the dimension is written. atomicMax finds
+// the largest element number for each destination; only that element is written then. Element
+// numbers grow along `dim`.
 __global__ void __launch_bounds__(threads)
     claim_kernel(uint32_t* winners, const int64_t* numbers, int64_t step, const __grid_constant__ Along along,
                  const __grid_constant__ Indexer<4> indexer) {
@@ -48,7 +51,7 @@ __global__ void __launch_bounds__(threads)
   atomicMax(winners + at[3] + along.checked(numbers[at[0]]) * step, i + 1);
 }
 
-// winners null: all elements that are written are the same one. source null: that is `value`.
+// Where `winners` and `source` are null, every element written is `value`.
 template <typename U>
 __global__ void __launch_bounds__(threads)
     scatter_kernel(U* out, int64_t step, const U* source, const __grid_constant__ ElementBits value, const uint32_t* winners,
@@ -68,46 +71,48 @@ __global__ void __launch_bounds__(threads)
 }
 
 void scatter(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3), &out = call.output();
-  const int64_t dim = call.integer(1);
+  const arguments::Scatter args(call);
+  const cb_tensor &self = *args.self, &index = *args.index, &source = *args.src, &out = call.output();
+  const int64_t dim = args.dim;
   begin_as(call, out, self);
   if (index.numel == 0) return;
   const Along along(call, out, dim);
-  const bool one_value = is_number(source);
-  const ElementBits value = one_value ? bits_of_number(source, out.dtype) : ElementBits{};
-  const Numbered places(out);
-  const Seen to(out, index, dim), winner(places.tensor, index, dim);
-  Numbered values(index);  // of a number: strides that nothing is read by
-  cb_tensor from = one_value ? values.tensor : source;
+  const bool is_scalar = is_number(source);
+  const ElementBits value = is_scalar ? bits_of_number(source, out.dtype) : ElementBits{};
+  const Numbered numbered(out);
+  const Seen to(out, index, dim), winner(numbered.tensor, index, dim);
+  Numbered values(index);  // a placeholder for a scalar source: it is never read
+  cb_tensor from = is_scalar ? values.tensor : source;
   from.sizes = index.sizes;
   from.numel = index.numel;
   from.ndim = index.ndim;
-  const size_t bytes = one_value ? 0 : static_cast<size_t>(out.numel) * sizeof(uint32_t);
+  const size_t bytes = is_scalar ? 0 : static_cast<size_t>(out.numel) * sizeof(uint32_t);
   const Workspace winners(call, bytes);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     for_each_piece(geometry<4>({&index, &to.tensor, &from, &winner.tensor}), [&](const Geometry<4>& piece,
                                                                                  const std::array<int64_t, 4>& offsets) {
       const Indexer<4> indexer(piece);
       const int64_t* numbers = data<int64_t>(index) + offsets[0];
-      uint32_t* claimed = one_value ? nullptr : winners.as<uint32_t>() + offsets[3];
-      if (claimed) {
+      uint32_t* piece_winners = is_scalar ? nullptr : winners.as<uint32_t>() + offsets[3];
+      if (piece_winners) {
         fill_bytes(call, winners.data(), 0, bytes);
-        launch(call, claim_kernel, blocks_of(piece.numel), threads, 0, claimed, numbers, winner.step, along, indexer);
+        launch(call, claim_kernel, blocks_of(piece.numel), threads, 0, piece_winners, numbers, winner.step, along, indexer);
       }
       launch(call, scatter_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[1], to.step,
-             one_value ? nullptr : data<U>(source) + offsets[2], value, claimed, winner.step, numbers, along, indexer);
+             is_scalar ? nullptr : data<U>(source) + offsets[2], value, piece_winners, winner.step, numbers, along, indexer);
     });
   });
 }
 
 void scatter_add(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3), &out = call.output();
+  const arguments::ScatterAdd args(call);
+  const cb_tensor &self = *args.self, &index = *args.index, &source = *args.src, &out = call.output();
   begin_as(call, out, self);
   if (index.numel == 0) return;
-  const ElementPlaces places(call, out, index, source, call.integer(1));
-  for_each_piece(places.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
+  const ElementPlaces destinations(call, out, index, source, args.dim);
+  for_each_piece(destinations.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
     const Additions additions(call, piece.numel, out.numel);
-    places.write(additions, 0, piece, offsets);
+    destinations.write(additions, 0, piece, offsets);
     additions.run(out, source.data, one_element(), no_factor());
   });
 }

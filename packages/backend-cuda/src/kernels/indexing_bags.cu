@@ -1,8 +1,10 @@
-// embedding_bag_forward and embedding_bag_backward: sums, means and largest values of bags of rows of a table. Half precisions are
-// added in float32. The gradient adds what goes to a row in the order of the indices.
+// embedding_bag_forward and embedding_bag_backward: sums, means and maxima of bags of rows of a
+// table. Half precisions are summed in float32. The gradient of a row is summed in the order of the
+// indices.
 #include <algorithm>
 
 #include "additions.hpp"
+#include "candelabra/arguments/indexing.hpp"
 #include "fault_messages.hpp"
 #include "move.hpp"
 
@@ -21,7 +23,7 @@ unsigned blocks_of(int64_t count) {
   return static_cast<unsigned>(divide_up(count, threads));
 }
 
-// Where bags begin, as numbers of indices.
+// The start of each bag, as a position in the indices.
 struct Bags {
   const int64_t *offsets, *ordered;
   const int32_t* decreases;
@@ -36,7 +38,7 @@ struct Bags {
 #endif
 };
 
-// Finds what offsets may not be, and whether they decrease anywhere.
+// Reports invalid offsets, and sets `decreases` if they decrease anywhere.
 __global__ void __launch_bounds__(threads)
     check_offsets(const int64_t* offsets, int64_t number, int64_t bags, int64_t count, int32_t* decreases, FaultSink not_zero,
                   FaultSink beyond, FaultSink negative) {
@@ -49,8 +51,9 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// Offsets that decrease somewhere are taken in order, as on the CPU: each goes to the place that its rank says. That is slow where
-// they are many, and nothing is done where they do not decrease, which nobody on the host has to wait to hear.
+// Sorts offsets that decrease somewhere, as the CPU backend does: each is written at its rank, in
+// quadratic time. Offsets in order need nothing; the kernel reads `decreases` so that the host does
+// not wait for it.
 __global__ void __launch_bounds__(threads)
     order_offsets(const int64_t* offsets, int64_t bags, const int32_t* decreases, int64_t* ordered) {
   if (*decreases == 0) return;
@@ -62,7 +65,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// The bag of each index: the last that begins at or before it.
+// Finds the bag of each index: the last bag that begins at or before it.
 __global__ void __launch_bounds__(threads) bag_kernel(const __grid_constant__ Bags bags, int64_t* bag_of) {
   for (int64_t i = first_index(); i < bags.count; i += index_step()) {
     int64_t low = 0;
@@ -82,7 +85,7 @@ struct ForwardArguments {
   int64_t rows, columns, row_step, step, padding;
   const int64_t* indices;
   Bags bags;
-  const compute_t<T>* factors;  // null: none
+  const compute_t<T>* factors;  // of each index; null: no per_sample_weights
   memory_t<T>* out;
   int64_t *sizes, *positions;
   Mode mode;
@@ -90,7 +93,7 @@ struct ForwardArguments {
   int64_t blocks, across;
 };
 
-// A thread for a column of a bag: blockDim (x: columns, y: bags).
+// One thread computes one column of one bag. blockDim: (columns, bags).
 template <typename T>
 __global__ void __launch_bounds__(threads) forward_kernel(const __grid_constant__ ForwardArguments<T> a) {
   using C = compute_t<T>;
@@ -135,11 +138,12 @@ void refuse_rows(int64_t rows, int64_t count) {
 template <typename T>
 void forward(Call& call) {
   using Element = memory_t<T>;
-  const cb_tensor &weight = call.tensor(0), &offsets = call.tensor(2), &out = call.output(0);
-  const cb_tensor* factors = call.optional_tensor(4);
+  const arguments::EmbeddingBagForward args(call);
+  const cb_tensor &weight = *args.weight, &offsets = *args.offsets, &out = call.output(0);
+  const cb_tensor* factors = args.per_sample_weights;
   const int64_t number = out.sizes[0];
   const Workspace ordered(call, static_cast<size_t>(number) * sizeof(int64_t)), decreases(call, sizeof(int32_t));
-  const Bags bags{data<int64_t>(offsets), ordered.as<int64_t>(), decreases.as<int32_t>(), number, call.tensor(1).numel};
+  const Bags bags{data<int64_t>(offsets), ordered.as<int64_t>(), decreases.as<int32_t>(), number, args.indices->numel};
   refuse_rows(weight.sizes[0], bags.count);
   fill_bytes(call, decreases.data(), 0, sizeof(int32_t));
   launch(
@@ -166,14 +170,14 @@ void forward(Call& call) {
                               columns,
                               weight.strides[0],
                               weight.strides[1],
-                              call.integer(7),
-                              data<int64_t>(call.tensor(1)),
+                              args.padding_idx,
+                              data<int64_t>(*args.indices),
                               bags,
                               factors ? data<compute_t<T>>(*factors) : nullptr,
                               mutable_data<Element>(out),
                               mutable_data<int64_t>(call.output(2)),
                               mutable_data<int64_t>(call.output(3)),
-                              mode_named(call.string(3)),
+                              mode_named(args.mode),
                               fault_sink(call),
                               blocks,
                               across};
@@ -182,7 +186,7 @@ void forward(Call& call) {
 
 // ---- the gradient
 
-// How often each row is asked for.
+// Counts how often each row is used.
 __global__ void __launch_bounds__(threads)
     frequency_kernel(uint32_t* frequencies, const int64_t* indices, uint32_t count, int64_t rows) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
@@ -195,8 +199,8 @@ struct PairArguments {
   int64_t *to, *from;
   compute_t<T>* factors;
   const int64_t *indices, *bag_of, *sizes;
-  const compute_t<T>* weights;  // null: none
-  const uint32_t* frequencies;  // null: not asked for
+  const compute_t<T>* weights;  // per_sample_weights; null: none
+  const uint32_t* frequencies;  // null: not scale_grad_by_freq
   int64_t rows, bags, columns, padding;
   uint32_t count;
   bool mean;
@@ -204,7 +208,7 @@ struct PairArguments {
 };
 
 template <typename T>
-__global__ void __launch_bounds__(threads) pair_kernel(const __grid_constant__ PairArguments<T> a) {
+__global__ void __launch_bounds__(threads) pairs_kernel(const __grid_constant__ PairArguments<T> a) {
   using C = compute_t<T>;
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= a.count) return;
@@ -224,34 +228,35 @@ __global__ void __launch_bounds__(threads) pair_kernel(const __grid_constant__ P
   a.factors[i] = factor;
 }
 
-// Each element of the gradient goes to the row that its value was taken from.
+// For mode max: each element of the gradient belongs to the row that held the maximum.
 __global__ void __launch_bounds__(threads)
-    largest_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* positions, const int64_t* sizes, int64_t first,
-                   int64_t columns, int64_t rows, uint32_t count, FaultSink sink) {
+    max_pairs_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* positions, const int64_t* sizes, int64_t first,
+                     int64_t columns, int64_t rows, uint32_t count, FaultSink sink) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= count) return;
   const int64_t at = first + i, bag = at / columns, column = at - bag * columns;
-  int64_t place = rows * columns, offset = 0;
+  int64_t key = rows * columns, offset = 0;
   if (sizes[bag] != 0) {
     const int64_t row = sink.checked(positions[at], 0, rows, false, FaultKind::RuntimeIndex);
     offset = row * columns + column;
-    if (row == positions[at]) place = offset;
+    if (row == positions[at]) key = offset;
   }
-  keys[i] = static_cast<uint64_t>(place);
+  keys[i] = static_cast<uint64_t>(key);
   to[i] = offset;
   from[i] = at;
 }
 
-void backward_of_max(Call& call, const FaultSink& sink) {
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
-  const int64_t columns = grad.sizes[1], rows = call.integer(5);
+void backward_of_max(const Call& call, const arguments::EmbeddingBagBackward& args, const FaultSink& sink) {
+  const cb_tensor &grad = *args.grad, &out = call.output();
+  const int64_t columns = grad.sizes[1], rows = args.num_weights;
   Geometry<2> element{};
   element.numel = element.sizes[0] = element.strides[0][0] = element.strides[1][0] = 1;
   for (int64_t first = 0; first < grad.numel; first += most_pairs) {
     const int64_t count = std::min(most_pairs, grad.numel - first);
     const Additions additions(call, count, rows * columns);
-    launch(call, largest_kernel, blocks_of(count), threads, 0, additions.keys(), additions.to(), additions.from(),
-           data<int64_t>(call.tensor(4)), data<int64_t>(call.tensor(3)), first, columns, rows, static_cast<uint32_t>(count), sink);
+    launch(call, max_pairs_kernel, blocks_of(count), threads, 0, additions.keys(), additions.to(), additions.from(),
+           data<int64_t>(*args.max_indices), data<int64_t>(*args.bag_size), first, columns, rows, static_cast<uint32_t>(count),
+           sink);
     additions.run(out, grad.data, element, no_factor());
   }
 }
@@ -259,25 +264,26 @@ void backward_of_max(Call& call, const FaultSink& sink) {
 template <typename T>
 void backward(Call& call) {
   using C = compute_t<T>;
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
-  const Mode mode = mode_named(call.string(6));
-  const int64_t count = call.tensor(1).numel, rows = call.integer(5), columns = grad.sizes[1];
+  const arguments::EmbeddingBagBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
+  const Mode mode = mode_named(args.mode);
+  const int64_t count = args.indices->numel, rows = args.num_weights, columns = grad.sizes[1];
   clear(call, out);
   const FaultSink sink = fault_sink(call);
   if (mode == Mode::Max) {
     refuse_rows(rows, grad.numel);
-    return backward_of_max(call, sink);
+    return backward_of_max(call, args, sink);
   }
   refuse_rows(rows, count);
   if (count == 0) return;
   if (count > most_pairs)
     throw failure(CB_RUNTIME_ERROR, "%lld indices are more than one call can take on CUDA (2147483647): embed in parts",
                   static_cast<long long>(count));
-  const cb_tensor* weights = call.optional_tensor(7);
-  const bool by_frequency = call.boolean(8);
+  const cb_tensor* weights = args.per_sample_weights;
+  const bool by_frequency = args.scale_grad_by_freq;
   const size_t frequency_bytes = by_frequency ? static_cast<size_t>(rows) * sizeof(uint32_t) : 0;
   const Workspace frequencies(call, frequency_bytes), factors(call, static_cast<size_t>(count) * sizeof(C));
-  const int64_t* indices = data<int64_t>(call.tensor(1));
+  const int64_t* indices = data<int64_t>(*args.indices);
   if (by_frequency) {
     fill_bytes(call, frequencies.data(), 0, frequency_bytes);
     launch(call, frequency_kernel, blocks_of(count), threads, 0, frequencies.as<uint32_t>(), indices, static_cast<uint32_t>(count),
@@ -289,29 +295,29 @@ void backward(Call& call) {
                            additions.from(),
                            factors.as<C>(),
                            indices,
-                           data<int64_t>(call.tensor(2)),
-                           data<int64_t>(call.tensor(3)),
+                           data<int64_t>(*args.offset2bag),
+                           data<int64_t>(*args.bag_size),
                            weights ? data<C>(*weights) : nullptr,
                            by_frequency ? frequencies.as<uint32_t>() : nullptr,
                            rows,
                            grad.sizes[0],
                            columns,
-                           call.integer(9),
+                           args.padding_idx,
                            static_cast<uint32_t>(count),
                            mode == Mode::Mean,
                            sink};
-  launch(call, pair_kernel<T>, blocks_of(count), threads, 0, a);
-  Geometry<2> slab{};
-  slab.numel = slab.sizes[0] = columns;
-  slab.strides[0][0] = slab.strides[1][0] = 1;
-  additions.run(out, grad.data, slab, no_factor(), factors.data());
+  launch(call, pairs_kernel<T>, blocks_of(count), threads, 0, a);
+  Geometry<2> slice{};
+  slice.numel = slice.sizes[0] = columns;
+  slice.strides[0][0] = slice.strides[1][0] = 1;
+  additions.run(out, grad.data, slice, no_factor(), factors.data());
 }
 
 void embedding_bag_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  dispatch<FloatTypes>(arguments::EmbeddingBagForward(call).weight->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void embedding_bag_backward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { backward<T>(call); });
+  dispatch<FloatTypes>(arguments::EmbeddingBagBackward(call).grad->dtype, [&]<typename T>() { backward<T>(call); });
 }
 
 }  // namespace

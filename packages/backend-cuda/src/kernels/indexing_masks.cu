@@ -5,6 +5,7 @@
 #include <cub/device/device_scan.cuh>
 #include <vector>
 
+#include "candelabra/arguments/indexing.hpp"
 #include "elementwise.cuh"
 #include "move.hpp"
 
@@ -45,8 +46,9 @@ struct Choose {
 };
 
 void masked_fill(Call& call) {
-  const cb_tensor &out = call.output(), &value = call.tensor(2);
-  const Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes);
+  const arguments::MaskedFill args(call);
+  const cb_tensor &out = call.output(), &value = *args.value;
+  const Expanded self(*args.self, out.ndim, out.sizes), mask(*args.mask, out.ndim, out.sizes);
   if (is_number(value)) {
     const ElementBits bits = bits_of_number(value, out.dtype);
     return dispatch_size(itemsize(out.dtype), [&]<typename U>() {
@@ -64,7 +66,8 @@ void masked_fill(Call& call) {
 constexpr int threads = 256, warps = threads / 32;
 constexpr int64_t block_elements = 2048;
 
-// An element is selected where one of its bits is set that count: all but the signs of floating-point numbers.
+// An element is selected if any bit under the mask `bits` is set. The mask leaves out the sign bits
+// of floating-point numbers, so that -0.0 is not selected.
 template <typename U>
 __device__ __forceinline__ bool selected(const U& element, const U& bits) {
   if constexpr (sizeof(U) == 16)
@@ -90,7 +93,8 @@ __global__ void __launch_bounds__(threads)
   if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
-// write(number of the element, offset of the other operand, how many were selected before)
+// Calls write(index of the element, offset in the other operand, number of elements selected
+// before) for each selected element.
 template <typename U, typename Write>
 __global__ void __launch_bounds__(threads)
     write_kernel(const int64_t* before, const U* elements, U bits, int64_t first_number, int64_t first_other,
@@ -126,10 +130,10 @@ struct Part {
   int64_t first, blocks;
 };
 
-// Counts the selected elements of a tensor, then writes them.
+// Counts the selected elements of a tensor, then calls a function object for each.
 class Selection {
  public:
-  // `other`: of the same sizes; the kernel that writes gets its offsets.
+  // `other` has the same sizes; write() passes offsets in it.
   Selection(const Call& call, const cb_tensor& elements, const cb_tensor& other) : call_(call), elements_(elements) {
     std::memset(bits_.bytes, 0xff, sizeof bits_.bytes);
     const auto part = static_cast<size_t>(itemsize(elements.dtype)) / (is_complex_dtype(elements.dtype) ? 2 : 1);
@@ -148,7 +152,7 @@ class Selection {
     count();
   }
 
-  // Of all selected elements, in device memory.
+  // The number of selected elements, in device memory.
   const int64_t* total() const { return before_.as<int64_t>() + blocks_; }
 
   template <typename Write>
@@ -158,7 +162,7 @@ class Selection {
              data<U>(elements_) + part.offsets[0], bits_.as<U>(), part.first, part.offsets[1], write, Indexer<2>(part.piece));
     });
   }
-  // The same for a mask, which is of bytes.
+  // The same for a mask, whose elements are bytes.
   template <typename Write>
   void write_of_mask(const Write& write) const {
     int64_t block = 0;
@@ -212,7 +216,8 @@ struct WriteValue {
 };
 
 void masked_select(Call& call) {
-  const cb_tensor &self = call.tensor(0), &mask = call.tensor(1);
+  const arguments::MaskedSelect args(call);
+  const cb_tensor &self = *args.self, &mask = *args.mask;
   const int ndim = std::max(self.ndim, mask.ndim);
   int64_t sizes[max_dims];
   for (int d = 0; d < ndim; ++d) {
@@ -244,14 +249,15 @@ struct WriteFromSource {
 };
 
 void masked_scatter(Call& call) {
-  const cb_tensor &source = call.tensor(2), &out = call.output();
-  const Expanded self(call.tensor(0), out.ndim, out.sizes), mask(call.tensor(1), out.ndim, out.sizes);
+  const arguments::MaskedScatter args(call);
+  const cb_tensor &source = *args.source, &out = call.output();
+  const Expanded self(*args.self, out.ndim, out.sizes), mask(*args.mask, out.ndim, out.sizes);
   begin_as(call, out, self.tensor);
   if (out.numel == 0) return;
-  const Geometry<1> line = geometry<1>({&source}, Order::RowMajor);
+  const Geometry<1> sequence = geometry<1>({&source}, Order::RowMajor);
   const void* from = source.data;
   Workspace copy;
-  if (!line.flat()) {  // elements that are not a step apart are brought together
+  if (!sequence.flat()) {  // a source without a constant stride is copied
     int64_t strides[max_dims], step = 1;
     for (int d = source.ndim - 1; d >= 0; --d) strides[d] = step, step *= source.sizes[d];
     copy = Workspace(call, static_cast<size_t>(source.numel * itemsize(source.dtype)));
@@ -265,11 +271,11 @@ void masked_scatter(Call& call) {
   const FaultSink sink = fault_sink(call, "masked_scatter: the mask selects more elements than source has");
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     selection.write_of_mask(WriteFromSource<U>{static_cast<U*>(out.data), static_cast<const U*>(from),
-                                               line.flat() ? line.strides[0][0] : 1, source.numel, sink});
+                                               sequence.flat() ? sequence.strides[0][0] : 1, source.numel, sink});
   });
 }
 
-struct WritePosition {
+struct WriteIndex {
   int64_t* out;
   int ndim;
   int64_t sizes[max_dims];
@@ -283,12 +289,12 @@ struct WritePosition {
 };
 
 void nonzero(Call& call) {
-  const cb_tensor& self = call.tensor(0);
+  const cb_tensor& self = *arguments::Nonzero(call).self;
   const Selection selection(call, self, self);
   const int64_t shape[2] = {read_back<int64_t>(call, selection.total()), self.ndim};
   const cb_tensor& out = call.allocate_output(0, shape);
   if (out.numel == 0) return;
-  WritePosition write{static_cast<int64_t*>(out.data), self.ndim, {}};
+  WriteIndex write{static_cast<int64_t*>(out.data), self.ndim, {}};
   std::copy_n(self.sizes, self.ndim, write.sizes);
   selection.write(write);
 }

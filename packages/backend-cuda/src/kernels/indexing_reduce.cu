@@ -1,6 +1,7 @@
-// scatter_reduce: what goes to one place is combined in the order of the index. Half precisions are combined in float32 and rounded
-// once.
+// scatter_reduce: elements with the same destination are combined in the order of the index. Half
+// precisions are combined in float32 and rounded once.
 #include "additions.hpp"
+#include "candelabra/arguments/indexing.hpp"
 #include "element_places.hpp"
 #include "move.hpp"
 
@@ -15,10 +16,11 @@ Combination::Kind kind_named(std::string_view name) {
 }
 
 void scatter_reduce(Call& call) {
-  const cb_tensor &self = call.tensor(0), &index = call.tensor(2), &source = call.tensor(3), &out = call.output();
+  const arguments::ScatterReduce args(call);
+  const cb_tensor &self = *args.self, &index = *args.index, &source = *args.src, &out = call.output();
   Combination combination;
-  combination.kind = kind_named(call.string(4));
-  combination.with_self = call.boolean(5);
+  combination.kind = kind_named(args.reduce);
+  combination.with_self = args.include_self;
   const bool extremum = combination.kind == Combination::Largest || combination.kind == Combination::Smallest;
   if (extremum && is_complex_dtype(out.dtype)) throw not_implemented();
   if (index.numel > int64_t{0x7fffffff})
@@ -26,11 +28,11 @@ void scatter_reduce(Call& call) {
                   static_cast<long long>(index.numel));
   begin_as(call, out, self);
   if (index.numel == 0) return;
-  const ElementPlaces places(call, out, index, source, call.integer(1));
+  const ElementPlaces destinations(call, out, index, source, args.dim);
   const Additions all(call, index.numel, out.numel);
   int64_t first = 0;
-  for_each_piece(places.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
-    places.write(all, first, piece, offsets);
+  for_each_piece(destinations.geometry(), [&](const Geometry<4>& piece, const std::array<int64_t, 4>& offsets) {
+    destinations.write(all, first, piece, offsets);
     first += piece.numel;
   });
   all.run(out, source.data, one_element(), no_factor(), nullptr, combination);

@@ -1,9 +1,10 @@
-// One index for a whole slab of elements: index_select, index_add, index_copy, index_fill, index, index_put, take, embedding and
-// its gradient.
+// One index for a whole slice of elements: index_select, index_add, index_copy, index_fill, index,
+// index_put, take, embedding and its gradient.
 #include <algorithm>
 #include <limits>
 
 #include "additions.hpp"
+#include "candelabra/arguments/indexing.hpp"
 #include "move.hpp"
 
 namespace candelabra::cuda {
@@ -15,7 +16,8 @@ unsigned blocks_of(int64_t count) {
   return static_cast<unsigned>(divide_up(count, threads));
 }
 
-// A tensor's descriptor with sizes and strides of its own; one of no dimensions is seen with one of size 1.
+// A tensor descriptor that owns its sizes and strides. A tensor without dimensions gets one of size
+// 1.
 struct View {
   int64_t sizes[max_dims], strides[max_dims];
   cb_tensor tensor;
@@ -23,7 +25,7 @@ struct View {
   explicit View(const cb_tensor& original) : View(original, 0, original.ndim) {
     if (original.ndim == 0) append(1, 1);
   }
-  // Some of its dimensions.
+  // Dimensions [first, first + count) of the original.
   View(const cb_tensor& original, int first, int count) : tensor(original) {
     tensor.sizes = sizes;
     tensor.strides = strides;
@@ -40,16 +42,17 @@ struct View {
   View& operator=(const View&) = delete;
 };
 
-// Which dimensions of a tensor are indexed by what, and where the dimensions of the indices are in the tensor that goes with it:
-// the dense one, which has those and the tensor's others.
+// The indices of each dimension of a tensor. The `dense` tensor of an operator (its result or its
+// source) has the dimensions of the indices, from `index_dim` on, and the dimensions of the tensor
+// that are not indexed.
 struct Indexed {
   const cb_tensor& tensor;
   const cb_tensor* indices[max_dims] = {};
   const cb_tensor* shape = nullptr;  // one of the indices: all have one shape
-  int count = 0, place = 0;
-  bool wraps = true;
-  int64_t places = 1;                                     // how many there are to be indexed
-  int64_t dropped = std::numeric_limits<int64_t>::min();  // a number whose slabs are left out
+  int count = 0, index_dim = 0;
+  bool wraps = true;                                      // negative indices count from the end
+  int64_t slices = 1;                                     // slices of the tensor
+  int64_t skipped = std::numeric_limits<int64_t>::min();  // an index whose slices are left out
 
   Indexed(const cb_tensor& of, std::span<const cb_tensor* const> given) : tensor(of) {
     int first = -1, last = -1;
@@ -61,19 +64,20 @@ struct Indexed {
       if (last >= 0 && d != last + 1) adjacent = false;
       last = d;
     }
-    place = adjacent && first >= 0 ? first : 0;
+    index_dim = adjacent && first >= 0 ? first : 0;
   }
   Indexed(const cb_tensor& of, int64_t dim, const cb_tensor& index, bool from_the_end) : tensor(of), wraps(from_the_end) {
     add(static_cast<int>(dim), &index);
-    place = static_cast<int>(dim);
+    index_dim = static_cast<int>(dim);
   }
 
   int64_t number() const { return shape->numel; }
-  // The dimensions of the dense tensor, with the strides that the indexed one has there: 0 in those of the indices.
-  void spread(View& view, const cb_tensor& dense) const {
+  // Appends the dimensions of the dense tensor with the strides of the indexed one; 0 in those of
+  // the indices.
+  void append_dense(View& view, const cb_tensor& dense) const {
     int kept = 0;
     for (int d = 0; d < dense.ndim; ++d) {
-      if (d >= place && d < place + shape->ndim) {
+      if (d >= index_dim && d < index_dim + shape->ndim) {
         view.append(dense.sizes[d], 0);
         continue;
       }
@@ -81,12 +85,13 @@ struct Indexed {
       view.append(dense.sizes[d], tensor.strides[kept++]);
     }
   }
-  // The same with the strides of an index, or, where that is null, with the numbers of its elements.
-  void spread_numbers(View& view, const cb_tensor& dense, const cb_tensor* index) const {
+  // Appends the dimensions of the dense tensor with the strides of an index. Where `index` is null
+  // the strides are those of contiguous indices.
+  void append_dense_index(View& view, const cb_tensor& dense, const cb_tensor* index) const {
     int64_t steps[max_dims], step = 1;
     for (int d = shape->ndim - 1; d >= 0; --d) steps[d] = step, step *= shape->sizes[d];
     for (int d = 0; d < dense.ndim; ++d) {
-      const int own = d - place;
+      const int own = d - index_dim;
       view.append(dense.sizes[d], own < 0 || own >= shape->ndim ? 0 : index ? index->strides[own] : steps[own]);
     }
   }
@@ -95,25 +100,25 @@ struct Indexed {
   void add(int dim, const cb_tensor* index) {
     indices[dim] = shape = index;
     ++count;
-    places *= tensor.sizes[dim];
+    slices *= tensor.sizes[dim];
     if (tensor.sizes[dim] == 0 && index->numel > 0)
       throw failure(CB_INDEX_ERROR, "index is out of bounds for dimension %d with size 0", dim);
   }
 };
 
-// ---- reading
+// ---- gather
 
 struct Checks {
   int64_t size;
   FaultSink sink;
   int dim;
-  bool wraps, needed;  // not needed: the numbers are offsets that were checked before
+  bool wraps, needed;  // not needed: the indices are offsets, checked already
 };
 
 template <typename U>
 __global__ void __launch_bounds__(threads)
-    read_kernel(U* out, const U* from, const int64_t* numbers, int64_t step, const __grid_constant__ Checks checks,
-                const __grid_constant__ Indexer<3> indexer) {
+    gather_kernel(U* out, const U* from, const int64_t* numbers, int64_t step, const __grid_constant__ Checks checks,
+                  const __grid_constant__ Indexer<3> indexer) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= indexer.count) return;
   uint32_t at[3];
@@ -123,40 +128,43 @@ __global__ void __launch_bounds__(threads)
   out[at[0]] = from[at[2] + number * step];
 }
 
-// Offsets and numbers of places, one dimension after another; a place that is not there gets the number `places`.
+// Adds one indexed dimension to the numbers (`keys`) and offsets of the slices. A slice that is out
+// of range or skipped gets the number `slices`.
 __global__ void __launch_bounds__(threads)
-    place_kernel(uint64_t* keys, int64_t* to, int64_t* from, int64_t first, int64_t from_first, bool begins, const int64_t* numbers,
-                 int64_t step, int64_t dropped, uint64_t places, const __grid_constant__ Checks checks,
-                 const __grid_constant__ Indexer<2> indexer) {
+    find_slices_kernel(uint64_t* keys, int64_t* to, int64_t* from, int64_t first, int64_t from_first, bool begins,
+                       const int64_t* numbers, int64_t step, int64_t skipped, uint64_t slices,
+                       const __grid_constant__ Checks checks, const __grid_constant__ Indexer<2> indexer) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= indexer.count) return;
   uint32_t at[2];
   indexer.at(i, at);
   const int64_t number = numbers[at[0]], j = first + i;
   const int64_t kept = checks.sink.checked(number, checks.dim, checks.size, checks.wraps);
-  const bool there = (kept == number || (checks.wraps && kept == number + checks.size)) && number != dropped;
+  const bool there = (kept == number || (checks.wraps && kept == number + checks.size)) && number != skipped;
   const uint64_t before = begins ? 0 : keys[j];
-  keys[j] = there && before != places ? before * static_cast<uint64_t>(checks.size) + static_cast<uint64_t>(kept) : places;
+  keys[j] = there && before != slices ? before * static_cast<uint64_t>(checks.size) + static_cast<uint64_t>(kept) : slices;
   to[j] = (begins ? 0 : to[j]) + kept * step;
   if (from) from[j] = from_first + at[1];
 }
 
-// The places of all indices. `dense`: where to write the offsets of its slabs, or null.
-void find_places(const Call& call, const Indexed& indexed, uint64_t* keys, int64_t* to, int64_t* from, const cb_tensor* dense) {
-  const View slabs(dense ? *dense : *indexed.shape, dense ? indexed.place : 0, indexed.shape->ndim);
+// Finds the numbers and offsets of the slices of all indices. `from` gets the offsets of the slices
+// of `dense`; both may be null.
+void find_slices(const Call& call, const Indexed& indexed, uint64_t* keys, int64_t* to, int64_t* from, const cb_tensor* dense) {
+  const View dense_slices(dense ? *dense : *indexed.shape, dense ? indexed.index_dim : 0, indexed.shape->ndim);
   bool begins = true;
-  // A number that was left out stands for itself until the last dimension: `places` is larger than any number on the way.
+  // The number of a skipped slice stays as it is in later dimensions: no partial number reaches
+  // `slices`.
   for (int d = 0; d < indexed.tensor.ndim; ++d) {
     const cb_tensor* index = indexed.indices[d];
     if (!index) continue;
     const Checks checks{indexed.tensor.sizes[d], fault_sink(call), d, indexed.wraps, true};
     int64_t first = 0;
     for_each_piece(
-        geometry<2>({index, &slabs.tensor}, Order::RowMajor),
+        geometry<2>({index, &dense_slices.tensor}, Order::RowMajor),
         [&](const Geometry<2>& piece, const std::array<int64_t, 2>& offsets) {
-          launch(call, place_kernel, blocks_of(piece.numel), threads, 0, keys, to, from, first, offsets[1], begins,
-                 data<int64_t>(*index) + offsets[0], indexed.tensor.strides[d], indexed.dropped,
-                 static_cast<uint64_t>(indexed.places), checks, Indexer<2>(piece));
+          launch(call, find_slices_kernel, blocks_of(piece.numel), threads, 0, keys, to, from, first, offsets[1], begins,
+                 data<int64_t>(*index) + offsets[0], indexed.tensor.strides[d], indexed.skipped,
+                 static_cast<uint64_t>(indexed.slices), checks, Indexer<2>(piece));
           first += piece.numel;
         },
         Pieces::InOrder);
@@ -164,7 +172,7 @@ void find_places(const Call& call, const Indexed& indexed, uint64_t* keys, int64
   }
 }
 
-void read_slabs(const Call& call, const Indexed& indexed, const cb_tensor& out) {
+void gather_slices(const Call& call, const Indexed& indexed, const cb_tensor& out) {
   const int64_t n = indexed.number();
   if (n == 0) return;
   Workspace memory;
@@ -181,24 +189,24 @@ void read_slabs(const Call& call, const Indexed& indexed, const cb_tensor& out) 
   } else {
     memory = Workspace(call, static_cast<size_t>(16 * n));
     auto* offsets = memory.as<int64_t>(static_cast<size_t>(8 * n));
-    find_places(call, indexed, memory.as<uint64_t>(), offsets, nullptr, nullptr);
+    find_slices(call, indexed, memory.as<uint64_t>(), offsets, nullptr, nullptr);
     numbers = offsets;
     index = nullptr;
   }
   if (out.numel == 0) return;
   View self(indexed.tensor, 0, 0), rows(*indexed.shape, 0, 0);
-  indexed.spread(self, out);
-  indexed.spread_numbers(rows, out, index);
+  indexed.append_dense(self, out);
+  indexed.append_dense_index(rows, out, index);
   dispatch_size(itemsize(out.dtype), [&]<typename U>() {
     for_each_piece(geometry<3>({&out, &rows.tensor, &self.tensor}),
                    [&](const Geometry<3>& piece, const std::array<int64_t, 3>& offsets) {
-                     launch(call, read_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[0],
+                     launch(call, gather_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(out.data) + offsets[0],
                             data<U>(indexed.tensor) + offsets[2], numbers + offsets[1], step, checks, Indexer<3>(piece));
                    });
   });
 }
 
-// ---- writing
+// ---- scatter
 
 void check_number(int64_t n) {
   if (n > int64_t{0x7fffffff})
@@ -206,138 +214,148 @@ void check_number(int64_t n) {
                   static_cast<long long>(n));
 }
 
-// Of slabs that go to one place the last one stays: the largest number is kept for each place.
-__global__ void __launch_bounds__(threads) claim_kernel(uint32_t* winners, const uint64_t* keys, uint64_t places, uint32_t count) {
+// If several indices select the same slice, the last is written: `winners` gets the largest index
+// number.
+__global__ void __launch_bounds__(threads) claim_kernel(uint32_t* winners, const uint64_t* keys, uint64_t slices, uint32_t count) {
   const uint32_t j = blockIdx.x * threads + threadIdx.x;
-  if (j < count && keys[j] != places) atomicMax(winners + keys[j], j + 1);
+  if (j < count && keys[j] != slices) atomicMax(winners + keys[j], j + 1);
 }
 
-struct Places {
+struct Destinations {
   const uint64_t* keys;
   const int64_t* to;
-  const uint32_t* winners;  // null where all slabs are the same
-  uint64_t places;
+  const uint32_t* winners;  // null where every element becomes `value`
+  uint64_t slices;
 };
 
-// source null: every element becomes `value`.
+// Where `source` is null every element becomes `value`.
 template <typename U>
 __global__ void __launch_bounds__(threads)
-    write_kernel(U* out, const U* source, const __grid_constant__ ElementBits value, int64_t first,
-                 const __grid_constant__ Places places, const __grid_constant__ Indexer<3> indexer) {
+    scatter_kernel(U* out, const U* source, const __grid_constant__ ElementBits value, int64_t first,
+                   const __grid_constant__ Destinations destinations, const __grid_constant__ Indexer<3> indexer) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= indexer.count) return;
   uint32_t at[3];
   indexer.at(i, at);
   const int64_t j = first + at[1];
-  const uint64_t key = places.keys[j];
-  if (key == places.places || (places.winners && places.winners[key] != static_cast<uint32_t>(j + 1))) return;
-  out[places.to[j] + at[0]] = source ? source[at[2]] : value.as<U>();
+  const uint64_t key = destinations.keys[j];
+  if (key == destinations.slices || (destinations.winners && destinations.winners[key] != static_cast<uint32_t>(j + 1))) return;
+  out[destinations.to[j] + at[0]] = source ? source[at[2]] : value.as<U>();
 }
 
-// `value` is written where it is given, else the slabs of `dense`, whose sizes count either way.
-void write_slabs(const Call& call, const Indexed& indexed, const cb_tensor& dense, const ElementBits* value) {
+// Writes `value`, or where that is null the slices of `dense`. The sizes of `dense` hold in both
+// cases.
+void scatter_slices(const Call& call, const Indexed& indexed, const cb_tensor& dense, const ElementBits* value) {
   const int64_t n = indexed.number();
   if (n == 0) return;
   check_number(n);
-  const size_t winner_bytes = value ? 0 : static_cast<size_t>(indexed.places) * sizeof(uint32_t);
+  const size_t winner_bytes = value ? 0 : static_cast<size_t>(indexed.slices) * sizeof(uint32_t);
   const Workspace memory(call, static_cast<size_t>(16 * n)), winners(call, winner_bytes);
   auto* keys = memory.as<uint64_t>();
   auto* to = memory.as<int64_t>(static_cast<size_t>(8 * n));
-  find_places(call, indexed, keys, to, nullptr, nullptr);
+  find_slices(call, indexed, keys, to, nullptr, nullptr);
   if (dense.numel == 0) return;
   if (!value) {
     fill_bytes(call, winners.data(), 0, winner_bytes);
-    launch(call, claim_kernel, blocks_of(n), threads, 0, winners.as<uint32_t>(), keys, static_cast<uint64_t>(indexed.places),
+    launch(call, claim_kernel, blocks_of(n), threads, 0, winners.as<uint32_t>(), keys, static_cast<uint64_t>(indexed.slices),
            static_cast<uint32_t>(n));
   }
-  const Places places{keys, to, value ? nullptr : winners.as<uint32_t>(), static_cast<uint64_t>(indexed.places)};
+  const Destinations destinations{keys, to, value ? nullptr : winners.as<uint32_t>(), static_cast<uint64_t>(indexed.slices)};
   View self(indexed.tensor, 0, 0), rows(*indexed.shape, 0, 0);
-  indexed.spread(self, dense);
-  indexed.spread_numbers(rows, dense, nullptr);
+  indexed.append_dense(self, dense);
+  indexed.append_dense_index(rows, dense, nullptr);
   const cb_tensor& read = value ? self.tensor : dense;
   dispatch_size(itemsize(indexed.tensor.dtype), [&]<typename U>() {
-    for_each_piece(geometry<3>({&self.tensor, &rows.tensor, &read}), [&](const Geometry<3>& piece,
-                                                                         const std::array<int64_t, 3>& offsets) {
-      launch(call, write_kernel<U>, blocks_of(piece.numel), threads, 0, static_cast<U*>(indexed.tensor.data) + offsets[0],
-             value ? nullptr : data<U>(dense) + offsets[2], value ? *value : ElementBits{}, offsets[1], places, Indexer<3>(piece));
-    });
+    for_each_piece(geometry<3>({&self.tensor, &rows.tensor, &read}),
+                   [&](const Geometry<3>& piece, const std::array<int64_t, 3>& offsets) {
+                     launch(call, scatter_kernel<U>, blocks_of(piece.numel), threads, 0,
+                            static_cast<U*>(indexed.tensor.data) + offsets[0], value ? nullptr : data<U>(dense) + offsets[2],
+                            value ? *value : ElementBits{}, offsets[1], destinations, Indexer<3>(piece));
+                   });
   });
 }
 
-void add_slabs(const Call& call, const Indexed& indexed, const cb_tensor& dense, const cb_scalar& factor) {
+void add_slices(const Call& call, const Indexed& indexed, const cb_tensor& dense, const cb_scalar& factor) {
   const int64_t n = indexed.number();
   if (n == 0) return;
   check_number(n);
-  const Additions additions(call, n, indexed.places);
-  find_places(call, indexed, additions.keys(), additions.to(), additions.from(), &dense);
+  const Additions additions(call, n, indexed.slices);
+  find_slices(call, indexed, additions.keys(), additions.to(), additions.from(), &dense);
   if (dense.numel == 0) return;
-  View self(indexed.tensor, 0, 0), slab(dense, 0, 0);
+  View self(indexed.tensor, 0, 0), slice(dense, 0, 0);
   for (int d = 0, kept = 0; d < dense.ndim; ++d) {
-    if (d >= indexed.place && d < indexed.place + indexed.shape->ndim) continue;
+    if (d >= indexed.index_dim && d < indexed.index_dim + indexed.shape->ndim) continue;
     while (indexed.indices[kept]) ++kept;
     self.append(dense.sizes[d], indexed.tensor.strides[kept++]);
-    slab.append(dense.sizes[d], dense.strides[d]);
+    slice.append(dense.sizes[d], dense.strides[d]);
   }
-  additions.run(indexed.tensor, dense.data, geometry<2>({&self.tensor, &slab.tensor}), factor);
+  additions.run(indexed.tensor, dense.data, geometry<2>({&self.tensor, &slice.tensor}), factor);
 }
 
 // ---- operators
 
 void index_select(Call& call) {
-  const View self(call.tensor(0)), index(call.tensor(2)), out(call.output());
-  read_slabs(call, Indexed(self.tensor, call.integer(1), index.tensor, false), out.tensor);
+  const arguments::IndexSelect args(call);
+  const View self(*args.self), index(*args.index), out(call.output());
+  gather_slices(call, Indexed(self.tensor, args.dim, index.tensor, false), out.tensor);
 }
 
 void index_add(Call& call) {
-  const View index(call.tensor(2)), source(call.tensor(3)), out(call.output());
-  begin_as(call, call.output(), call.tensor(0));
-  add_slabs(call, Indexed(out.tensor, call.integer(1), index.tensor, false), source.tensor, call.scalar(4));
+  const arguments::IndexAdd args(call);
+  const View index(*args.index), source(*args.source), out(call.output());
+  begin_as(call, call.output(), *args.self);
+  add_slices(call, Indexed(out.tensor, args.dim, index.tensor, false), source.tensor, *args.alpha);
 }
 
 void index_copy(Call& call) {
-  const View index(call.tensor(2)), source(call.tensor(3)), out(call.output());
-  begin_as(call, call.output(), call.tensor(0));
-  write_slabs(call, Indexed(out.tensor, call.integer(1), index.tensor, false), source.tensor, nullptr);
+  const arguments::IndexCopy args(call);
+  const View index(*args.index), source(*args.source), out(call.output());
+  begin_as(call, call.output(), *args.self);
+  scatter_slices(call, Indexed(out.tensor, args.dim, index.tensor, false), source.tensor, nullptr);
 }
 
 void index_fill(Call& call) {
-  const View index(call.tensor(2)), out(call.output());
-  begin_as(call, call.output(), call.tensor(0));
-  const auto dim = static_cast<int>(call.integer(1));
-  View filled(out.tensor, 0, 0);  // as many slabs as there are indices
+  const arguments::IndexFill args(call);
+  const View index(*args.index), out(call.output());
+  begin_as(call, call.output(), *args.self);
+  const auto dim = static_cast<int>(args.dim);
+  View filled(out.tensor, 0, 0);  // one slice for each index
   for (int d = 0; d < out.tensor.ndim; ++d) filled.append(d == dim ? index.tensor.numel : out.sizes[d], 0);
-  const ElementBits value = bits_of_scalar(call.scalar(3), out.tensor.dtype);
-  write_slabs(call, Indexed(out.tensor, dim, index.tensor, true), filled.tensor, &value);
+  const ElementBits value = bits_of_scalar(*args.value, out.tensor.dtype);
+  scatter_slices(call, Indexed(out.tensor, dim, index.tensor, true), filled.tensor, &value);
 }
 
 void index(Call& call) {
-  const cb_tensor &self = call.tensor(0), &out = call.output();
-  const Indexed indexed(self, call.tensors(1));
+  const arguments::Index args(call);
+  const cb_tensor &self = *args.self, &out = call.output();
+  const Indexed indexed(self, args.indices);
   if (!indexed.shape) return move_elements(call, out, self);
-  read_slabs(call, indexed, out);
+  gather_slices(call, indexed, out);
 }
 
 void index_put(Call& call) {
-  const cb_tensor &self = call.tensor(0), &values = call.tensor(2), &out = call.output();
-  const bool accumulate = call.boolean(3);
-  const Indexed indexed(out, call.tensors(1));
+  const arguments::IndexPut args(call);
+  const cb_tensor &self = *args.self, &values = *args.values, &out = call.output();
+  const bool accumulate = args.accumulate;
+  const Indexed indexed(out, args.indices);
   if (!indexed.shape && !accumulate) return move_elements(call, out, values);
   begin_as(call, out, self);
-  if (indexed.shape && accumulate) return add_slabs(call, indexed, values, no_factor());
-  if (indexed.shape) return write_slabs(call, indexed, values, nullptr);
+  if (indexed.shape && accumulate) return add_slices(call, indexed, values, no_factor());
+  if (indexed.shape) return scatter_slices(call, indexed, values, nullptr);
   if (out.numel == 0) return;
-  const Additions all(call, 1, 1);  // one slab, at the beginning of both
+  const Additions all(call, 1, 1);  // without indices the whole tensor is one slice
   fill_bytes(call, all.keys(), 0, sizeof(uint64_t));
   fill_bytes(call, all.to(), 0, sizeof(int64_t));
   fill_bytes(call, all.from(), 0, sizeof(int64_t));
   all.run(out, values.data, geometry<2>({&out, &values}), no_factor());
 }
 
-// self as a line: where its elements are not a step apart, in a copy.
+// Indexes a 1-D view of self; self is copied where its elements have no constant stride.
 void take(Call& call) {
-  const cb_tensor &self = call.tensor(0), &out = call.output();
+  const arguments::Take args(call);
+  const cb_tensor &self = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  View line(self, 0, 0);
+  View sequence(self, 0, 0);
   const Geometry<1> g = geometry<1>({&self}, Order::RowMajor);
   Workspace copy;
   if (!g.flat()) {
@@ -345,24 +363,26 @@ void take(Call& call) {
     View dense(self);
     int64_t step = 1;
     for (int d = self.ndim - 1; d >= 0; --d) dense.strides[d] = step, step *= self.sizes[d];
-    dense.tensor.data = line.tensor.data = copy.data();
+    dense.tensor.data = sequence.tensor.data = copy.data();
     move_elements(call, dense.tensor, self);
   }
-  line.append(self.numel, g.flat() ? g.strides[0][0] : 1);
-  read_slabs(call, Indexed(line.tensor, 0, call.tensor(1), true), out);
+  sequence.append(self.numel, g.flat() ? g.strides[0][0] : 1);
+  gather_slices(call, Indexed(sequence.tensor, 0, *args.index, true), out);
 }
 
 void embedding(Call& call) {
-  read_slabs(call, Indexed(call.tensor(0), 0, call.tensor(1), false), call.output());
+  const arguments::Embedding args(call);
+  gather_slices(call, Indexed(*args.weight, 0, *args.indices, false), call.output());
 }
 
 void embedding_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const arguments::EmbeddingBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
   if (!is_floating_dtype(out.dtype) && !is_complex_dtype(out.dtype)) throw not_implemented();
   clear(call, out);
-  Indexed indexed(out, 0, call.tensor(1), false);
-  if (call.integer(3) >= 0) indexed.dropped = call.integer(3);
-  add_slabs(call, indexed, grad, no_factor());
+  Indexed indexed(out, 0, *args.indices, false);
+  if (args.padding_idx >= 0) indexed.skipped = args.padding_idx;
+  add_slices(call, indexed, grad, no_factor());
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-// Products of matrices and vectors. cuBLASLt takes matrices whose rows or columns have no gaps; others are copied first. Integers,
-// which no library multiplies, have a kernel of their own.
+// Products of matrices and vectors. cuBLASLt accepts matrices whose rows or columns are contiguous;
+// others are copied first. No library multiplies integers: they have their own kernel.
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "candelabra/arguments/linalg.hpp"
 #include "candelabra/special_functions.hpp"
 #include "cublas.hpp"
 #include "elementwise.cuh"
@@ -29,7 +30,7 @@ Matrices as_column(const cb_tensor& vector) {
   return {vector.data, 1, vector.sizes[0], 1, 0, vector.strides[0], 1};
 }
 
-// A descriptor of memory in three dimensions, for the kernels that copy.
+// The tensor descriptor of a batch of matrices, for the kernels that copy.
 struct Described {
   std::array<int64_t, 3> sizes, strides;
   cb_tensor tensor;
@@ -47,11 +48,12 @@ void copy_matrices(const Call& call, const Matrices& from, const Matrices& to, i
   move_elements(call, target.tensor, source.tensor);
 }
 
-Matrices in_rows(void* memory, int64_t batches, int64_t rows, int64_t columns) {
+Matrices row_major(void* memory, int64_t batches, int64_t rows, int64_t columns) {
   return {memory, batches, rows, columns, rows * columns, columns, 1};
 }
 
-// The leading dimension under which the library reads columns of length `length`, or nothing where it cannot.
+// The leading dimension of a matrix with `count` contiguous columns of length `length`; nothing if
+// they are not contiguous.
 std::optional<int64_t> leading_dimension(int64_t length, int64_t count, int64_t along, int64_t across) {
   if (along != 1 && length > 1) return std::nullopt;
   const int64_t least = std::max<int64_t>(1, length);
@@ -64,21 +66,22 @@ struct Operand {
   Workspace copy;
 };
 
-// A factor of the transposed product: result^T = b^T @ a^T, since the library thinks in columns and results lie in rows.
+// A factor of the transposed product result^T = b^T @ a^T: cuBLASLt is column-major, our results
+// are row-major.
 Operand operand(const Call& call, const Matrices& m, int32_t dtype) {
-  // In rows as we see it is in columns of the transposed matrix: not transposed for the library.
+  // A row-major matrix is the column-major transpose: for the library it is not transposed.
   if (m.batches <= 1 || m.step >= 0) {
     if (auto leading = leading_dimension(m.columns, m.rows, m.column_stride, m.row_stride))
       return {{m.data, *leading, m.step, false}, {}};
     if (auto leading = leading_dimension(m.rows, m.columns, m.row_stride, m.column_stride))
       return {{m.data, *leading, m.step, true}, {}};
   }
-  // A matrix that is the same for the whole batch is copied once.
+  // A matrix that is broadcast over the batch is copied once.
   const int64_t batches = m.step == 0 ? 1 : m.batches;
   Workspace memory(call, static_cast<size_t>(batches * m.rows * m.columns * itemsize(dtype)));
   Matrices from = m;
   from.batches = batches;
-  const Matrices to = in_rows(memory.data(), batches, m.rows, m.columns);
+  const Matrices to = row_major(memory.data(), batches, m.rows, m.columns);
   copy_matrices(call, from, to, dtype);
   const GemmOperand gemm{memory.data(), std::max<int64_t>(1, m.columns), batches == 1 ? 0 : to.step, false};
   return {gemm, std::move(memory)};
@@ -153,7 +156,8 @@ void integer_product(const Call& call, const Matrices& a, const Matrices& b, con
                       out.column_stride,
                       scalar_to<T>(alpha),
                       scalar_to<T>(beta)};
-  // A grid's y and z go to 65535: more rows than that are given as columns of the transposed product.
+  // The y and z of a grid are at most 65535. With more tiles of rows, compute the transposed
+  // product.
   constexpr int64_t most = 65535;
   if (divide_up(p.rows, tile) > most) {
     if (divide_up(p.columns, tile) > most)
@@ -190,17 +194,17 @@ struct Scale {
   __device__ T operator()(T x) const { return static_cast<T>(factor * x); }
 };
 
-// result = beta * result, for products of nothing.
+// result = beta * result, for products with an inner size of 0.
 void scale(const Call& call, const Matrices& out, int32_t dtype, const cb_scalar& beta) {
   const Described target(out, dtype, call.device());
-  if (is_zero(beta)) return clear(call, target.tensor);  // whatever stood there, NaN too
+  if (is_zero(beta)) return clear(call, target.tensor);  // also clears NaN
   dispatch<NumberTypes>(dtype, [&]<typename T>() {
     using C = compute_t<T>;
     map<Types<T>, Types<T>>(call, Scale<C>{scalar_to<C>(beta)}, {&target.tensor}, {&target.tensor});
   });
 }
 
-// Whether the matrices of a batch lie one below the other, like one matrix of all their rows.
+// Whether the matrices of a batch can be seen as one matrix of all their rows.
 bool stacked(const Matrices& m) {
   return m.step == m.rows * m.row_stride || m.rows == 1;
 }
@@ -214,13 +218,14 @@ Matrices part_of(const Matrices& m, int64_t first, int64_t count, int32_t dtype)
   return part;
 }
 
-// Whether cuBLASLt can: with an ending it cannot do all.
-bool multiply_in_rows(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int64_t leading, int32_t dtype,
-                      const cb_scalar& alpha, const cb_scalar& beta, const void* bias = nullptr, Ending ending = Ending::none) {
+// Multiplies by cuBLASLt into a row-major result; false where it has no algorithm, as for some
+// epilogues.
+bool multiply_row_major(const Call& call, const Matrices& a, const Matrices& b, const Matrices& out, int64_t leading, int32_t dtype,
+                        const cb_scalar& alpha, const cb_scalar& beta, const void* bias = nullptr, Ending epilogue = Ending::none) {
   const Operand left = operand(call, b, dtype), right = operand(call, a, dtype);
   return multiply(
       call,
-      {dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, leading, out.step, bias, ending},
+      {dtype, out.columns, out.rows, a.columns, out.batches, left.gemm, right.gemm, out.data, leading, out.step, bias, epilogue},
       alpha, beta);
 }
 
@@ -229,34 +234,37 @@ void product(const Call& call, const Matrices& a, const Matrices& b, const Matri
              const cb_scalar& beta) {
   if (out.batches * out.rows * out.columns == 0) return;
   if (a.columns == 0) return scale(call, out, dtype, beta);
-  // With the same second factor everywhere, a batch is one product of more rows; and the other way round of more columns.
+  // If the batch shares the second factor, it is one product with more rows. If it shares the first
+  // factor, it is one product with more columns.
   if (out.batches > 1 && b.step == 0 && stacked(a) && stacked(out)) {
-    Matrices one_of_all = b;
-    one_of_all.batches = 1;
-    return product(call, as_stack(a), one_of_all, as_stack(out), dtype, alpha, beta);
+    Matrices shared_factor = b;
+    shared_factor.batches = 1;
+    return product(call, as_stack(a), shared_factor, as_stack(out), dtype, alpha, beta);
   }
   if (out.batches > 1 && a.step == 0 && stacked(transposed(b)) && stacked(transposed(out))) {
-    Matrices one_of_all = a;
-    one_of_all.batches = 1;
-    return product(call, one_of_all, transposed(as_stack(transposed(b))), transposed(as_stack(transposed(out))), dtype, alpha,
+    Matrices shared_factor = a;
+    shared_factor.batches = 1;
+    return product(call, shared_factor, transposed(as_stack(transposed(b))), transposed(as_stack(transposed(out))), dtype, alpha,
                    beta);
   }
   if (!multiplies(dtype))
     return dispatch<IntegerTypes>(dtype, [&]<typename T>() { integer_product<T>(call, a, b, out, alpha, beta); });
-  // The result has to lie in rows; in columns it is the result of the transposed product.
-  const bool step_fits = out.batches == 1 || out.step >= 0;
-  const auto leading = step_fits ? leading_dimension(out.columns, out.rows, out.column_stride, out.row_stride) : std::nullopt;
+  // The result must be row-major; a column-major result is the row-major result of the transposed
+  // product.
+  const bool step_is_supported = out.batches == 1 || out.step >= 0;
+  const auto leading =
+      step_is_supported ? leading_dimension(out.columns, out.rows, out.column_stride, out.row_stride) : std::nullopt;
   if (!leading) {
-    if (step_fits && leading_dimension(out.rows, out.columns, out.row_stride, out.column_stride))
+    if (step_is_supported && leading_dimension(out.rows, out.columns, out.row_stride, out.column_stride))
       return product(call, transposed(b), transposed(a), transposed(out), dtype, alpha, beta);
     const Workspace memory(call, static_cast<size_t>(out.batches * out.rows * out.columns * itemsize(dtype)));
-    const Matrices dense = in_rows(memory.data(), out.batches, out.rows, out.columns);
+    const Matrices dense = row_major(memory.data(), out.batches, out.rows, out.columns);
     if (!is_zero(beta)) copy_matrices(call, out, dense, dtype);
     product(call, a, b, dense, dtype, alpha, beta);
     return copy_matrices(call, dense, out, dtype);
   }
-  if (multiply_in_rows(call, a, b, out, *leading, dtype, alpha, beta)) return;
-  // A grid's third dimension ends the batches of some algorithms.
+  if (multiply_row_major(call, a, b, out, *leading, dtype, alpha, beta)) return;
+  // Some algorithms use the third grid dimension for the batch, which limits it: split the batch.
   constexpr int64_t most = 65535;
   for (int64_t first = 0; first < out.batches && out.batches > most; first += most) {
     const int64_t count = std::min(most, out.batches - first);
@@ -269,44 +277,48 @@ void product(const Call& call, const Matrices& a, const Matrices& b, const Matri
                   static_cast<long long>(b.rows), static_cast<long long>(b.columns));
 }
 
-// Whether the result already holds self: an in-place call.
-bool holds(const cb_tensor& out, const cb_tensor& self) {
+// Whether the output is the memory of self: an in-place call.
+bool is_in_place(const cb_tensor& out, const cb_tensor& self) {
   if (out.data != self.data) return false;
   for (int d = 0; d < out.ndim; ++d)
     if (out.sizes[d] != 1 && out.strides[d] != self.strides[d]) return false;
   return true;
 }
 
+// mm, bmm: the same arguments.
 void mm(Call& call) {
+  const arguments::Mm args(call);
   const cb_tensor& out = call.output();
-  product(call, matrices(call.tensor(0)), matrices(call.tensor(1)), matrices(out), out.dtype, one, zero);
+  product(call, matrices(*args.self), matrices(*args.mat2), matrices(out), out.dtype, one, zero);
 }
 
 void mv(Call& call) {
+  const arguments::Mv args(call);
   const cb_tensor& out = call.output();
-  product(call, matrices(call.tensor(0)), as_column(call.tensor(1)), as_column(out), out.dtype, one, zero);
+  product(call, matrices(*args.self), as_column(*args.vec), as_column(out), out.dtype, one, zero);
 }
 
-// out = ending(alpha * a @ b + bias), where the bias is one row that the library can read and the ending one that it has; false
-// where not: nothing was written then.
-bool product_with_ending(const Call& call, const Matrices& a, const Matrices& b, const Matrices& bias, const Matrices& out,
-                         int32_t dtype, const cb_scalar& alpha, Ending ending) {
+// out = epilogue(alpha * a @ b + bias), where `bias` is one row. False where cuBLASLt does not
+// support the bias or the epilogue; then nothing was written.
+bool product_with_epilogue(const Call& call, const Matrices& a, const Matrices& b, const Matrices& bias, const Matrices& out,
+                           int32_t dtype, const cb_scalar& alpha, Ending epilogue) {
   const bool half_or_single = dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 || dtype == CB_FLOAT32;
   if (!half_or_single || out.batches != 1 || a.columns == 0 || out.columns <= 1) return false;
   if ((bias.row_stride != 0 && out.rows != 1) || bias.column_stride != 1 || bias.data == out.data) return false;
   if (reinterpret_cast<uintptr_t>(bias.data) % 16 != 0) return false;
   const auto leading = leading_dimension(out.columns, out.rows, out.column_stride, out.row_stride);
-  return leading && multiply_in_rows(call, a, b, out, *leading, dtype, alpha, zero, bias.data, ending);
+  return leading && multiply_row_major(call, a, b, out, *leading, dtype, alpha, zero, bias.data, epilogue);
 }
 
-// (self, a, b, beta, alpha), of two or three dimensions
+// addmm, baddbmm, _addmm_activation: the same positions.
 void add_product(Call& call) {
-  const cb_tensor &out = call.output(), &self = call.tensor(0);
-  const cb_scalar &beta = call.scalar(3), &alpha = call.scalar(4);
+  const arguments::Addmm args(call);
+  const cb_tensor &out = call.output(), &self = *args.self;
+  const cb_scalar &beta = *args.beta, &alpha = *args.alpha;
   if (out.numel == 0) return;
-  const Matrices a = matrices(call.tensor(1)), b = matrices(call.tensor(2)), result = matrices(out);
-  if (is_one(beta) && product_with_ending(call, a, b, matrices(self), result, out.dtype, alpha, Ending::bias)) return;
-  if (!is_zero(beta) && !holds(out, self)) copy_matrices(call, matrices(self), result, out.dtype);
+  const Matrices a = matrices(*args.mat1), b = matrices(*args.mat2), result = matrices(out);
+  if (is_one(beta) && product_with_epilogue(call, a, b, matrices(self), result, out.dtype, alpha, Ending::bias)) return;
+  if (!is_zero(beta) && !is_in_place(out, self)) copy_matrices(call, matrices(self), result, out.dtype);
   product(call, a, b, result, out.dtype, alpha, beta);
 }
 
@@ -317,26 +329,27 @@ struct Activate {
     if constexpr (std::is_floating_point_v<T>) {
       if (gelu) return math::gelu(x);
     }
-    return x < T(0) ? T(0) : x;  // NaN stays
+    return x < T(0) ? T(0) : x;  // keeps NaN
   }
 };
 
-// addmm, and whether the activation is gelu. The library's gelu is a formula that differs from ours by up to 4.7e-4: half of the
-// last place of numbers near one in float16, but far more in float32.
+// cuBLASLt's gelu differs from ours by up to 4.7e-4. That is half an ulp of float16 near one, but
+// too much for float32.
 void addmm_activation(Call& call) {
+  const arguments::AddmmActivation args(call);
   const cb_tensor& out = call.output();
-  const bool gelu = call.boolean(5);
+  const bool gelu = args.use_gelu;
   if (out.numel == 0) return;
-  if (is_one(call.scalar(3)) && (!gelu || out.dtype != CB_FLOAT32) &&
-      product_with_ending(call, matrices(call.tensor(1)), matrices(call.tensor(2)), matrices(call.tensor(0)), matrices(out),
-                          out.dtype, call.scalar(4), gelu ? Ending::bias_and_gelu : Ending::bias_and_relu))
+  if (is_one(*args.beta) && (!gelu || out.dtype != CB_FLOAT32) &&
+      product_with_epilogue(call, matrices(*args.mat1), matrices(*args.mat2), matrices(*args.self), matrices(out), out.dtype,
+                            *args.alpha, gelu ? Ending::bias_and_gelu : Ending::bias_and_relu))
     return;
   add_product(call);
   dispatch<RealTypes>(out.dtype, [&]<typename T>() { map<Types<T>, Types<T>>(call, Heavy<Activate>{{gelu}}, {&out}, {&out}); });
 }
 
-// The leading dimensions as one, where their strides allow it.
-std::optional<int64_t> joined_row_stride(const cb_tensor& input) {
+// The row stride of the input as one matrix, if the strides of its leading dimensions allow that.
+std::optional<int64_t> flattened_row_stride(const cb_tensor& input) {
   int64_t stride = 0, rows = 1;
   for (int d = input.ndim - 2; d >= 0; --d) {
     if (input.sizes[d] == 1) continue;
@@ -351,16 +364,17 @@ std::optional<int64_t> joined_row_stride(const cb_tensor& input) {
 
 // input @ weight^T + bias
 void linear(Call& call) {
-  const cb_tensor &out = call.output(), &input = call.tensor(0), &weight = call.tensor(1);
-  const cb_tensor* bias = call.optional_tensor(2);
+  const arguments::Linear args(call);
+  const cb_tensor &out = call.output(), &input = *args.input, &weight = *args.weight;
+  const cb_tensor* bias = args.bias;
   if (out.numel == 0) return;
   const int64_t inner = weight.sizes[1], columns = weight.sizes[0], rows = out.numel / columns;
-  const Matrices result = in_rows(out.data, 1, rows, columns);
+  const Matrices result = row_major(out.data, 1, rows, columns);
   const Matrices factor = transposed(matrices(weight));
   Workspace packed;
   Matrices samples{input.data, 1, rows, inner, 0, inner, input.strides[input.ndim - 1]};
   if (inner != 0) {
-    if (const auto stride = joined_row_stride(input)) {
+    if (const auto stride = flattened_row_stride(input)) {
       samples.row_stride = *stride;
     } else {
       packed = Workspace(call, static_cast<size_t>(input.numel * itemsize(out.dtype)));
@@ -371,12 +385,12 @@ void linear(Call& call) {
       target.data = packed.data();
       target.strides = dense.data();
       move_elements(call, target, input);
-      samples = in_rows(packed.data(), 1, rows, inner);
+      samples = row_major(packed.data(), 1, rows, inner);
     }
   }
   if (!bias) return product(call, samples, factor, result, out.dtype, one, zero);
   const Matrices rows_of_bias{bias->data, 1, rows, columns, 0, 0, bias->strides[0]};
-  if (product_with_ending(call, samples, factor, rows_of_bias, result, out.dtype, one, Ending::bias)) return;
+  if (product_with_epilogue(call, samples, factor, rows_of_bias, result, out.dtype, one, Ending::bias)) return;
   copy_matrices(call, rows_of_bias, result, out.dtype);
   product(call, samples, factor, result, out.dtype, one, one);
 }
@@ -385,7 +399,7 @@ void linear(Call& call) {
 
 constexpr int dot_threads = 256;
 
-// The sum of the values of all threads of a block, in a fixed order; thread 0 has it.
+// The sum over all threads of a block, in a fixed order.
 template <typename Sum>
 __device__ Sum block_sum(Sum sum) {
   __shared__ alignas(16) unsigned char memory[dot_threads * sizeof(Sum)];
@@ -418,7 +432,8 @@ __global__ void __launch_bounds__(dot_threads) dot_of_parts(const Sum* parts, in
 }
 
 void dot(Call& call) {
-  const cb_tensor &a = call.tensor(0), &b = call.tensor(1), &out = call.output();
+  const arguments::Dot args(call);
+  const cb_tensor &a = *args.self, &b = *args.tensor, &out = call.output();
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
     using Sum = typename sum_type<T>::type;
     const unsigned blocks = grid_for(call, divide_up(a.numel, 8), dot_threads, 4);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "candelabra/arguments/loss.hpp"
 #include "lines.hpp"
 #include "normalize.cuh"
 
@@ -14,7 +15,7 @@ using normalize::Pair;
 enum Reduction : int64_t { None = 0, Mean = 1, Sum = 2 };
 
 constexpr int threads = 256;
-constexpr int64_t per_block = threads * 8;  // positions that are worth a block of their own
+constexpr int64_t per_block = threads * 8;  // positions that justify one more block
 constexpr int64_t most_blocks = 1024;
 
 template <typename T>
@@ -28,7 +29,8 @@ struct Weights {
   }
 };
 
-// The class of a position, or one that stands for none where it is to be passed over or is not a class, which is reported.
+// Checks the target of a position. The result is -1 for ignore_index and for invalid classes, which
+// are reported.
 struct Classes {
   int64_t count, ignored;
   FaultSink sink;
@@ -43,7 +45,7 @@ struct Classes {
 
 template <typename T>
 struct ForwardArguments {
-  memory_t<T>* out;  // one for each position, or null
+  memory_t<T>* out;  // one element for each position; null with a reduction
   const int64_t* target;
   const memory_t<T>* self;
   int64_t class_stride;
@@ -53,7 +55,7 @@ struct ForwardArguments {
   Pair<double>* partial;
 };
 
-// Sums of losses and of weights, one pair a block.
+// Sums losses and weights: one pair for each block.
 template <typename T>
 __global__ void __launch_bounds__(threads) forward_kernel(const __grid_constant__ ForwardArguments<T> a) {
   Pair<double> sums{0, 0};
@@ -74,7 +76,7 @@ __global__ void __launch_bounds__(threads) forward_kernel(const __grid_constant_
   if (threadIdx.x == 0) a.partial[blockIdx.x] = sums;
 }
 
-// One block puts the sums together.
+// One block sums the partial sums.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     forward_total(const Pair<double>* partial, int64_t count, bool mean, memory_t<T>* out, memory_t<T>* total) {
@@ -96,9 +98,10 @@ int64_t blocks_for(int64_t positions) {
 template <typename T>
 void forward(Call& call) {
   using Element = memory_t<T>;
-  const cb_tensor &self = call.tensor(0), &target = call.tensor(1);
+  const arguments::NllLossForward args(call);
+  const cb_tensor &self = *args.self, &target = *args.target;
   cb_tensor &out = call.output(0), &total = call.output(1);
-  const int64_t reduction = call.integer(3);
+  const int64_t reduction = args.reduction;
   const bool each = reduction == None;
   const FirstOfLines first(self, 1);
   const auto g = geometry<3>({&target, &first.tensor(), each ? &out : &target});
@@ -111,8 +114,8 @@ void forward(Call& call) {
                                 data<int64_t>(target) + offsets[0],
                                 data<Element>(self) + offsets[1],
                                 first.stride(),
-                                Weights<T>(call.optional_tensor(2)),
-                                {first.length(), call.integer(4), fault_sink(call)},
+                                Weights<T>(args.weight),
+                                {first.length(), args.ignore_index, fault_sink(call)},
                                 Indexer<3>(piece),
                                 partial.as<Pair<double>>() + before};
     const int64_t count = blocks_for(piece.numel);
@@ -128,7 +131,7 @@ struct BackwardArguments {
   memory_t<T>* out;
   const int64_t* target;
   const memory_t<T>* grad;
-  const memory_t<T>* total;  // null: the mean is not asked for
+  const memory_t<T>* total;  // null if the reduction is not mean
   int64_t class_stride;
   Weights<T> weight;
   Classes classes;
@@ -155,9 +158,10 @@ struct Zero {
 template <typename T>
 void backward(Call& call) {
   using Element = memory_t<T>;
-  const cb_tensor &grad = call.tensor(0), &target = call.tensor(2), &total = call.tensor(6);
+  const arguments::NllLossBackward args(call);
+  const cb_tensor &grad = *args.grad, &target = *args.target, &total = *args.total_weight;
   cb_tensor& out = call.output();
-  const int64_t reduction = call.integer(4);
+  const int64_t reduction = args.reduction;
   if (out.numel == 0) return;
   if (is_contiguous(out))
     fill_bytes(call, out.data, 0, static_cast<size_t>(out.numel) * sizeof(Element));
@@ -165,7 +169,7 @@ void backward(Call& call) {
     generate<T>(call, out, Zero{});
   const FirstOfLines first(out, 1);
   const std::array<int64_t, max_dims> no_strides{};
-  cb_tensor grads = first.tensor();  // the same gradient for all positions, unless there is one for each
+  cb_tensor grads = first.tensor();  // with a reduction, one gradient broadcast to all positions
   grads.data = grad.data;
   grads.strides = reduction == None ? grad.strides : no_strides.data();
   for_each_piece(geometry<3>({&first.tensor(), &target, &grads}),
@@ -175,15 +179,15 @@ void backward(Call& call) {
                                                 data<Element>(grad) + offsets[2],
                                                 reduction == Mean ? data<Element>(total) : nullptr,
                                                 first.stride(),
-                                                Weights<T>(call.optional_tensor(3)),
-                                                {first.length(), call.integer(5), fault_sink(call)},
+                                                Weights<T>(args.weight),
+                                                {first.length(), args.ignore_index, fault_sink(call)},
                                                 Indexer<3>(piece)};
                    launch(call, backward_kernel<T>, grid_for(call, piece.numel, threads), threads, 0, a);
                  });
 }
 
 void nll_loss_forward(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  dispatch<FloatTypes>(arguments::NllLossForward(call).self->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void nll_loss_backward(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });

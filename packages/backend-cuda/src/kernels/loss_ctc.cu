@@ -1,11 +1,13 @@
-// ctc_loss_forward, ctc_loss_backward: connectionist temporal classification (Graves et al. 2006). The labels of a sample with a
-// blank before, between and after them are 2 * length + 1 states; alpha and beta are the logarithms of the probability of all paths
-// to and from a state at a time.
+// ctc_loss_forward, ctc_loss_backward: connectionist temporal classification (Graves et al. 2006).
+// The labels of a sample, with a blank before, between and after them, are 2 * length + 1 states.
+// alpha and beta are the log probabilities of all paths to and from a state at a time step.
 //
-// A block goes through the times of a sample, a thread each through its states. The gradient sums the paths through equal labels in
-// the order of the labels: each label knows the next one that is equal.
+// One block iterates over the time steps of a sample; its threads share the states. The gradient
+// sums the paths through equal labels in the order of the labels: each label stores the position of
+// the next equal one.
 #include <algorithm>
 
+#include "candelabra/arguments/loss.hpp"
 #include "launch.hpp"
 
 namespace candelabra::cuda {
@@ -18,7 +20,7 @@ constexpr T never = -std::numeric_limits<T>::infinity();
 template <typename T>
 __device__ T log_sum(T a, T b, T c) {
   const T larger = a > b ? a : b, largest = larger > c ? larger : c;
-  if (largest == never<T>) return a + b + c;  // NaN where one of them is
+  if (largest == never<T>) return a + b + c;  // NaN if one of them is NaN
   return largest + ::cuda::std::log(::cuda::std::exp(a - largest) + ::cuda::std::exp(b - largest) + ::cuda::std::exp(c - largest));
 }
 template <typename T>
@@ -27,16 +29,16 @@ __device__ T log_sum(T a, T b) {
 }
 
 struct Sample {
-  int64_t start, labels, times;  // where its labels begin, how many there are, how long the input is
+  int64_t start, labels, times;  // position of the first label, number of labels, length of the input
 };
-// Samples go to the kernels by value, some at a time.
-constexpr int samples_together = 128;
+// Samples are passed to kernels by value, in batches.
+constexpr int sample_batch = 128;
 struct Samples {
-  Sample of[samples_together];
+  Sample of[sample_batch];
   int64_t first;
 };
 
-// f(samples, how many) for some samples after another.
+// Calls f(samples, count) for each batch of samples.
 template <typename F>
 void for_samples(const cb_tensor& targets, std::span<const int64_t> times, std::span<const int64_t> lengths, F&& f) {
   Samples some{};
@@ -47,7 +49,7 @@ void for_samples(const cb_tensor& targets, std::span<const int64_t> times, std::
     const auto at = static_cast<size_t>(n);
     some.of[filled++] = {start, lengths[at], times[at]};
     start += targets.ndim == 2 ? targets.sizes[1] : lengths[at];
-    if (filled < samples_together && n + 1 < count) continue;
+    if (filled < sample_batch && n + 1 < count) continue;
     f(static_cast<const Samples&>(some), filled);
     some.first += filled;
     filled = 0;
@@ -86,7 +88,7 @@ struct Problem {
     return 0;
   }
   __device__ int64_t symbol(const Sample& sample, int64_t s) const { return s % 2 ? label(sample.start + s / 2) : blank; }
-  // Whether a path may come from two states before: over a blank, between labels that differ.
+  // Whether a path may skip the blank before the state: between labels that differ.
   __device__ bool skips(const Sample& sample, int64_t s) const {
     return s % 2 && s > 1 && targets[sample.start + s / 2] != targets[sample.start + s / 2 - 1];
   }
@@ -122,7 +124,7 @@ __global__ void __launch_bounds__(most_threads)
   }
   if (threadIdx.x != 0) return;
   if (sample.times == 0) {
-    // No time passes: only an empty target can have been said.
+    // With no time steps only an empty target has a path.
     losses[n] = states == 1 ? T(0) : std::numeric_limits<T>::infinity();
     return;
   }
@@ -132,17 +134,19 @@ __global__ void __launch_bounds__(most_threads)
 
 template <typename T>
 void forward(Call& call) {
-  const cb_tensor &scores = call.tensor(0), &targets = call.tensor(1);
+  const arguments::CtcLossForward args(call);
+  const cb_tensor &scores = *args.log_probs, &targets = *args.targets;
   cb_tensor &losses = call.output(0), &alphas = call.output(1);
-  const Problem<T> problem(call, scores, targets, alphas, call.integer(4));
-  for_samples(targets, call.ints(2), call.ints(3), [&](const Samples& samples, int count) {
+  const Problem<T> problem(call, scores, targets, alphas, args.blank);
+  for_samples(targets, args.input_lengths, args.target_lengths, [&](const Samples& samples, int count) {
     launch(call, forward_kernel<T>, static_cast<unsigned>(count), static_cast<unsigned>(threads_of(problem.width)), 0, problem,
            samples, data<T>(losses), data<T>(alphas));
   });
 }
 
-// paths (samples, times, width): alpha + beta. Two rows of beta a sample in `betas`. Of each label, `following` is the next that is
-// equal to it (-1: none), and `begins` says whether it is the first of these.
+// Computes paths (samples, times, width) = alpha + beta; `betas` holds two rows of beta for each
+// sample. For each label, `following` is the next equal label (-1: none) and `begins` whether it is
+// the first of its kind.
 template <typename T>
 __global__ void __launch_bounds__(most_threads)
     paths_kernel(const __grid_constant__ Problem<T> problem, const __grid_constant__ Samples samples, const T* alphas, T* paths,
@@ -186,32 +190,33 @@ struct GradientArguments {
   const int64_t* following;
   const bool* begins;
   T* out;
-  int64_t rows, all_samples;  // rows: samples of these times times
-  int together;
+  int64_t rows, all_samples;  // rows: samples of the batch * time steps
+  int batch;
   bool zero_infinity;
 
 #ifdef __CUDACC__
-  // As in PyTorch the scores are taken to be normalized: what the logarithm of the softmax passes on is then right.
+  // As in PyTorch this is the gradient for the input of the log_softmax that made log_probs.
   __device__ T value(T factor, T loss, T x, T sum) const {
     return factor * (::cuda::std::exp(x) - ::cuda::std::exp(sum + loss - x));
   }
 #endif
 };
 
-// A block for a time of a sample: all classes, as if no path went through them; then those that are a label, and the blank.
+// One block computes one time step of a sample: all classes as if no path passed them, then the
+// labels and the blank again.
 template <typename T>
 __global__ void __launch_bounds__(most_threads)
     gradient_kernel(const __grid_constant__ GradientArguments<T> a, const __grid_constant__ Samples samples) {
   for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
-    const int64_t t = row / a.together, local = row - t * a.together, n = samples.first + local;
+    const int64_t t = row / a.batch, local = row - t * a.batch, n = samples.first + local;
     const Sample& sample = samples.of[local];
     const T loss = a.losses[n], factor = a.grad[n * a.grad_step];
     T* to = a.out + (t * a.all_samples + n) * a.problem.classes;
-    const bool passed = t >= sample.times || (a.zero_infinity && loss == std::numeric_limits<T>::infinity());
+    const bool is_zero = t >= sample.times || (a.zero_infinity && loss == std::numeric_limits<T>::infinity());
     for (int64_t c = threadIdx.x; c < a.problem.classes; c += blockDim.x)
-      to[c] = passed ? T(0) : a.value(factor, loss, a.problem.score(t, n, c), never<T>);
+      to[c] = is_zero ? T(0) : a.value(factor, loss, a.problem.score(t, n, c), never<T>);
     __syncthreads();
-    if (!passed) {
+    if (!is_zero) {
       const T* paths = a.paths + (n * a.problem.times + t) * a.problem.width;
       const int64_t first = n * (a.problem.width / 2);
       for (int64_t i = threadIdx.x; i < sample.labels; i += blockDim.x) {
@@ -237,22 +242,23 @@ __global__ void __launch_bounds__(most_threads)
 
 template <typename T>
 void backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &scores = call.tensor(1), &targets = call.tensor(2);
-  const cb_tensor &losses = call.tensor(5), &alphas = call.tensor(6);
+  const arguments::CtcLossBackward args(call);
+  const cb_tensor &grad = *args.grad, &scores = *args.log_probs, &targets = *args.targets;
+  const cb_tensor &losses = *args.loss, &alphas = *args.log_alpha;
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
-  const Problem<T> problem(call, scores, targets, alphas, call.integer(7));
-  const int64_t samples_in_all = scores.sizes[1], labels = problem.width / 2 * samples_in_all;
+  const Problem<T> problem(call, scores, targets, alphas, args.blank);
+  const int64_t all_samples = scores.sizes[1], labels = problem.width / 2 * all_samples;
   const Workspace paths(call, static_cast<size_t>(alphas.numel) * sizeof(T));
-  const Workspace betas(call, static_cast<size_t>(2 * samples_in_all * problem.width) * sizeof(T));
+  const Workspace betas(call, static_cast<size_t>(2 * all_samples * problem.width) * sizeof(T));
   const Workspace following(call, static_cast<size_t>(labels) * sizeof(int64_t)), begins(call, static_cast<size_t>(labels));
-  for_samples(targets, call.ints(3), call.ints(4), [&](const Samples& samples, int count) {
+  for_samples(targets, args.input_lengths, args.target_lengths, [&](const Samples& samples, int count) {
     launch(call, paths_kernel<T>, static_cast<unsigned>(count), static_cast<unsigned>(threads_of(problem.width)), 0, problem,
            samples, data<T>(alphas), paths.as<T>(), betas.as<T>(), following.as<int64_t>(), begins.as<bool>());
     const int64_t rows = count * problem.times;
     const GradientArguments<T> a{
-        problem,      data<T>(grad), data<T>(losses), paths.as<T>(), grad.strides[0], following.as<int64_t>(), begins.as<bool>(),
-        data<T>(out), rows,          samples_in_all,  count,         call.boolean(8)};
+        problem,      data<T>(grad), data<T>(losses), paths.as<T>(), grad.strides[0],   following.as<int64_t>(), begins.as<bool>(),
+        data<T>(out), rows,          all_samples,     count,         args.zero_infinity};
     const int threads = std::min(128, threads_of(std::max(problem.classes, problem.width)));
     launch(call, gradient_kernel<T>, static_cast<unsigned>(std::min<int64_t>(rows, 1 << 30)), static_cast<unsigned>(threads), 0, a,
            samples);
@@ -260,10 +266,10 @@ void backward(Call& call) {
 }
 
 void ctc_loss_forward(Call& call) {
-  dispatch<FullFloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  dispatch<FullFloatTypes>(arguments::CtcLossForward(call).log_probs->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void ctc_loss_backward(Call& call) {
-  dispatch<FullFloatTypes>(call.tensor(1).dtype, [&]<typename T>() { backward<T>(call); });
+  dispatch<FullFloatTypes>(arguments::CtcLossBackward(call).log_probs->dtype, [&]<typename T>() { backward<T>(call); });
 }
 
 }  // namespace

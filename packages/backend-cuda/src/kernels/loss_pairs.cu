@@ -1,4 +1,5 @@
-// Losses of single elements, and their gradients. The formulas are in candelabra/loss.hpp.
+// Elementwise losses and their gradients. The formulas are in candelabra/loss.hpp.
+#include "candelabra/arguments/loss.hpp"
 #include "candelabra/loss.hpp"
 #include "elementwise.cuh"
 
@@ -12,15 +13,17 @@ void ternary(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { map3<T>(call, Op{}); });
 }
 void huber_error(Call& call) {
+  const arguments::HuberError args(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map2<T>(call, HuberError<C>{scalar_to<C>(call.scalar(2)), scalar_to<C>(call.scalar(3))});
+    map2<T>(call, HuberError<C>{scalar_to<C>(*args.delta), scalar_to<C>(*args.scale)});
   });
 }
 void huber_error_backward(Call& call) {
+  const arguments::HuberErrorBackward args(call);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
-    map3<T>(call, HuberErrorBackward<C>{scalar_to<C>(call.scalar(3)), scalar_to<C>(call.scalar(4))});
+    map3<T>(call, HuberErrorBackward<C>{scalar_to<C>(*args.delta), scalar_to<C>(*args.scale)});
   });
 }
 

@@ -1,7 +1,9 @@
-// Layer, root-mean-square and group normalization with their gradients: statistics for each row of contiguous input, and parameters
-// that run along the row (layer norm) or belong to its channels (group norm).
+// Layer, root-mean-square and group normalization with their gradients. Each row of the contiguous
+// input has its statistics. The affine parameters are those of each element of a row (layer norm)
+// or of each channel (group norm).
 #include <cstdint>
 
+#include "candelabra/arguments/normalization.hpp"
 #include "candelabra/math.hpp"
 #include "normalize.cuh"
 
@@ -12,16 +14,17 @@ using normalize::block_sum;
 using normalize::Gapless;
 using normalize::Pair;
 
-// Which parameter belongs to element i of a row.
+// The index of the affine parameters of element i of a row.
 struct AlongRow {
   __device__ int64_t operator()(int64_t, int64_t i) const { return i; }
 };
 struct OfChannel {
-  int64_t groups, width, plane;  // channels of a group; elements of a channel
+  int64_t groups, width, plane;  // width: channels of a group; plane: elements of a channel
   __device__ int64_t operator()(int64_t row, int64_t i) const { return row % groups * width + i / plane; }
 };
 
-// A block does a row: the mean, the squared distances from it, the result. The row is read again from the first cache level.
+// One block computes one row: the mean, the squared deviations, the result. Repeated reads of the
+// row hit the L1 cache.
 template <typename T, bool Centered, typename Which>
 __global__ void __launch_bounds__(1024)
     normalize_rows(const memory_t<T>* input, const memory_t<T>* weight, const memory_t<T>* bias, memory_t<T>* out,
@@ -36,7 +39,7 @@ __global__ void __launch_bounds__(1024)
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) sum.first += loaded<T>(x[i]);
     center = block_sum(sum).first / static_cast<V>(n);
   }
-  // The mean of the distances corrects what was rounded away from the mean.
+  // The mean deviation corrects the rounding error of the mean.
   Pair<V> sums{V(0), V(0)};
   for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
     const V distance = loaded<T>(x[i]) - center;
@@ -65,7 +68,8 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-// grad_input = rstd (h - mean(h) - xhat mean(h xhat)), h = grad weight; without the mean of h where nothing is centered.
+// grad_input = rstd (h - mean(h) - xhat mean(h xhat)) with h = grad weight. Without centering
+// mean(h) is left out.
 template <typename T, bool Centered, typename Which>
 __global__ void __launch_bounds__(1024)
     differentiate_rows(const memory_t<T>* grad, const memory_t<T>* input, const memory_t<T>* weight, const compute_t<T>* mean,
@@ -98,7 +102,7 @@ int64_t row_length(std::span<const int64_t> normalized_shape) {
   return n;
 }
 
-// Blocks of a grid go along x, of which there are 2^31 - 1.
+// Throws if there are more rows than the x dimension of a grid allows.
 unsigned blocks_of(int64_t rows) {
   if (rows > INT32_MAX)
     throw failure(CB_RUNTIME_ERROR, "normalization of %lld rows is not possible on CUDA", static_cast<long long>(rows));
@@ -106,10 +110,9 @@ unsigned blocks_of(int64_t rows) {
 }
 
 template <typename T, bool Centered, typename Which>
-void forward(const Call& call, const cb_tensor* weight, const cb_tensor* bias, cb_tensor* mean, const cb_tensor& rstd, int64_t n,
-             double eps, const Which& which) {
+void forward(const Call& call, const cb_tensor& input, const cb_tensor* weight, const cb_tensor* bias, cb_tensor* mean,
+             const cb_tensor& rstd, int64_t n, double eps, const Which& which) {
   using V = compute_t<T>;
-  const cb_tensor& input = call.tensor(0);
   if (rstd.numel == 0) return;
   const Gapless x(call, &input), w(call, weight), b(call, bias);
   launch(call, normalize_rows<T, Centered, Which>, blocks_of(rstd.numel), static_cast<unsigned>(normalize::threads_for(n)), 0,
@@ -118,26 +121,27 @@ void forward(const Call& call, const cb_tensor* weight, const cb_tensor* bias, c
 }
 
 void layer_norm(Call& call) {
-  const int64_t n = row_length(call.ints(1));
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    forward<T, true>(call, call.optional_tensor(2), call.optional_tensor(3), &call.output(1), call.output(2), n, call.real(4),
-                     AlongRow{});
+  const arguments::NativeLayerNorm args(call);
+  const int64_t n = row_length(args.normalized_shape);
+  dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() {
+    forward<T, true>(call, *args.input, args.weight, args.bias, &call.output(1), call.output(2), n, args.eps, AlongRow{});
   });
 }
 void rms_norm(Call& call) {
-  const int64_t n = row_length(call.ints(1));
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    forward<T, false>(call, call.optional_tensor(2), nullptr, nullptr, call.output(1), n, call.real(3), AlongRow{});
+  const arguments::NativeRmsNorm args(call);
+  const int64_t n = row_length(args.normalized_shape);
+  dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() {
+    forward<T, false>(call, *args.input, args.weight, nullptr, nullptr, call.output(1), n, args.eps, AlongRow{});
   });
 }
 
-// The gradients along the row of a layer or root-mean-square normalization; `mean` is null for the latter.
+// The gradients of layer and root-mean-square normalization; `mean` is null for the latter.
 template <typename T, bool Centered>
-void backward_of_rows(const Call& call, const cb_tensor* mean, const cb_tensor& rstd, const cb_tensor* weight, int64_t n,
-                      const cb_tensor& grad_weight, const cb_tensor* grad_bias) {
+void backward_of_rows(const Call& call, const cb_tensor& grad, const cb_tensor& input, const cb_tensor* mean, const cb_tensor& rstd,
+                      const cb_tensor* weight, int64_t n, const cb_tensor& grad_weight, const cb_tensor* grad_bias) {
   using V = compute_t<T>;
   const int64_t rows = rstd.numel;
-  const Gapless dy(call, &call.tensor(0)), x(call, &call.tensor(1)), m(call, mean), s(call, &rstd), w(call, weight);
+  const Gapless dy(call, &grad), x(call, &input), m(call, mean), s(call, &rstd), w(call, weight);
   const auto* centers = reinterpret_cast<const V*>(m.as<V>());
   const auto* scales = reinterpret_cast<const V*>(s.as<V>());
   if (rows && n)
@@ -156,15 +160,18 @@ void backward_of_rows(const Call& call, const cb_tensor* mean, const cb_tensor& 
 }
 
 void layer_norm_backward(Call& call) {
-  const int64_t n = row_length(call.ints(2));
+  const arguments::NativeLayerNormBackward args(call);
+  const int64_t n = row_length(args.normalized_shape);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    backward_of_rows<T, true>(call, &call.tensor(3), call.tensor(4), call.optional_tensor(5), n, call.output(1), &call.output(2));
+    backward_of_rows<T, true>(call, *args.grad, *args.input, args.mean, *args.rstd, args.weight, n, call.output(1),
+                              &call.output(2));
   });
 }
 void rms_norm_backward(Call& call) {
-  const int64_t n = row_length(call.ints(2));
+  const arguments::NativeRmsNormBackward args(call);
+  const int64_t n = row_length(args.normalized_shape);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    backward_of_rows<T, false>(call, nullptr, call.tensor(3), call.optional_tensor(4), n, call.output(1), nullptr);
+    backward_of_rows<T, false>(call, *args.grad, *args.input, nullptr, *args.rstd, args.weight, n, call.output(1), nullptr);
   });
 }
 
@@ -181,14 +188,15 @@ struct Groups {
 };
 
 void group_norm(Call& call) {
-  const Groups shape(call.tensor(0), call.integer(3));
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    forward<T, true>(call, call.optional_tensor(1), call.optional_tensor(2), &call.output(1), call.output(2), shape.length(),
-                     call.real(4), shape.which());
+  const arguments::NativeGroupNorm args(call);
+  const Groups shape(*args.input, args.num_groups);
+  dispatch<FloatTypes>(args.input->dtype, [&]<typename T>() {
+    forward<T, true>(call, *args.input, args.weight, args.bias, &call.output(1), call.output(2), shape.length(), args.eps,
+                     shape.which());
   });
 }
 
-// A block sums grad xhat and grad over one channel of one sample.
+// One block sums grad xhat and grad over one channel of one sample.
 template <typename T>
 __global__ void __launch_bounds__(normalize::threads)
     sums_of_planes(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean, const compute_t<T>* rstd,
@@ -208,12 +216,13 @@ __global__ void __launch_bounds__(normalize::threads)
 }
 
 void group_norm_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &input = call.tensor(1), &mean = call.tensor(2), &rstd = call.tensor(3);
+  const arguments::NativeGroupNormBackward args(call);
+  const cb_tensor &grad = *args.grad, &input = *args.input, &mean = *args.mean, &rstd = *args.rstd;
   const cb_tensor &grad_weight = call.output(1), &grad_bias = call.output(2);
-  const Groups shape(input, call.integer(5));
+  const Groups shape(input, args.num_groups);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using V = compute_t<T>;
-    const Gapless dy(call, &grad), x(call, &input), m(call, &mean), s(call, &rstd), w(call, call.optional_tensor(4));
+    const Gapless dy(call, &grad), x(call, &input), m(call, &mean), s(call, &rstd), w(call, args.weight);
     const auto* centers = reinterpret_cast<const V*>(m.as<V>());
     const auto* scales = reinterpret_cast<const V*>(s.as<V>());
     if (input.numel)
@@ -225,7 +234,7 @@ void group_norm_backward(Call& call) {
     const Workspace sums(call, static_cast<size_t>(planes) * sizeof(Pair<V>));
     launch(call, sums_of_planes<T>, blocks_of(planes), normalize::threads, 0, dy.as<T>(), x.as<T>(), centers, scales, shape.plane,
            shape.width(), sums.as<Pair<V>>());
-    // Each sample is a chunk of the sums of its channels.
+    // Each sample is one chunk of partial sums.
     launch(call, normalize::chunk_sums<T>, static_cast<unsigned>(divide_up(shape.channels, normalize::threads)), normalize::threads,
            0, sums.as<Pair<V>>(), shape.batch, shape.channels,
            grad_weight.numel ? static_cast<memory_t<T>*>(grad_weight.data) : nullptr,

@@ -1,10 +1,11 @@
-// native_batch_norm and its gradient: statistics for each channel, over everything else.
+// native_batch_norm and its gradient: statistics of each channel, over all other dimensions.
 //
-// Operands lie in rows of channels (channels last) or in planes, one a channel; what lies otherwise is copied into the output's
-// order.
+// Operands are channels-last or row-major, like the output; others are copied into the output's
+// memory format.
 #include <cstdint>
 #include <vector>
 
+#include "candelabra/arguments/normalization.hpp"
 #include "normalize.cuh"
 #include "reduce.cuh"
 
@@ -17,7 +18,8 @@ using normalize::Pair;
 
 constexpr int threads = normalize::threads;
 
-// A tensor (N, C, ...) seen in the order in which the output lies: itself, or with its channels as the last dimension.
+// A view of a tensor (N, C, ...) in the memory format of the output: itself, or with the channels
+// moved last.
 class Ordered {
  public:
   Ordered(const cb_tensor& tensor, bool channels_last) : tensor_(tensor) {
@@ -38,7 +40,8 @@ class Ordered {
   std::vector<int64_t> sizes_, strides_;
 };
 
-// Which channel an element belongs to: of every `inner` elements in a row one, in turn.
+// The sizes of the output. In memory, runs of `inner` elements belong to one channel; channels take
+// turns.
 struct Shape {
   int64_t batch, channels, plane, inner, numel;
   bool channels_last;
@@ -51,7 +54,8 @@ struct Shape {
   double count() const { return static_cast<double>(batch * plane); }
 };
 
-// f(element, channel) for elements `step` apart, by divisions of 32 bits where the numbers allow it.
+// Calls f(element, channel) for the elements of a thread; divides in 32 bits where the sizes allow
+// it.
 template <typename F>
 __device__ void for_elements(int64_t numel, int64_t inner, int64_t channels, F&& f) {
   if (numel <= INT32_MAX) {
@@ -64,16 +68,17 @@ __device__ void for_elements(int64_t numel, int64_t inner, int64_t channels, F&&
 
 // ---- statistics
 
-// Sums of values and of squares in float64, where float32 and narrower ones lose nothing that matters; float64 itself by the
-// formulas of Welford (1962) and of Chan, Golub and LeVeque (1983).
+// Values of float32 and narrower types: sums of values and of squares in float64, whose rounding
+// error is negligible. Values of float64: the formulas of Welford (1962) and of Chan, Golub and
+// LeVeque (1983).
 template <typename T>
 struct Moments {
   using Element = T;
   using V = compute_t<T>;
   struct Acc {
-    double count, mean, squares;  // sum and sum of squares in place of the last two for narrow types
+    double count, mean, squares;  // narrow types: mean is the sum, squares the sum of squares
   };
-  using Results = Types<double, double>;  // mean, sum of squared distances from it
+  using Results = Types<double, double>;  // mean, sum of squared deviations
   static constexpr bool ordered = false;
   static constexpr bool wide = std::is_same_v<T, double>;
 
@@ -113,7 +118,8 @@ struct Moments {
   }
 };
 
-// One element a channel, of the dimensions of the input: what reduce() writes to.
+// The output of reduce(): a tensor with the dimensions of the input and one element for each
+// channel.
 class PerChannel {
  public:
   PerChannel(const cb_tensor& input, double* memory)
@@ -137,7 +143,7 @@ class PerChannel {
 
 template <typename R>
 struct Running {
-  memory_t<R>* data;  // or null
+  memory_t<R>* data;  // null: not given
   int64_t stride;
 };
 template <typename R>
@@ -150,12 +156,13 @@ struct Affine {
   V center, factor, shift;
 };
 
-// From the statistics of the batch (or the running ones, where `squares` is null) to what the elements are changed by.
+// Computes the affine transform of each channel from the batch statistics, or from the running
+// statistics where `squares` is null; updates the running statistics.
 template <typename T, typename R>
 __global__ void __launch_bounds__(threads)
-    settle(const double* batch_mean, const double* squares, double count, Running<R> running_mean, Running<R> running_var,
-           double momentum, double eps, const memory_t<T>* weight, const memory_t<T>* bias, int64_t channels, compute_t<T>* mean,
-           compute_t<T>* rstd, Affine<compute_t<T>>* affine) {
+    finish_statistics(const double* batch_mean, const double* squares, double count, Running<R> running_mean,
+                      Running<R> running_var, double momentum, double eps, const memory_t<T>* weight, const memory_t<T>* bias,
+                      int64_t channels, compute_t<T>* mean, compute_t<T>* rstd, Affine<compute_t<T>>* affine) {
   using V = compute_t<T>;
   using Wide = compute_t<R>;
   const int64_t c = first_index();
@@ -193,13 +200,13 @@ __global__ void __launch_bounds__(threads)
   });
 }
 
-// (input, weight, bias, running_mean, running_var, training, momentum, eps)
 template <typename T>
 void forward(const Call& call) {
   using V = compute_t<T>;
-  const cb_tensor &input = call.tensor(0), &out = call.output(0);
-  const cb_tensor *running_mean = call.optional_tensor(3), *running_var = call.optional_tensor(4);
-  const bool training = call.boolean(5);
+  const arguments::NativeBatchNorm args(call);
+  const cb_tensor &input = *args.input, &out = call.output(0);
+  const cb_tensor *running_mean = args.running_mean, *running_var = args.running_var;
+  const bool training = args.training;
   const Shape shape(out);
   if (!training && (!running_mean || !running_var))
     throw failure(CB_RUNTIME_ERROR, "native_batch_norm: running_mean and running_var must be given when training is False");
@@ -212,18 +219,18 @@ void forward(const Call& call) {
     const PerChannel to_mean(input, means), to_squares(input, squares);
     reduce(call, Moments<T>{}, input, std::array<const cb_tensor*, 2>{&to_mean.tensor(), &to_squares.tensor()});
   }
-  const Gapless weight(call, call.optional_tensor(1)), bias(call, call.optional_tensor(2));
-  const auto settled = [&]<typename R>() {
-    launch(call, settle<T, R>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, means, squares, shape.count(),
-           running<R>(running_mean), running<R>(running_var), call.real(6), call.real(7), weight.as<T>(), bias.as<T>(),
+  const Gapless weight(call, args.weight), bias(call, args.bias);
+  const auto run_finish = [&]<typename R>() {
+    launch(call, finish_statistics<T, R>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, means, squares,
+           shape.count(), running<R>(running_mean), running<R>(running_var), args.momentum, args.eps, weight.as<T>(), bias.as<T>(),
            shape.channels, static_cast<V*>(call.output(1).data), static_cast<V*>(call.output(2).data), affine.as<Affine<V>>());
   };
   const cb_tensor* some = running_mean ? running_mean : running_var;
   // Running statistics of half precision input may be float32.
   if (!some || some->dtype == input.dtype)
-    settled.template operator()<T>();
+    run_finish.template operator()<T>();
   else
-    settled.template operator()<V>();
+    run_finish.template operator()<V>();
   if (shape.numel == 0) return;
   const Ordered ordered(input, shape.channels_last);
   const Gapless x(call, &ordered.tensor());
@@ -233,7 +240,7 @@ void forward(const Call& call) {
 
 // ---- the gradient
 
-// A block sums grad xhat and grad over the plane of one channel of one sample.
+// One block sums grad xhat and grad over one channel of one sample.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     sums_of_planes(const memory_t<T>* grad, const memory_t<T>* input, const compute_t<T>* mean, const compute_t<T>* rstd,
@@ -260,7 +267,7 @@ struct Coefficients {
 
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    settle_gradient(const Pair<compute_t<T>>* partial, int64_t chunks, double count, bool training, const memory_t<T>* weight,
+    finish_gradient(const Pair<compute_t<T>>* partial, int64_t chunks, double count, bool training, const memory_t<T>* weight,
                     const compute_t<T>* mean, const compute_t<T>* rstd, int64_t channels, memory_t<T>* grad_weight,
                     memory_t<T>* grad_bias, Coefficients<compute_t<T>>* coefficients) {
   using V = compute_t<T>;
@@ -274,7 +281,7 @@ __global__ void __launch_bounds__(threads)
   if (grad_weight) grad_weight[c] = stored<T>(static_cast<V>(products));
   if (grad_bias) grad_bias[c] = stored<T>(static_cast<V>(grads));
   const V scale = rstd[c];
-  // The statistics do not depend on the input when they are given.
+  // The running statistics do not depend on the input.
   coefficients[c] = {mean[c], scale * (weight ? loaded<T>(weight[c]) : V(1)), training ? static_cast<V>(grads / count) : V(0),
                      training ? static_cast<V>(products / count) * scale : V(0)};
 }
@@ -289,16 +296,16 @@ __global__ void __launch_bounds__(threads)
   });
 }
 
-// (grad, input, weight, mean, rstd, training)
 template <typename T>
 void backward(const Call& call) {
   using V = compute_t<T>;
+  const arguments::NativeBatchNormBackward args(call);
   const cb_tensor &out = call.output(0), &grad_weight = call.output(1), &grad_bias = call.output(2);
   const Shape shape(out);
   if (shape.channels == 0) return;
-  const Ordered ordered_grad(call.tensor(0), shape.channels_last), ordered_input(call.tensor(1), shape.channels_last);
-  const Gapless dy(call, &ordered_grad.tensor()), x(call, &ordered_input.tensor()), weight(call, call.optional_tensor(2)),
-      m(call, &call.tensor(3)), s(call, &call.tensor(4));
+  const Ordered ordered_grad(*args.grad, shape.channels_last), ordered_input(*args.input, shape.channels_last);
+  const Gapless dy(call, &ordered_grad.tensor()), x(call, &ordered_input.tensor()), weight(call, args.weight), m(call, args.mean),
+      s(call, args.rstd);
   const auto* mean = reinterpret_cast<const V*>(m.as<V>());
   const auto* rstd = reinterpret_cast<const V*>(s.as<V>());
   const int64_t rows = shape.batch * shape.plane;
@@ -319,8 +326,8 @@ void backward(const Call& call) {
     launch(call, sums_of_planes<T>, static_cast<unsigned>(planes), threads, 0, dy.as<T>(), x.as<T>(), mean, rstd, shape.plane,
            shape.channels, sums);
   }
-  launch(call, settle_gradient<T>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, sums, chunks,
-         shape.count(), call.boolean(5), weight.as<T>(), mean, rstd, shape.channels,
+  launch(call, finish_gradient<T>, static_cast<unsigned>(divide_up(shape.channels, threads)), threads, 0, sums, chunks,
+         shape.count(), args.training, weight.as<T>(), mean, rstd, shape.channels,
          grad_weight.numel ? static_cast<memory_t<T>*>(grad_weight.data) : nullptr,
          grad_bias.numel ? static_cast<memory_t<T>*>(grad_bias.data) : nullptr, coefficients.as<Coefficients<V>>());
   if (shape.numel == 0) return;
@@ -329,7 +336,7 @@ void backward(const Call& call) {
 }
 
 void batch_norm(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call); });
+  dispatch<FloatTypes>(arguments::NativeBatchNorm(call).input->dtype, [&]<typename T>() { forward<T>(call); });
 }
 void batch_norm_backward(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { backward<T>(call); });

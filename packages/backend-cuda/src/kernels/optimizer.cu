@@ -1,25 +1,28 @@
-// Optimizer steps over many parameters at once: parameter, gradient and state of an element are read and written once. The formulas
-// are those of the CPU's optimizer.cpp.
+// Optimizer steps over lists of parameters: the parameter, gradient and state of an element are
+// read and written once. The formulas are those of the CPU backend's optimizer.cpp.
 //
-// The addresses of as many parameters as an argument holds go to the kernel by value, so that a graph can keep the launch.
+// A launch passes the addresses of up to `most_parameters` parameters by value, so that it can be
+// captured in a graph.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "candelabra/arguments/optimizer.hpp"
+#include "candelabra/positions.hpp"
 #include "elementwise.cuh"
 
 namespace candelabra::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr uint32_t per_block = threads * 16;  // elements of one parameter that a block takes
+constexpr uint32_t per_block = threads * 16;  // elements of one parameter for each block
 constexpr int most_parameters = 48;
 
-// Parameter, gradient, then the states that the step has. N of them.
+// Parameter, gradient, then the states of the step: N tensors.
 template <int N>
 using Operands = std::array<const cb_tensor*, N>;
 
-// Parameters whose operands lie element by element in the same order, without gaps.
+// Parameters whose operands are dense with the same strides.
 template <typename Step>
 struct ListArguments {
   Step step;
@@ -29,11 +32,11 @@ struct ListArguments {
   uint32_t first_block[most_parameters];
 };
 
-// A step changes the values of one element; operand 1, the gradient, is only read.
+// A step updates the values of one element. Operand 1, the gradient, is not written back.
 template <typename Step, typename T>
 __global__ void __launch_bounds__(threads) step_lists(const __grid_constant__ ListArguments<Step> a) {
-  constexpr int operands = Step::operands, together = 4;
-  int low = 0, high = a.count - 1;  // the last parameter that begins at this block or before
+  constexpr int operands = Step::operands, batch = 4;
+  int low = 0, high = a.count - 1;  // bisects for the last parameter that begins at this block or before
   while (low < high) {
     const int middle = (low + high + 1) / 2;
     if (a.first_block[middle] <= blockIdx.x)
@@ -46,15 +49,15 @@ __global__ void __launch_bounds__(threads) step_lists(const __grid_constant__ Li
   for (int k = 0; k < operands; ++k) data[k] = static_cast<memory_t<T>*>(a.data[low][k]);
   const int64_t begin = static_cast<int64_t>(blockIdx.x - a.first_block[low]) * per_block;
   const int64_t end = begin + per_block < a.sizes[low] ? begin + per_block : a.sizes[low];
-  for (int64_t i = begin + threadIdx.x; i < end; i += together * threads) {
-    compute_t<T> values[together][operands];
+  for (int64_t i = begin + threadIdx.x; i < end; i += batch * threads) {
+    compute_t<T> values[batch][operands];
 #pragma unroll
-    for (int j = 0; j < together; ++j)
+    for (int j = 0; j < batch; ++j)
       if (i + j * threads < end)
 #pragma unroll
         for (int k = 0; k < operands; ++k) values[j][k] = loaded<T>(data[k][i + j * threads]);
 #pragma unroll
-    for (int j = 0; j < together; ++j) {
+    for (int j = 0; j < batch; ++j) {
       if (i + j * threads >= end) break;
       a.step(values[j]);
 #pragma unroll
@@ -64,7 +67,7 @@ __global__ void __launch_bounds__(threads) step_lists(const __grid_constant__ Li
   }
 }
 
-// One parameter of any strides.
+// One parameter with any strides.
 template <typename Step>
 struct StridedArguments {
   Step step;
@@ -88,17 +91,18 @@ __global__ void __launch_bounds__(threads) step_strided(const __grid_constant__ 
   }
 }
 
+// The operands of parameter i; `lists` are the positions of their lists in the schema.
 template <int N>
-Operands<N> operands_of(const Call& call, const std::array<int, N>& arguments, size_t i) {
+Operands<N> operands_of(const Call& call, const std::array<int, N>& lists, size_t i) {
   Operands<N> operands;
-  const auto parameters = call.tensors(arguments[0]);
+  const auto parameters = call.tensors(lists.front());
   for (size_t k = 0; k < N; ++k) {
-    const auto list = call.tensors(arguments[k]);
+    const auto list = call.tensors(lists[k]);
     if (list.size() != parameters.size())
       throw failure(CB_RUNTIME_ERROR, "%s: %zu parameters, but argument %d has %zu tensors", call.raw()->operator_name,
-                    parameters.size(), arguments[k], list.size());
+                    parameters.size(), lists[k], list.size());
     if (!list[i])
-      throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, arguments[k]);
+      throw failure(CB_RUNTIME_ERROR, "%s: tensor %zu of argument %d is missing", call.raw()->operator_name, i, lists[k]);
     if (list[i]->dtype != parameters[i]->dtype)
       throw failure(CB_NOT_IMPLEMENTED, "%s: parameter, gradient and state must have one dtype", call.raw()->operator_name);
     if (!same_sizes(*list[i], *parameters[i]))
@@ -111,11 +115,11 @@ Operands<N> operands_of(const Call& call, const std::array<int, N>& arguments, s
 
 // Steps the parameters of type T.
 template <template <typename> typename Rule, typename T, int N>
-void update_all(const Call& call, const std::array<int, N>& arguments, const Rule<double>& rule) {
+void update_all(const Call& call, const std::array<int, N>& lists, const Rule<double>& rule) {
   using Step = Rule<compute_t<T>>;
   static_assert(sizeof(ListArguments<Step>) <= 4000 && Step::operands == N);
   const Step step(rule);
-  const auto parameters = call.tensors(arguments[0]);
+  const auto parameters = call.tensors(lists.front());
   ListArguments<Step> list{step, 0, {}, {}, {}};
   uint32_t blocks = 0;
   const auto send = [&] {
@@ -125,7 +129,7 @@ void update_all(const Call& call, const std::array<int, N>& arguments, const Rul
   };
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i]->dtype != dtype_v<T> || parameters[i]->numel == 0) continue;
-    const Operands<N> operands = operands_of<N>(call, arguments, i);
+    const Operands<N> operands = operands_of<N>(call, lists, i);
     const Geometry<N> g = geometry<N>(operands);
     if (!g.contiguous() || g.numel >= int64_t{1} << 40) {
       for_each_piece(g, [&](const Geometry<N>& piece, const std::array<int64_t, N>& offsets) {
@@ -145,25 +149,26 @@ void update_all(const Call& call, const std::array<int, N>& arguments, const Rul
 }
 
 template <template <typename> typename Rule, int N>
-void update(const Call& call, const std::array<int, N>& arguments, const Rule<double>& rule) {
-  const auto parameters = call.tensors(arguments[0]);
-  // All is checked before anything is written.
+void update(const Call& call, const std::array<int, N>& lists, const Rule<double>& rule) {
+  const auto parameters = call.tensors(lists.front());
+  // Check everything before the first write.
   for (size_t i = 0; i < parameters.size(); ++i) {
-    operands_of<N>(call, arguments, i);
+    operands_of<N>(call, lists, i);
     if (!is_floating_dtype(parameters[i]->dtype)) throw not_implemented();
   }
   const auto any = [&](int32_t dtype) {
     return std::any_of(parameters.begin(), parameters.end(), [&](const cb_tensor* each) { return each->dtype == dtype; });
   };
   for (const int32_t dtype : {CB_FLOAT16, CB_BFLOAT16, CB_FLOAT32, CB_FLOAT64})
-    if (any(dtype)) dispatch<FloatTypes>(dtype, [&]<typename T>() { update_all<Rule, T, N>(call, arguments, rule); });
+    if (any(dtype)) dispatch<FloatTypes>(dtype, [&]<typename T>() { update_all<Rule, T, N>(call, lists, rule); });
 }
 
-// ---- the steps. a: parameter, gradient, states. Numbers are given in double precision and used in that of the computation.
+// ---- the steps. a: parameter, gradient, states. Numbers are passed as double and used as compute_t.
 
-// The gradient to go down, with the weight decay that is a part of it; without one an infinite parameter is left out.
+// The gradient to descend, with weight decay. Without weight decay an infinite parameter must not
+// make it NaN.
 template <typename C>
-__device__ C directed(C direction, C gradient, C decay, C parameter) {
+__device__ C descent(C direction, C gradient, C decay, C parameter) {
   return decay == C(0) ? direction * gradient : direction * gradient + decay * parameter;
 }
 
@@ -175,7 +180,7 @@ struct Sgd {
       : rate(static_cast<C>(lr)), decay(static_cast<C>(weight_decay)), direction(static_cast<C>(sign)) {}
   template <typename D>
   explicit Sgd(const Sgd<D>& o) : Sgd(o.rate, o.decay, o.direction) {}
-  __device__ void operator()(C* a) const { a[0] -= rate * directed(direction, a[1], decay, a[0]); }
+  __device__ void operator()(C* a) const { a[0] -= rate * descent(direction, a[1], decay, a[0]); }
 };
 
 template <typename C>
@@ -195,21 +200,23 @@ struct Momentum {
   template <typename D>
   explicit Momentum(const Momentum<D>& o) : Momentum(o.rate, o.decay, o.direction, o.keep, o.add, o.ahead, o.nesterov, o.first) {}
   __device__ void operator()(C* a) const {
-    const C d = directed(direction, a[1], decay, a[0]);
-    const C buffer = add * d + (first ? C(0) : keep * a[2]);  // the buffer holds nothing yet, perhaps NaN
+    const C d = descent(direction, a[1], decay, a[0]);
+    const C buffer = add * d + (first ? C(0) : keep * a[2]);  // at first the buffer is uninitialized
     a[2] = buffer;
     a[0] -= rate * (nesterov ? d + ahead * buffer : buffer);
   }
 };
 
 void fused_sgd(Call& call) {
-  const double lr = call.real(3), decay = call.real(4), momentum = call.real(5), dampening = call.real(6);
-  const bool nesterov = call.boolean(7), first = call.boolean(9);
-  const double sign = call.boolean(8) ? -1 : 1;
-  if (call.tensors(2).empty() || momentum == 0) return update<Sgd, 2>(call, {0, 1}, Sgd<double>(lr, decay, sign));
-  update<Momentum, 3>(
-      call, {0, 1, 2},
-      Momentum<double>(lr, decay, sign, first ? 0 : momentum, first ? 1 : 1 - dampening, momentum, nesterov, first));
+  namespace at = positions::fused_sgd;
+  const arguments::FusedSgd args(call);
+  const double lr = args.lr, decay = args.weight_decay, momentum = args.momentum;
+  const double sign = args.maximize ? -1 : 1;
+  if (args.momentum_buffers.empty() || momentum == 0)
+    return update<Sgd, 2>(call, {at::params, at::grads}, Sgd<double>(lr, decay, sign));
+  update<Momentum, 3>(call, {at::params, at::grads, at::momentum_buffers},
+                      Momentum<double>(lr, decay, sign, args.first ? 0 : momentum, args.first ? 1 : 1 - args.dampening, momentum,
+                                       args.nesterov, args.first));
 }
 
 template <bool Amsgrad>
@@ -233,12 +240,12 @@ struct AdamOf {
     explicit Rule(const Rule<D>& o)
         : Rule(o.rate, o.root, o.epsilon, o.weight1, o.keep2, o.weight2, o.direction, o.shrink, o.pull) {}
     __device__ void operator()(C* a) const {
-      const C d = directed(direction, a[1], pull, a[0]);
+      const C d = descent(direction, a[1], pull, a[0]);
       const C mean = a[2] + weight1 * (d - a[2]);
       const C square = keep2 * a[3] + weight2 * d * d;
       C largest = square;
       if constexpr (Amsgrad) {
-        if (a[4] > square || a[4] != a[4]) largest = a[4];  // NaN stays
+        if (a[4] > square || a[4] != a[4]) largest = a[4];  // keeps NaN
         a[4] = largest;
       }
       a[2] = mean;
@@ -249,21 +256,25 @@ struct AdamOf {
 };
 
 void fused_adam(Call& call) {
-  const double lr = call.real(5), beta1 = call.real(6), beta2 = call.real(7), eps = call.real(8), decay = call.real(9);
-  const bool decoupled = call.boolean(10);
-  const double sign = call.boolean(12) ? -1 : 1, step = static_cast<double>(call.integer(13));
+  namespace at = positions::fused_adam;
+  const arguments::FusedAdam args(call);
+  const double lr = args.lr, beta1 = args.beta1, beta2 = args.beta2, decay = args.weight_decay;
+  const double sign = args.maximize ? -1 : 1, step = static_cast<double>(args.step);
   if (step < 1) throw failure(CB_VALUE_ERROR, "fused_adam_: step counts from 1, but got %g", step);
   const auto rule = [&]<typename R>(R*) {
-    return R(lr / (1 - std::pow(beta1, step)), std::sqrt(1 - std::pow(beta2, step)), eps, 1 - beta1, beta2, 1 - beta2, sign,
-             decoupled ? 1 - lr * decay : 1, decoupled ? 0 : decay);
+    return R(lr / (1 - std::pow(beta1, step)), std::sqrt(1 - std::pow(beta2, step)), args.eps, 1 - beta1, beta2, 1 - beta2, sign,
+             args.decoupled ? 1 - lr * decay : 1, args.decoupled ? 0 : decay);
   };
-  if (call.boolean(11))
-    update<AdamOf<true>::Rule, 5>(call, {0, 1, 2, 3, 4}, rule(static_cast<AdamOf<true>::Rule<double>*>(nullptr)));
+  if (args.amsgrad)
+    update<AdamOf<true>::Rule, 5>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs, at::max_exp_avg_sqs},
+                                  rule(static_cast<AdamOf<true>::Rule<double>*>(nullptr)));
   else
-    update<AdamOf<false>::Rule, 4>(call, {0, 1, 2, 3}, rule(static_cast<AdamOf<false>::Rule<double>*>(nullptr)));
+    update<AdamOf<false>::Rule, 4>(call, {at::params, at::grads, at::exp_avgs, at::exp_avg_sqs},
+                                   rule(static_cast<AdamOf<false>::Rule<double>*>(nullptr)));
 }
 
-// The states that a step has follow the mean squares: the mean gradients (centered), the momentum (with_momentum).
+// The states after the mean squares: the mean gradients if Centered, the momentum buffers if
+// WithMomentum.
 template <bool Centered, bool WithMomentum>
 struct RmspropOf {
   template <typename C>
@@ -281,7 +292,7 @@ struct RmspropOf {
     template <typename D>
     explicit Rule(const Rule<D>& o) : Rule(o.rate, o.keep, o.weight, o.epsilon, o.pull, o.inertia, o.direction) {}
     __device__ void operator()(C* a) const {
-      const C d = directed(direction, a[1], pull, a[0]);
+      const C d = descent(direction, a[1], pull, a[0]);
       const C square = keep * a[2] + weight * d * d;
       a[2] = square;
       C spread = square;
@@ -301,21 +312,26 @@ struct RmspropOf {
 };
 
 void fused_rmsprop(Call& call) {
-  const double lr = call.real(5), alpha = call.real(6), eps = call.real(7), decay = call.real(8), momentum = call.real(9);
-  const double sign = call.boolean(11) ? -1 : 1;
-  const auto rule = [&]<typename R>(R*) { return R(lr, alpha, 1 - alpha, eps, decay, momentum, sign); };
-  const bool moves = momentum > 0;
-  if (call.boolean(10)) {
-    if (moves)
-      return update<RmspropOf<true, true>::Rule, 5>(call, {0, 1, 2, 3, 4},
+  namespace at = positions::fused_rmsprop;
+  const arguments::FusedRmsprop args(call);
+  const double sign = args.maximize ? -1 : 1;
+  const auto rule = [&]<typename R>(R*) {
+    return R(args.lr, args.alpha, 1 - args.alpha, args.eps, args.weight_decay, args.momentum, sign);
+  };
+  const bool has_momentum = args.momentum > 0;
+  if (args.centered) {
+    if (has_momentum)
+      return update<RmspropOf<true, true>::Rule, 5>(call,
+                                                    {at::params, at::grads, at::square_avgs, at::grad_avgs, at::momentum_buffers},
                                                     rule(static_cast<RmspropOf<true, true>::Rule<double>*>(nullptr)));
-    return update<RmspropOf<true, false>::Rule, 4>(call, {0, 1, 2, 3},
+    return update<RmspropOf<true, false>::Rule, 4>(call, {at::params, at::grads, at::square_avgs, at::grad_avgs},
                                                    rule(static_cast<RmspropOf<true, false>::Rule<double>*>(nullptr)));
   }
-  if (moves)
-    return update<RmspropOf<false, true>::Rule, 4>(call, {0, 1, 2, 4},
+  if (has_momentum)
+    return update<RmspropOf<false, true>::Rule, 4>(call, {at::params, at::grads, at::square_avgs, at::momentum_buffers},
                                                    rule(static_cast<RmspropOf<false, true>::Rule<double>*>(nullptr)));
-  update<RmspropOf<false, false>::Rule, 3>(call, {0, 1, 2}, rule(static_cast<RmspropOf<false, false>::Rule<double>*>(nullptr)));
+  update<RmspropOf<false, false>::Rule, 3>(call, {at::params, at::grads, at::square_avgs},
+                                           rule(static_cast<RmspropOf<false, false>::Rule<double>*>(nullptr)));
 }
 
 template <typename C>
@@ -327,16 +343,18 @@ struct Adagrad {
   template <typename D>
   explicit Adagrad(const Adagrad<D>& o) : Adagrad(o.rate, o.pull, o.epsilon, o.direction) {}
   __device__ void operator()(C* a) const {
-    const C d = directed(direction, a[1], pull, a[0]);
+    const C d = descent(direction, a[1], pull, a[0]);
     a[2] += d * d;
     a[0] -= rate * d / (::cuda::std::sqrt(a[2]) + epsilon);
   }
 };
 
 void fused_adagrad(Call& call) {
-  const double lr = call.real(3), lr_decay = call.real(4), decay = call.real(5), eps = call.real(6);
-  const double sign = call.boolean(7) ? -1 : 1, step = static_cast<double>(call.integer(8));
-  update<Adagrad, 3>(call, {0, 1, 2}, Adagrad<double>(lr / (1 + (step - 1) * lr_decay), decay, eps, sign));
+  namespace at = positions::fused_adagrad;
+  const arguments::FusedAdagrad args(call);
+  const double sign = args.maximize ? -1 : 1, step = static_cast<double>(args.step);
+  update<Adagrad, 3>(call, {at::params, at::grads, at::state_sums},
+                     Adagrad<double>(args.lr / (1 + (step - 1) * args.lr_decay), args.weight_decay, args.eps, sign));
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
-// pad_constant: a number at both ends of dimensions. pad_edges and pad_edges_backward: mirrored, repeated or circular positions at
-// both ends of the last dimensions.
+// pad_constant: pads dimensions with a number. pad_edges and pad_edges_backward: reflection,
+// replication and circular padding of the last dimensions.
 #include <algorithm>
 #include <string_view>
 
+#include "candelabra/arguments/resampling.hpp"
 #include "move.hpp"
 #include "places.hpp"
 
@@ -16,10 +17,11 @@ __global__ void __launch_bounds__(threads) fill_kernel(U* out, const __grid_cons
   for (int64_t i = first_index(); i < count; i += index_step()) out[i] = value.as<U>();
 }
 
-// The whole result is filled, then the input (what is left of it) moves to its middle.
+// Fills the whole result, then copies the input, cropped by negative padding, into it.
 void pad_constant(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
-  const auto padding = call.ints(1);
+  const arguments::PadConstant args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
+  const auto padding = args.padding;
   if (out.numel == 0) return;
   int64_t sizes[max_dims], to = 0, from = 0;
   cb_tensor read = in, written = out;
@@ -35,7 +37,7 @@ void pad_constant(Call& call) {
   }
   const int64_t bytes = itemsize(out.dtype);
   if (read.numel != out.numel) {
-    const ElementBits value = bits_of_scalar(call.scalar(2), out.dtype);
+    const ElementBits value = bits_of_scalar(*args.value, out.dtype);
     dispatch_size(bytes, [&]<typename U>() {
       launch(call, fill_kernel<U>, grid_for(call, out.numel, threads), threads, 0, static_cast<U*>(out.data), value, out.numel);
     });
@@ -48,12 +50,13 @@ void pad_constant(Call& call) {
   move_elements(call, written, read);
 }
 
-// ---- positions at the ends
+// ---- reflection, replication and circular padding
 
 enum class Edge : int32_t { reflect, replicate, circular };
 
-// The positions of a result that come from one position: of a run of `count` with equal steps, or up to three.
-struct Sources {
+// The indices of the padded tensor that hold copies of one input element: `count` indices `step`
+// apart, or with step 0 up to three listed ones.
+struct Copies {
   int64_t count, first, step, second, third;
   __device__ int64_t operator[](int64_t k) const { return step ? first + k * step : k == 0 ? first : k == 1 ? second : third; }
 };
@@ -61,7 +64,8 @@ struct Sources {
 struct EdgeAxis {
   int64_t from = 1, to = 1, before = 0;
 
-  __device__ int64_t place(int64_t i, Edge edge) const {
+  // The input index that index i of the padded tensor copies.
+  __device__ int64_t source(int64_t i, Edge edge) const {
     const int64_t at = i - before, last = from - 1;
     if (edge == Edge::reflect) {
       const int64_t mirrored = last - (at < 0 ? -at : at);
@@ -71,20 +75,20 @@ struct EdgeAxis {
     const int64_t rest = at % from;
     return rest < 0 ? rest + from : rest;
   }
-  // Where position i of the input is in the result, from left to right.
-  __device__ Sources sources(int64_t i, Edge edge) const {
+  // The copies of index i of the input, from left to right.
+  __device__ Copies copies(int64_t i, Edge edge) const {
     const int64_t at = i + before, last = from - 1;
     if (edge == Edge::reflect) {
       const int64_t left = before - i, right = before + 2 * last - i;
-      Sources found{0, 0, 0, 0, 0};
-      const auto take = [&](int64_t place, bool there) {
-        if (!there || place < 0 || place >= to) return;
-        (found.count == 0 ? found.first : found.count == 1 ? found.second : found.third) = place;
+      Copies found{0, 0, 0, 0, 0};
+      const auto add = [&](int64_t index, bool exists) {
+        if (!exists || index < 0 || index >= to) return;
+        (found.count == 0 ? found.first : found.count == 1 ? found.second : found.third) = index;
         ++found.count;
       };
-      take(left, i > 0);
-      take(at, true);
-      take(right, i < last);
+      add(left, i > 0);
+      add(at, true);
+      add(right, i < last);
       return found;
     }
     if (edge == Edge::replicate) {
@@ -96,17 +100,15 @@ struct EdgeAxis {
   }
 };
 
-// The last dimensions, at most three of them are padded; what is before them are planes. Where the memory is channels-last, the
-// channels are the pixels.
+// The padded dimensions are the last ones, at most three; the dimensions before them are planes. In
+// channels-last memory a pixel has all channels.
 struct Edges {
   EdgeAxis axes[3];
   int64_t planes = 1, pixel = 1, small = 1, large = 1;  // elements of a plane
   Edge edge;
   Spots spots;
 
-  Edges(const Call& call, const cb_tensor& small_one, const cb_tensor& large_one, int list) {
-    const auto amounts = call.ints(list);
-    const std::string_view mode = call.string(list + 1);
+  Edges(const cb_tensor& small_one, const cb_tensor& large_one, std::span<const int64_t> amounts, std::string_view mode) {
     edge = mode == "reflect" ? Edge::reflect : mode == "replicate" ? Edge::replicate : Edge::circular;
     const int dims = static_cast<int>(amounts.size() / 2), outer = small_one.ndim - dims;
     for (int d = 0; d < outer; ++d) planes *= small_one.sizes[d];
@@ -118,7 +120,7 @@ struct Edges {
       axes[3 - dims + d] = {small_one.sizes[outer + d], large_one.sizes[outer + d],
                             amounts[static_cast<size_t>(2 * (dims - 1 - d))]};
   }
-  // Of the result of a padding, or of the gradient of its input.
+  // Iterates over the padded tensor (of_large) or over the input.
   void set_spots(bool of_large) {
     const auto size = [&](int d) { return of_large ? axes[d].to : axes[d].from; };
     spots = Spots(size(0), size(1), size(2), pixel);
@@ -131,16 +133,17 @@ template <typename U>
 __global__ void __launch_bounds__(threads) edges_kernel(U* out, const U* in, const __grid_constant__ Edges p) {
   for (int64_t e = first_index(); e < p.large; e += index_step()) {
     const auto [z, y, x, c] = p.spots[e];
-    const int64_t line = p.axes[0].place(z, p.edge) * p.axes[1].from + p.axes[1].place(y, p.edge);
-    const U* from = in + (line * p.axes[2].from + p.axes[2].place(x, p.edge)) * p.pixel + c;
+    const int64_t row = p.axes[0].source(z, p.edge) * p.axes[1].from + p.axes[1].source(y, p.edge);
+    const U* from = in + (row * p.axes[2].from + p.axes[2].source(x, p.edge)) * p.pixel + c;
     for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y) out[plane * p.large + e] = from[plane * p.small];
   }
 }
 
 void pad_edges(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::PadEdges args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  Edges p(call, in, out, 1);
+  Edges p(in, out, args.padding, args.mode);
   const int64_t bytes = widen_pixels(p.pixel, itemsize(out.dtype), in.data, out.data);
   p.set_spots(true);
   dispatch_size(bytes, [&]<typename U>() {
@@ -148,13 +151,13 @@ void pad_edges(Call& call) {
   });
 }
 
-// Each element gathers what came from it, in the order of the result.
+// Each element sums the gradients of its copies, in the order of the padded tensor.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     edges_backward_kernel(memory_t<T>* out, const memory_t<T>* grad, const __grid_constant__ Edges p) {
   for (int64_t e = first_index(); e < p.small; e += index_step()) {
     const auto [z, y, x, c] = p.spots[e];
-    const Sources zs = p.axes[0].sources(z, p.edge), ys = p.axes[1].sources(y, p.edge), xs = p.axes[2].sources(x, p.edge);
+    const Copies zs = p.axes[0].copies(z, p.edge), ys = p.axes[1].copies(y, p.edge), xs = p.axes[2].copies(x, p.edge);
     for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y) {
       compute_t<T> sum(0);
       for (int64_t i = 0; i < zs.count; ++i)
@@ -168,9 +171,10 @@ __global__ void __launch_bounds__(threads)
 }
 
 void pad_edges_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const arguments::PadEdgesBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
-  Edges p(call, out, grad, 2);
+  Edges p(out, grad, args.padding, args.mode);
   p.set_spots(false);
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     launch(call, edges_backward_kernel<T>, grid_over(call, p.small, p.planes, threads), threads, 0, mutable_data<memory_t<T>>(out),

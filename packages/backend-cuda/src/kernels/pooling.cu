@@ -1,8 +1,10 @@
-// Pooling: the largest element or the mean of windows, and the gradients. Each element of a result is gathered by one thread.
+// Pooling: the maximum or the mean of windows, and the gradients. One thread gathers one element of
+// the result.
 #include <algorithm>
 #include <limits>
 
 #include "additions.hpp"
+#include "candelabra/arguments/pooling.hpp"
 #include "move.hpp"
 
 namespace candelabra::cuda {
@@ -11,10 +13,10 @@ namespace {
 constexpr int threads = 256;
 
 struct Window {
-  int64_t first, count, padded;  // padded: how many with the padding
+  int64_t first, count, padded;  // padded: the count including padding
 };
 
-// One spatial dimension. A kernel of 0: windows of an adaptive pooling.
+// One spatial dimension. A kernel of 0 means adaptive pooling.
 struct Axis {
   int64_t inputs = 1, outputs = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
 
@@ -25,23 +27,23 @@ struct Axis {
     }
     const int64_t start = o * stride - padding, skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
     const int64_t first = start + skipped * dilation, reached = first >= inputs ? 0 : (inputs - 1 - first) / dilation + 1;
-    // A window may reach beyond the padding where ceil_mode added one; that part counts for nothing.
+    // With ceil_mode a window may extend beyond the padding; that part is not counted.
     return {first, max(int64_t{0}, min(kernel - skipped, reached)), min(start + kernel, inputs + padding) - start};
   }
-  // The windows [first, end) of which an input is a part, where there is no dilation.
+  // The windows [first, end) that contain an input element; requires dilation 1.
   __device__ void windows_of(int64_t i, int64_t& first, int64_t& end) const {
     if (kernel == 0) {
       first = i * outputs / inputs;
       end = ((i + 1) * outputs + inputs - 1) / inputs;
       return;
     }
-    const int64_t place = i + padding;
-    first = place < kernel ? 0 : (place - kernel) / stride + 1;
-    end = min(outputs, place / stride + 1);
+    const int64_t padded = i + padding;
+    first = padded < kernel ? 0 : (padded - kernel) / stride + 1;
+    end = min(outputs, padded / stride + 1);
   }
 };
 
-// (N, C, D, H, W); spatial dimensions that a tensor lacks are in front and of size 1.
+// (N, C, D, H, W); missing spatial dimensions come first, with size 1.
 struct Layout {
   int64_t sizes[5], strides[5];
 
@@ -54,7 +56,7 @@ struct Layout {
       strides[d] = there ? t.strides[own] : 0;
     }
   }
-  __device__ void place(int64_t number, int64_t (&at)[5]) const {
+  __device__ void unravel(int64_t number, int64_t (&at)[5]) const {
     for (int d = 4; d > 0; --d) {
       const int64_t rest = number / sizes[d];
       at[d] = number - rest * sizes[d];
@@ -71,14 +73,14 @@ struct Layout {
 };
 
 struct Pooling {
-  Layout in, out, indices;  // in: what the windows are of; out: one element for each window
+  Layout in, out, indices;  // out and indices have one element for each window of `in`
   Axis axes[3];
   int64_t numel;
   bool count_padding = false;
-  int64_t divisor = 0;  // 0: none that is fixed
+  int64_t divisor = 0;  // 0: the size of the window
 
-  Pooling(const cb_tensor& input, const cb_tensor& output, const cb_tensor& places)
-      : in(input), out(output), indices(places), numel(output.numel) {
+  Pooling(const cb_tensor& input, const cb_tensor& output, const cb_tensor& index_tensor)
+      : in(input), out(output), indices(index_tensor), numel(output.numel) {
     for (int d = 0; d < 3; ++d) axes[d].inputs = in.sizes[d + 2], axes[d].outputs = out.sizes[d + 2];
   }
   void set_regular(std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> padding,
@@ -95,10 +97,10 @@ struct Pooling {
   void set_adaptive() {
     for (Axis& axis : axes) axis.kernel = 0;
   }
-  void set_divisor(const Call& call, int first) {
-    count_padding = call.boolean(first);
-    divisor = call.given(first + 1) ? call.integer(first + 1) : 0;
-    if (call.given(first + 1) && divisor == 0) throw failure(CB_RUNTIME_ERROR, "divisor must be not zero");
+  void set_divisor(bool count_include_pad, std::optional<int64_t> divisor_override) {
+    count_padding = count_include_pad;
+    divisor = divisor_override.value_or(0);
+    if (divisor_override && divisor == 0) throw failure(CB_RUNTIME_ERROR, "divisor must be not zero");
   }
   __device__ int64_t divisor_of(const Window& d, const Window& h, const Window& w) const {
     if (divisor) return divisor;
@@ -111,13 +113,14 @@ constexpr C lowest() {
   return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
 }
 
-// The first of the largest elements; NaN is larger than every number, and the last of several stays.
+// Finds the first of the largest elements. NaN is larger than all numbers; of several NaNs the last
+// counts.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     max_kernel(memory_t<T>* out, int64_t* indices, const memory_t<T>* in, compute_t<T> least, const __grid_constant__ Pooling p) {
   for (int64_t i = first_index(); i < p.numel; i += index_step()) {
     int64_t at[5];
-    p.out.place(i, at);
+    p.out.unravel(i, at);
     const Window wd = p.axes[0].window(at[2]), wh = p.axes[1].window(at[3]), ww = p.axes[2].window(at[4]);
     const memory_t<T>* plane = in + p.in.plane(at);
     compute_t<T> best = least;
@@ -136,62 +139,67 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <typename List>
-void max_of(Call& call, const Pooling& p, int64_t* indices) {
+void run_max(Call& call, const cb_tensor& self, const Pooling& p, int64_t* indices) {
   if (p.numel == 0) return;
   dispatch<List>(call.output().dtype, [&]<typename T>() {
     launch(call, max_kernel<T>, grid_for(call, p.numel, threads), threads, 0, data<memory_t<T>>(call.output()), indices,
-           data<memory_t<T>>(call.tensor(0)), lowest<compute_t<T>>(), p);
+           data<memory_t<T>>(self), lowest<compute_t<T>>(), p);
   });
 }
 
 void max_pool(Call& call) {
-  Pooling p(call.tensor(0), call.output(), call.output(1));
-  p.set_regular(call.ints(1), call.ints(2), call.ints(3), call.ints(4));
-  max_of<RealTypes>(call, p, data<int64_t>(call.output(1)));
+  const arguments::MaxPool args(call);
+  Pooling p(*args.self, call.output(), call.output(1));
+  p.set_regular(args.kernel_size, args.stride, args.padding, args.dilation);
+  run_max<RealTypes>(call, *args.self, p, data<int64_t>(call.output(1)));
 }
 
 void max_pool_values(Call& call) {
-  Pooling p(call.tensor(0), call.output(), call.output());
-  p.set_regular(call.ints(1), call.ints(2), call.ints(3), call.ints(4));
-  max_of<RealTypes>(call, p, nullptr);
+  const arguments::MaxPoolValues args(call);
+  Pooling p(*args.self, call.output(), call.output());
+  p.set_regular(args.kernel_size, args.stride, args.padding, args.dilation);
+  run_max<RealTypes>(call, *args.self, p, nullptr);
 }
 
 void adaptive_max_pool(Call& call) {
-  Pooling p(call.tensor(0), call.output(), call.output(1));
+  const arguments::AdaptiveMaxPool args(call);
+  Pooling p(*args.self, call.output(), call.output(1));
   p.set_adaptive();
-  max_of<FloatTypes>(call, p, data<int64_t>(call.output(1)));
+  run_max<FloatTypes>(call, *args.self, p, data<int64_t>(call.output(1)));
 }
 
-// Windows share elements: their gradients are added in the order of the windows. An index of -1 is that of a window in the padding.
+// Windows share elements, so that the gradient is a scatter-add in the order of the windows. A
+// window that lies in the padding has index -1.
 __global__ void __launch_bounds__(threads)
-    place_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* indices, int64_t begin, int64_t count, int64_t places,
+    pairs_kernel(uint64_t* keys, int64_t* to, int64_t* from, const int64_t* indices, int64_t begin, int64_t count, int64_t elements,
                  FaultSink sink, const __grid_constant__ Pooling p) {
   const int64_t inputs = p.in.sizes[2] * p.in.sizes[3] * p.in.sizes[4];
   for (int64_t j = first_index(); j < count; j += index_step()) {
     int64_t at[5];
-    p.out.place(begin + j, at);
+    p.out.unravel(begin + j, at);
     const int64_t index = indices[p.indices.offset(at)];
     from[j] = p.out.offset(at);
     const int64_t kept = index == -1 ? 0 : sink.checked(index, 0, inputs, false, FaultKind::RuntimeIndex);
-    keys[j] = static_cast<uint64_t>(kept == index ? (at[0] * p.in.sizes[1] + at[1]) * inputs + kept : places);
-    const int64_t line = kept / p.in.sizes[4], x = kept - line * p.in.sizes[4], z = line / p.in.sizes[3];
-    to[j] = p.in.plane(at) + z * p.in.strides[2] + (line - z * p.in.sizes[3]) * p.in.strides[3] + x * p.in.strides[4];
+    keys[j] = static_cast<uint64_t>(kept == index ? (at[0] * p.in.sizes[1] + at[1]) * inputs + kept : elements);
+    const int64_t row = kept / p.in.sizes[4], x = kept - row * p.in.sizes[4], z = row / p.in.sizes[3];
+    to[j] = p.in.plane(at) + z * p.in.strides[2] + (row - z * p.in.sizes[3]) * p.in.strides[3] + x * p.in.strides[4];
   }
 }
 
 void max_pool_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &indices = call.tensor(1), &out = call.output();
+  const arguments::MaxPoolBackward args(call);
+  const cb_tensor &grad = *args.grad, &indices = *args.indices, &out = call.output();
   if (!is_floating_dtype(out.dtype)) throw not_implemented();
   if (out.numel == 0) return;
   clear(call, out);
   const Pooling p(out, grad, indices);
   Geometry<2> element{};
   element.numel = element.sizes[0] = element.strides[0][0] = element.strides[1][0] = 1;
-  constexpr int64_t together = int64_t{1} << 30;
-  for (int64_t begin = 0; begin < grad.numel; begin += together) {
-    const int64_t count = std::min(together, grad.numel - begin);
+  constexpr int64_t batch = int64_t{1} << 30;
+  for (int64_t begin = 0; begin < grad.numel; begin += batch) {
+    const int64_t count = std::min(batch, grad.numel - begin);
     const Additions additions(call, count, out.numel);
-    launch(call, place_kernel, grid_for(call, count, threads), threads, 0, additions.keys(), additions.to(), additions.from(),
+    launch(call, pairs_kernel, grid_for(call, count, threads), threads, 0, additions.keys(), additions.to(), additions.from(),
            data<int64_t>(indices), begin, count, out.numel, fault_sink(call), p);
     additions.run(out, grad.data, element, no_factor());
   }
@@ -201,7 +209,7 @@ template <typename T>
 __global__ void __launch_bounds__(threads) mean_kernel(memory_t<T>* out, const memory_t<T>* in, const __grid_constant__ Pooling p) {
   for (int64_t i = first_index(); i < p.numel; i += index_step()) {
     int64_t at[5];
-    p.out.place(i, at);
+    p.out.unravel(i, at);
     const Window wd = p.axes[0].window(at[2]), wh = p.axes[1].window(at[3]), ww = p.axes[2].window(at[4]);
     const memory_t<T>* plane = in + p.in.plane(at);
     compute_t<T> sum(0);
@@ -215,13 +223,13 @@ __global__ void __launch_bounds__(threads) mean_kernel(memory_t<T>* out, const m
   }
 }
 
-// `out` of the pooling is what is read: an element of the gradient for each window.
+// p.out describes `grad`, which has one element for each window.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     mean_backward_kernel(memory_t<T>* to, const memory_t<T>* grad, int64_t numel, const __grid_constant__ Pooling p) {
   for (int64_t i = first_index(); i < numel; i += index_step()) {
     int64_t at[5], first[3], end[3];
-    p.in.place(i, at);
+    p.in.unravel(i, at);
     for (int d = 0; d < 3; ++d) p.axes[d].windows_of(at[d + 2], first[d], end[d]);
     const memory_t<T>* plane = grad + p.out.plane(at);
     compute_t<T> sum(0);
@@ -239,47 +247,51 @@ __global__ void __launch_bounds__(threads)
 using AverageTypes = decltype(FloatTypes{} + Types<int64_t>{});
 
 template <typename List>
-void mean_of(Call& call, const Pooling& p) {
+void run_mean(Call& call, const cb_tensor& self, const Pooling& p) {
   if (p.numel == 0) return;
   dispatch<List>(call.output().dtype, [&]<typename T>() {
     launch(call, mean_kernel<T>, grid_for(call, p.numel, threads), threads, 0, data<memory_t<T>>(call.output()),
-           data<memory_t<T>>(call.tensor(0)), p);
+           data<memory_t<T>>(self), p);
   });
 }
 template <typename List>
-void mean_backward_of(Call& call, const Pooling& p) {
+void run_mean_backward(Call& call, const cb_tensor& grad, const Pooling& p) {
   const int64_t numel = call.output().numel;
   if (numel == 0) return;
   dispatch<List>(call.output().dtype, [&]<typename T>() {
     launch(call, mean_backward_kernel<T>, grid_for(call, numel, threads), threads, 0, data<memory_t<T>>(call.output()),
-           data<memory_t<T>>(call.tensor(0)), numel, p);
+           data<memory_t<T>>(grad), numel, p);
   });
 }
 
 void avg_pool(Call& call) {
-  Pooling p(call.tensor(0), call.output(), call.output());
-  p.set_divisor(call, 5);
-  p.set_regular(call.ints(1), call.ints(2), call.ints(3), {});
-  mean_of<AverageTypes>(call, p);
+  const arguments::AvgPool args(call);
+  Pooling p(*args.self, call.output(), call.output());
+  p.set_divisor(args.count_include_pad, args.divisor_override);
+  p.set_regular(args.kernel_size, args.stride, args.padding, {});
+  run_mean<AverageTypes>(call, *args.self, p);
 }
 
 void avg_pool_backward(Call& call) {
-  Pooling p(call.output(), call.tensor(0), call.tensor(0));
-  p.set_divisor(call, 6);
-  p.set_regular(call.ints(2), call.ints(3), call.ints(4), {});
-  mean_backward_of<AverageTypes>(call, p);
+  const arguments::AvgPoolBackward args(call);
+  Pooling p(call.output(), *args.grad, *args.grad);
+  p.set_divisor(args.count_include_pad, args.divisor_override);
+  p.set_regular(args.kernel_size, args.stride, args.padding, {});
+  run_mean_backward<AverageTypes>(call, *args.grad, p);
 }
 
 void adaptive_avg_pool(Call& call) {
-  Pooling p(call.tensor(0), call.output(), call.output());
+  const arguments::AdaptiveAvgPool args(call);
+  Pooling p(*args.self, call.output(), call.output());
   p.set_adaptive();
-  mean_of<FloatTypes>(call, p);
+  run_mean<FloatTypes>(call, *args.self, p);
 }
 
 void adaptive_avg_pool_backward(Call& call) {
-  Pooling p(call.output(), call.tensor(0), call.tensor(0));
+  const arguments::AdaptiveAvgPoolBackward args(call);
+  Pooling p(call.output(), *args.grad, *args.grad);
   p.set_adaptive();
-  mean_backward_of<FloatTypes>(call, p);
+  run_mean_backward<FloatTypes>(call, *args.grad, p);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Random numbers: those of the CPU for the same seed (docs/architecture.md). A thread takes one block of Philox, which serves four
-// elements or two.
+// Random numbers, equal to those of the CPU backend for the same seed (docs/architecture.md). A
+// thread computes one Philox block, the draws of four elements or two.
 #include <bit>
 #include <cstring>
 
 #include "additions.hpp"
+#include "candelabra/arguments/random.hpp"
 #include "candelabra/draws.hpp"
 #include "elementwise.cuh"
 #include "move.hpp"
@@ -25,7 +26,8 @@ __device__ __forceinline__ C multiplied_added(C a, C b, C c) {
     return __builtin_fma(a, b, c);
 }
 
-// Elements side by side, in accesses of at most 16 bytes; aligned to all of them together or to 16 bytes.
+// Loads contiguous elements in accesses of at most 16 bytes. The address is aligned to the size of
+// an access.
 template <int Count, typename M>
 __device__ __forceinline__ void load_run(const M* from, M* values) {
   constexpr int bytes = Count * static_cast<int>(sizeof(M)), part = bytes < 16 ? bytes : 16;
@@ -48,17 +50,17 @@ __device__ __forceinline__ void store_run(M* to, const M* values) {
   }
 }
 
-// Whether the elements of whole blocks of draws can be moved together.
+// Whether the elements of a whole Philox block can be loaded and stored as a run.
 template <int N>
 bool moves_in_runs(const Geometry<N>& piece, int operand, const void* data, int64_t first, int each, size_t size) {
   if (piece.ndim != 1 || piece.strides[operand][0] != 1) return false;
-  const size_t together = std::min<size_t>(16, static_cast<size_t>(each) * size);
-  return (reinterpret_cast<uintptr_t>(data) - static_cast<uintptr_t>(first % each) * size) % together == 0;
+  const size_t alignment = std::min<size_t>(16, static_cast<size_t>(each) * size);
+  return (reinterpret_cast<uintptr_t>(data) - static_cast<uintptr_t>(first % each) * size) % alignment == 0;
 }
 
-// ---- numbers that follow from the draws alone
+// ---- numbers that depend on the draws alone
 
-// `make(block, values)` makes the `each` elements of a block.
+// `make(block, values)` computes the `each` elements of a Philox block.
 template <typename M, typename Make>
 struct FillArguments {
   Make make;
@@ -106,7 +108,7 @@ void fill_with(Call& call, const Make& make) {
       Pieces::InOrder);
 }
 
-// The number of [0, 1) that draw j of a block gives.
+// Draw j of a block as a number in [0, 1).
 template <typename T>
 __device__ __forceinline__ compute_t<T> uniform_number(const PhiloxBlock& block, int j) {
   if constexpr (std::is_same_v<T, double>)
@@ -130,7 +132,8 @@ struct Uniform {
 };
 
 void uniform_(Call& call) {
-  const double from = call.real(1), to = call.real(2);
+  const arguments::Uniform args(call);
+  const double from = args.from, to = args.to;
   if (!(from <= to))
     throw failure(CB_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
@@ -155,7 +158,8 @@ struct Normal {
 };
 
 void normal_(Call& call) {
-  const double mean = call.real(1), deviation = call.real(2);
+  const arguments::Normal args(call);
+  const double mean = args.mean, deviation = args.std;
   if (!(deviation >= 0)) throw failure(CB_RUNTIME_ERROR, "normal expects std >= 0.0, but found std %g", deviation);
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
     using C = compute_t<T>;
@@ -174,13 +178,13 @@ struct Exponential {
 };
 
 void exponential_(Call& call) {
-  const double lambda = call.real(1);
+  const double lambda = arguments::Exponential(call).lambd;
   if (!(lambda > 0)) throw failure(CB_RUNTIME_ERROR, "exponential_ expects lambda > 0.0, but found lambda=%g", lambda);
   dispatch<FloatTypes>(call.output().dtype,
                        [&]<typename T>() { fill_with<T>(call, Exponential<T>{static_cast<compute_t<T>>(lambda)}); });
 }
 
-// 1 with a probability, of any dtype: by the bytes of its 1.
+// 1 with a given probability, for any dtype: `one` holds the bytes of its 1.
 template <typename U>
 struct Chance {
   static constexpr int each = 4;
@@ -193,7 +197,7 @@ struct Chance {
 };
 
 void bernoulli_(Call& call) {
-  const double p = call.real(1);
+  const double p = arguments::BernoulliInPlace(call).p;
   if (!(p >= 0 && p <= 1)) throw failure(CB_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   const int32_t dtype = call.output().dtype;
   const ElementBits one = bits_of_scalar(no_factor(), dtype);
@@ -201,7 +205,8 @@ void bernoulli_(Call& call) {
                 [&]<typename U>() { fill_with<U>(call, Chance<U>{draws::probability_threshold(p), one.as<U>()}); });
 }
 
-// Calls f.operator()<M>() with how a whole number is stored: as its low bytes, as a bool, or as a floating-point number.
+// Calls f.operator()<M>() with the type that stores an integer: an unsigned integer (its low
+// bytes), bool, or a floating-point type.
 template <typename F>
 void dispatch_whole(int32_t dtype, F&& f) {
   if (is_floating_dtype(dtype)) return dispatch<FloatTypes>(dtype, std::forward<F>(f));
@@ -225,7 +230,8 @@ struct Range {
 };
 
 void random_range_(Call& call) {
-  const int64_t low = call.integer(1), high = call.integer(2);
+  const arguments::RandomRange args(call);
+  const int64_t low = args.low, high = args.high;
   if (low >= high)
     throw failure(CB_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
                   static_cast<long long>(low), static_cast<long long>(high));
@@ -234,7 +240,7 @@ void random_range_(Call& call) {
                  [&]<typename T>() { fill_with<memory_t<T>>(call, Range<T>{modulo, static_cast<uint64_t>(low)}); });
 }
 
-// ---- one probability an element
+// ---- one probability for each element
 
 struct BernoulliArguments {
   PhiloxState state;
@@ -263,7 +269,7 @@ __global__ void __launch_bounds__(threads) bernoulli_kernel(const __grid_constan
 }
 
 void bernoulli(Call& call) {
-  const cb_tensor &out = call.output(), &in = call.tensor(0);
+  const cb_tensor &out = call.output(), &in = *arguments::Bernoulli(call).self;
   if (out.numel == 0) return;
   dispatch<FloatTypes>(out.dtype, [&]<typename T>() {
     elementwise::check_alignment(in, sizeof(T));
@@ -333,8 +339,9 @@ __global__ void __launch_bounds__(threads) dropout_kernel(const __grid_constant_
 }
 
 void native_dropout(Call& call) {
-  const cb_tensor &out = call.output(0), &mask = call.output(1), &in = call.tensor(0);
-  const double p = call.real(1);
+  const arguments::NativeDropout args(call);
+  const cb_tensor &out = call.output(0), &mask = call.output(1), &in = *args.input;
+  const double p = args.p;
   dispatch<decltype(FloatTypes{} + ComplexTypes{})>(out.dtype, [&]<typename T>() {
     elementwise::check_alignment(in, sizeof(T));
     DropoutArguments<T> a{};
@@ -360,11 +367,12 @@ void native_dropout(Call& call) {
 
 // ---- randperm
 //
-// The shuffle of Fisher and Yates from the end, as on the CPU, without doing it step after step. Step j swaps the elements of
-// places j and key[j] <= j. What lies in place p before step p came there by the step j > p nearest to p with key[j] = p, from
-// place j, where it lay before step j; where there is no such step it is p itself. These steps are neighbours in the list of steps
-// sorted by key, and the way back is a few steps long (its expected length is logarithmic; Shun, Gu, Blelloch, Fineman, Gibbons,
-// "Sequential random permutation, list contraction and tree contraction are highly parallel", 2015).
+// A parallel form of the Fisher-Yates shuffle of the CPU backend. Step j, from the last to the
+// first, swaps the elements at j and key[j] <= j. The element at p before step p came from position
+// j, by the nearest step j > p with key[j] = p; without such a step it is p itself. These steps are
+// adjacent in the list of steps sorted by key. Following them back takes a logarithmic number of
+// steps on average (Shun, Gu, Blelloch, Fineman, Gibbons, "Sequential random permutation, list
+// contraction and tree contraction are highly parallel", 2015).
 
 constexpr uint32_t none = ~uint32_t{0};
 
@@ -382,7 +390,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// before[p]: the step that brought to place p what lies there before step p.
+// Sets before[p] to the step that moved to p the element that is there before step p.
 __global__ void __launch_bounds__(threads) link_kernel(uint32_t* before, const uint32_t* keys, const uint32_t* steps, uint32_t n) {
   const int64_t s = first_index();
   if (s >= n) return;

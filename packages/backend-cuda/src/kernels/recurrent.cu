@@ -1,14 +1,17 @@
-// Recurrent layers over whole sequences, padded or packed, of every cell: lstm_sequence and recurrent_sequence with their
-// gradients. A product by cuBLASLt and one kernel for all that is elementwise, at each step. Layers on top of each other are
-// cuDNN's (recurrent_stack); where it does not take them, they are made of these.
+// Recurrent layers over whole sequences, padded or packed, of every cell: lstm_sequence and
+// recurrent_sequence with their gradients. Each time step is a product by cuBLASLt and one
+// elementwise kernel. cuDNN runs stacks of layers (recurrent_stack); where it does not support
+// them, they are composed of the operators here.
 //
-// Row n of a step is of sequence n: of packed sequences the longest come first, so that the rows of a step are the first of those
-// of any step with more of them. What a step finds of the one before it are `known` rows; the others begin here, with h0 and c0.
+// Row n of a step belongs to sequence n. Packed sequences come longest first, so that the rows of a
+// step are the first rows of any step with more rows. The first `known` rows of a step continue the
+// previous step; the others start with h0 and c0.
 #include <algorithm>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "candelabra/arguments/recurrent.hpp"
 #include "candelabra/math.hpp"
 #include "cublas.hpp"
 #include "cudnn_recurrent.hpp"
@@ -26,7 +29,7 @@ Cell cell_named(std::string_view name) {
   return name == "lstm" ? Cell::lstm : name == "gru" ? Cell::gru : name == "rnn_tanh" ? Cell::tanh : Cell::relu;
 }
 
-// The rows of each step, in the order that they are gone through.
+// The rows of each step, in the order of iteration.
 class Sequence {
  public:
   struct Step {
@@ -58,16 +61,16 @@ class Sequence {
   std::vector<Step> steps;
 };
 
-// result = a^(T where `turned`) @ b^(T ...) (+ result), of matrices that the library sees by columns.
+// result = op(a) @ op(b) (+ result) of column-major matrices; op transposes where asked to.
 template <typename T>
 struct Product {
   int64_t rows, columns, inner;
   const T* a;
   int64_t a_leading;
-  bool a_turned;
+  bool a_transposed;
   const T* b;
   int64_t b_leading;
-  bool b_turned;
+  bool b_transposed;
   T* result;
 };
 
@@ -77,8 +80,8 @@ void multiply_into(const Call& call, const Product<T>& p, bool add) {
   Gemm gemm{};
   gemm.dtype = call.output(0).dtype;
   gemm.rows = p.rows, gemm.columns = p.columns, gemm.inner = p.inner, gemm.batches = 1;
-  gemm.a = {p.a, p.a_leading, 0, p.a_turned};
-  gemm.b = {p.b, p.b_leading, 0, p.b_turned};
+  gemm.a = {p.a, p.a_leading, 0, p.a_transposed};
+  gemm.b = {p.b, p.b_leading, 0, p.b_transposed};
   gemm.result = p.result;
   gemm.result_leading = p.rows;
   if (!multiply(call, gemm, one, add ? one : zero))
@@ -86,14 +89,15 @@ void multiply_into(const Call& call, const Product<T>& p, bool add) {
                   static_cast<long long>(gemm.rows), static_cast<long long>(gemm.inner), static_cast<long long>(gemm.columns));
 }
 
-// One step. Of an LSTM `active` holds the gates before sigmoid and tanh, and what they become; of a GRU the gates are `given` and
-// `sums`, and `active` gets what is kept; of others `output` holds them. The cell state is kept in the type computed in.
+// One step. LSTM: `active` holds the gates before the activations and gets those after. GRU: the
+// gates are `input_gates` and `sums`; `active` gets the values for the gradient. Other cells:
+// `output` holds the gates. The cell state is kept in compute_t.
 template <typename T>
 struct Step {
   Cell cell;
   T *active, *output, *cells;
-  const T *given, *sums, *bias;
-  const T *before, *first;  // the state before: h of a GRU, of an LSTM only its first c
+  const T *input_gates, *sums, *bias;
+  const T *before, *first;  // the previous state: h of a GRU; `first` is h0, for an LSTM c0
   compute_t<T>* state;
   int64_t known, count, hidden;  // elements of the state
 };
@@ -118,11 +122,11 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
       s.cells[at] = stored<T>(c);
       s.output[at] = stored<T>(o * math::tanh(c));
     } else if (s.cell == Cell::gru) {
-      const T *given = s.given + row * 3 * width + unit, *sums = s.sums + row * 3 * width + unit;
+      const T *input_gates = s.input_gates + row * 3 * width + unit, *sums = s.sums + row * 3 * width + unit;
       C own[3];
       for (int k = 0; k < 3; ++k) own[k] = loaded<T>(sums[k * width]) + (s.bias ? loaded<T>(s.bias[k * width + unit]) : C(0));
-      const C r = math::sigmoid(loaded<T>(given[0]) + own[0]), z = math::sigmoid(loaded<T>(given[width]) + own[1]);
-      const C n = math::tanh(loaded<T>(given[2 * width]) + r * own[2]);
+      const C r = math::sigmoid(loaded<T>(input_gates[0]) + own[0]), z = math::sigmoid(loaded<T>(input_gates[width]) + own[1]);
+      const C n = math::tanh(loaded<T>(input_gates[2 * width]) + r * own[2]);
       const C h = loaded<T>(at < s.known ? s.before[at] : s.first[at]);
       T* kept = s.active + row * 4 * width + unit;
       kept[0] = stored<T>(r);
@@ -137,21 +141,21 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
   }
 }
 
-// Where a call has what; bias -1: nowhere.
-struct Forward {
-  int gates, h0, c0, weight, bias;
+// The tensors that both forward operators have; c0 and bias may be null.
+struct ForwardTensors {
+  const cb_tensor *gates, *h0, *c0, *weight, *bias;
 };
 
 template <typename T>
-void forward(const Call& call, const Forward& at, const Sequence& sequence, Cell cell) {
+void forward(const Call& call, const ForwardTensors& in, const Sequence& sequence, Cell cell) {
   if (sequence.empty()) return;
   const bool lstm = cell == Cell::lstm, gru = cell == Cell::gru;
   const int64_t hidden = sequence.hidden, width = sequence.gates;
-  const T *given = data<T>(call.tensor(at.gates)), *h0 = data<T>(call.tensor(at.h0)), *weight = data<T>(call.tensor(at.weight));
+  const T *gates = data<T>(*in.gates), *h0 = data<T>(*in.h0), *weight = data<T>(*in.weight);
   T* output = mutable_data<T>(call.output(0));
   T* cells = lstm ? mutable_data<T>(call.output(1)) : nullptr;
   T* active = lstm || gru ? mutable_data<T>(call.output(2)) : nullptr;
-  if (!gru) copy_bytes(call, lstm ? active : output, given, static_cast<size_t>(sequence.rows * width) * sizeof(T));
+  if (!gru) copy_bytes(call, lstm ? active : output, gates, static_cast<size_t>(sequence.rows * width) * sizeof(T));
   const Workspace scratch(call, lstm  ? static_cast<size_t>(sequence.states()) * sizeof(compute_t<T>)
                                 : gru ? static_cast<size_t>(sequence.batch * width) * sizeof(T)
                                       : 1);
@@ -168,11 +172,11 @@ void forward(const Call& call, const Forward& at, const Sequence& sequence, Cell
                     active ? active + start * 4 * hidden : nullptr,
                     output + start * hidden,
                     lstm ? cells + start * hidden : nullptr,
-                    gru ? given + start * width : nullptr,
+                    gru ? gates + start * width : nullptr,
                     sums,
-                    at.bias >= 0 && call.given(at.bias) ? data<T>(call.tensor(at.bias)) : nullptr,
+                    in.bias ? data<T>(*in.bias) : nullptr,
                     before,
-                    lstm ? data<T>(call.tensor(at.c0)) : h0,
+                    lstm ? data<T>(*in.c0) : h0,
                     lstm ? scratch.as<compute_t<T>>() : nullptr,
                     known * hidden,
                     rows * hidden,
@@ -182,17 +186,18 @@ void forward(const Call& call, const Forward& at, const Sequence& sequence, Cell
   }
 }
 
-// One step of the way back. `of_output` has what comes from later steps, and keeps of a GRU what passes to h without a product.
+// One step of the gradient. `grad_h` holds the gradient of h from later steps. For a GRU it gets
+// the part of the previous h's gradient that is not a product.
 template <typename T>
 struct StepBack {
   Cell cell;
   const T *active, *output, *cells;
-  const T *cells_before, *h_before;  // of the `known` elements; the others have their first
+  const T *cells_before, *h_before;  // of the `known` elements; the others start with c0 and h0
   const T *c0, *h0;
-  const T *grad_output, *grad_cells, *grad_active;  // null where there is none
-  T *of_output, *grad_gates, *grad_sums, *grad_first_cell;
-  T* kept_before;  // the state before, for the product of the weight's gradient
-  compute_t<T>* of_cell;
+  const T *grad_output, *grad_cells, *grad_active;  // null: no gradient
+  T *grad_h, *grad_gates, *grad_sums, *grad_first_cell;
+  T* states_before;  // gets the previous states, for the gradient of the weight
+  compute_t<T>* grad_c;
   int64_t known, count, hidden;
 };
 
@@ -203,8 +208,8 @@ __global__ void __launch_bounds__(threads) step_back_kernel(const __grid_constan
   for (int64_t at = first_index(); at < s.count; at += index_step()) {
     const int64_t row = at / width, unit = at - row * width, kept = row * 4 * width + unit;
     const T h = at < s.known ? s.h_before[at] : s.h0[at];
-    s.kept_before[at] = h;
-    C dh = loaded<T>(s.of_output[at]);
+    s.states_before[at] = h;
+    C dh = loaded<T>(s.grad_h[at]);
     if (s.grad_output) dh += loaded<T>(s.grad_output[at]);
     if (s.cell == Cell::tanh || s.cell == Cell::relu) {
       const C y = loaded<T>(s.output[at]);
@@ -225,23 +230,23 @@ __global__ void __launch_bounds__(threads) step_back_kernel(const __grid_constan
       s.grad_gates[gate + width] = s.grad_sums[gate + width] = stored<T>(dz);
       s.grad_gates[gate + 2 * width] = stored<T>(dn);
       s.grad_sums[gate + 2 * width] = stored<T>(dn * r + more[3]);
-      s.of_output[at] = stored<T>(dh * z);
+      s.grad_h[at] = stored<T>(dh * z);
       continue;
     }
     const C i = of[0], f = of[1], g = of[2], o = of[3], t = math::tanh(loaded<T>(s.cells[at]));
     const C c_before = loaded<T>(at < s.known ? s.cells_before[at] : s.c0[at]);
-    C dc = s.of_cell[at] + dh * o * (C(1) - t * t);
+    C dc = s.grad_c[at] + dh * o * (C(1) - t * t);
     if (s.grad_cells) dc += loaded<T>(s.grad_cells[at]);
     s.grad_gates[kept] = stored<T>((dc * g + more[0]) * i * (C(1) - i));
     s.grad_gates[kept + width] = stored<T>((dc * c_before + more[1]) * f * (C(1) - f));
     s.grad_gates[kept + 2 * width] = stored<T>((dc * i + more[2]) * (C(1) - g * g));
     s.grad_gates[kept + 3 * width] = stored<T>((dh * t + more[3]) * o * (C(1) - o));
-    s.of_cell[at] = dc * f;
+    s.grad_c[at] = dc * f;
     if (at >= s.known) s.grad_first_cell[at] = stored<T>(dc * f);
   }
 }
 
-// The sums of columns, each of a warp's width of them by one block, whose rows of threads take every 32nd row.
+// Sums columns. One block sums `tile` columns; each of its warps takes every `tile`-th row.
 constexpr int tile = 32;
 template <typename T>
 __global__ void __launch_bounds__(tile* tile) column_sums(const T* from, int64_t rows, int64_t columns, T* out) {
@@ -259,30 +264,40 @@ __global__ void __launch_bounds__(tile* tile) column_sums(const T* from, int64_t
   out[column] = stored<T>(sum);
 }
 
-// The gradients of output, cells and activations, then h0, c0, weight and the three results, lie in the first places of both calls.
+// The tensors that both gradients have; the gradients and c0 may be null.
+struct BackwardTensors {
+  const cb_tensor *grad_output, *grad_cells, *grad_activations, *h0, *c0, *weight, *output, *cells, *activations;
+};
+template <typename Arguments>
+BackwardTensors backward_tensors(const Arguments& args) {
+  return {args.grad_output, args.grad_cells, args.grad_activations, args.h0, args.c0, args.weight,
+          args.output,      args.cells,      args.activations};
+}
+
 template <typename T>
-void backward(const Call& call, const Sequence& sequence, Cell cell) {
+void backward(const Call& call, const BackwardTensors& in, const Sequence& sequence, Cell cell) {
   const int64_t hidden = sequence.hidden, width = sequence.gates;
   const bool lstm = cell == Cell::lstm, gru = cell == Cell::gru;
-  // What no step comes to has no gradient.
+  // A state that no step uses has gradient zero.
   fill_bytes(call, call.output(1).data, 0, static_cast<size_t>(call.output(1).numel) * sizeof(T));
   if (sequence.empty()) {
     for (int i : {2, 3}) fill_bytes(call, call.output(i).data, 0, static_cast<size_t>(call.output(i).numel) * sizeof(T));
     return;
   }
-  const auto optional = [&](int i, bool used) { return used && call.given(i) ? data<T>(call.tensor(i)) : nullptr; };
-  const T *of_output = optional(0, true), *of_cells = optional(1, lstm), *of_active = optional(2, lstm || gru);
-  const T *h0 = data<T>(call.tensor(3)), *c0 = optional(4, lstm), *weight = data<T>(call.tensor(5));
-  const T *output = data<T>(call.tensor(6)), *cells = optional(7, lstm), *active = optional(8, lstm || gru);
+  const auto data_if = [](bool used, const cb_tensor* tensor) { return used && tensor ? data<T>(*tensor) : nullptr; };
+  const T *grad_output = data_if(true, in.grad_output), *grad_cells = data_if(lstm, in.grad_cells),
+          *grad_active = data_if(lstm || gru, in.grad_activations);
+  const T *h0 = data<T>(*in.h0), *c0 = data_if(lstm, in.c0), *weight = data<T>(*in.weight);
+  const T *output = data<T>(*in.output), *cells = data_if(lstm, in.cells), *active = data_if(lstm || gru, in.activations);
   T *grad_gates = mutable_data<T>(call.output(0)), *grad_h0 = mutable_data<T>(call.output(1)),
     *grad_weight = mutable_data<T>(call.output(3));
   const auto memory = [&](int64_t count, size_t size) {
     return Workspace(call, static_cast<size_t>(std::max<int64_t>(count, 1)) * size);
   };
-  const Workspace befores = memory(sequence.rows * hidden, sizeof(T)),
-                  to_cell = memory(lstm ? sequence.states() : 0, sizeof(compute_t<T>)),
+  const Workspace previous_states = memory(sequence.rows * hidden, sizeof(T)),
+                  grad_c_memory = memory(lstm ? sequence.states() : 0, sizeof(compute_t<T>)),
                   own_sums = memory(gru ? sequence.rows * width : 0, sizeof(T));
-  if (lstm) fill_bytes(call, to_cell.data(), 0, static_cast<size_t>(sequence.states()) * sizeof(compute_t<T>));
+  if (lstm) fill_bytes(call, grad_c_memory.data(), 0, static_cast<size_t>(sequence.states()) * sizeof(compute_t<T>));
   T* grad_sums = gru ? own_sums.as<T>() : grad_gates;
   const auto shifted = [](auto* from, int64_t by) { return from ? from + by : nullptr; };
   for (size_t i = sequence.steps.size(); i-- > 0;) {
@@ -296,48 +311,54 @@ void backward(const Call& call, const Sequence& sequence, Cell cell) {
                         output + earlier,
                         c0,
                         h0,
-                        shifted(of_output, at),
-                        shifted(of_cells, at),
-                        shifted(of_active, 4 * at),
+                        shifted(grad_output, at),
+                        shifted(grad_cells, at),
+                        shifted(grad_active, 4 * at),
                         grad_h0,
                         grad_gates + start * width,
                         grad_sums + start * width,
                         lstm ? mutable_data<T>(call.output(2)) : nullptr,
-                        befores.as<T>() + at,
-                        to_cell.as<compute_t<T>>(),
+                        previous_states.as<T>() + at,
+                        grad_c_memory.as<compute_t<T>>(),
                         known * hidden,
                         rows * hidden,
                         hidden};
     launch(call, step_back_kernel<T>, grid_for(call, s.count, threads), threads, 0, s);
-    // The gradient of the state before: that of the gates @ weight.
+    // The gradient of the previous state: grad_gates @ weight.
     multiply_into<T>(call, {hidden, rows, width, weight, hidden, false, grad_sums + start * width, width, false, grad_h0}, gru);
   }
-  // The weight's gradient is a product over all steps at once.
-  multiply_into<T>(call, {hidden, width, sequence.rows, befores.as<T>(), hidden, false, grad_sums, width, true, grad_weight},
-                   false);
+  // The gradient of the weight is one product over all steps.
+  multiply_into<T>(
+      call, {hidden, width, sequence.rows, previous_states.as<T>(), hidden, false, grad_sums, width, true, grad_weight}, false);
   if (gru)
     launch(call, column_sums<T>, static_cast<unsigned>(divide_up(width, tile)), tile * tile, 0, static_cast<const T*>(grad_sums),
            sequence.rows, width, mutable_data<T>(call.output(2)));
 }
 
 void lstm_sequence(Call& call) {
-  const Sequence sequence(call.tensor(0), call.tensor(1), {}, call.boolean(4), Cell::lstm);
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call, {0, 1, 2, 3, -1}, sequence, Cell::lstm); });
+  const arguments::LstmSequence args(call);
+  const ForwardTensors in{args.gates, args.h0, args.c0, args.weight, nullptr};
+  const Sequence sequence(*args.gates, *args.h0, {}, args.reverse, Cell::lstm);
+  dispatch<FloatTypes>(args.gates->dtype, [&]<typename T>() { forward<T>(call, in, sequence, Cell::lstm); });
 }
 void lstm_sequence_backward(Call& call) {
-  const Sequence sequence(call.tensor(6), call.tensor(3), {}, call.boolean(9), Cell::lstm);
-  dispatch<FloatTypes>(call.tensor(6).dtype, [&]<typename T>() { backward<T>(call, sequence, Cell::lstm); });
+  const arguments::LstmSequenceBackward args(call);
+  const Sequence sequence(*args.output, *args.h0, {}, args.reverse, Cell::lstm);
+  dispatch<FloatTypes>(args.output->dtype, [&]<typename T>() { backward<T>(call, backward_tensors(args), sequence, Cell::lstm); });
 }
 
 void recurrent_sequence(Call& call) {
-  const Cell cell = cell_named(call.string(7));
-  const Sequence sequence(call.tensor(0), call.tensor(1), call.ints(5), call.boolean(6), cell);
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() { forward<T>(call, {0, 1, 2, 3, 4}, sequence, cell); });
+  const arguments::RecurrentSequence args(call);
+  const Cell cell = cell_named(args.cell);
+  const ForwardTensors in{args.gates, args.h0, args.c0, args.weight, args.bias};
+  const Sequence sequence(*args.gates, *args.h0, args.batch_sizes, args.reverse, cell);
+  dispatch<FloatTypes>(args.gates->dtype, [&]<typename T>() { forward<T>(call, in, sequence, cell); });
 }
 void recurrent_sequence_backward(Call& call) {
-  const Cell cell = cell_named(call.string(11));
-  const Sequence sequence(call.tensor(6), call.tensor(3), call.ints(9), call.boolean(10), cell);
-  dispatch<FloatTypes>(call.tensor(6).dtype, [&]<typename T>() { backward<T>(call, sequence, cell); });
+  const arguments::RecurrentSequenceBackward args(call);
+  const Cell cell = cell_named(args.cell);
+  const Sequence sequence(*args.output, *args.h0, args.batch_sizes, args.reverse, cell);
+  dispatch<FloatTypes>(args.output->dtype, [&]<typename T>() { backward<T>(call, backward_tensors(args), sequence, cell); });
 }
 
 void recurrent_stack(Call& call) {

@@ -1,5 +1,6 @@
-// sum, nan_sum, mean, count_nonzero, prod, all, any. float32 is added in float64, half precisions in float32, as much as a device
-// does in one go; integers wrap.
+// sum, nan_sum, mean, count_nonzero, prod, all, any. float32 is accumulated in float64, half
+// precisions in float32; integers wrap.
+#include "candelabra/arguments/reduction.hpp"
 #include "reduce.cuh"
 
 namespace candelabra::cuda {
@@ -73,31 +74,42 @@ struct Truth {
 };
 
 template <bool Any>
-void reduce_truth(Call& call) {
-  dispatch<AllTypes>(call.tensor(0).dtype, [&]<typename T>() { reduce(call, Truth<T, Any>{}, call.tensor(0), call.output()); });
+void reduce_truth(Call& call, const cb_tensor& self) {
+  dispatch<AllTypes>(self.dtype, [&]<typename T>() { reduce(call, Truth<T, Any>{}, self, call.output()); });
+}
+void all(Call& call) {
+  reduce_truth<false>(call, *arguments::All(call).self);
+}
+void any(Call& call) {
+  reduce_truth<true>(call, *arguments::Any(call).self);
 }
 
 void sum(Call& call) {
-  if (call.output().dtype == CB_BOOL) return reduce_truth<true>(call);
-  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { reduce(call, Sum<T, false>{}, call.tensor(0), call.output()); });
+  const cb_tensor& self = *arguments::Sum(call).self;
+  if (call.output().dtype == CB_BOOL) return reduce_truth<true>(call, self);
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { reduce(call, Sum<T, false>{}, self, call.output()); });
 }
 
 void nan_sum(Call& call) {
-  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { reduce(call, NumberSum<T>{}, call.tensor(0), call.output()); });
+  const cb_tensor& self = *arguments::NanSum(call).self;
+  dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { reduce(call, NumberSum<T>{}, self, call.output()); });
 }
 
 void count_nonzero(Call& call) {
-  dispatch<AllTypes>(call.tensor(0).dtype, [&]<typename T>() { reduce(call, NonzeroCount<T>{}, call.tensor(0), call.output()); });
+  const cb_tensor& self = *arguments::CountNonzero(call).self;
+  dispatch<AllTypes>(self.dtype, [&]<typename T>() { reduce(call, NonzeroCount<T>{}, self, call.output()); });
 }
 
 void mean(Call& call) {
-  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(
-      call.output().dtype, [&]<typename T>() { reduce(call, Sum<T, true>{}, call.tensor(0), call.output()); });
+  const cb_tensor& self = *arguments::Mean(call).self;
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(call.output().dtype,
+                                                    [&]<typename T>() { reduce(call, Sum<T, true>{}, self, call.output()); });
 }
 
 void prod(Call& call) {
-  if (call.output().dtype == CB_BOOL) return reduce_truth<false>(call);
-  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { reduce(call, Product<T>{}, call.tensor(0), call.output()); });
+  const cb_tensor& self = *arguments::Prod(call).self;
+  if (call.output().dtype == CB_BOOL) return reduce_truth<false>(call, self);
+  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() { reduce(call, Product<T>{}, self, call.output()); });
 }
 
 }  // namespace
@@ -108,8 +120,8 @@ void register_reduction(KernelTable& table) {
   table.add<count_nonzero>("count_nonzero");
   table.add<mean>("mean");
   table.add<prod>("prod");
-  table.add<reduce_truth<false>>("all");
-  table.add<reduce_truth<true>>("any");
+  table.add<all>("all");
+  table.add<any>("any");
 }
 
 }  // namespace candelabra::cuda

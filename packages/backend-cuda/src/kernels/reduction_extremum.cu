@@ -1,8 +1,10 @@
-// amax, amin, and the same with the position: argmax, argmin, max_with_indices, min_with_indices.
+// amax, amin, and the same with the index: argmax, argmin, max_with_indices, min_with_indices.
 //
-// Which of the two is looked for is an argument: reading the elements takes longer than asking for it.
+// Maximum or minimum is a runtime argument of the kernels: they are bound by memory, not by the
+// branch.
 #include <limits>
 
+#include "candelabra/arguments/reduction.hpp"
 #include "reduce.cuh"
 
 namespace candelabra::cuda {
@@ -10,7 +12,7 @@ namespace {
 
 using ComparableTypes = decltype(BoolType{} + RealTypes{});
 
-// What elements of type T are compared as.
+// The type that elements of type T are compared as.
 template <typename T>
 using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, compute_t<T>>;
 
@@ -48,8 +50,8 @@ struct Extremum {
   __device__ void finish(const Acc& acc, int64_t, compute_t<T>* result) const { *result = static_cast<compute_t<T>>(acc); }
 };
 
-// The value and where it is first. A thread meets the elements of a result in the order of their positions, but the threads' finds
-// are put together in any order.
+// The value and its first index. A thread reads the elements of a result in order, but the results
+// of threads are merged in any order.
 template <typename T>
 struct FirstExtremum {
   struct Acc {
@@ -60,7 +62,7 @@ struct FirstExtremum {
   using Results = Types<T, int64_t>;
   static constexpr bool ordered = true;
   bool largest;
-  bool with_values;  // else only the positions are written
+  bool with_values;  // otherwise only the indices are written
 
   __device__ Acc identity() const { return {Compared<T>(0), -1}; }
   __device__ void take(Acc& acc, compute_t<T> value, int64_t index) const {
@@ -99,24 +101,28 @@ struct Writer<FirstExtremum<T>, Types<T, int64_t>> {
 
 namespace {
 
+// amax, amin: the same arguments.
 template <bool Largest>
 void extremum(Call& call) {
-  dispatch<ComparableTypes>(call.tensor(0).dtype,
-                            [&]<typename T>() { reduce(call, Extremum<T>{Largest}, call.tensor(0), call.output()); });
+  const cb_tensor& self = *arguments::Amax(call).self;
+  dispatch<ComparableTypes>(self.dtype, [&]<typename T>() { reduce(call, Extremum<T>{Largest}, self, call.output()); });
 }
 
+// argmax, argmin: the same arguments.
 template <bool Largest>
 void arg_extremum(Call& call) {
-  const std::array<const cb_tensor*, 2> outs{&call.output(), &call.output()};  // in place of the values, which are not written
-  dispatch<ComparableTypes>(call.tensor(0).dtype,
-                            [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, false}, call.tensor(0), outs); });
+  const cb_tensor& self = *arguments::Argmax(call).self;
+  // The first output stands in for the values, which are not written.
+  const std::array<const cb_tensor*, 2> outs{&call.output(), &call.output()};
+  dispatch<ComparableTypes>(self.dtype, [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, false}, self, outs); });
 }
 
+// max_with_indices, min_with_indices: the same arguments.
 template <bool Largest>
 void extremum_with_indices(Call& call) {
+  const cb_tensor& self = *arguments::MaxWithIndices(call).self;
   const std::array<const cb_tensor*, 2> outs{&call.output(0), &call.output(1)};
-  dispatch<ComparableTypes>(call.tensor(0).dtype,
-                            [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, true}, call.tensor(0), outs); });
+  dispatch<ComparableTypes>(self.dtype, [&]<typename T>() { reduce(call, FirstExtremum<T>{Largest, true}, self, outs); });
 }
 
 }  // namespace

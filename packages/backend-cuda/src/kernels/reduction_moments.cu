@@ -1,7 +1,8 @@
-// var, std, linalg_vector_norm, logsumexp. Sums of float32 are kept in float64.
+// var, std, linalg_vector_norm, logsumexp. float32 is accumulated in float64.
 #include <cmath>
 #include <limits>
 
+#include "candelabra/arguments/reduction.hpp"
 #include "candelabra/math.hpp"
 #include "reduce.cuh"
 
@@ -12,20 +13,21 @@ using MomentTypes = decltype(FloatTypes{} + ComplexTypes{});
 
 // ---- var, std
 
-// Mean and sum of squared distances from it. Elements are gathered as sums of distances from a reference, which costs no division:
-// the mean so far, or the first element. Either way the reference is no farther from the gathered ones than what it contributes to
-// the result, so that the few digits lost are those that `together` elements can take away.
+// The mean and the sum of squared deviations. To avoid a division for each element, `batch`
+// elements are summed as differences from a reference, the mean so far or the first element. The
+// distance of the reference from the mean is itself part of the result, so that the cancellation
+// error is bounded by the batch size.
 template <typename R>
 struct Moments {
-  static constexpr int together = 64;
+  static constexpr int batch = 64;
   double count;
-  R mean, squares;     // of the elements that are put together
-  R sum, sum_squares;  // of the distances of those that are not yet
+  R mean, squares;     // of the elements that are folded in
+  R sum, sum_squares;  // of the differences of the pending elements
   int32_t pending;
 
   __device__ static Moments nothing() { return {0, R(0), R(0), R(0), R(0), 0}; }
   __device__ void take(R value) {
-    if (pending == together) fold();
+    if (pending == batch) fold();
     if (count == 0 && pending == 0) mean = value;
     const R distance = value - mean;
     sum += distance;
@@ -43,7 +45,8 @@ struct Moments {
     else
       add(gathered);
   }
-  // Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
+  // Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances
+  // (1979).
   __device__ void add(const Moments& other) {
     const double total = count + other.count;
     const R delta = other.mean - mean, share = static_cast<R>(other.count / total);
@@ -61,7 +64,7 @@ struct Moments {
   }
 };
 
-// Of half precisions the digits of float32 are enough.
+// For half precisions float32 is precise enough.
 template <typename T>
 struct Variance {
   using Part = std::conditional_t<is_half_v<T>, float, double>;
@@ -88,7 +91,8 @@ struct Variance {
   }
 };
 
-// The variance of complex numbers is that of their real plus that of their imaginary parts.
+// The variance of complex numbers is the variance of the real parts plus that of the imaginary
+// parts.
 template <typename R>
 struct Variance<::cuda::std::complex<R>> {
   struct Acc {
@@ -116,16 +120,19 @@ struct Variance<::cuda::std::complex<R>> {
   }
 };
 
+// var, std: the same arguments.
 template <bool Root>
 void variance(Call& call) {
-  const double correction = call.given(2) ? call.real(2) : 1.0;
-  dispatch<MomentTypes>(call.tensor(0).dtype,
-                        [&]<typename T>() { reduce(call, Variance<T>{correction, Root}, call.tensor(0), call.output()); });
+  const arguments::Var args(call);
+  const double correction = args.correction ? args.correction->re : 1.0;
+  dispatch<MomentTypes>(args.self->dtype,
+                        [&]<typename T>() { reduce(call, Variance<T>{correction, Root}, *args.self, call.output()); });
 }
 
 // ---- linalg_vector_norm
 
-// The square root of the sum of squares. bfloat16 has the range of float32, whose squares are numbers in float64 only.
+// The square root of the sum of squares. bfloat16 has the range of float32, whose squares need
+// float64.
 template <typename T>
 struct EuclideanNorm {
   using Element = T;
@@ -148,8 +155,9 @@ struct EuclideanNorm {
   }
 };
 
-// In float64 squares may leave the range of numbers, so that large, middling and small ones are added apart, scaled (Blue, A
-// portable Fortran program to find the Euclidean norm of a vector, 1978). The scales are powers of two.
+// Squares of float64 may overflow or underflow. Large, middling and small numbers have separate
+// scaled sums (Blue, A portable Fortran program to find the Euclidean norm of a vector, 1978). The
+// scales are powers of two.
 struct ScaledSquares {
   static constexpr double large = 0x1p486, small = 0x1p-511, shrink = 0x1p-538, grow = 0x1p537;
   double larges, middles, smalls;
@@ -162,7 +170,7 @@ struct ScaledSquares {
     } else if (magnitude < small) {
       const double scaled = value * grow;
       smalls += scaled * scaled;
-    } else {  // NaN, too
+    } else {  // includes NaN
       middles += value * value;
     }
   }
@@ -201,7 +209,7 @@ struct ScaledNorm {
 
 enum class Norm : int32_t { Largest, Smallest, Count, Sum, Power };
 
-// All other norms; which one is the same for all threads, and asked for where memory is what takes the time.
+// All other norms. The switch is uniform for all threads; the kernel is bound by memory.
 template <typename T>
 struct OtherNorm {
   using Element = T;
@@ -250,9 +258,10 @@ struct OtherNorm {
 };
 
 void vector_norm(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::LinalgVectorNorm args(call);
+  const cb_tensor& in = *args.self;
   const cb_tensor& out = call.output();
-  const double order = call.real(1);
+  const double order = args.ord->re;
   if (in.numel == 0 && out.numel != 0 && (order < 0 || std::isinf(order)))
     throw failure(
         CB_RUNTIME_ERROR,
@@ -275,7 +284,7 @@ void vector_norm(Call& call) {
 
 // ---- logsumexp
 
-// sum of exp(x - largest)
+// The maximum and the sum of exp(x - maximum).
 template <typename T>
 struct LogSumExp {
   using V = compute_t<T>;
@@ -290,7 +299,7 @@ struct LogSumExp {
 
   __device__ Acc identity() const { return {-std::numeric_limits<V>::infinity(), Part(0)}; }
   __device__ void take(Acc& acc, V x, int64_t) const {
-    // Of equal ones, infinities among them, nothing is subtracted; NaN goes on in the sum.
+    // Equal numbers, also equal infinities, have difference 0. NaN propagates through the sum.
     const V smaller = x == acc.largest ? V(1) : math::exp(x > acc.largest ? acc.largest - x : x - acc.largest);
     if (x > acc.largest) {
       acc.sum = acc.sum * static_cast<Part>(smaller) + Part(1);
@@ -309,7 +318,7 @@ struct LogSumExp {
   }
 };
 
-// Of complex numbers, scaled by the largest real part, or not where that is infinite.
+// Complex numbers are scaled by the largest real part, unless that is infinite.
 template <typename R>
 struct LogSumExp<::cuda::std::complex<R>> {
   struct Acc {
@@ -330,8 +339,8 @@ struct LogSumExp<::cuda::std::complex<R>> {
     acc = merge(acc, {real, ::cuda::std::exp(complex128(real - shift(real), static_cast<double>(value.imag())))});
   }
   __device__ Acc merge(const Acc& a, const Acc& b) const {
-    const double together = (b.largest > a.largest) | (b.largest != b.largest) ? b.largest : a.largest, to = shift(together);
-    return {together, scaled(a.sum, a.largest, to) + scaled(b.sum, b.largest, to)};
+    const double largest = (b.largest > a.largest) | (b.largest != b.largest) ? b.largest : a.largest, to = shift(largest);
+    return {largest, scaled(a.sum, a.largest, to) + scaled(b.sum, b.largest, to)};
   }
   __device__ void finish(const Acc& acc, int64_t, Element* result) const {
     const complex128 logarithm = ::cuda::std::log(acc.sum);
@@ -340,7 +349,8 @@ struct LogSumExp<::cuda::std::complex<R>> {
 };
 
 void logsumexp(Call& call) {
-  dispatch<MomentTypes>(call.tensor(0).dtype, [&]<typename T>() { reduce(call, LogSumExp<T>{}, call.tensor(0), call.output()); });
+  const cb_tensor& self = *arguments::Logsumexp(call).self;
+  dispatch<MomentTypes>(self.dtype, [&]<typename T>() { reduce(call, LogSumExp<T>{}, self, call.output()); });
 }
 
 }  // namespace

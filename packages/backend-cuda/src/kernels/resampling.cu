@@ -1,10 +1,11 @@
-// resample and resample_backward: other sizes of signals, images and volumes. What each position takes from where is worked out
-// on the device, as a table for each dimension; then a thread gathers one element of the result, for one plane after another. The
-// gradient takes the same tables the other way round.
+// resample and resample_backward: signals, images and volumes of other sizes. The device computes a
+// table of source positions and weights for each dimension. Then one thread gathers one element of
+// the result, plane by plane. The gradient uses the same tables transposed.
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "candelabra/arguments/resampling.hpp"
 #include "candelabra/resampling.hpp"
 #include "places.hpp"
 
@@ -23,25 +24,36 @@ Filter filter_named(std::string_view mode) {
   throw failure(CB_VALUE_ERROR, "resample(): there is no mode \"%.*s\"", static_cast<int>(mode.size()), mode.data());
 }
 
+// The options that both operators have.
+struct Options {
+  std::span<const double> scales;
+  std::string_view mode;
+  bool align_corners, antialias;
+};
+template <typename Arguments>
+Options options_of(const Arguments& args) {
+  return {args.scales, args.mode, args.align_corners, args.antialias};
+}
+
 // ---- tables
 
-// Position i of `to` takes positions first[i], first[i] + 1, … of `from`, count[i] of them; those outside are the outermost ones.
-// Without a table it takes itself.
+// Index i of the output reads the `count[i]` input indices from first[i] on, clamped to the input.
+// `from` and `to` are the sizes of input and output. Without a table the dimension is copied.
 template <typename W>
 struct Rows {
   int64_t from = 1, to = 1, most = 1;
   int64_t* first = nullptr;
   int32_t* count = nullptr;
   W* weights = nullptr;
-  int64_t *low = nullptr, *high = nullptr;  // the positions of `to` that may take position i of `from`
+  int64_t *low = nullptr, *high = nullptr;  // the output indices that may read input index i
 
-  __device__ int64_t inside(int64_t place) const { return place < 0 ? 0 : place < from ? place : from - 1; }
+  __device__ int64_t clamped(int64_t i) const { return i < 0 ? 0 : i < from ? i : from - 1; }
 };
 
-// How the table of a dimension is made.
+// How to compute the table of a dimension.
 struct Recipe {
   Filter filter;
-  bool align_corners, antialias, joined;  // joined: a position that is taken several times has one weight
+  bool align_corners, antialias, merged;  // merged: equal clamped positions are merged into one weight
   double ratio;
 };
 template <typename W>
@@ -87,19 +99,19 @@ __global__ void __launch_bounds__(threads) table_kernel(const __grid_constant__ 
 #pragma unroll
     for (int32_t k = 0; k < 4; ++k) {
       if (k >= count) continue;
-      const int64_t place = rows.inside(taps.first + k);
-      if (recipe.joined && place == before)
+      const int64_t position = rows.clamped(taps.first + k);
+      if (recipe.merged && position == before)
         weights[kept - 1] += taps.weights[k];
       else
         weights[kept++] = taps.weights[k];
-      before = place;
+      before = position;
     }
-    rows.first[i] = recipe.joined ? rows.inside(taps.first) : taps.first;
+    rows.first[i] = recipe.merged ? rows.clamped(taps.first) : taps.first;
     rows.count[i] = kept;
   }
 }
 
-// The first positions are in order, and so are the last ones.
+// Finds `low` and `high` by bisection: the first and the last positions of the table are sorted.
 template <typename W>
 __global__ void __launch_bounds__(threads) range_kernel(const __grid_constant__ Making<W> making) {
   const Rows<W>& rows = making.rows[blockIdx.y];
@@ -116,8 +128,8 @@ __global__ void __launch_bounds__(threads) range_kernel(const __grid_constant__ 
       }
       return begin;
     };
-    rows.low[i] = search([&](int64_t o) { return rows.inside(rows.first[o] + rows.count[o] - 1) >= i; });
-    rows.high[i] = search([&](int64_t o) { return rows.inside(rows.first[o]) > i; });
+    rows.low[i] = search([&](int64_t o) { return rows.clamped(rows.first[o] + rows.count[o] - 1) >= i; });
+    rows.high[i] = search([&](int64_t o) { return rows.clamped(rows.first[o]) > i; });
   }
 }
 
@@ -125,34 +137,34 @@ int64_t aligned(int64_t bytes) {
   return (bytes + 15) / 16 * 16;
 }
 
-// The tables of depth, height and width; those of dimensions that a signal or an image lacks take what is there.
+// The tables of depth, height and width. Missing dimensions have no table.
 template <typename W>
 class Tables {
  public:
-  // From the sizes of `small` to those of `large`, which are the larger ones in name only.
-  Tables(const Call& call, const cb_tensor& small, const cb_tensor& large, bool ranges, bool joined) {
-    const SpatialSizes from(small), to(large);
-    const auto scales = call.floats(2);
-    const Filter filter = filter_named(call.string(3));
+  // Resampling from the sizes of `input` to those of `output`.
+  Tables(const Call& call, const Options& options, const cb_tensor& input, const cb_tensor& output, bool ranges, bool merged) {
+    const SpatialSizes from(input), to(output);
+    const auto scales = options.scales;
+    const Filter filter = filter_named(options.mode);
     const bool nearest = filter == Filter::nearest || filter == Filter::nearest_exact;
-    const bool align_corners = call.boolean(4) && !nearest, antialias = call.boolean(5) && !nearest;
-    const int missing = 3 - (small.ndim - 2);
+    const bool align_corners = options.align_corners && !nearest, antialias = options.antialias && !nearest;
+    const int missing = 3 - (input.ndim - 2);
     Making<W> making{};
-    int64_t bytes = 0, places[3] = {0, 0, 0}, longest = 0, widest = 0;
+    int64_t bytes = 0, table_offsets[3] = {0, 0, 0}, longest = 0, widest = 0;
     for (int d = 0; d < 3; ++d) {
       Rows<W>& rows = making.rows[d];
       rows.from = from.sizes[d];
       rows.to = to.sizes[d];
       if (d < missing || (filter == Filter::linear && !antialias && rows.from == rows.to)) continue;
       const double scale = scales.empty() ? 0.0 : scales[static_cast<size_t>(d - missing)];
-      making.recipes[d] = {filter, align_corners, antialias, joined,
+      making.recipes[d] = {filter, align_corners, antialias, merged,
                            resampling::ratio_of(rows.from, rows.to, align_corners, scale)};
       rows.most = antialias                 ? resampling::Widened::most(making.recipes[d].ratio, rows.from, filter == Filter::cubic)
                   : filter == Filter::cubic ? 4
                   : filter == Filter::linear ? 2
                                              : 1;
       made_[d] = true;
-      places[d] = bytes;
+      table_offsets[d] = bytes;
       bytes += aligned(rows.to * 8) + aligned(rows.to * 4) + aligned(rows.to * rows.most * static_cast<int64_t>(sizeof(W)));
       if (ranges) bytes += 2 * aligned(rows.from * 8);
       longest = std::max(longest, rows.to);
@@ -162,15 +174,15 @@ class Tables {
     for (int d = 0; d < 3; ++d) {
       Rows<W>& rows = making.rows[d];
       if (made_[d]) {
-        int64_t at = places[d];
-        const auto take = [&]<typename V>(V*& pointer, int64_t count) {
+        int64_t at = table_offsets[d];
+        const auto allocate = [&]<typename V>(V*& pointer, int64_t count) {
           pointer = memory_.template as<V>(static_cast<size_t>(at));
           at += aligned(count * static_cast<int64_t>(sizeof(V)));
         };
-        take(rows.first, rows.to);
-        take(rows.count, rows.to);
-        take(rows.weights, rows.to * rows.most);
-        if (ranges) take(rows.low, rows.from), take(rows.high, rows.from);
+        allocate(rows.first, rows.to);
+        allocate(rows.count, rows.to);
+        allocate(rows.weights, rows.to * rows.most);
+        if (ranges) allocate(rows.low, rows.from), allocate(rows.high, rows.from);
       }
       rows_[d] = rows;
     }
@@ -190,13 +202,13 @@ class Tables {
 // ---- sums of weighted elements
 
 template <typename W>
-struct Drawing {
+struct GatherPlan {
   Rows<W> axes[3];
   int64_t planes, pixel, plane_in, plane_out;
-  int64_t wide, high;  // the input's last two sizes
+  int64_t wide, high;  // the last two sizes of what is read
   Spots spots;         // of the result
 
-  Drawing(const Rows<W>& z, const Rows<W>& y, const Rows<W>& x, const PlaneLayout& layout, bool transposed)
+  GatherPlan(const Rows<W>& z, const Rows<W>& y, const Rows<W>& x, const PlaneLayout& layout, bool transposed)
       : axes{z, y, x}, planes(layout.planes), pixel(layout.pixel) {
     const auto in = [&](const Rows<W>& rows) { return transposed ? rows.to : rows.from; };
     const auto out = [&](const Rows<W>& rows) { return transposed ? rows.from : rows.to; };
@@ -208,23 +220,24 @@ struct Drawing {
   }
 };
 
-// What position i takes: begin to end, of which `tap` tells the place and the weight. Transposed, `tap` is false for what does not
-// take position i.
+// The taps of index i of the result, numbered from `begin` to `end`; tap() gives the position and
+// the weight of one. If Transposed, tap() returns false for an output index that does not read
+// input index i.
 template <typename W, bool Transposed>
-struct Taken {
+struct Taps {
   const Rows<W>& rows;
   int64_t i, begin, end;
 
-  __device__ Taken(const Rows<W>& rows, int64_t i) : rows(rows), i(i), begin(0), end(1) {
+  __device__ Taps(const Rows<W>& rows, int64_t i) : rows(rows), i(i), begin(0), end(1) {
     if (rows.first == nullptr) return;
     if constexpr (Transposed)
       begin = rows.low[i], end = rows.high[i];
     else
       end = rows.count[i];
   }
-  __device__ bool tap(int64_t k, int64_t& place, W& weight) const {
+  __device__ bool tap(int64_t k, int64_t& position, W& weight) const {
     if (rows.first == nullptr) {
-      place = i;
+      position = i;
       weight = W(1);
       return true;
     }
@@ -232,12 +245,12 @@ struct Taken {
       const int64_t first = rows.first[k], last = int64_t{rows.count[k]} - 1;
       const int64_t from = i == 0 ? 0 : max(int64_t{0}, i - first), to = i == rows.from - 1 ? last : min(last, i - first);
       if (from > to) return false;
-      place = k;
+      position = k;
       weight = W(0);
       for (int64_t t = from; t <= to; ++t) weight += rows.weights[k * rows.most + t];
       return true;
     } else {
-      place = rows.inside(rows.first[i] + k);
+      position = rows.clamped(rows.first[i] + k);
       weight = rows.weights[i * rows.most + k];
       return true;
     }
@@ -245,82 +258,84 @@ struct Taken {
 };
 
 template <typename In, typename Out, bool Transposed>
-__global__ void __launch_bounds__(threads) draw_kernel(Out* out, const In* in, const __grid_constant__ Drawing<compute_t<Out>> d) {
+__global__ void __launch_bounds__(threads)
+    gather_kernel(Out* out, const In* in, const __grid_constant__ GatherPlan<compute_t<Out>> d) {
   using W = compute_t<Out>;
-  constexpr int together = 4;  // planes
+  constexpr int plane_batch = 4;
   for (int64_t e = first_index(); e < d.plane_out; e += index_step()) {
     const auto [z, y, x, c] = d.spots[e];
-    const Taken<W, Transposed> zs(d.axes[0], z), ys(d.axes[1], y), xs(d.axes[2], x);
-    for (int64_t p = int64_t{blockIdx.y} * together; p < d.planes; p += int64_t{gridDim.y} * together) {
-      const int here = static_cast<int>(min(int64_t{together}, d.planes - p));
+    const Taps<W, Transposed> zs(d.axes[0], z), ys(d.axes[1], y), xs(d.axes[2], x);
+    for (int64_t p = int64_t{blockIdx.y} * plane_batch; p < d.planes; p += int64_t{gridDim.y} * plane_batch) {
+      const int here = static_cast<int>(min(int64_t{plane_batch}, d.planes - p));
       const In* plane = in + p * d.plane_in + c;
-      W sums[together] = {};
+      W sums[plane_batch] = {};
       for (int64_t i = zs.begin; i < zs.end; ++i) {
-        int64_t place_z;
+        int64_t z_position;
         W weight_z;
-        if (!zs.tap(i, place_z, weight_z)) continue;
+        if (!zs.tap(i, z_position, weight_z)) continue;
         for (int64_t j = ys.begin; j < ys.end; ++j) {
-          int64_t place_y;
+          int64_t y_position;
           W weight_y;
-          if (!ys.tap(j, place_y, weight_y)) continue;
-          const In* line = plane + (place_z * d.high + place_y) * d.wide * d.pixel;
-          W rows[together] = {};
+          if (!ys.tap(j, y_position, weight_y)) continue;
+          const In* source_row = plane + (z_position * d.high + y_position) * d.wide * d.pixel;
+          W rows[plane_batch] = {};
           for (int64_t k = xs.begin; k < xs.end; ++k) {
-            int64_t place_x;
+            int64_t x_position;
             W weight_x;
-            if (!xs.tap(k, place_x, weight_x)) continue;
+            if (!xs.tap(k, x_position, weight_x)) continue;
 #pragma unroll
-            for (int q = 0; q < together; ++q)
-              if (q < here) rows[q] += weight_x * static_cast<W>(line[q * d.plane_in + place_x * d.pixel]);
+            for (int q = 0; q < plane_batch; ++q)
+              if (q < here) rows[q] += weight_x * static_cast<W>(source_row[q * d.plane_in + x_position * d.pixel]);
           }
 #pragma unroll
-          for (int q = 0; q < together; ++q) sums[q] += weight_z * weight_y * rows[q];
+          for (int q = 0; q < plane_batch; ++q) sums[q] += weight_z * weight_y * rows[q];
         }
       }
 #pragma unroll
-      for (int q = 0; q < together; ++q)
+      for (int q = 0; q < plane_batch; ++q)
         if (q < here) out[(p + q) * d.plane_out + e] = stored<Out>(sums[q]);
     }
   }
 }
 
-// The same for tables of at most `Taps` entries in height and width, which stay in registers, and planes of fewer than 2^31
-// elements.
-template <typename T, int Taps>
-__global__ void __launch_bounds__(threads) draw_few_kernel(T* out, const T* in, const __grid_constant__ Drawing<compute_t<T>> d) {
+// The same for tables of at most `Count` entries in height and width, which stay in registers, and
+// for planes of fewer than 2^31 elements.
+template <typename T, int Count>
+__global__ void __launch_bounds__(threads)
+    gather_few_kernel(T* out, const T* in, const __grid_constant__ GatherPlan<compute_t<T>> d) {
   using W = compute_t<T>;
   for (int64_t e = first_index(); e < d.plane_out; e += index_step()) {
     const auto [z, y, x, c] = d.spots[e];
-    const Taken<W, false> zs(d.axes[0], z), ys(d.axes[1], y), xs(d.axes[2], x);
+    const Taps<W, false> zs(d.axes[0], z), ys(d.axes[1], y), xs(d.axes[2], x);
     const int count_y = static_cast<int>(ys.end), count_x = static_cast<int>(xs.end);
-    int32_t lines[Taps], places[Taps];  // offsets
-    W weights_y[Taps], weights_x[Taps];
+    int32_t row_offsets[Count], pixel_offsets[Count];
+    W weights_y[Count], weights_x[Count];
 #pragma unroll
-    for (int k = 0; k < Taps; ++k) {
-      int64_t place_y = 0, place_x = 0;
+    for (int k = 0; k < Count; ++k) {
+      int64_t y_position = 0, x_position = 0;
       weights_y[k] = weights_x[k] = W(0);
-      if (k < count_y) ys.tap(k, place_y, weights_y[k]);
-      if (k < count_x) xs.tap(k, place_x, weights_x[k]);
-      lines[k] = static_cast<int32_t>(place_y * d.wide * d.pixel);
-      places[k] = static_cast<int32_t>(place_x * d.pixel + c);
+      if (k < count_y) ys.tap(k, y_position, weights_y[k]);
+      if (k < count_x) xs.tap(k, x_position, weights_x[k]);
+      row_offsets[k] = static_cast<int32_t>(y_position * d.wide * d.pixel);
+      pixel_offsets[k] = static_cast<int32_t>(x_position * d.pixel + c);
     }
     for (int64_t p = blockIdx.y; p < d.planes; p += gridDim.y) {
       W sum = 0;
       for (int64_t i = zs.begin; i < zs.end; ++i) {
-        int64_t place_z;
+        int64_t z_position;
         W weight_z;
-        zs.tap(i, place_z, weight_z);
-        const T* slice = in + p * d.plane_in + place_z * d.high * d.wide * d.pixel;
+        zs.tap(i, z_position, weight_z);
+        const T* slice = in + p * d.plane_in + z_position * d.high * d.wide * d.pixel;
         W part = 0;
 #pragma unroll
-        for (int j = 0; j < Taps; ++j) {
+        for (int j = 0; j < Count; ++j) {
           if (j >= count_y) break;
-          const T* line = slice + lines[j];
-          W values[Taps], row = 0;
+          const T* source_row = slice + row_offsets[j];
+          W values[Count], row = 0;
 #pragma unroll
-          for (int k = 0; k < Taps; ++k) values[k] = k < count_x ? loaded<T>(line[places[k]]) : W(0);
+          for (int k = 0; k < Count; ++k) values[k] = k < count_x ? loaded<T>(source_row[pixel_offsets[k]]) : W(0);
 #pragma unroll
-          for (int k = 0; k < Taps; ++k) row += weights_x[k] * values[k];
+          for (int k = 0; k < Count; ++k) row += weights_x[k] * values[k];
           part += weights_y[j] * row;
         }
         sum += weight_z * part;
@@ -331,22 +346,22 @@ __global__ void __launch_bounds__(threads) draw_few_kernel(T* out, const T* in, 
 }
 
 template <typename In, typename Out>
-void draw_step(const Call& call, Out* out, const In* in, const Drawing<compute_t<Out>>& d, bool transposed) {
+void gather_step(const Call& call, Out* out, const In* in, const GatherPlan<compute_t<Out>>& d, bool transposed) {
   const dim3 grid = grid_over(call, d.plane_out, divide_up(d.planes, 4), threads);
   if (transposed)
-    launch(call, draw_kernel<In, Out, true>, grid, threads, 0, out, in, d);
+    launch(call, gather_kernel<In, Out, true>, grid, threads, 0, out, in, d);
   else
-    launch(call, draw_kernel<In, Out, false>, grid, threads, 0, out, in, d);
+    launch(call, gather_kernel<In, Out, false>, grid, threads, 0, out, in, d);
 }
 
-// Where two dimensions take many positions each, they are drawn one after another: first what makes most of the data go.
+// If two dimensions have many taps each, the dimensions are processed one after another. The one
+// that reduces the data most is first.
 template <typename T>
-void draw(const Call& call, const cb_tensor& out, const cb_tensor& in, const cb_tensor& small, const cb_tensor& large,
-          bool transposed) {
+void gather(const Call& call, const Options& options, const cb_tensor& out, const cb_tensor& in, bool transposed) {
   using W = compute_t<T>;
   const PlaneLayout layout = plane_layout(out, in);
-  const Tables<W> tables(call, small, large, transposed, false);
-  const Drawing<W> whole(tables[0], tables[1], tables[2], layout, transposed);
+  const Tables<W> tables(call, options, transposed ? out : in, transposed ? in : out, transposed, false);
+  const GatherPlan<W> whole(tables[0], tables[1], tables[2], layout, transposed);
   T* to = mutable_data<T>(out);
   const T* from = data<T>(in);
   int many = 0, made = 0, order[3];
@@ -362,12 +377,12 @@ void draw(const Call& call, const cb_tensor& out, const cb_tensor& in, const cb_
     few &= rows.most <= 4;
   }
   if (few && most <= 2)
-    return launch(call, draw_few_kernel<T, 2>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0, to, from,
+    return launch(call, gather_few_kernel<T, 2>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0, to, from,
                   whole);
   if (few)
-    return launch(call, draw_few_kernel<T, 4>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0, to, from,
+    return launch(call, gather_few_kernel<T, 4>, grid_over(call, whole.plane_out, whole.planes, threads), threads, 0, to, from,
                   whole);
-  if (many < 2) return draw_step(call, to, from, whole, transposed);
+  if (many < 2) return gather_step(call, to, from, whole, transposed);
 
   const auto growth = [&](int d) {
     const double ratio = static_cast<double>(tables[d].to) / static_cast<double>(tables[d].from);
@@ -383,30 +398,30 @@ void draw(const Call& call, const cb_tensor& out, const cb_tensor& in, const cb_
     const int d = order[step];
     axes[d] = tables[d];
     sizes[d] = transposed ? tables[d].from : tables[d].to;
-    const Drawing<W> drawing(axes[0], axes[1], axes[2], layout, transposed);
+    const GatherPlan<W> plan(axes[0], axes[1], axes[2], layout, transposed);
     if (step + 1 == made) {
-      draw_step(call, to, before.as<const W>(), drawing, transposed);
+      gather_step(call, to, before.as<const W>(), plan, transposed);
       break;
     }
-    Workspace after(call, static_cast<size_t>(drawing.planes * drawing.plane_out) * sizeof(W));
+    Workspace after(call, static_cast<size_t>(plan.planes * plan.plane_out) * sizeof(W));
     if (step == 0)
-      draw_step(call, after.as<W>(), from, drawing, transposed);
+      gather_step(call, after.as<W>(), from, plan, transposed);
     else
-      draw_step(call, after.as<W>(), before.as<const W>(), drawing, transposed);
+      gather_step(call, after.as<W>(), before.as<const W>(), plan, transposed);
     before = std::move(after);
   }
 }
 
 // ---- bytes
 //
-// Weights are whole numbers of 15 bits, and each dimension gives bytes again, rounded and cut to their range: as image libraries
-// resample (and PyTorch), so that pictures become the same to the last bit.
+// As in PyTorch and image libraries, weights are 15-bit integers and each dimension rounds and
+// clamps to bytes again: the results are bit-identical.
 
 constexpr int many_threads = 1024;
 
-// By one block: weights become multiples of 2^-precision.
+// One block rounds the weights to multiples of 2^-precision.
 __global__ void __launch_bounds__(many_threads)
-    whole_kernel(int32_t* whole, int32_t* precision, const __grid_constant__ Rows<double> rows) {
+    fixed_point_kernel(int32_t* whole, int32_t* precision, const __grid_constant__ Rows<double> rows) {
   __shared__ double largest[many_threads];
   const int me = static_cast<int>(threadIdx.x);
   double mine = 0;
@@ -428,7 +443,7 @@ __global__ void __launch_bounds__(many_threads)
   if (me == 0) *precision = bits;
 }
 
-// One dimension of (outer, from, inner).
+// Resamples the middle dimension of (outer, from, inner).
 struct ByteStep {
   uint8_t* out;
   const uint8_t* in;
@@ -455,9 +470,9 @@ __global__ void __launch_bounds__(threads) bytes_kernel(const __grid_constant__ 
   }
 }
 
-void draw_bytes(const Call& call, const cb_tensor& out, const cb_tensor& in) {
+void gather_bytes(const Call& call, const Options& options, const cb_tensor& out, const cb_tensor& in) {
   const PlaneLayout layout = plane_layout(out, in);
-  const Tables<double> tables(call, in, out, false, true);
+  const Tables<double> tables(call, options, in, out, false, true);
   int64_t sizes[3];
   int steps = 0;
   for (int d = 0; d < 3; ++d) {
@@ -476,7 +491,7 @@ void draw_bytes(const Call& call, const cb_tensor& out, const cb_tensor& in) {
     sizes[d] = rows.to;
     const int64_t entries = rows.to * rows.most;
     const Workspace whole(call, static_cast<size_t>(entries + 1) * sizeof(int32_t));
-    launch(call, whole_kernel, 1, many_threads, 0, whole.as<int32_t>() + 1, whole.as<int32_t>(), rows);
+    launch(call, fixed_point_kernel, 1, many_threads, 0, whole.as<int32_t>() + 1, whole.as<int32_t>(), rows);
     --steps;
     Workspace after(call, steps > 0 ? static_cast<size_t>(outer * rows.to * inner) : 0);
     auto* to = steps > 0 ? after.as<uint8_t>() : mutable_data<uint8_t>(out);
@@ -487,7 +502,7 @@ void draw_bytes(const Call& call, const cb_tensor& out, const cb_tensor& in) {
   }
 }
 
-// ---- the nearest elements are moved as they are
+// ---- nearest: copies elements
 
 struct Nearest {
   int64_t from[3];
@@ -496,22 +511,21 @@ struct Nearest {
   int64_t planes, pixel, plane_in;
   Spots spots;
 
-  __device__ int64_t place(int d, int64_t i) const { return resampling::nearest_place(i, steps[d], exact, from[d]); }
+  __device__ int64_t source(int d, int64_t i) const { return resampling::nearest_place(i, steps[d], exact, from[d]); }
 };
 
 template <typename U>
 __global__ void __launch_bounds__(threads) nearest_kernel(U* out, const U* in, const __grid_constant__ Nearest n) {
   for (int64_t e = first_index(); e < n.spots.count; e += index_step()) {
     const auto [z, y, x, c] = n.spots[e];
-    const int64_t line = n.place(0, z) * n.from[1] + n.place(1, y);
-    const U* from = in + (line * n.from[2] + n.place(2, x)) * n.pixel + c;
+    const int64_t source_row = n.source(0, z) * n.from[1] + n.source(1, y);
+    const U* from = in + (source_row * n.from[2] + n.source(2, x)) * n.pixel + c;
     for (int64_t p = blockIdx.y; p < n.planes; p += gridDim.y) out[p * n.spots.count + e] = from[p * n.plane_in];
   }
 }
 
-void take_nearest(const Call& call, const cb_tensor& out, const cb_tensor& in, bool exact) {
+void copy_nearest(const Call& call, std::span<const double> scales, const cb_tensor& out, const cb_tensor& in, bool exact) {
   const SpatialSizes from(in), to(out);
-  const auto scales = call.floats(2);
   const int missing = 3 - (in.ndim - 2);
   const PlaneLayout layout = plane_layout(out, in);
   Nearest n{};
@@ -533,19 +547,21 @@ void take_nearest(const Call& call, const cb_tensor& out, const cb_tensor& in, b
 }
 
 void resample(Call& call) {
-  const cb_tensor &in = call.tensor(0), &out = call.output();
+  const arguments::Resample args(call);
+  const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  const Filter filter = filter_named(call.string(3));
+  const Filter filter = filter_named(args.mode);
   if (filter == Filter::nearest || filter == Filter::nearest_exact)
-    return take_nearest(call, out, in, filter == Filter::nearest_exact);
-  if (out.dtype == CB_UINT8) return draw_bytes(call, out, in);
-  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { draw<T>(call, out, in, in, out, false); });
+    return copy_nearest(call, args.scales, out, in, filter == Filter::nearest_exact);
+  if (out.dtype == CB_UINT8) return gather_bytes(call, options_of(args), out, in);
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { gather<T>(call, options_of(args), out, in, false); });
 }
 
 void resample_backward(Call& call) {
-  const cb_tensor &grad = call.tensor(0), &out = call.output();
+  const arguments::ResampleBackward args(call);
+  const cb_tensor &grad = *args.grad, &out = call.output();
   if (out.numel == 0) return;
-  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { draw<T>(call, out, grad, out, grad, true); });
+  dispatch<FloatTypes>(out.dtype, [&]<typename T>() { gather<T>(call, options_of(args), out, grad, true); });
 }
 
 }  // namespace

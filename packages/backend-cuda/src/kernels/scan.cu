@@ -1,4 +1,6 @@
-// cumsum, cumprod, logcumsumexp. float32 is added up in float64, half precisions in float32; integers wrap.
+// cumsum, cumprod, logcumsumexp. float32 is accumulated in float64, half precisions in float32;
+// integers wrap.
+#include "candelabra/arguments/scan.hpp"
 #include "scan.cuh"
 
 #include <limits>
@@ -8,7 +10,7 @@
 namespace candelabra::cuda {
 namespace {
 
-// The type that running results of T are kept in.
+// The type of the running result for elements of type T.
 template <typename T>
 struct running_type {
   using type = std::conditional_t<is_integer_v<T>, uint64_t, std::conditional_t<is_half_v<T>, float, double>>;
@@ -36,7 +38,7 @@ struct Accumulate {
   __device__ compute_t<T> given(const Acc& acc) const { return static_cast<compute_t<T>>(acc); }
 };
 
-// log(exp(x[0]) + ... + exp(x[i])), as the largest number so far and the sum of exp(x - largest).
+// log(exp(x[0]) + ... + exp(x[i])), stored as the maximum so far and the sum of exp(x - maximum).
 template <typename T>
 struct RunningLog {
   using V = compute_t<T>;
@@ -53,15 +55,16 @@ struct RunningLog {
   __device__ Acc taken(V value, int64_t) const { return {value, Part(1)}; }
   __device__ Acc apply(const Acc& a, const Acc& b) const {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    const bool first = (a.largest > b.largest) | (a.largest != a.largest);  // NaN stays
+    const bool first = (a.largest > b.largest) | (a.largest != a.largest);  // keeps NaN
     const Acc &large = first ? a : b, &small = first ? b : a;
     return {large.largest, large.sum + small.sum * static_cast<Part>(math::exp(small.largest - large.largest))};
   }
   __device__ V given(const Acc& acc) const { return static_cast<V>(static_cast<Part>(acc.largest) + ::cuda::std::log(acc.sum)); }
 };
 
-// Of complex numbers each step adds to the one of larger real part, whose angle the sum's goes on from. How often the angle goes
-// around depends on the order, so that elements are taken in turn.
+// For complex numbers each step starts from the number with the larger real part and continues its
+// angle. The winding of the angle depends on the order, so that elements are accumulated strictly
+// in order.
 template <typename R>
 struct RunningLog<::cuda::std::complex<R>> {
   struct Acc {
@@ -94,7 +97,7 @@ struct RunningLog<::cuda::std::complex<R>> {
   }
 };
 
-// Integers that wrap are added and multiplied alike with and without a sign.
+// Wrapping sums and products have the same bits for signed and unsigned integers.
 int32_t unsigned_dtype(int32_t dtype) {
   switch (dtype) {
     case CB_INT8:
@@ -110,18 +113,19 @@ int32_t unsigned_dtype(int32_t dtype) {
   }
 }
 
+// cumsum, cumprod: the same arguments.
 template <bool Product>
 void accumulate(Call& call) {
+  const arguments::Cumsum args(call);
   using Kinds = decltype(Types<uint8_t, uint16_t, uint32_t, uint64_t>{} + FloatTypes{} + ComplexTypes{});
-  dispatch<Kinds>(unsigned_dtype(call.output().dtype), [&]<typename T>() {
-    scan_along(call, Accumulate<T, Product>{}, call.tensor(0), call.output(), call.integer(1));
-  });
+  dispatch<Kinds>(unsigned_dtype(call.output().dtype),
+                  [&]<typename T>() { scan_along(call, Accumulate<T, Product>{}, *args.self, call.output(), args.dim); });
 }
 
 void logcumsumexp(Call& call) {
-  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(call.output().dtype, [&]<typename T>() {
-    scan_along(call, RunningLog<T>{}, call.tensor(0), call.output(), call.integer(1));
-  });
+  const arguments::Logcumsumexp args(call);
+  dispatch<decltype(FloatTypes{} + ComplexTypes{})>(
+      call.output().dtype, [&]<typename T>() { scan_along(call, RunningLog<T>{}, *args.self, call.output(), args.dim); });
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
-// running_extremum: where the largest or smallest element so far is along a dimension, the last among equals. NaN wins for good.
+// running_extremum (cummax, cummin): the index of the largest or smallest element so far along a
+// dimension, the last among equals. NaN counts as the extremum.
+#include "candelabra/arguments/scan.hpp"
 #include "scan.cuh"
 #include "sort_keys.cuh"
 
 namespace candelabra::cuda {
 namespace {
 
-// Elements are compared as keys of their order, in which NaN is above all: turned around but for NaN where the smallest is looked
-// for. Nothing so far has index -1.
+// Elements are compared by their sort keys, whose order puts NaN last. For the minimum the keys of
+// numbers are inverted, those of NaN are not. The identity element has index -1.
 template <typename T>
 struct RunningExtremum {
   using K = Key<T>;
@@ -27,7 +29,7 @@ struct RunningExtremum {
       if (value != value) return {key, index};
     return {static_cast<K>(key ^ key_mask<T>), index};
   }
-  // The larger key, and of equal ones the later: in whatever order they come.
+  // The larger key; of equal keys the later index, whatever the order of the operands.
   __device__ Acc apply(const Acc& a, const Acc& b) const {
     const bool second = b.key > a.key || (b.key == a.key && b.index > a.index);
     return second ? b : a;
@@ -36,8 +38,9 @@ struct RunningExtremum {
 };
 
 void running_extremum(Call& call) {
-  dispatch<SortableTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    scan_along(call, RunningExtremum<T>{call.boolean(2)}, call.tensor(0), call.output(), call.integer(1));
+  const arguments::RunningExtremum args(call);
+  dispatch<SortableTypes>(args.self->dtype, [&]<typename T>() {
+    scan_along(call, RunningExtremum<T>{args.larger}, *args.self, call.output(), args.dim);
   });
 }
 

@@ -1,6 +1,7 @@
-// Systems of linear equations, batches of them, on cuBLAS and cuSOLVER.
+// Batches of systems of linear equations, solved by cuBLAS and cuSOLVER.
 #include <limits>
 
+#include "candelabra/arguments/solving.hpp"
 #include "cublas.hpp"
 #include "cublas_dense.hpp"
 #include "cusolver.hpp"
@@ -10,7 +11,8 @@
 namespace candelabra::cuda {
 namespace {
 
-// Factors of square matrices, which become them, and their pivots in the integers of whatever solves with them.
+// The LU factors of square matrices, in their memory. The integer type of the pivots is that of the
+// library.
 struct Factors {
   const Matrices& lu;
   bool batched;
@@ -33,9 +35,10 @@ struct Factors {
   }
 };
 
-// (A, B) -> (result, info)
+// Results: result, info.
 void solve(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1), &failures = call.output(1);
+  const arguments::LinalgSolveEx args(call);
+  const cb_tensor &matrices = *args.A, &right = *args.B, &failures = call.output(1);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     if (matrices.numel == 0) return clear(call, failures);
     const OwnMatrices a = loaded_from(call, matrices);
@@ -49,9 +52,9 @@ void solve(Call& call) {
   });
 }
 
-// (A) -> (inverse, info)
+// Results: inverse, info.
 void invert(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &failures = call.output(1);
+  const cb_tensor &matrices = *arguments::LinalgInvEx(call).A, &failures = call.output(1);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     if (matrices.numel == 0) return clear(call, failures);
     const OwnMatrices a = loaded_from(call, matrices);
@@ -59,9 +62,9 @@ void invert(Call& call) {
     const Factors factors(call, a, info.as<int32_t>());
     const OwnMatrices inverse(call, a.dtype, a.batches, a.rows, a.columns);
     if (factors.batched) {
-      // Its own info is that of the factors again.
-      const Workspace same(call, static_cast<size_t>(a.batches) * sizeof(int32_t));
-      invert_lu_batched(call, a, factors.pivots.as<int32_t>(), inverse, same.as<int32_t>());
+      // The inversion reports the same info as the factorization.
+      const Workspace ignored_info(call, static_cast<size_t>(a.batches) * sizeof(int32_t));
+      invert_lu_batched(call, a, factors.pivots.as<int32_t>(), inverse, ignored_info.as<int32_t>());
     } else {
       set_identity(call, inverse);
       factors.solve(call, inverse);
@@ -71,7 +74,7 @@ void invert(Call& call) {
   });
 }
 
-// How cuBLAS may read the matrices of a tensor where they lie: in columns, or transposed in columns.
+// Matrices that cuBLAS can read in place: column-major, or row-major as their transposes.
 struct InPlace {
   Strided memory;
   bool transposed;
@@ -80,22 +83,23 @@ std::optional<InPlace> readable(const cb_tensor& t) {
   const auto step = batch_step(t);
   if (!step || *step < 0) return std::nullopt;
   const int64_t rows = rows_of(t), columns = columns_of(t), row = t.strides[t.ndim - 2], column = t.strides[t.ndim - 1];
-  const auto fits = [](int64_t size, int64_t along, int64_t count, int64_t across) {
+  const auto is_column_major = [](int64_t size, int64_t along, int64_t count, int64_t across) {
     return (along == 1 || size <= 1) && (across >= std::max<int64_t>(1, size) || count <= 1);
   };
   const auto leading = [](int64_t size, int64_t count, int64_t across) { return count <= 1 ? std::max<int64_t>(1, size) : across; };
-  if (fits(rows, row, columns, column)) return InPlace{{t.data, leading(rows, columns, column), *step}, false};
-  if (fits(columns, column, rows, row)) return InPlace{{t.data, leading(columns, rows, row), *step}, true};
+  if (is_column_major(rows, row, columns, column)) return InPlace{{t.data, leading(rows, columns, column), *step}, false};
+  if (is_column_major(columns, column, rows, row)) return InPlace{{t.data, leading(columns, rows, row), *step}, true};
   return std::nullopt;
 }
 
-// (A, B, upper, left, unitriangular)
 void solve_triangular_kernel(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1), &out = call.output();
-  const bool upper = call.boolean(2), left = call.boolean(3), unit = call.boolean(4);
+  const arguments::LinalgSolveTriangular args(call);
+  const cb_tensor &matrices = *args.self, &right = *args.B, &out = call.output();
+  const bool upper = args.upper, left = args.left, unit = args.unitriangular;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     if (out.numel == 0) return;
-    // In rows, X is X^T in columns, and A X = B is X^T A^T = B^T. So the output is worked on where it lies.
+    // Row-major X is column-major X^T, and A X = B is X^T A^T = B^T: a row-major output is solved
+    // in place.
     std::optional<OwnMatrices> own;
     Strided x{out.data, std::max<int64_t>(1, columns_of(out)), rows_of(out) * columns_of(out)};
     if (is_contiguous(out)) {
@@ -106,17 +110,17 @@ void solve_triangular_kernel(Call& call) {
     }
     std::optional<InPlace> a = readable(matrices);
     std::optional<OwnMatrices> copy;
-    // In place of an argument that the output covers, too.
+    // A must also be copied if the output overwrites it.
     if (!a || matrices.data == out.data) {
       copy.emplace(loaded_from(call, matrices));
       a = InPlace{strided(*copy), false};
     }
-    // What is transposed in memory has to be A^T: as it is where memory holds it transposed.
-    const bool stands_transposed = a->transposed;
+    // The system needs A^T: memory that holds the transpose is used as it is.
+    const bool stored_transposed = a->transposed;
     const TriangularSystem system{.dtype = out.dtype,
                                   .left = !left,
-                                  .upper = stands_transposed ? !upper : upper,
-                                  .transposed = !stands_transposed,
+                                  .upper = stored_transposed ? !upper : upper,
+                                  .transposed = !stored_transposed,
                                   .unit = unit,
                                   .rows = columns_of(out),
                                   .columns = rows_of(out),
@@ -128,35 +132,34 @@ void solve_triangular_kernel(Call& call) {
   });
 }
 
-// (LU, pivots, B, adjoint): the factors of lu_factor, rows of B exchanged as they say
 void lu_solve(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &exchanges = call.tensor(1), &right = call.tensor(2);
-  const bool adjoint = call.boolean(3);
+  const arguments::LinalgLuSolve args(call);
+  const cb_tensor &matrices = *args.LU, &right = *args.B;
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     if (right.numel == 0) return;
     const OwnMatrices lu = loaded_from(call, matrices), x = loaded_from(call, right);
-    const Workspace given = packed_copy(call, exchanges);
+    const Workspace given = packed_copy(call, *args.pivots);
     const bool batched = suits_batched(lu.batches, lu.rows);
     const int64_t count = lu.batches * lu.rows;
     const Workspace pivots(call, static_cast<size_t>(count) * (batched ? 4u : 8u));
     check_pivots(call, given.as<int32_t>(), count, lu.rows, batched ? pivots.as<int32_t>() : nullptr,
                  batched ? nullptr : pivots.as<int64_t>(), "pivots must be between 1 and {size}, but got {index}");
     if (batched)
-      solve_lu_batched(call, lu, pivots.as<int32_t>(), x, adjoint);
+      solve_lu_batched(call, lu, pivots.as<int32_t>(), x, args.adjoint);
     else
-      solve_lu(call, lu, pivots.as<int64_t>(), x, adjoint);
+      solve_lu(call, lu, pivots.as<int64_t>(), x, args.adjoint);
     store(call, call.output(), x);
   });
 }
 
-// (LD, pivots, B, hermitian)
 void ldl_solve(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &exchanges = call.tensor(1), &right = call.tensor(2);
-  const bool hermitian = call.boolean(3) && is_complex_dtype(matrices.dtype);
+  const arguments::LinalgLdlSolve args(call);
+  const cb_tensor &matrices = *args.LD, &right = *args.B;
+  const bool hermitian = args.hermitian && is_complex_dtype(matrices.dtype);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     if (right.numel == 0) return;
     const OwnMatrices ld = loaded_from(call, matrices), x = loaded_from(call, right);
-    const Workspace pivots = packed_copy(call, exchanges);
+    const Workspace pivots = packed_copy(call, *args.pivots);
     solve_ldl(call, ld, pivots.as<int32_t>(), hermitian, x,
               "pivots must be numbers of rows from 1 to {size}, or their negatives, but got {index}");
     store(call, call.output(), x);
@@ -168,7 +171,7 @@ void ldl_solve(Call& call) {
 constexpr cb_scalar one{CB_SCALAR_INT, 0, 1, 1.0, 0.0}, minus_one{CB_SCALAR_INT, 0, -1, -1.0, 0.0},
     zero{CB_SCALAR_INT, 0, 0, 0.0, 0.0};
 
-// to = alpha * from^T @ right or from @ right, + beta * to
+// to = alpha * op(from) @ right + beta * to; op transposes if `transposed`.
 void product(const Call& call, const Matrices& from, bool transposed, const Matrices& right, const Matrices& to,
              const cb_scalar& alpha, const cb_scalar& beta) {
   const Gemm gemm{to.dtype,
@@ -185,18 +188,18 @@ void product(const Call& call, const Matrices& from, bool transposed, const Matr
     throw failure(CB_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for these matrices", call.raw()->operator_name);
 }
 
-void decompose(const Call& call, const Matrices& a, void* scales) {
+void factor_qr_any(const Call& call, const Matrices& a, void* scales) {
   if (suits_batched(a.batches, std::max(a.rows, a.columns)))
     factor_qr_batched(call, a, scales);
   else
     factor_qr(call, a, scales);
 }
 
-// Of full rank, by A = Q R of the tall matrix among A and A^T.
+// For full rank: the QR factorization of A or A^T, whichever is tall.
 void least_squares_by_qr(const Call& call, const Matrices& a, bool tall, const Matrices& x, int64_t* ranks) {
   const int64_t k = a.columns;
   const Workspace scales(call, static_cast<size_t>(a.batches * k * itemsize(a.dtype)));
-  decompose(call, a, scales.data());
+  factor_qr_any(call, a, scales.data());
   check_diagonal(
       call, a,
       "The least squares solution could not be computed because the input matrix does not have full rank (error code: {index}).");
@@ -209,7 +212,7 @@ void least_squares_by_qr(const Call& call, const Matrices& a, bool tall, const M
                           .batches = a.batches,
                           .a = strided(a),
                           .x = strided(x)};
-  if (tall) {  // R x = Q^H b; below stands what cannot be reached
+  if (tall) {  // R x = Q^H b; the rows below x hold the residual
     reflect(call, {.v = a, .scales = scales.data(), .scale_step = k, .count = k, .adjoint = true}, x);
     solve_triangular(call, system);
   } else {  // A = R^T Q^T: the shortest solution is conj(Q) R^-T b
@@ -218,7 +221,8 @@ void least_squares_by_qr(const Call& call, const Matrices& a, bool tall, const M
   }
 }
 
-// Of any rank, by A = U S V^H of the tall matrix among A and A^T. x holds the right-hand sides in its first rows.
+// For any rank: the SVD A = U S V^H of A or A^T, whichever is tall. The first rows of x hold the
+// right-hand sides.
 void least_squares_by_svd(const Call& call, const Matrices& a, bool tall, const Matrices& x, double rcond, int64_t* ranks,
                           void* values) {
   const int64_t m = a.rows, k = a.columns;
@@ -235,7 +239,7 @@ void least_squares_by_svd(const Call& call, const Matrices& a, bool tall, const 
     conjugate(call, b);
     product(call, u, true, b, y, one, zero);  // conj(U^H b)
     if (m > k) {
-      // What of b cannot be reached: b - U U^H b
+      // The residual: b - U U^H b
       conjugate(call, y);
       conjugate(call, b);
       product(call, u, false, y, b, minus_one, one);
@@ -247,7 +251,8 @@ void least_squares_by_svd(const Call& call, const Matrices& a, bool tall, const 
     copy_corner(call, x, solution);
     if (m > k) store_norms(call, b, x, k);
   } else {
-    // A = (U S V^H)^T = conj(V) S U^T, so x = conj(U) S^+ V^T b: V^T = conj(V^H), and conj(Z) y = conj(Z conj(y))
+    // A = (U S V^H)^T = conj(V) S U^T, so x = conj(U) S^+ V^T b: V^T = conj(V^H), and conj(Z) y =
+    // conj(Z conj(y))
     const OwnMatrices b(call, a.dtype, a.batches, k, x.columns);
     copy_corner(call, b, x);
     conjugate(call, b);
@@ -258,12 +263,11 @@ void least_squares_by_svd(const Call& call, const Matrices& a, bool tall, const 
   }
 }
 
-// (A, B, rcond, driver) -> (X of max(m, n) rows, rank, singular values)
+// Results: X of max(m, n) rows, rank, singular values.
 void lstsq(Call& call) {
-  const cb_tensor &matrices = call.tensor(0), &right = call.tensor(1), &out = call.output(0), &out_rank = call.output(1),
+  const arguments::LinalgLstsqDriver args(call);
+  const cb_tensor &matrices = *args.A, &right = *args.B, &out = call.output(0), &out_rank = call.output(1),
                   &out_values = call.output(2);
-  const double rcond = call.real(2);
-  const std::string_view driver = call.string(3);
   dispatch<LapackTypes>(matrices.dtype, [&]<typename T>() {
     if (matrices.numel == 0 || right.numel == 0) {
       clear(call, out);
@@ -282,14 +286,15 @@ void lstsq(Call& call) {
     clear_not_finite(call, x, flags.as<int32_t>() + a.batches);
     check_finite(call, flags.as<int32_t>(), 2 * a.batches, not_finite);
     const Packed ranks(call, out_rank);
-    if (driver == "gels") {
+    if (args.driver == "gels") {
       least_squares_by_qr(call, a, tall, x, ranks.as<int64_t>());
     } else {
       const Workspace values(call, static_cast<size_t>(a.batches * a.columns) * sizeof(real_t<T>));
-      std::optional<Packed> shown;
-      if (out_values.numel) shown.emplace(call, out_values);
-      least_squares_by_svd(call, a, tall, x, rcond, ranks.as<int64_t>(), shown ? shown->data() : values.data());
-      if (shown) shown->finish();
+      std::optional<Packed> packed_values;
+      if (out_values.numel) packed_values.emplace(call, out_values);
+      least_squares_by_svd(call, a, tall, x, args.rcond, ranks.as<int64_t>(),
+                           packed_values ? packed_values->data() : values.data());
+      if (packed_values) packed_values->finish();
     }
     store(call, out, x);
     ranks.finish();

@@ -1,13 +1,16 @@
 // sort, topk.
 //
-// Elements become unsigned keys of the same order, each with its position. Lines that fit in a block's shared memory are sorted
-// there, by a network over pairs of key and position, of which no two are equal. Longer ones are sorted by CUB's radix sort, all
-// together: the number of the line goes before the key. The few largest or smallest of a long line are those of its parts' few.
+// Elements become unsigned keys of the same order, each with its index. A slice is 1-D, along
+// `dim`. Slices that fit into shared memory are sorted there, by a network over unique pairs of key
+// and index. Longer slices are sorted by CUB's radix sort, all in one call: the number of the slice
+// is the high part of the key. topk with a small k sorts the parts of a long slice first, and then
+// the first k entries of each part.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 
+#include "candelabra/arguments/sorting.hpp"
 #include "elementwise.cuh"
 #include "lines.hpp"
 #include "radix_sort.hpp"
@@ -18,9 +21,9 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int longest_in_block = 2048;
-constexpr int64_t most_of_parts = longest_in_block / 4;  // so many are looked for in parts; of more too little would fall away
+constexpr int64_t most_kept = longest_in_block / 4;  // topk by parts; with larger k a pass drops too few entries
 
-// A key with its position.
+// A key with its index.
 struct LongEntry {
   uint64_t key;
   uint32_t at;
@@ -34,36 +37,37 @@ template <>
 struct Entries<uint32_t> {
   using Entry = uint64_t;
   __device__ static Entry make(uint32_t key, uint32_t at) { return static_cast<uint64_t>(key) << 32 | at; }
-  __device__ static uint32_t position(Entry entry) { return static_cast<uint32_t>(entry); }
+  __device__ static uint32_t index(Entry entry) { return static_cast<uint32_t>(entry); }
 };
 template <>
 struct Entries<uint64_t> {
   using Entry = LongEntry;
   __device__ static Entry make(uint64_t key, uint32_t at) { return {key, at}; }
-  __device__ static uint32_t position(const Entry& entry) { return entry.at; }
+  __device__ static uint32_t index(const Entry& entry) { return entry.at; }
 };
 
 struct Arguments {
   const void* in;
   void* values;
   int64_t* indices;
-  int64_t in_stride, values_stride, indices_stride;  // along a line
-  int64_t length;                                    // of a line of the input
-  int64_t kept;                                      // of a line of the outputs
+  int64_t in_stride, values_stride, indices_stride;  // along a slice
+  int64_t length;                                    // of a slice of the input
+  int64_t kept;                                      // length of a slice of the outputs
   bool descending;
-  Indexer<3> lines;  // values, indices, in
+  Indexer<3> slices;  // values, indices, in
 };
 
-// Entries that go from one pass over parts of lines to the next; `from` null: the elements, `to` null: the outputs.
+// One pass over parts of slices. `from` and `to` hold entries; null means the elements and the
+// outputs.
 struct Parts {
   const void* from;
   void* to;
-  int64_t length;  // of a line of `from`
-  uint32_t parts;  // of a line
+  int64_t length;  // of a slice of `from`
+  uint32_t parts;  // of a slice
   int width;       // of a part: a power of two
 };
 
-// blockDim.x, half the width, threads sort a part; a block does blockDim.y of them.
+// Half the width (blockDim.x) threads sort a part; a block sorts blockDim.y parts.
 template <typename T>
 __global__ void __launch_bounds__(longest_in_block / 2)
     sort_parts(const __grid_constant__ Arguments a, const __grid_constant__ Parts p) {
@@ -73,26 +77,26 @@ __global__ void __launch_bounds__(longest_in_block / 2)
   const int me = static_cast<int>(threadIdx.x);
   Entry* entries = reinterpret_cast<Entry*>(sort_memory) + static_cast<int>(threadIdx.y) * p.width;
   const uint32_t unit = blockIdx.x * blockDim.y + threadIdx.y;
-  const uint32_t line = unit / p.parts, part = unit - line * p.parts;
-  const bool there = line < a.lines.count;
+  const uint32_t slice = unit / p.parts, part = unit - slice * p.parts;
+  const bool there = slice < a.slices.count;
   uint32_t at[3] = {};
-  if (there) a.lines.at_rolled(line, at);
+  if (there) a.slices.at_rolled(slice, at);
   const auto* in = static_cast<const memory_t<T>*>(a.in) + at[2];
   const int64_t first = static_cast<int64_t>(part) * p.width;
   const Key<T> mask = a.descending ? key_mask<T> : Key<T>{0};
   for (int i = me; i < p.width; i += static_cast<int>(blockDim.x)) {
-    // What fills up the width is behind all entries: no position is the last number.
+    // Padding sorts after all entries: no index is 2^32 - 1.
     Entry entry = E::make(~Key<T>{0}, ~uint32_t{0});
     if (there && first + i < p.length) {
       if (p.from)
-        entry = static_cast<const Entry*>(p.from)[line * p.length + first + i];
+        entry = static_cast<const Entry*>(p.from)[slice * p.length + first + i];
       else
         entry = E::make(key_of<T>(in[(first + i) * a.in_stride]) ^ mask, static_cast<uint32_t>(first + i));
     }
     entries[i] = entry;
   }
   __syncthreads();
-  // Batcher, Sorting networks and their applications (1968): bitonic sorting.
+  // Bitonic sort: Batcher, Sorting networks and their applications (1968).
   for (int size = 2; size <= p.width; size *= 2)
     for (int distance = size / 2; distance > 0; distance /= 2) {
       const int low = 2 * me - (me & (distance - 1)), high = low + distance;
@@ -109,7 +113,7 @@ __global__ void __launch_bounds__(longest_in_block / 2)
     if (p.to) {
       static_cast<Entry*>(p.to)[static_cast<int64_t>(unit) * a.kept + i] = entries[i];
     } else {
-      const int64_t source = E::position(entries[i]);
+      const int64_t source = E::index(entries[i]);
       static_cast<memory_t<T>*>(a.values)[at[0] + i * a.values_stride] = in[source * a.in_stride];
       a.indices[at[1] + i * a.indices_stride] = source;
     }
@@ -118,11 +122,11 @@ __global__ void __launch_bounds__(longest_in_block / 2)
 
 template <typename T>
 void launch_parts(const Call& call, const Arguments& a, const Parts& p) {
-  const int beside = std::max(1, threads / (p.width / 2));
-  const size_t shared = static_cast<size_t>(p.width) * static_cast<size_t>(beside) * sizeof(typename Entries<Key<T>>::Entry);
-  const int64_t units = static_cast<int64_t>(a.lines.count) * p.parts;
-  launch(call, sort_parts<T>, static_cast<unsigned>(divide_up(units, beside)),
-         dim3(static_cast<unsigned>(p.width / 2), static_cast<unsigned>(beside)), shared, a, p);
+  const int block_parts = std::max(1, threads / (p.width / 2));
+  const size_t shared = static_cast<size_t>(p.width) * static_cast<size_t>(block_parts) * sizeof(typename Entries<Key<T>>::Entry);
+  const int64_t units = static_cast<int64_t>(a.slices.count) * p.parts;
+  launch(call, sort_parts<T>, static_cast<unsigned>(divide_up(units, block_parts)),
+         dim3(static_cast<unsigned>(p.width / 2), static_cast<unsigned>(block_parts)), shared, a, p);
 }
 
 template <typename T>
@@ -133,12 +137,12 @@ void sort_in_blocks(const Call& call, const Arguments& a) {
   while (p.length > longest_in_block) {
     p.parts = static_cast<uint32_t>(divide_up(p.length, longest_in_block));
     const int64_t found = p.parts * a.kept;
-    Workspace after(call, static_cast<size_t>(found * a.lines.count) * sizeof(Entry));
+    Workspace after(call, static_cast<size_t>(found * a.slices.count) * sizeof(Entry));
     p.to = after.data();
     launch_parts<T>(call, a, p);
     p.from = p.to;
     p.length = found;
-    before = std::move(after);  // what it held is read by what was just queued
+    before = std::move(after);  // frees the entries that the queued pass reads; the stream orders their reuse
   }
   p.to = nullptr;
   p.parts = 1;
@@ -148,48 +152,48 @@ void sort_in_blocks(const Call& call, const Arguments& a) {
 
 // ---- by radix
 
-// Keys of the lines from `first_line` on, one after the other: the number of the line, where there is room for it, and the
-// element's.
+// Makes the keys of the slices from `first_slice` on. If `numbered`, the slice number is the high
+// part of a key.
 template <typename T, typename K>
-__global__ void __launch_bounds__(threads) make_keys(const __grid_constant__ Arguments a, uint32_t first_line, uint32_t count,
+__global__ void __launch_bounds__(threads) make_keys(const __grid_constant__ Arguments a, uint32_t first_slice, uint32_t count,
                                                      bool numbered, K* keys, uint32_t* positions) {
   const auto length = static_cast<uint32_t>(a.length);
   const Key<T> mask = a.descending ? key_mask<T> : Key<T>{0};
   for (int64_t i = first_index(); i < count; i += index_step()) {
     const auto element = static_cast<uint32_t>(i);
-    const uint32_t line = element / length, place = element - line * length;
+    const uint32_t slice = element / length, index = element - slice * length;
     uint32_t at[3];
-    a.lines.at_rolled(first_line + line, at);
-    K key = key_of<T>(static_cast<const memory_t<T>*>(a.in)[at[2] + place * a.in_stride]) ^ mask;
+    a.slices.at_rolled(first_slice + slice, at);
+    K key = key_of<T>(static_cast<const memory_t<T>*>(a.in)[at[2] + index * a.in_stride]) ^ mask;
     if constexpr (key_bits<T> < 8 * static_cast<int>(sizeof(K)))
-      if (numbered) key |= static_cast<K>(line) << key_bits<T>;
+      if (numbered) key |= static_cast<K>(slice) << key_bits<T>;
     keys[i] = key;
     positions[i] = element;
   }
 }
 
-__global__ void __launch_bounds__(threads) line_keys(const uint32_t* positions, uint32_t count, uint32_t length, uint32_t* keys) {
+__global__ void __launch_bounds__(threads) slice_keys(const uint32_t* positions, uint32_t count, uint32_t length, uint32_t* keys) {
   for (int64_t i = first_index(); i < count; i += index_step()) keys[i] = positions[i] / length;
 }
 
 // Moves the elements to their ranks.
 template <typename U>
 __global__ void __launch_bounds__(threads)
-    place_elements(const __grid_constant__ Arguments a, uint32_t first_line, uint32_t count, const uint32_t* positions) {
+    move_kernel(const __grid_constant__ Arguments a, uint32_t first_slice, uint32_t count, const uint32_t* positions) {
   const auto length = static_cast<uint32_t>(a.length);
   for (int64_t i = first_index(); i < count; i += index_step()) {
     const auto element = static_cast<uint32_t>(i);
-    const uint32_t line = element / length, rank = element - line * length;
+    const uint32_t slice = element / length, rank = element - slice * length;
     if (rank >= a.kept) continue;
     uint32_t at[3];
-    a.lines.at_rolled(first_line + line, at);
-    const int64_t source = positions[i] - line * length;
+    a.slices.at_rolled(first_slice + slice, at);
+    const int64_t source = positions[i] - slice * length;
     static_cast<U*>(a.values)[at[0] + rank * a.values_stride] = static_cast<const U*>(a.in)[at[2] + source * a.in_stride];
     a.indices[at[1] + rank * a.indices_stride] = source;
   }
 }
 
-// Memory for pairs, cut out of one workspace.
+// The buffers of the radix sort, in one workspace.
 template <typename K>
 class PairMemory {
  public:
@@ -206,61 +210,63 @@ class PairMemory {
   PairBuffers<K> buffers;
 };
 
-void place(const Call& call, const Arguments& a, int64_t size, uint32_t first_line, uint32_t count, const uint32_t* positions) {
+void move_to_ranks(const Call& call, const Arguments& a, int64_t size, uint32_t first_slice, uint32_t count,
+                   const uint32_t* positions) {
   dispatch_size(size, [&]<typename U>() {
     if constexpr (sizeof(U) <= 8)
-      launch(call, place_elements<U>, grid_for(call, count, threads, 16), threads, 0, a, first_line, count, positions);
+      launch(call, move_kernel<U>, grid_for(call, count, threads, 16), threads, 0, a, first_slice, count, positions);
   });
 }
 
 template <typename T, typename K>
-void sort_pairs(const Call& call, const Arguments& a, uint32_t first_line, uint32_t lines, int line_bits) {
-  const auto count = static_cast<uint32_t>(lines * a.length);
+void sort_pairs(const Call& call, const Arguments& a, uint32_t first_slice, uint32_t slices, int slice_bits) {
+  const auto count = static_cast<uint32_t>(slices * a.length);
   const unsigned blocks = grid_for(call, count, threads, 16);
-  const bool numbered = key_bits<T> + line_bits <= 8 * static_cast<int>(sizeof(K));
+  const bool numbered = key_bits<T> + slice_bits <= 8 * static_cast<int>(sizeof(K));
   const PairMemory<K> memory(call, count);
   const PairBuffers<K>& pairs = memory.buffers;
-  launch(call, make_keys<T, K>, blocks, threads, 0, a, first_line, count, numbered, pairs.keys[0], pairs.positions[0]);
-  const int sorted = radix_sort<K>(call, pairs, count, key_bits<T> + (numbered ? line_bits : 0));
+  launch(call, make_keys<T, K>, blocks, threads, 0, a, first_slice, count, numbered, pairs.keys[0], pairs.positions[0]);
+  const int sorted = radix_sort<K>(call, pairs, count, key_bits<T> + (numbered ? slice_bits : 0));
   uint32_t* positions = pairs.positions[sorted];
-  if (numbered) return place(call, a, sizeof(memory_t<T>), first_line, count, positions);
-  // Sorted by key alone: then by line, which leaves the order of keys within each.
-  auto* line_numbers = reinterpret_cast<uint32_t*>(pairs.keys[0]);
-  const PairBuffers<uint32_t> by_line{{line_numbers, line_numbers + count}, {positions, pairs.positions[1 - sorted]}};
-  launch(call, line_keys, blocks, threads, 0, static_cast<const uint32_t*>(positions), count, static_cast<uint32_t>(a.length),
-         by_line.keys[0]);
-  const int last = radix_sort<uint32_t>(call, by_line, count, line_bits);
-  place(call, a, sizeof(memory_t<T>), first_line, count, by_line.positions[last]);
+  if (numbered) return move_to_ranks(call, a, sizeof(memory_t<T>), first_slice, count, positions);
+  // The slice number did not fit into the key: a stable sort by slice keeps the order of keys in
+  // each slice.
+  auto* slice_numbers = reinterpret_cast<uint32_t*>(pairs.keys[0]);
+  const PairBuffers<uint32_t> by_slice{{slice_numbers, slice_numbers + count}, {positions, pairs.positions[1 - sorted]}};
+  launch(call, slice_keys, blocks, threads, 0, static_cast<const uint32_t*>(positions), count, static_cast<uint32_t>(a.length),
+         by_slice.keys[0]);
+  const int last = radix_sort<uint32_t>(call, by_slice, count, slice_bits);
+  move_to_ranks(call, a, sizeof(memory_t<T>), first_slice, count, by_slice.positions[last]);
 }
 
 template <typename T>
 void sort_by_radix(const Call& call, const Arguments& a) {
   const int64_t group = std::max<int64_t>(1, INT32_MAX / a.length);
-  for (int64_t first = 0; first < a.lines.count; first += group) {
-    const int64_t lines = std::min<int64_t>(group, a.lines.count - first);
-    const int line_bits = std::bit_width(static_cast<uint64_t>(lines - 1));
-    const auto from = static_cast<uint32_t>(first), many = static_cast<uint32_t>(lines);
+  for (int64_t first = 0; first < a.slices.count; first += group) {
+    const int64_t slices = std::min<int64_t>(group, a.slices.count - first);
+    const int slice_bits = std::bit_width(static_cast<uint64_t>(slices - 1));
+    const auto from = static_cast<uint32_t>(first), slice_count = static_cast<uint32_t>(slices);
     if constexpr (key_bits<T> <= 32)
-      if (key_bits<T> + line_bits <= 32) {
-        sort_pairs<T, uint32_t>(call, a, from, many, line_bits);
+      if (key_bits<T> + slice_bits <= 32) {
+        sort_pairs<T, uint32_t>(call, a, from, slice_count, slice_bits);
         continue;
       }
-    sort_pairs<T, uint64_t>(call, a, from, many, line_bits);
+    sort_pairs<T, uint64_t>(call, a, from, slice_count, slice_bits);
   }
 }
 
-// ---- both
+// ---- sort and topk
 
-// The first `kept` elements in order, of each line.
-void order_lines(Call& call, int64_t dim, bool descending) {
-  const cb_tensor &in = call.tensor(0), &values = call.output(0), &indices = call.output(1);
+// Writes the first elements of each slice in sorted order; the outputs' sizes say how many.
+void sort_slices(Call& call, const cb_tensor& in, int64_t dim, bool descending) {
+  const cb_tensor &values = call.output(0), &indices = call.output(1);
   if (values.numel == 0) return;
   static constexpr int64_t one = 1;
-  std::array<cb_tensor, 3> seen{values, indices, in};
-  for (cb_tensor& each : seen)
+  std::array<cb_tensor, 3> views{values, indices, in};  // at least 1-D
+  for (cb_tensor& each : views)
     if (each.ndim == 0) each.ndim = 1, each.sizes = each.strides = &one;
   const int along = static_cast<int>(dim);
-  const FirstOfLines to_values(seen[0], along), to_indices(seen[1], along), from(seen[2], along);
+  const FirstOfLines to_values(views[0], along), to_indices(views[1], along), from(views[2], along);
   if (from.length() >= UINT32_MAX)
     throw failure(CB_RUNTIME_ERROR, "%s: lines of %lld elements are too long to be sorted on this device",
                   call.raw()->operator_name, static_cast<long long>(from.length()));
@@ -278,7 +284,7 @@ void order_lines(Call& call, int64_t dim, bool descending) {
                                      descending,
                                      Indexer<3>(piece)};
                    dispatch<SortableTypes>(in.dtype, [&]<typename T>() {
-                     if (a.length <= longest_in_block || a.kept <= most_of_parts)
+                     if (a.length <= longest_in_block || a.kept <= most_kept)
                        sort_in_blocks<T>(call, a);
                      else
                        sort_by_radix<T>(call, a);
@@ -287,11 +293,13 @@ void order_lines(Call& call, int64_t dim, bool descending) {
 }
 
 void sort(Call& call) {
-  order_lines(call, call.integer(1), call.boolean(2));
+  const arguments::Sort args(call);
+  sort_slices(call, *args.self, args.dim, args.descending);
 }
 
 void topk(Call& call) {
-  order_lines(call, call.integer(2), call.boolean(3));
+  const arguments::Topk args(call);
+  sort_slices(call, *args.self, args.dim, args.largest);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "candelabra/arguments/sorting.hpp"
 #include "elementwise.cuh"
 #include "lines.hpp"
 #include "sort_keys.cuh"
@@ -100,11 +101,12 @@ __global__ void __launch_bounds__(threads) find_position(const __grid_constant__
 }
 
 void order_position(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::OrderPosition args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   if (out.numel == 0) return;
-  const int dim = static_cast<int>(call.integer(1));
-  const std::string_view name = call.string(3);
+  const int dim = static_cast<int>(args.dim);
+  const std::string_view name = args.among;
   const Among among = name == "median" ? Among::Median : name == "nanmedian" ? Among::Numbers : Among::All;
   const FirstOfLines to(out, dim), from(in, dim);
   dispatch<SortableTypes>(in.dtype, [&]<typename T>() {
@@ -114,7 +116,7 @@ void order_position(Call& call) {
                                             data<memory_t<T>>(in) + offsets[1],
                                             from.stride(),
                                             from.length(),
-                                            call.integer(2),
+                                            args.rank,
                                             among,
                                             Indexer<2>(piece)};
                      launch(call, find_position<T>, static_cast<unsigned>(piece.numel), threads, 0, a);
@@ -170,13 +172,14 @@ __global__ void __launch_bounds__(threads) write_counts(const Count* counts, int
 }
 
 void count_in_bins(Call& call) {
-  const cb_tensor& in = call.tensor(0);
+  const arguments::CountInBins args(call);
+  const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   const int64_t bins = out.numel;
   if (bins > std::numeric_limits<int32_t>::max() - 1)
     throw failure(CB_RUNTIME_ERROR, "count_in_bins(): %lld bins are too many", static_cast<long long>(bins));
   if (bins == 0) return;
-  const double low = call.real(2), high = call.real(3);
+  const double low = args.low, high = args.high;
   const Workspace counts(call, static_cast<size_t>(bins) * sizeof(Count));
   fill_bytes(call, counts.data(), 0, counts.bytes());
   dispatch<FloatTypes>(in.dtype, [&]<typename T>() {

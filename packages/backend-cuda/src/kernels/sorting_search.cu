@@ -1,4 +1,6 @@
-// bisect: where values belong in sorted rows. A thread searches for one value.
+// bisect (searchsorted): the insertion index of values in sorted rows. One thread searches for one
+// value.
+#include "candelabra/arguments/sorting.hpp"
 #include "elementwise.cuh"
 
 namespace candelabra::cuda {
@@ -10,14 +12,15 @@ template <typename T>
 struct Arguments {
   const memory_t<T>* sequence;
   const memory_t<T>* values;
-  const int64_t* sorter;  // null: rows are sorted as they are
+  const int64_t* sorter;  // null: the rows themselves are sorted
   void* out;
   int64_t count, length;
   int64_t each;  // values of a row
   bool right, narrow;
 };
 
-// NaN goes behind all that is not known to be larger, as in PyTorch.
+// As in PyTorch the search moves right unless an element compares larger: NaN is inserted at the
+// end.
 template <typename T>
 __global__ void __launch_bounds__(threads) bisect_kernel(const __grid_constant__ Arguments<T> a) {
   for (int64_t i = first_index(); i < a.count; i += index_step()) {
@@ -27,10 +30,10 @@ __global__ void __launch_bounds__(threads) bisect_kernel(const __grid_constant__
     int64_t low = 0, left = a.length;
     while (left > 0) {
       const int64_t half = left / 2;
-      int64_t place = low + half;
-      if (a.sorter) place = a.sorter[row + place];
-      // Positions that are not in the row are reported by another kernel.
-      const auto probe = loaded<T>(from[place >= 0 && place < a.length ? place : 0]);
+      int64_t index = low + half;
+      if (a.sorter) index = a.sorter[row + index];
+      // check_sorter reports indices outside the row.
+      const auto probe = loaded<T>(from[index >= 0 && index < a.length ? index : 0]);
       const bool after = a.right ? !(probe > value) : !(probe >= value);
       low = after ? low + half + 1 : low;
       left = after ? left - half - 1 : half;
@@ -48,8 +51,9 @@ __global__ void __launch_bounds__(threads) check_sorter(const int64_t* sorter, i
 }
 
 void bisect(Call& call) {
-  const cb_tensor &sequence = call.tensor(0), &values = call.tensor(1), &out = call.output();
-  const cb_tensor* sorter = call.optional_tensor(4);
+  const arguments::Bisect args(call);
+  const cb_tensor &sequence = *args.sorted_sequence, &values = *args.values, &out = call.output();
+  const cb_tensor* sorter = args.sorter;
   if (out.numel == 0) return;
   const int64_t length = sequence.sizes[sequence.ndim - 1];
   const int64_t each = sequence.ndim == 1 || values.ndim == 0 ? values.numel : values.sizes[values.ndim - 1];
@@ -64,7 +68,7 @@ void bisect(Call& call) {
                          values.numel,
                          length,
                          each,
-                         call.boolean(2),
+                         args.right,
                          out.dtype == CB_INT32};
     launch(call, bisect_kernel<T>, grid_for(call, values.numel, threads), threads, 0, a);
   });

@@ -1,7 +1,8 @@
-// Special functions: each element by the scalar formula of candelabra/special, in double precision. The formulas are long, so that
-// each is compiled once: what lies in memory is read and written by a switch over dtypes.
+// Special functions, by the scalar formulas of candelabra/special in double precision. The formulas
+// are long, so that each is compiled once: a switch over dtypes reads and writes the elements.
 #include <cmath>
 
+#include "candelabra/arguments/special.hpp"
 #include "candelabra/special/bessel.hpp"
 #include "candelabra/special/gamma.hpp"
 #include "candelabra/special/polynomials.hpp"
@@ -20,7 +21,7 @@ struct Arguments {
 
 // ---- floating point
 
-// What a number stands for is a float beside all dtypes but float64.
+// A number in place of a tensor is stored as float, and as double for float64.
 __device__ __forceinline__ double read(const void* data, const unsigned char* number, uint32_t offset, int32_t dtype) {
   if (dtype == CB_FLOAT64) return data ? static_cast<const double*>(data)[offset] : *reinterpret_cast<const double*>(number);
   if (!data) return static_cast<double>(*reinterpret_cast<const float*>(number));
@@ -65,7 +66,8 @@ void run_each(Call& call, elementwise::Launcher<N> launcher) {
   const int32_t dtype = call.output().dtype;
   elementwise::Plan<N> plan{};
   plan.tensors[0] = &call.output();
-  for (int k = 1; k < N; ++k) plan.tensors[static_cast<size_t>(k)] = &call.tensor(k - 1);
+  const auto operands = leading_tensors<N - 1>(call);
+  std::copy(operands.begin(), operands.end(), plan.tensors.begin() + 1);
   plan.outs = 1;
   plan.vec = 1;
   for (int k = 0; k < N; ++k) {
@@ -90,9 +92,9 @@ void add_binary(KernelTable& table, const char* name) {
   table.add<function<Function, 2>>(name);
 }
 
-// ---- whole numbers
+// ---- integers
 
-// As a magnitude: that of the smallest integer is there, too.
+// The absolute value as an unsigned integer, which also represents that of the smallest integer.
 template <typename U>
 __device__ __forceinline__ U magnitude(const elementwise::Piece<3>& piece, int k, uint32_t offset, int32_t dtype) {
   const void* from = piece.data[k] ? piece.data[k] : piece.values[k];
@@ -121,7 +123,7 @@ __device__ __forceinline__ U magnitude(const elementwise::Piece<3>& piece, int k
   return static_cast<U>(value < 0 ? uint64_t{0} - static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
 }
 
-// Wrapped to the dtype, and of what that is the magnitude.
+// Writes a magnitude wrapped to the dtype, then made positive as abs() does.
 template <typename S, typename U>
 __device__ __forceinline__ void write_magnitude(void* data, uint32_t offset, U value) {
   using Unsigned = std::make_unsigned_t<S>;
@@ -178,7 +180,7 @@ void divisor(Call& call) {
                                          : launch_kernel<3, divisor_kernel<uint32_t, Multiple>>);
 }
 
-// ---- in the precision of the elements
+// ---- computed in compute_t
 
 struct Entropy {
   template <typename T>
@@ -187,7 +189,7 @@ struct Entropy {
   }
 };
 
-// The mantissa, of magnitude from 1/2 to 1, and the exponent.
+// The mantissa, of magnitude in [1/2, 1), and the exponent.
 struct Parts {
   template <typename T>
   __device__ void operator()(T x, T* mantissa, int32_t* exponent) const {
@@ -198,8 +200,9 @@ struct Parts {
   }
 };
 void frexp(Call& call) {
-  dispatch<FloatTypes>(call.tensor(0).dtype, [&]<typename T>() {
-    map<Types<T, int32_t>, Types<T>>(call, Parts{}, {&call.output(0), &call.output(1)}, {&call.tensor(0)});
+  const arguments::Frexp args(call);
+  dispatch<FloatTypes>(args.self->dtype, [&]<typename T>() {
+    map<Types<T, int32_t>, Types<T>>(call, Parts{}, {&call.output(0), &call.output(1)}, {args.self});
   });
 }
 

@@ -1,7 +1,8 @@
-// Eigenvalues and singular values of batches of matrices on cuSOLVER. Matrices with elements that are not finite are computed as
-// zeros and told by info: -1.
+// Eigenvalues and singular values of batches of matrices by cuSOLVER. Matrices with non-finite
+// elements are replaced by zeros and reported as info = -1.
 #include <vector>
 
+#include "candelabra/arguments/spectral.hpp"
 #include "cusolver.hpp"
 #include "matrix_kernels.hpp"
 #include "move.hpp"
@@ -9,7 +10,7 @@
 namespace candelabra::cuda {
 namespace {
 
-// These algorithms wait for the device on their way.
+// These algorithms synchronize with the device.
 void refuse_capture(const Call& call) {
   if (is_capturing(call.stream()))
     throw failure(CB_RUNTIME_ERROR, "%s: cannot be captured in a graph: the algorithm takes decisions on the host",
@@ -24,10 +25,11 @@ struct Flags {
   int32_t* data() const { return memory.as<int32_t>(); }
 };
 
-// (A, UPLO, compute_v) -> (eigenvalues, eigenvectors, info)
+// Results: eigenvalues, eigenvectors, info.
 void eigh(Call& call) {
-  const cb_tensor &input = call.tensor(0), &failures = call.output(2);
-  const bool upper = call.string(1) == "U", vectors = call.boolean(2);
+  const arguments::LinalgEighEx args(call);
+  const cb_tensor &input = *args.A, &failures = call.output(2);
+  const bool upper = args.UPLO == "U", vectors = args.compute_v;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     if (input.numel == 0) return clear(call, failures);
     refuse_capture(call);
@@ -42,22 +44,22 @@ void eigh(Call& call) {
   });
 }
 
-// (A, compute_v) -> (eigenvalues, eigenvectors, info)
+// Results: eigenvalues, eigenvectors, info.
 void eig(Call& call) {
-  const cb_tensor &input = call.tensor(0), &failures = call.output(2);
-  const bool wanted = call.boolean(1);
+  const arguments::LinalgEigEx args(call);
+  const cb_tensor &input = *args.A, &failures = call.output(2);
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     if (input.numel == 0) return clear(call, failures);
     refuse_capture(call);
     const OwnMatrices a = loaded_from(call, input);
     const Flags flags(call, a);
     const Packed values(call, call.output(0)), info(call, failures);
-    const OwnMatrices parts(call, a.dtype, wanted ? a.batches : 0, a.rows, a.columns);
-    eigenvalues_general(call, a, values.data(), wanted ? &parts : nullptr, info.as<int32_t>());
+    const OwnMatrices parts(call, a.dtype, args.compute_v ? a.batches : 0, a.rows, a.columns);
+    eigenvalues_general(call, a, values.data(), args.compute_v ? &parts : nullptr, info.as<int32_t>());
     tell_not_finite(call, flags.data(), info.as<int32_t>(), a.batches);
-    if (wanted && is_complex_v<T>) {
+    if (args.compute_v && is_complex_v<T>) {
       store(call, call.output(1), parts);
-    } else if (wanted) {
+    } else if (args.compute_v) {
       const OwnMatrices vectors(call, sizeof(T) == 4 ? CB_COMPLEX64 : CB_COMPLEX128, a.batches, a.rows, a.columns);
       pair_vectors(call, parts, values.data(), vectors);
       store(call, call.output(1), vectors);
@@ -67,7 +69,7 @@ void eig(Call& call) {
   });
 }
 
-// Of a matrix without elements: any orthonormal bases.
+// The singular vectors of an empty matrix may be any orthonormal basis.
 void store_identity(const Call& call, const cb_tensor& out) {
   if (out.numel == 0) return;
   const OwnMatrices m(call, out.dtype, batch_count(out, 2), rows_of(out), columns_of(out));
@@ -75,29 +77,30 @@ void store_identity(const Call& call, const cb_tensor& out) {
   store(call, out, m);
 }
 
-// (A, full_matrices, compute_uv) -> (U, S, Vh, info)
+// Results: U, S, Vh, info.
 void svd(Call& call) {
-  const cb_tensor &input = call.tensor(0), &failures = call.output(3);
-  const bool full = call.boolean(1), vectors = call.boolean(2);
+  const arguments::LinalgSvdEx args(call);
+  const cb_tensor &input = *args.A, &failures = call.output(3);
+  const bool full = args.full_matrices, vectors = args.compute_uv;
   dispatch<LapackTypes>(input.dtype, [&]<typename T>() {
     if (input.numel == 0) {
       if (vectors) store_identity(call, call.output(0)), store_identity(call, call.output(2));
       return clear(call, failures);
     }
     refuse_capture(call);
-    // Of wide matrices the transposed ones are decomposed: A^T = U S W^H means A = conj(W) S U^T.
+    // A wide matrix is transposed: A^T = U S W^H gives A = conj(W) S U^T.
     const As as = rows_of(input) >= columns_of(input) ? As::Is : As::Transposed;
     const cb_tensor &left = call.output(as == As::Is ? 0 : 2), &right = call.output(as == As::Is ? 2 : 0);
     const OwnMatrices a = loaded_from(call, input, as);
     const Flags flags(call, a);
     const Packed values(call, call.output(1)), info(call, failures);
-    // cuSOLVER's routine for batches has full matrices only; what is not wanted of them is left behind.
+    // cuSOLVER's batched routine always computes full matrices; the rest is not stored.
     const bool batched = a.batches > 1 && a.rows <= 32;
     const OwnMatrices u(call, a.dtype, vectors ? a.batches : 0, a.rows, full || batched ? a.rows : a.columns),
         v(call, a.dtype, vectors ? a.batches : 0, a.columns, a.columns);
     singular_values_jacobi(call, a, values.data(), vectors ? &u : nullptr, vectors ? &v : nullptr, info.as<int32_t>());
     if (vectors) {
-      conjugate(call, v);  // and transposed on the way: V^H
+      conjugate(call, v);  // store() transposes: V^H
       store(call, left, u, as);
       store(call, right, v, as == As::Is ? As::Transposed : As::Is);
     }

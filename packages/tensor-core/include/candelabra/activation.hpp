@@ -1,5 +1,6 @@
-// Activation functions and their gradients as function objects, for the kernels of all backends. Where a formula also takes vectors
-// of numbers (a backend's own type with the same functions) it says so by `on_vectors`.
+// Activation functions and their gradients as function objects, shared by the kernels of all
+// backends. A functor with `on_vectors` also accepts a backend's SIMD vector type that provides the
+// same functions.
 #ifndef CANDELABRA_ACTIVATION_HPP
 #define CANDELABRA_ACTIVATION_HPP
 
@@ -7,7 +8,7 @@
 
 namespace candelabra::math {
 
-// With n = e^x (e^x + 2) the hyperbolic tangent of softplus(x) is n / (n + 2).
+// With n = e^x (e^x + 2), tanh(softplus(x)) = n / (n + 2).
 template <typename T>
 CANDELABRA_FORMULA T mish_derivative(T x) {
   const T e = exp(x < T(20) ? x : T(20)), n = e * (e + T(2)), inverse = T(1) / (n + T(2));
@@ -81,7 +82,7 @@ struct LogSigmoid {
   }
 };
 template <typename T>
-struct Logit {  // of what is brought between the two numbers first; NaN stays
+struct Logit {  // clamps to [low, high] first; NaN propagates
   static constexpr bool on_vectors = true;
   T low, high;
   template <typename V>
@@ -126,7 +127,7 @@ struct Prelu {
   }
 };
 template <typename T>
-struct HardTanh {  // NaN stays
+struct HardTanh {  // NaN propagates
   T low, high;
   CANDELABRA_FORMULA T operator()(T x) const {
     T raised = x < low ? low : x;
@@ -139,14 +140,14 @@ struct HardTanhBackward {
   CANDELABRA_FORMULA T operator()(T grad, T x) const { return (x <= low) | (x >= high) ? T(0) : grad; }
 };
 template <typename T>
-CANDELABRA_FORMULA T from_0_to_6(T x) {
+CANDELABRA_FORMULA T relu6(T x) {
   T raised = x < T(0) ? T(0) : x;
   return raised > T(6) ? T(6) : raised;
 }
 struct HardSwish {
   template <typename T>
   CANDELABRA_FORMULA T operator()(T x) const {
-    return x * from_0_to_6(x + T(3)) / T(6);
+    return x * relu6(x + T(3)) / T(6);
   }
 };
 struct HardSwishBackward {
@@ -159,7 +160,7 @@ struct HardSwishBackward {
 struct HardSigmoid {
   template <typename T>
   CANDELABRA_FORMULA T operator()(T x) const {
-    return from_0_to_6(x + T(3)) / T(6);
+    return relu6(x + T(3)) / T(6);
   }
 };
 struct HardSigmoidBackward {
@@ -174,7 +175,7 @@ struct HardShrink {
   CANDELABRA_FORMULA T operator()(T x) const { return math::abs(x) <= limit ? T(0) : x; }
 };
 template <typename T>
-struct SoftShrink {  // NaN stays
+struct SoftShrink {  // NaN propagates
   T limit;
   CANDELABRA_FORMULA T operator()(T x) const {
     T inside = x < -limit ? x + limit : x * T(0);

@@ -1,5 +1,5 @@
-// Arithmetic of two arguments as function objects, for the kernels of all backends: of numbers of the type computed in, and, where
-// a formula says `on_vectors`, of vectors of numbers (a backend's own type with the same functions).
+// Binary arithmetic as function objects, shared by the kernels of all backends. A functor with
+// `on_vectors` also accepts a backend's SIMD vector type that provides the same functions.
 #ifndef CANDELABRA_ARITHMETIC_HPP
 #define CANDELABRA_ARITHMETIC_HPP
 
@@ -56,12 +56,13 @@ struct Divide {
     return a / b;
   }
 };
-// The remainder with the sign of a. Exact: where the quotient is below 2^p (p digits), a - trunc(a / b) b is a number of the type,
-// and the truncated quotient is at most one too large.
+// fmod, the remainder with the sign of a. It is exact if the quotient is below 2^p, where p is the
+// number of digits of T. Then a - trunc(a / b) b is representable, and the rounded quotient is at
+// most one too large.
 template <typename T>
 CANDELABRA_FORMULA bool quotient_in_range(T a, T b) {
   T q = math::abs(a / b);
-  // NaN is not, nor is what an infinite divisor leaves whole: zero times infinity would be taken off it.
+  // False for NaN, and for an infinite divisor, where quick_fmod would compute 0 * infinity.
   return (q < (sizeof(T) == 4 ? T(8388608) : T(4503599627370496.0))) & (math::abs(b) <= std::numeric_limits<T>::max());
 }
 template <typename T>
@@ -77,10 +78,11 @@ CANDELABRA_FORMULA T quick_fmod(T a, T b) {
   return math::with_sign_of(r, a);
 }
 template <typename T>
-CANDELABRA_FORMULA T toward_divisor(T r, T b) {  // from the sign of a to the sign of b
+CANDELABRA_FORMULA T toward_divisor(T r, T b) {  // from fmod's sign convention to Python's
   return r != T(0) && (b < T(0)) != (r < T(0)) ? r + b : r;
 }
-// floor(a / b), with the quotient rounded to the whole number that a - remainder is a multiple of.
+// floor(a / b), from the fmod remainder r. (a - r) / b is an integer up to rounding error, which is
+// corrected here.
 template <typename T>
 CANDELABRA_FORMULA T floor_quotient(T a, T b, T r) {
   T quotient = (a - r) / b;
@@ -99,7 +101,7 @@ struct FloatTruncDivide {
 
 enum class Whole { Floor, Trunc, Remainder, Fmod };
 
-// Of integers, by a divisor that is not zero; the least number divided by -1 wraps.
+// Integer division by a nonzero divisor. The least number divided by -1 wraps.
 template <Whole Kind, typename T>
 CANDELABRA_FORMULA T divide_whole(T a, T b) {
   if constexpr (std::is_signed_v<T>)
@@ -119,7 +121,7 @@ CANDELABRA_FORMULA T divide_whole(T a, T b) {
 
 // ---- powers
 
-// Of integers; what is no whole number becomes 0.
+// Integer power. A result that is not an integer becomes 0.
 template <typename T>
 CANDELABRA_FORMULA T power_whole(T a, T b) {
   if (b < 0) return a == 1 ? T(1) : a == static_cast<T>(-1) ? static_cast<T>(b % 2 ? -1 : 1) : T(0);
@@ -143,7 +145,7 @@ struct SquareOf {
     return a * a;
   }
 };
-struct RootOf {  // PyTorch takes the root here, too: NaN for -inf, where C's pow gives inf
+struct RootOf {  // x^0.5 is sqrt in PyTorch too: NaN for -inf, where C's pow returns inf
   static constexpr bool on_vectors = true;
   template <typename T>
   CANDELABRA_FORMULA T operator()(T a) const {
@@ -169,9 +171,9 @@ struct SameAs {
   }
 };
 
-// ---- the larger, the smaller
+// ---- maximum and minimum
 
-struct Maximum {  // NaN wins
+struct Maximum {  // NaN propagates
   template <typename T>
   CANDELABRA_FORMULA T operator()(T a, T b) const {
     return a != a || a > b ? a : b;
@@ -183,7 +185,7 @@ struct Minimum {
     return a != a || a < b ? a : b;
   }
 };
-struct Fmax {  // NaN loses
+struct Fmax {  // ignores NaN
   template <typename T>
   CANDELABRA_FORMULA T operator()(T a, T b) const {
     return b != b || a > b ? a : b;
@@ -248,7 +250,7 @@ struct Heaviside {
       return x == T(0) ? at_zero : static_cast<T>(x < T(0) ? 0 : x != x ? 0 : 1);
   }
 };
-// On the bits: numbers of one sign are ordered as they are.
+// Steps in the bit representation: numbers of one sign are ordered like their bits.
 struct NextAfter {
   template <typename T>
   CANDELABRA_FORMULA T operator()(T a, T b) const {
@@ -261,7 +263,7 @@ struct NextAfter {
     return a != a || b != b ? a + b : result;
   }
 };
-// On the bits of a half precision: numbers of one sign are ordered as their bits.
+// The same for a half-precision type T, on its bits.
 template <typename T>
 struct HalfNextAfter {
   CANDELABRA_FORMULA uint16_t operator()(uint16_t a, uint16_t b) const {
@@ -293,7 +295,8 @@ struct BitwiseXor {
     return static_cast<T>(a ^ b);
   }
 };
-// A shift by a negative number or by all bits and more leaves nothing but the sign.
+// A shift by a negative number, or by at least the width of the type, shifts out all bits: a left
+// shift returns 0 and a right shift returns 0 or -1 by sign.
 struct LeftShift {
   template <typename T>
   CANDELABRA_FORMULA T operator()(T a, T b) const {
@@ -301,7 +304,8 @@ struct LeftShift {
     constexpr U bits = sizeof(T) * 8;
     U by = static_cast<U>(b);
     if constexpr (sizeof(T) == 1) {
-      // Processors shift no vectors of bytes by vectors: by 1, 2 and 4 instead, where these bits are set, in additions.
+      // x86 has no per-lane shift of byte vectors. Shifts by 1, 2 and 4 are done by doubling, where
+      // these bits of `by` are set.
       const auto doubled = [](U x) { return static_cast<U>(x + x); };
       U value = static_cast<U>(a);
       value = by & 1 ? doubled(value) : value;

@@ -1,7 +1,8 @@
-// Element types in C++ on the host and on devices, and dispatch from a dtype to a type.
+// C++ element types on the host and on devices, and dispatch from a dtype to a type.
 //
-// Half and BFloat16 are the same everywhere. Complex numbers are the backend's: it says which types by two specializations of
-// is_complex_type, real_type and dtype_of each, and takes its lists from TypeLists.
+// Half and BFloat16 are common to all backends. Each backend chooses its complex types: it
+// specializes is_complex_type, real_type and dtype_of for both of them, and instantiates TypeLists
+// with them.
 #ifndef CANDELABRA_DTYPES_HPP
 #define CANDELABRA_DTYPES_HPP
 
@@ -38,7 +39,7 @@ constexpr bool is_integer_dtype(int32_t dtype) {
 
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// IEEE 754 binary16 in software; to nearest even.
+// Software conversion of IEEE 754 binary16; rounds to nearest, ties to even.
 namespace half_bits {
 
 inline uint16_t from_float(float value) {
@@ -46,12 +47,14 @@ inline uint16_t from_float(float value) {
   const uint32_t sign = (word >> 16) & 0x8000u;
   word &= 0x7fffffffu;
   if (word > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (word >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and more round to infinity
-  if (word < 0x38800000u) {                                               // 0.5 has the unit of the subnormal numbers
+  // 65520 and above round to infinity
+  if (word >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (word < 0x38800000u) {  // the ulp of 0.5 is the spacing of subnormals
     const float shifted = __builtin_bit_cast(float, word) + 0.5f;
     return static_cast<uint16_t>(sign | (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, 0.5f)));
   }
-  word += 0xc8000fffu + ((word >> 13) & 1u);  // the other bias, and half a unit
+  // rebias the exponent, and round: half a unit, ties to even
+  word += 0xc8000fffu + ((word >> 13) & 1u);
   return static_cast<uint16_t>(sign | (word >> 13));
 }
 inline float to_float(uint16_t bits) {
@@ -66,7 +69,7 @@ inline float to_float(uint16_t bits) {
 
 }  // namespace half_bits
 
-// Upper half of a float32. Rounds to nearest even; NaN stays NaN.
+// The upper half of a float32. Rounds to nearest, ties to even; NaN stays NaN.
 struct BFloat16 {
   uint16_t bits;
   BFloat16() = default;
@@ -82,7 +85,7 @@ struct BFloat16 {
   CANDELABRA_FORMULA operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
 };
 
-// IEEE 754 binary16, converted by the processor where it can.
+// IEEE 754 binary16, converted in hardware where available.
 struct Half {
   uint16_t bits;
   Half() = default;
@@ -122,10 +125,10 @@ constexpr bool is_integer_v = std::is_integral_v<T>;  // bool included
 // The type to compute in: float for the half precisions.
 template <typename T>
 using compute_t = std::conditional_t<is_half_v<T>, float, T>;
-// What lies in memory: a bool may be any byte, 0 for false.
+// The type of an element in memory. A bool may be any byte; 0 is false.
 template <typename T>
 using memory_t = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-// The type of the parts of a complex number; else the type itself.
+// The component type of a complex type; other types map to themselves.
 template <typename T>
 struct real_type {
   using type = T;
@@ -180,7 +183,7 @@ using HalfTypes = Types<Half, BFloat16>;
 using FloatTypes = Types<Half, BFloat16, float, double>;
 using RealTypes = decltype(IntegerTypes{} + FloatTypes{});  // no bool
 
-// The lists with complex numbers, of the types that a backend has for them.
+// Type lists that include the backend's complex types.
 template <typename Complex64, typename Complex128>
 struct TypeLists {
   using ComplexTypes = Types<Complex64, Complex128>;
@@ -188,7 +191,8 @@ struct TypeLists {
   using AllTypes = decltype(BoolType{} + NumberTypes{});
 };
 
-// Calls f.operator()<T>() with the type of this dtype; "not implemented" where it is not in the list.
+// Calls f.operator()<T>() with the type of this dtype. Throws not_implemented() if the list lacks
+// it.
 //   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() { ... });
 template <typename... Ts, typename F>
 void dispatch_among(int32_t dtype, Types<Ts...>, F&& f) {
@@ -199,8 +203,8 @@ void dispatch(int32_t dtype, F&& f) {
   dispatch_among(dtype, List{}, std::forward<F>(f));
 }
 
-// For kernels that only move elements: calls f.operator()<U>() with an unsigned type of the element's size; `Bits128` is that of 16
-// bytes.
+// For kernels that only move elements. Calls f.operator()<U>() with an unsigned type of the
+// element's size; `Bits128` is the type for 16 bytes.
 template <typename Bits128, typename F>
 void dispatch_bytes(int64_t itemsize, F&& f) {
   switch (itemsize) {
@@ -217,9 +221,9 @@ void dispatch_bytes(int64_t itemsize, F&& f) {
   }
 }
 
-// A floating-point number as an integer, toward zero. Outside of the integer's range, and for NaN, C++ leaves open what happens;
-// x86's processors give the least integer of 32 or 64 bits, whose low bits the narrower types take. That is what PyTorch gives,
-// too, and what is given everywhere.
+// Converts a floating-point number to an integer, toward zero. C++ leaves NaN and numbers out of
+// range undefined. All backends return what x86 and PyTorch do: the least integer of 32 or 64 bits,
+// whose low bits narrower types keep.
 #if defined(__x86_64__) && !defined(__CUDACC__)
 template <typename R, typename A>
 [[gnu::no_sanitize("float-cast-overflow"), gnu::always_inline]] inline R truncated_to(A value) {
@@ -239,14 +243,14 @@ template <typename R, typename A>
 CANDELABRA_HOST_DEVICE inline R truncated(A value) {
   if constexpr (sizeof(R) < 4 || std::is_same_v<R, int32_t>)
     return static_cast<R>(truncated_to<int32_t>(value));
-  else if constexpr (std::is_same_v<R, uint64_t>)  // the upper half of its range is beyond int64
+  else if constexpr (std::is_same_v<R, uint64_t>)  // the upper half of uint64's range exceeds int64
     return value >= A(0x1p63) ? static_cast<uint64_t>(truncated_to<int64_t>(value - A(0x1p63))) ^ (uint64_t{1} << 63)
                               : static_cast<uint64_t>(truncated_to<int64_t>(value));
   else
     return static_cast<R>(truncated_to<int64_t>(value));
 }
 
-// A Python number as T; integers wrap, a complex number's imaginary part is dropped for a real T.
+// A Python number as T. Integers wrap; a real T drops the imaginary part.
 template <typename T>
 T scalar_to(const cb_scalar& scalar) {
   const bool whole = scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT;

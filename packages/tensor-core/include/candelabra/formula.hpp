@@ -1,4 +1,5 @@
-// Operators given by a formula of one element: what the code that candelabra.utils.cpp_extension writes for them calls.
+// Runtime support for the code that candelabra.utils.cpp_extension generates for operators defined
+// by a formula of one element.
 #ifndef CANDELABRA_FORMULA_HPP
 #define CANDELABRA_FORMULA_HPP
 
@@ -8,7 +9,7 @@
 
 namespace candelabra::formula {
 
-// What an element is computed in.
+// The type in which elements of type T are computed.
 template <typename T>
 struct Compute {
   using Type = T;
@@ -36,8 +37,8 @@ template <typename T>
 T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
 }
-// One of two values. Of floating-point ones both are computed, so that a loop over them becomes vector code; whole numbers may
-// raise.
+// A conditional expression. For floating-point types both branches are evaluated, so that the
+// compiler can vectorize a loop over it. For integers only one is, because the other may raise.
 template <typename T, typename First, typename Second>
 [[gnu::always_inline]] inline T choose(bool condition, First first, Second second) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -59,7 +60,7 @@ T absolute(T x) {
     return x < T(0) ? static_cast<T>(-x) : x;
   }
 }
-// Python's: rounded down, with the sign of the divisor. Whole numbers by zero raise.
+// Python's //: rounds toward negative infinity. Raises for an integer divisor of zero.
 template <typename T>
 T floor_divide(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -101,8 +102,8 @@ T power(T base, T exponent) {
   }
 }
 
-// The dimensions of a result and its inputs, in the order of the result's memory; those that all of them step through alike are
-// made one. The last one is the innermost.
+// The iteration space of a result and its inputs, in the order of the result's memory. Dimensions
+// that are contiguous in all tensors are merged. The last dimension is the innermost.
 template <size_t N>
 struct Loop {
   std::vector<int64_t> sizes;
@@ -117,7 +118,7 @@ struct Loop {
       const int64_t size = out.sizes[d];
       if (size == 1) continue;
       std::array<int64_t, N> steps;
-      // A number has no dimensions.
+      // A tensor without dimensions, such as a number, has stride 0.
       for (size_t k = 0; k < N; ++k) steps[k] = tensors[k]->ndim == out.ndim ? tensors[k]->strides[d] : 0;
       bool joined = !sizes.empty();
       for (size_t k = 0; k < N && joined; ++k) joined = strides.back()[k] == steps[k] * size;
@@ -136,8 +137,9 @@ struct Loop {
   }
 };
 
-// block(out, inputs, count) computes elements that lie in a row, in the type C that elements of type T are computed in. Memory that
-// is so already is handed over as it is, all other goes through buffers; so a formula is compiled once for each C.
+// Calls block(out, inputs, count) on contiguous runs of elements. C is the type in which elements
+// of type T are computed. Contiguous memory of type C is passed directly; everything else goes
+// through buffers. A formula is therefore compiled once for each C.
 template <typename T, typename C, size_t N, typename Block>
 void elementwise(const cb_call* call, const std::array<const cb_tensor*, N>& tensors, const Block& block) {
   constexpr int64_t buffered = 512;

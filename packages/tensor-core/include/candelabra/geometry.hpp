@@ -1,4 +1,5 @@
-// Descriptors of the same sizes as few dimensions: those that all operands step through alike are made one.
+// Merges the dimensions of tensors of equal sizes: adjacent dimensions become one if all operands
+// are contiguous across them.
 #ifndef CANDELABRA_GEOMETRY_HPP
 #define CANDELABRA_GEOMETRY_HPP
 
@@ -16,7 +17,8 @@ constexpr int max_dims = 64;
 
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// N operands over one index space. Dimension 0 is the innermost; strides are in elements. There is always at least one dimension.
+// N operands over one index space. Dimension 0 is the innermost. Strides are in elements. There is
+// always at least one dimension.
 template <int N>
 struct Geometry {
   int ndim = 1;
@@ -25,7 +27,7 @@ struct Geometry {
   int64_t strides[N][max_dims];
 
   bool flat() const { return ndim == 1; }
-  // One dimension, every operand without gaps.
+  // One dimension, with stride 1 in every operand.
   bool contiguous() const {
     if (ndim != 1) return false;
     for (int k = 0; k < N; ++k)
@@ -35,14 +37,16 @@ struct Geometry {
 };
 
 enum class Order {
-  Any,      // dimensions may be reordered: innermost is where the first operand's (then the next one's) stride is smallest
+  // dimensions may be reordered by ascending stride of the first operand, then of the next ones
+  Any,
   RowMajor  // element i is the i-th of the descriptors in row-major order
 };
 
 namespace geometry_detail {
 
 template <int N>
-bool inner_first(const Geometry<N>& g, int a, int b) {  // whether dimension a belongs inside dimension b
+// whether a is the inner one of the two dimensions
+bool inner_first(const Geometry<N>& g, int a, int b) {
   for (int k = 0; k < N; ++k) {
     const int64_t sa = std::abs(g.strides[k][a]), sb = std::abs(g.strides[k][b]);
     if (sa == 0 || sb == 0 || sa == sb) continue;
@@ -59,7 +63,7 @@ void swap_dims(Geometry<N>& g, int a, int b) {
 
 }  // namespace geometry_detail
 
-// Reorders and merges the first `count` dimensions of a geometry, which were entered innermost first.
+// Reorders and merges the first `count` dimensions of a geometry, which are stored innermost first.
 template <int N>
 void merge_dims(Geometry<N>& g, int count, Order order) {
   if (count == 0) {

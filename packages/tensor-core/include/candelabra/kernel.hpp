@@ -1,11 +1,13 @@
-// What kernels are written with in C++: their arguments, how they fail, and the table that they are entered in.
+// The C++ interface for writing kernels: access to arguments, error reporting, and the kernel
+// table.
 //
-//   void negate(Call& call);                      a kernel; throw failure(CB_VALUE_ERROR, "…") or not_implemented()
+//   void negate(Call& call);     a kernel; may throw failure(CB_VALUE_ERROR, "…") or not_implemented()
 //   using Table = kernel::KernelTable<kernel::Call, kernel::Guarded>;
-//   table.add<negate>("neg");                     table.entries() is what cb_backend asks for
+//   table.add<negate>("neg");    table.entries() fills cb_backend.kernels
 //
-// One source file of a backend defines CANDELABRA_KERNEL_DEFINITIONS before it includes this: that one has the functions that are
-// only declared here. (They are no inline functions because a backend may compile kernels for several instruction sets.)
+// Exactly one source file of a backend defines CANDELABRA_KERNEL_DEFINITIONS before including this
+// header. It then contains the functions that are only declared here. They are not inline because a
+// backend may compile its kernels for several instruction sets.
 #ifndef CANDELABRA_KERNEL_HPP
 #define CANDELABRA_KERNEL_HPP
 
@@ -25,7 +27,8 @@
 
 namespace candelabra::kernel {
 
-// A kernel or a service fails with this; an empty message leaves the words to the core.
+// The exception by which a kernel or a host service fails. With an empty message, the core words
+// the error.
 class Failure : public std::exception {
  public:
   Failure(cb_status status, std::string message) : status_(status), message_(std::move(message)) {}
@@ -41,11 +44,11 @@ class Failure : public std::exception {
 [[gnu::format(printf, 2, 3), gnu::cold]] Failure failure(cb_status status, const char* format, ...);
 // No kernel for this dtype: the core says `"add" not implemented for 'Bool'`.
 [[gnu::cold]] Failure not_implemented();
-// Writes the message of the exception being handled to the call and returns its status.
+// Call inside catch (...). Writes the exception's message to the call and returns its status.
 [[gnu::cold]] int32_t report_exception(cb_call* call) noexcept;
 
-// A thin reader of cb_call. Positions are those of the schema; kernels read arguments by name through the generated structs of
-// candelabra/arguments/, which call this.
+// A thin wrapper of cb_call. Indices are positions in the schema. Kernels read arguments by name,
+// through the generated structs of candelabra/arguments/, which use this class.
 class Call {
  public:
   explicit Call(cb_call* raw) : raw_(raw) {}
@@ -57,7 +60,7 @@ class Call {
   cb_tensor& output(int i = 0) const { return raw_->outputs[i]; }
   bool given(int i) const { return raw_->arguments[i].kind != CB_NONE; }
   const cb_tensor& tensor(int i) const { return *raw_->arguments[i].as.tensor; }
-  // Null where the argument was not given, or where a number stands in the tensor's place.
+  // Null if the argument was not given, or if a number is in the tensor's place.
   const cb_tensor* optional_tensor(int i) const {
     const cb_value& value = raw_->arguments[i];
     return value.kind == CB_TENSOR ? value.as.tensor : nullptr;
@@ -67,7 +70,7 @@ class Call {
     return {value.as.tensors, static_cast<size_t>(value.count)};
   }
   const cb_scalar& scalar(int i) const { return *raw_->arguments[i].as.scalar; }
-  // Null where the argument was not given, or where a tensor was given.
+  // Null if the argument was not given, or if a tensor was given.
   const cb_scalar* optional_scalar(int i) const {
     const cb_value& value = raw_->arguments[i];
     return value.kind == CB_SCALAR ? value.as.scalar : nullptr;
@@ -75,7 +78,7 @@ class Call {
   int32_t dtype(int i) const { return static_cast<int32_t>(raw_->arguments[i].as.i); }
   int64_t integer(int i) const { return raw_->arguments[i].as.i; }
   bool boolean(int i) const { return raw_->arguments[i].as.i != 0; }
-  // A float argument; also reads a Scalar.
+  // A float argument; also accepts a Scalar.
   double real(int i) const {
     const cb_value& value = raw_->arguments[i];
     return value.kind == CB_FLOAT ? value.as.f : value.kind == CB_SCALAR ? value.as.scalar->re : static_cast<double>(value.as.i);
@@ -88,7 +91,7 @@ class Call {
     const cb_value& value = raw_->arguments[i];
     return {value.as.floats, static_cast<size_t>(value.kind == CB_FLOATS ? value.count : 0)};
   }
-  // Empty where the argument was not given.
+  // Empty if the argument was not given.
   std::string_view string(int i) const { return given(i) ? raw_->arguments[i].as.string : std::string_view{}; }
   std::optional<int64_t> optional_integer(int i) const { return given(i) ? std::optional(integer(i)) : std::nullopt; }
   std::optional<bool> optional_boolean(int i) const { return given(i) ? std::optional(boolean(i)) : std::nullopt; }
@@ -96,11 +99,12 @@ class Call {
   std::optional<int32_t> optional_dtype(int i) const { return given(i) ? std::optional(dtype(i)) : std::nullopt; }
   std::optional<std::string_view> optional_string(int i) const { return given(i) ? std::optional(string(i)) : std::nullopt; }
   std::optional<std::span<const int64_t>> optional_ints(int i) const { return given(i) ? std::optional(ints(i)) : std::nullopt; }
-  // What stands for the contents of a tensor argument (backend.h), or 0; the backend's table has to ask for it.
+  // The content version of a tensor argument, or 0 (cb_call.contents in backend.h). Only for
+  // operators that the backend lists in contents_readers.
   uint64_t contents(int i) const { return raw_->size > offsetof(cb_call, contents) && raw_->contents ? raw_->contents[i] : 0; }
   uint64_t seed() const { return raw_->random_seed; }
   uint64_t offset() const { return raw_->random_offset; }
-  // Memory for an output whose shape depends on data; outputs[index] describes it afterwards.
+  // Allocates an output whose shape depends on data. Afterwards outputs[index] describes it.
   cb_tensor& allocate_output(int index, std::span<const int64_t> sizes) const {
     const int32_t status = raw_->host->allocate_output(raw_, index, static_cast<int32_t>(sizes.size()), sizes.data());
     if (status != CB_OK) throw Failure(static_cast<cb_status>(status), "");
@@ -111,7 +115,8 @@ class Call {
   cb_call* raw_;
 };
 
-// The C entry of a kernel that does its work at once: nothing may be thrown across the boundary.
+// The C entry point of a synchronous kernel. Exceptions must not cross the boundary, so it turns
+// them into a status.
 template <void (*Kernel)(Call&)>
 struct Guarded {
   static int32_t run(cb_call* raw) noexcept {
@@ -125,7 +130,8 @@ struct Guarded {
   }
 };
 
-// Entry<kernel>::run is what the core is given; CallType is Call, or a backend's own that is made of it.
+// Entry<kernel>::run is the function that the core calls. CallType is Call, or the backend's own
+// class that is built on it.
 template <typename CallType, template <void (*)(CallType&)> typename Entry>
 class KernelTable {
  public:
@@ -147,7 +153,7 @@ inline bool same_sizes(const cb_tensor& a, const cb_tensor& b) {
   return true;
 }
 
-// Row-major without gaps (dimensions of size 1 may have any stride).
+// Row-major without gaps. Dimensions of size 1 may have any stride.
 inline bool is_contiguous(const cb_tensor& tensor) {
   int64_t expected = 1;
   for (int d = tensor.ndim - 1; d >= 0; --d) {

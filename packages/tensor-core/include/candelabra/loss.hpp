@@ -1,5 +1,6 @@
-// Losses of single elements and their gradients as function objects, for the kernels of all backends. Where a formula also takes
-// vectors of numbers (a backend's own type with the same functions) it says so by `on_vectors`.
+// Elementwise losses and their gradients as function objects, shared by the kernels of all
+// backends. A functor with `on_vectors` also accepts a backend's SIMD vector type that provides the
+// same functions.
 #ifndef CANDELABRA_LOSS_HPP
 #define CANDELABRA_LOSS_HPP
 
@@ -8,11 +9,11 @@
 namespace candelabra::formulas {
 
 template <typename T>
-CANDELABRA_FORMULA T greatest(T a, T b) {  // b where one of them is NaN
+CANDELABRA_FORMULA T greatest(T a, T b) {  // returns b if either is NaN
   return a > b ? a : b;
 }
 template <typename T>
-CANDELABRA_FORMULA T within(T x, T limit) {  // NaN stays
+CANDELABRA_FORMULA T within(T x, T limit) {  // NaN propagates
   const T raised = x < -limit ? -limit : x;
   return raised > limit ? limit : raised;
 }
@@ -57,7 +58,7 @@ struct LogitsCrossEntropyBackward {
     return grad * (math::sigmoid(x) - target);
   }
 };
-// Logarithms are cut off at -100.
+// Logarithms are clamped to at least -100, as in PyTorch.
 struct ProbabilityCrossEntropy {
   static constexpr bool on_vectors = true;
   template <typename T>

@@ -1,8 +1,10 @@
-// Scalar formulas for float and double, on the host and on devices.
+// Elementary functions of float and double, on the host and on devices.
 //
-// The host's are free of branches, so that a loop over them becomes vector code; each is accurate to about two units in the last
-// place, with C99's results for zeros, infinities and NaN. Where double has no polynomial here, the C library computes it.
-// Compile with fused multiply-add (the argument reductions rely on it) and without -ffast-math (they also rely on rounding).
+// They have no branches, so that the compiler can vectorize a loop over them. Each is accurate to
+// about two units in the last place, with C99's results for zeros, infinities and NaN. Where there
+// is no polynomial for double here, the C library computes the function. Compile with fused
+// multiply-add, on which the argument reductions rely, and without -ffast-math, because they also
+// rely on rounding.
 #ifndef CANDELABRA_MATH_HPP
 #define CANDELABRA_MATH_HPP
 
@@ -24,10 +26,11 @@ struct Format<float> {
   using Bits = int32_t;
   using Unsigned = uint32_t;
   static constexpr int fraction = 23, bias = 127;
-  static constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number, left in the low bits
+  // 1.5 * 2^23; adding it rounds to an integer, which the low bits hold
+  static constexpr float round_magic = 12582912.0f;
   static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
   static constexpr float exp_low = -104.0f, exp_high = 89.0f;
-  static constexpr float tiny_scale = 33554432.0f;  // 2^25 makes subnormal numbers normal
+  static constexpr float tiny_scale = 33554432.0f;  // 2^25: scales subnormal numbers to normal ones
   static constexpr int tiny_shift = 25;
 };
 template <>
@@ -51,7 +54,7 @@ CANDELABRA_FORMULA T from_bits(typename Format<T>::Bits bits) {
   return __builtin_bit_cast(T, bits);
 }
 
-// 2^n for n that a normal number can hold.
+// 2^n, for n in the exponent range of normal numbers.
 template <typename T>
 CANDELABRA_FORMULA T power_of_two(typename Format<T>::Bits n) {
   return from_bits<T>((n + Format<T>::bias) << Format<T>::fraction);
@@ -70,7 +73,8 @@ CANDELABRA_FORMULA T polynomial(T x, T leading, Cs... rest) {
   return sum;
 }
 
-// e^r - 1 for |r| <= ln(2)/2: Taylor's series, whose first omitted term is below a tenth of a unit in the last place.
+// e^r - 1 for |r| <= ln(2)/2, by the Taylor series. The first omitted term is below a tenth of a
+// unit in the last place.
 CANDELABRA_FORMULA float expm1_series(float r) {
   float p = polynomial(r, 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f);
   return r + r * r * p;
@@ -81,7 +85,8 @@ CANDELABRA_FORMULA double expm1_series(double r) {
   return r + r * r * p;
 }
 
-// x = n ln 2 + r (Cody and Waite: ln 2 in two parts, the first with room for n).
+// x = n ln 2 + r (Cody and Waite). ln 2 is split in two parts, so that n times the first part is
+// exact.
 template <typename T>
 struct ExpParts {
   T r;
@@ -96,13 +101,14 @@ CANDELABRA_FORMULA ExpParts<T> reduce_exp(T x) {
 }
 
 template <typename T>
-CANDELABRA_FORMULA T clip(T x, T low, T high) {  // NaN stays
+CANDELABRA_FORMULA T clip(T x, T low, T high) {  // NaN propagates
   x = x > high ? high : x;
   return x < low ? low : x;
 }
 
-// x = 2^exponent m with m in [sqrt(1/2), sqrt(2)), x > 0; then log m = f - (f^2/2 - s (f^2/2 + R)), f = m - 1, s = f / (2 + f),
-// R from log m = 2 atanh s = 2 s + 2 s^3/3 + 2 s^5/5 + … (the arrangement of FreeBSD's msun, after Ng).
+// x = 2^exponent m, with x > 0 and m in [sqrt(1/2), sqrt(2)). Then log m = f - (f^2/2 - s (f^2/2 +
+// R)), with f = m - 1 and s = f / (2 + f). R follows from log m = 2 atanh s = 2 s + 2 s^3/3 + 2
+// s^5/5 + … (the scheme of FreeBSD's msun, after Ng).
 template <typename T>
 struct LogParts {
   T exponent, f, half_square, correction;
@@ -111,7 +117,7 @@ template <typename T>
 CANDELABRA_FORMULA LogParts<T> reduce_log(T x) {
   using F = Format<T>;
   using Bits = typename F::Bits;
-  using Unsigned = typename F::Unsigned;  // what is no number or negative may wrap around
+  using Unsigned = typename F::Unsigned;  // NaN and negative numbers may wrap around
   bool tiny = x < std::numeric_limits<T>::min();
   T scaled = tiny ? x * F::tiny_scale : x;
   constexpr Bits sqrt_half = sizeof(T) == 4 ? static_cast<Bits>(0x3f3504f3) : static_cast<Bits>(0x3fe6a09e667f3bcdLL);
@@ -120,8 +126,9 @@ CANDELABRA_FORMULA LogParts<T> reduce_log(T x) {
   T e;
 #ifndef __AVX512DQ__
   if constexpr (sizeof(T) == 8) {
-    // Before AVX-512, processors shift vectors of 64-bit integers without sign only, and do not convert them to double: the
-    // exponent is kept positive by a bias, and converted by adding it to the bits of round_magic.
+    // Without AVX-512DQ, x86 has neither an arithmetic shift of 64-bit vector lanes nor their
+    // conversion to double. A bias keeps the exponent non-negative for the shift. Adding the
+    // exponent to the bits of round_magic converts it.
     constexpr Bits bias = F::bias;
     exponent = static_cast<Bits>((above + (Unsigned{F::bias} << F::fraction)) >> F::fraction) - bias;
     e = from_bits<T>(bits_of(F::round_magic) + exponent) - F::round_magic;
@@ -143,7 +150,7 @@ CANDELABRA_FORMULA LogParts<T> reduce_log(T x) {
   T half_square = T(0.5) * f * f;
   return {e, f, half_square, s * (half_square + z * series)};
 }
-// Zero, negative numbers, infinity and NaN.
+// Results of a logarithm for zero, negative numbers, infinity and NaN.
 template <typename T>
 CANDELABRA_FORMULA T log_special(T x, T result) {
   result = x == T(0) ? -infinity<T> : result;
@@ -198,7 +205,7 @@ CANDELABRA_FORMULA T trunc(T x) {
   else
     return __builtin_trunc(x);
 }
-// To the nearest whole number, halves to the even one.
+// Rounds to the nearest integer, ties to even.
 template <typename T>
 CANDELABRA_FORMULA T round_even(T x) {
   if constexpr (sizeof(T) == 4)
@@ -214,7 +221,7 @@ CANDELABRA_FORMULA T exp(T x) {
   using F = detail::Format<T>;
   auto [r, n] = detail::reduce_exp(detail::clip(x, F::exp_low, F::exp_high));
   T p = detail::expm1_series(r) + T(1);
-  auto half = n >> 1;  // in two steps, so that neither power overflows where the result does not
+  auto half = n >> 1;  // two factors, so that neither overflows before the result does
   return p * detail::power_of_two<T>(half) * detail::power_of_two<T>(n - half);
 }
 
@@ -233,7 +240,7 @@ CANDELABRA_FORMULA T exp2(T x) {
 template <typename T>
 CANDELABRA_FORMULA T expm1(T x) {
   using F = detail::Format<T>;
-  // Below -104 (-746) the result is -1 all the same.
+  // Below -50 the result rounds to -1.
   auto [r, n] = detail::reduce_exp(detail::clip(x, T(-50), F::exp_high));
   T p = detail::expm1_series(r);
   T half = detail::power_of_two<T>(n - 1);
@@ -261,13 +268,13 @@ template <typename T>
 CANDELABRA_FORMULA T log10(T x) {
   auto [e, f, h, c] = detail::reduce_log(x);
   T m = f - (h - c);
-  // log10(2) in two parts: the high one has room for e.
+  // log10(2) is split in two parts, so that e times the high part is exact.
   constexpr T high = sizeof(T) == 4 ? T(3.0102539062e-01) : T(3.01029995663611771306e-01);
   constexpr T low = sizeof(T) == 4 ? T(4.6050389811952137e-06) : T(3.69423907715893078616e-13);
   return detail::log_special(x, e * high + (e * low + m * static_cast<T>(0.434294481903251827651)));
 }
 
-// log of 1 + x, whose rounding error is put right to first order (Kahan).
+// log(1 + x), with a first-order correction of the rounding error of 1 + x (Kahan).
 template <typename T>
 CANDELABRA_FORMULA T log1p(T x) {
   T u = T(1) + x;
@@ -282,7 +289,8 @@ template <typename T>
 CANDELABRA_FORMULA T logaddexp(T a, T b) {
   T high = a > b ? a : b, low = a > b ? b : a;
   T result = high + log1p(exp(low - high));
-  result = a == b ? a + static_cast<T>(0.693147180559945309417) : result;  // equal infinities too
+  // also for equal infinities
+  result = a == b ? a + static_cast<T>(0.693147180559945309417) : result;
   return a != a || b != b ? a + b : result;
 }
 template <typename T>
@@ -306,7 +314,7 @@ CANDELABRA_FORMULA T sinh(T x) {
   T a = abs(x);
   T t = expm1(a > T(20) ? T(20) : a);
   T small = T(0.5) * (t + t / (t + T(1)));
-  T root = exp(T(0.5) * a);  // where e^a overflows and sinh does not yet
+  T root = exp(T(0.5) * a);  // e^a overflows before sinh does
   T result = a > T(20) ? (T(0.5) * root) * root : small;
   return x != x ? x : with_sign_of(result, x);
 }
@@ -349,13 +357,15 @@ CANDELABRA_FORMULA T atanh(T x) {
 
 // ---- trigonometric functions
 
-// What sin, cos and tan below can reduce; beyond, ask the C library (Payne and Hanek).
+// The largest |x| that sin, cos and tan below can reduce. Use the C library beyond (Payne and
+// Hanek).
 template <typename T>
 constexpr T trigonometric_limit = sizeof(T) == 4 ? T(1e7) : T(1e5);
 
 namespace detail {
 
-// x = n pi/2 + r. float is reduced in double; double with pi/2 in three parts of which the first two have room for n.
+// x = n pi/2 + r. For float, the reduction is done in double. For double, pi/2 is split in three
+// parts, so that n times each of the first two is exact.
 template <typename T>
 struct Quadrant {
   T r;
@@ -418,7 +428,8 @@ CANDELABRA_FORMULA T tan(T x) {
   return x == T(0) ? x : value;
 }
 
-// Near-minimax polynomial of atan(x)/x in x^2 on [0, 1] (fitted for this file); beyond 1 by pi/2 - atan(1/x).
+// Near-minimax polynomial of atan(x)/x in x^2 on [0, 1], fitted for this file. For larger x: pi/2 -
+// atan(1/x).
 CANDELABRA_FORMULA float atan(float x) {
   float a = abs(x);
   bool far = a > 1.0f;
@@ -432,7 +443,8 @@ CANDELABRA_FORMULA double atan(double x) {
   return std::atan(x);
 }
 
-// Near-minimax polynomial of asin(x)/x in x^2 on [0, 1/4] (fitted for this file); beyond by pi/2 - 2 asin(sqrt((1 - x) / 2)).
+// Near-minimax polynomial of asin(x)/x in x^2 on [0, 1/4], fitted for this file. For larger x: pi/2
+// - 2 asin(sqrt((1 - x) / 2)).
 CANDELABRA_FORMULA float asin(float x) {
   float a = abs(x);
   bool far = a > 0.5f;
@@ -479,7 +491,8 @@ CANDELABRA_FORMULA double atan2(double y, double x) {
 template <typename T>
 CANDELABRA_FORMULA T hypot(T x, T y) {
   if constexpr (sizeof(T) == 4) {
-    double wide = static_cast<double>(x) * x + static_cast<double>(y) * y;  // neither overflows nor loses small ones
+    // the squares neither overflow nor underflow
+    double wide = static_cast<double>(x) * x + static_cast<double>(y) * y;
     bool infinite = abs(x) == detail::infinity<T> || abs(y) == detail::infinity<T>;
     return infinite ? detail::infinity<T> : static_cast<T>(__builtin_sqrt(wide));
   } else {
@@ -487,7 +500,7 @@ CANDELABRA_FORMULA T hypot(T x, T y) {
   }
 }
 
-// ---- the logistic function and its relatives
+// ---- sigmoid and related functions
 
 template <typename T>
 CANDELABRA_FORMULA T sigmoid(T x) {
@@ -515,7 +528,7 @@ CANDELABRA_FORMULA T silu_derivative(T x) {
   return s * (T(1) + x * (T(1) - s));
 }
 
-// x tanh(softplus x): with n = e^x (e^x + 2), tanh(softplus x) = n / (n + 2).
+// x tanh(softplus(x)). With n = e^x (e^x + 2), tanh(softplus(x)) = n / (n + 2).
 template <typename T>
 CANDELABRA_FORMULA T mish(T x) {
   T e = exp(x > T(20) ? T(20) : x);
@@ -526,7 +539,8 @@ CANDELABRA_FORMULA T mish(T x) {
 
 // ---- powers
 
-// x^y with C99's special cases. float is computed in double, where the rounding of y log x does no harm.
+// x^y with C99's special cases. float is computed in double, which makes the rounding error of y
+// log x harmless.
 CANDELABRA_FORMULA float pow(float base, float exponent) {
   double x = base, y = exponent;
   double a = abs(x);

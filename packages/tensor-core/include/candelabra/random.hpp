@@ -1,9 +1,11 @@
-// Random numbers that are the same on every backend: Philox 4x32-10 and what is made of its words.
+// Random numbers that are identical on every backend: Philox 4x32-10, and distributions computed
+// from its output.
 //
-// Philox is the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011): ten
-// rounds of multiplications turn (key, counter) into four independent words, so element i of a tensor is computed from i alone, in
-// any order and on any number of threads. The key is the seed, the counter is the number of the block; which word belongs to which
-// element is fixed here and in docs/architecture.md, "Random numbers".
+// Philox is the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers:
+// as easy as 1, 2, 3" (2011). Ten rounds of multiplications map (key, counter) to four independent
+// 32-bit words. Element i of a tensor depends on i alone, so any number of threads may compute
+// elements in any order. The key is the seed, and the counter is the block index. This file and
+// docs/architecture.md, "Random numbers", define which word belongs to which element.
 #ifndef CANDELABRA_RANDOM_HPP
 #define CANDELABRA_RANDOM_HPP
 
@@ -18,7 +20,7 @@ struct PhiloxBlock {
   uint32_t words[4];
 };
 
-// The block of this number in the stream of this seed.
+// The block with this index in the stream of this seed.
 CANDELABRA_HOST_DEVICE inline PhiloxBlock philox_block(uint64_t seed, uint64_t block) {
   constexpr uint64_t multiplier0 = 0xD2511F53u, multiplier1 = 0xCD9E8D57u;
   constexpr uint32_t weyl0 = 0x9E3779B9u, weyl1 = 0xBB67AE85u;
@@ -37,12 +39,12 @@ CANDELABRA_HOST_DEVICE inline PhiloxBlock philox_block(uint64_t seed, uint64_t b
   return {{c0, c1, c2, c3}};
 }
 
-// The 64-bit draws of a block: draw 0 is words 0 (low) and 1 (high), draw 1 is words 2 and 3.
+// The 64-bit draws of a block. Draw 0 is words 0 (low) and 1 (high); draw 1 is words 2 and 3.
 CANDELABRA_HOST_DEVICE inline uint64_t word64_of(const PhiloxBlock& block, int draw) {
   return static_cast<uint64_t>(block.words[2 * draw]) | static_cast<uint64_t>(block.words[2 * draw + 1]) << 32;
 }
 
-// Draw i of a call whose first block is `offset`.
+// Draw i of a call whose first block has index `offset`.
 CANDELABRA_HOST_DEVICE inline uint32_t random_word32(uint64_t seed, uint64_t offset, uint64_t i) {
   return philox_block(seed, offset + i / 4).words[i % 4];
 }
@@ -50,7 +52,8 @@ CANDELABRA_HOST_DEVICE inline uint64_t random_word64(uint64_t seed, uint64_t off
   return word64_of(philox_block(seed, offset + i / 2), static_cast<int>(i % 2));
 }
 
-// Uniform numbers of [0, 1) from a draw: as many bits as the significand holds, so that none rounds up to 1.
+// Uniform numbers in [0, 1). They use as many bits as the significand holds, so that none rounds up
+// to 1.
 CANDELABRA_HOST_DEVICE inline float uniform_float32(uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1p-24f;
 }
@@ -69,7 +72,8 @@ struct NormalPair {
   T first, second;
 };
 
-// Two normal numbers from two uniform ones of [0, 1) (Box and Muller, 1958). 1 - u is in (0, 1], where the logarithm is finite.
+// Two normal numbers from two uniform ones in [0, 1) (Box and Muller, 1958). 1 - u is in (0, 1],
+// where the logarithm is finite.
 CANDELABRA_HOST_DEVICE inline NormalPair<float> normal_pair(float u1, float u2) {
   const float radius = sqrtf(-2.0f * logf(1.0f - u1));
   const float angle = 6.283185307179586f * u2;
@@ -81,7 +85,7 @@ CANDELABRA_HOST_DEVICE inline NormalPair<double> normal_pair(double u1, double u
   return {radius * cos(angle), radius * sin(angle)};
 }
 
-// An exponential number of rate lambda from a uniform one of [0, 1).
+// An exponentially distributed number of rate lambda, from a uniform one in [0, 1).
 CANDELABRA_HOST_DEVICE inline float exponential_number(float u, float lambda) {
   return -log1pf(-u) / lambda;
 }
@@ -89,12 +93,12 @@ CANDELABRA_HOST_DEVICE inline double exponential_number(double u, double lambda)
   return -log1p(-u) / lambda;
 }
 
-// A whole number of [low, high) from a 64-bit draw.
+// An integer in [low, high), from a 64-bit draw.
 CANDELABRA_HOST_DEVICE inline int64_t random_range(uint64_t word, int64_t low, int64_t high) {
   return static_cast<int64_t>(static_cast<uint64_t>(low) + word % (static_cast<uint64_t>(high) - static_cast<uint64_t>(low)));
 }
 
-// How many blocks a call for this many elements takes from its generator.
+// How many blocks a call for this many elements consumes.
 CANDELABRA_HOST_DEVICE inline uint64_t random_block_count(uint64_t elements) {
   return (elements + 1) / 2;
 }

@@ -1,4 +1,4 @@
-// The error function and its relatives, and the gamma function, in the manner of math.hpp.
+// The error function and related functions, and the gamma function, in the style of math.hpp.
 #ifndef CANDELABRA_SPECIAL_FUNCTIONS_HPP
 #define CANDELABRA_SPECIAL_FUNCTIONS_HPP
 
@@ -13,19 +13,19 @@ namespace candelabra::math {
 
 namespace detail {
 
-// e^(x^2) erfc(x) for x in [0.95, 11]: near-minimax polynomial in (x - 2) / (x + 2) (after Shepherd and Laframboise; fitted for
-// this file).
+// e^(x^2) erfc(x) for x in [0.95, 11]: a near-minimax polynomial in (x - 2) / (x + 2), fitted for
+// this file (after Shepherd and Laframboise).
 CANDELABRA_FORMULA float erfcx(float x) {
   float t = (x - 2.0f) / (x + 2.0f);
   return polynomial(t, -5.216131082e-05f, 2.235330280e-04f, 4.967061799e-05f, -9.961018288e-04f, -8.450232489e-04f,
                     6.998689292e-03f, 3.732615136e-03f, -7.897861840e-02f, 2.416582030e-01f, -4.271858471e-01f, 2.553956763e-01f);
 }
-// erf(x)/x in x^2 on [0, 1], the same way.
+// erf(x) for |x| <= 1: x times a near-minimax polynomial in x^2.
 CANDELABRA_FORMULA float erf_near(float x) {
   return x * polynomial(x * x, 7.853857680e-05f, -8.010192512e-04f, 5.188327559e-03f, -2.685381187e-02f, 1.128358515e-01f,
                         -3.761262582e-01f, 1.128379166e+00f);
 }
-// erfc for x >= 0.95: the rounding error of x^2 would be multiplied, so it is carried along.
+// erfc for x >= 0.95. Corrects for the rounding error of x^2, which the exponential would amplify.
 CANDELABRA_FORMULA float erfc_far(float x) {
   x = x > 10.5f ? 10.5f : x;
   float square = x * x;
@@ -56,7 +56,7 @@ CANDELABRA_FORMULA double erfc(double x) {
   return std::erfc(x);
 }
 
-// By the quantile of the normal distribution.
+// Computed from the quantile of the normal distribution.
 CANDELABRA_FORMULA double erfinv(double x) {
   return 0.707106781186547524401 * normal_quantile(0.5 * x, 0.5 * (1.0 - abs(x)));
 }
@@ -64,7 +64,7 @@ CANDELABRA_FORMULA float erfinv(float x) {
   return static_cast<float>(erfinv(static_cast<double>(x)));
 }
 
-// x Phi(x), and its derivative Phi(x) + x phi(x).
+// gelu: x Phi(x); its derivative: Phi(x) + x phi(x).
 template <typename T>
 CANDELABRA_FORMULA T gelu(T x) {
   return T(0.5) * x * (T(1) + erf(x * static_cast<T>(0.707106781186547524401)));
@@ -74,7 +74,7 @@ CANDELABRA_FORMULA T gelu_derivative(T x) {
   T cdf = T(0.5) * (T(1) + erf(x * static_cast<T>(0.707106781186547524401)));
   return cdf + x * static_cast<T>(0.398942280401432677940) * exp(T(-0.5) * x * x);
 }
-// The approximation with tanh (Hendrycks and Gimpel).
+// The tanh approximation of gelu (Hendrycks and Gimpel).
 template <typename T>
 CANDELABRA_FORMULA T gelu_tanh(T x) {
   T inner = static_cast<T>(0.797884560802865355880) * (x + static_cast<T>(0.044715) * x * x * x);
@@ -94,7 +94,7 @@ CANDELABRA_FORMULA double lgamma(double x) {
   return ::lgamma(x);
 #else
   int sign;
-  return ::lgamma_r(x, &sign);  // lgamma would write the sign to a global
+  return ::lgamma_r(x, &sign);  // lgamma would write the sign to a global variable
 #endif
 }
 CANDELABRA_FORMULA float lgamma(float x) {
@@ -106,7 +106,8 @@ CANDELABRA_FORMULA float lgamma(float x) {
 #endif
 }
 
-// Recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18); negative numbers by reflection (6.3.7).
+// Applies the recurrence until x >= 10, then the asymptotic series (Abramowitz and Stegun 6.3.5,
+// 6.3.18). Negative numbers use reflection (6.3.7).
 CANDELABRA_FORMULA double digamma(double x) {
   if (x == 0.0) return with_sign_of(detail::infinity<double>, -x);
   double result = 0.0;

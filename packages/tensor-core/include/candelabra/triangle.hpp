@@ -1,4 +1,5 @@
-// How many elements of a matrix are on or below a diagonal, counted row by row: what tril_indices and triu_indices number.
+// Counts the elements of a matrix on one side of a diagonal, row by row. tril_indices and
+// triu_indices use it to number them.
 #ifndef CANDELABRA_TRIANGLE_HPP
 #define CANDELABRA_TRIANGLE_HPP
 
@@ -10,20 +11,22 @@
 namespace candelabra::triangle {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// Of the first `rows` rows of a matrix with `columns` columns: how many elements (r, c) there are with c < r + reach, the sum of
-// clamp(r + reach, 0, columns) over the rows. |reach| may be any number whose sum with `rows` and `columns` fits into 64 bits; so
-// must the product of those two.
+// The number of elements (r, c) with c < r + reach in the first `rows` rows of a matrix with
+// `columns` columns: the sum of clamp(r + reach, 0, columns). The sum of |reach|, `rows` and
+// `columns`, and the product of the latter two, must fit into 64 bits.
 CANDELABRA_HOST_DEVICE inline int64_t count_below(int64_t rows, int64_t columns, int64_t reach) {
   const auto within = [](int64_t value, int64_t low, int64_t high) { return value < low ? low : value > high ? high : value; };
-  const int64_t first = within(-reach, 0, rows);               // the rows before it have none
-  const int64_t whole = within(columns - reach, first, rows);  // from here on rows are full
+  const int64_t first = within(-reach, 0, rows);  // earlier rows have no such element
+  const int64_t whole = within(columns - reach, first, rows);  // from this row on, rows are full
   const int64_t growing = whole - first;
-  // An arithmetic series; of two neighbouring numbers one is even.
+  // The arithmetic series 0 + 1 + ... + (growing - 1). The even factor is halved first, so that
+  // nothing overflows.
   const int64_t series = growing % 2 == 0 ? growing / 2 * (growing - 1) : (growing - 1) / 2 * growing;
   return growing * (first + reach) + series + (rows - whole) * columns;
 }
 
-// How many of the first `rows` rows' elements are in the triangle: c <= r + offset of the lower one, c >= r + offset of the upper.
+// How many elements of the first `rows` rows are in the triangle: c <= r + offset of the lower
+// triangle, c >= r + offset of the upper one.
 CANDELABRA_HOST_DEVICE inline int64_t count(int64_t rows, int64_t columns, int64_t offset, bool upper) {
   return upper ? rows * columns - count_below(rows, columns, offset) : count_below(rows, columns, offset + 1);
 }

@@ -11,8 +11,8 @@ namespace candelabra::shapes {
 
 namespace {
 
-// The order of dimensions in memory that TensorIterator of PyTorch finds: fastest first, by the strides of the operands, the
-// first one that tells deciding. Broadcast dimensions (stride 0) tell nothing.
+// Strides of the result, in the order of dimensions that PyTorch's TensorIterator chooses. Two
+// dimensions are ordered by their strides in the first operand that broadcasts neither of them.
 std::optional<Dims> common_layout(Call& call, std::span<const int> operands, const Dims& sizes) {
   const int ndim = sizes.size();
   if (ndim < 2) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<Dims> common_layout(Call& call, std::span<const int> operands, con
     const int own = dim - (ndim - tensor.ndim());
     return own < 0 || tensor.sizes[own] != sizes[dim] ? 0 : tensor.strides[own];
   };
-  // Positive when dimension a is to be outside of b, negative when inside, 0 when no operand tells.
+  // Positive if dimension a is outside b, negative if inside, 0 if no operand decides.
   auto order = [&](int a, int b) {
     for (int i : operands) {
       if (!call[i].is_tensor()) continue;
@@ -70,7 +70,7 @@ const char* c_name(Dtype dtype) {
 }
 
 void not_implemented(const Call& call, Dtype dtype) {
-  if (call.op.elementwise) {  // what is wrong with the shapes or the result is said first
+  if (call.op.elementwise) {  // as in PyTorch, errors in shapes and in the dtype of out= come first
     const TensorObject* given = call.outputs[0].given;
     Dims sizes;
     for (int i = 0; i < call.argument_count; ++i) {
@@ -82,7 +82,7 @@ void not_implemented(const Call& call, Dtype dtype) {
   raise(PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name, "'");
 }
 
-static double largest(Dtype dtype) {
+static double largest_finite(Dtype dtype) {
   switch (dtype) {
     case Dtype::Float16:
       return 65504.0;
@@ -103,22 +103,23 @@ void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly) {
     const bool is_signed = info(dtype).is_signed;
     if (number.kind == CB_SCALAR_FLOAT) {
       const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
-      // False for NaN. A float64 next to 2^63 is 1024 less.
+      // False for NaN. A float64 cannot hold 2^63 - 1 or 2^64 - 1, so 64-bit limits are exclusive.
       fits = number.re >= (is_signed ? -limit : 0) && (bits == 64 ? number.re < limit : number.re <= limit - 1);
     } else if (number.flags & CB_SCALAR_UNSIGNED) {
       fits = dtype == Dtype::UInt64;
     } else if (bits < 64) {
       const int64_t limit = is_signed ? int64_t{1} << (bits - 1) : int64_t{1} << bits;
-      fits = number.i >= -limit + (is_signed ? 0 : 1) && number.i < limit;  // -1 is 255 as a uint8
+      // Unsigned dtypes accept negative numbers: -1 is 255 as uint8.
+      fits = number.i >= -limit + (is_signed ? 0 : 1) && number.i < limit;
     }
   }
   if (fits && exactly && (is_floating(dtype) || is_complex(dtype))) {
-    const double limit = largest(dtype);
-    const auto beyond = [&](double part) { return std::isfinite(part) && std::abs(part) > limit; };
+    const double limit = largest_finite(dtype);
+    const auto overflows = [&](double part) { return std::isfinite(part) && std::abs(part) > limit; };
     if (number.kind == CB_SCALAR_FLOAT || number.kind == CB_SCALAR_COMPLEX) {
-      fits = !beyond(number.re) && !(number.kind == CB_SCALAR_COMPLEX && beyond(number.im));
+      fits = !overflows(number.re) && !(number.kind == CB_SCALAR_COMPLEX && overflows(number.im));
     } else if (number.kind == CB_SCALAR_INT) {
-      fits = !beyond(number.flags & CB_SCALAR_UNSIGNED ? 0x1p64 : static_cast<double>(number.i));
+      fits = !overflows(number.flags & CB_SCALAR_UNSIGNED ? 0x1p64 : static_cast<double>(number.i));
     }
   }
   const char* type = dtype == Dtype::UInt8   ? "uint8_t"
@@ -187,7 +188,7 @@ Output& combine(Call& call, std::span<const int> operands, Dtype result) {
       call.broadcast(i, output.sizes);
     }
   }
-  // Row-major operands give a row-major result, whichever of them are broadcast.
+  // Row-major operands give a row-major result, even if some are broadcast.
   if (!contiguous && !output.given) output.strides = common_layout(call, operands, output.sizes);
   return output;
 }

@@ -1,4 +1,4 @@
-// What the shape rules of several families share: names for messages, lists of dimensions, layouts.
+// Checks and helpers that the shape rules of several families share.
 #pragma once
 
 #include <string_view>
@@ -7,61 +7,64 @@
 
 namespace candelabra::shapes {
 
-// "add" for add and add_.
+// The operator's name without the underscore of the in-place variant.
 std::string_view base_name(const Call& call);
 
-// The dtype as PyTorch's messages write it in C: "float", "long".
+// The C++ name of the dtype, which some of PyTorch's messages use: "float", "long".
 const char* c_name(Dtype dtype);
 
-// NotImplementedError: "lerp" not implemented for 'Long'.
+// Throws NotImplementedError: "lerp" not implemented for 'Long'.
 [[noreturn]] void not_implemented(const Call& call, Dtype dtype);
 
-// float32 for half precisions: the dtype of statistics.
+// The dtype of statistics: float32 for half precisions, else the same.
 inline Dtype statistics_dtype(Dtype dtype) {
   return dtype == Dtype::Float16 || dtype == Dtype::BFloat16 ? Dtype::Float32 : dtype;
 }
 
-// Throws where this number cannot be an element of this dtype: a complex one in a real tensor, and, where `exactly`, a whole
-// number out of the dtype's range.
+// Throws if the number cannot be an element of this dtype: a complex number in a real tensor or,
+// if `exactly`, a number out of the dtype's range.
 void check_number_fits(const cb_scalar& number, Dtype dtype, bool exactly);
 
-// Throws where alpha (or another factor) is of a higher category than a result of this dtype.
+// Throws if a factor such as alpha is of a higher category than the result's dtype. The categories
+// are bool, integer, float and complex.
 void check_factor(const Call& call, const char* factor_name, const cb_scalar& factor, Dtype dtype);
 
-// The set of these dimensions; throws where one is named twice. No bits for a tensor without dimensions.
+// The dimensions as a bit set, empty if ndim is 0. Throws if one is named twice.
 uint64_t dim_set(std::span<const int64_t> dims, int ndim);
 
-// The promoted dtype of these arguments (tensors and numbers; missing ones are skipped).
+// The promoted dtype of these arguments, tensors or numbers. Missing ones are skipped.
 Dtype promoted(Call& call, std::span<const int> operands);
 inline Dtype promoted(Call& call, std::initializer_list<int> operands) {
   return promoted(call, std::span<const int>(operands.begin(), operands.size()));
 }
 
-// Broadcasts operands of one computation, which have their dtypes already, and adds the output of an elementwise operator.
+// Broadcasts the operands, already converted, of an elementwise operator and adds its output.
 Output& combine(Call& call, std::span<const int> operands, Dtype result);
 inline Output& combine(Call& call, std::initializer_list<int> operands, Dtype result) {
   return combine(call, std::span<const int>(operands.begin(), operands.size()), result);
 }
 
-// A tensor without dimensions is seen as one-dimensional of size 1.
+// Makes the kernel see an argument without dimensions as one of shape (1).
 void see_dimension(Call& call, int i);
+// Output::inserted for a result whose sizes are those of this tensor.
 inline uint64_t inserted_dimension(const TensorObject& tensor) {
   return tensor.ndim() == 0 ? 1 : 0;
 }
 
-// Whether results of this tensor, a batch of images or of volumes, are to be in channels-last order, and making an argument
-// contiguous in one of the two orders.
+// Whether this batch of images or volumes is channels-last; results then are, too.
 inline bool prefers_channels_last(const TensorObject& tensor) {
   if (tensor.contiguous) return false;
   return tensor.ndim() == 4 ? is_channels_last(tensor) : tensor.ndim() == 5 && is_in_format(tensor, MemoryFormat::ChannelsLast3d);
 }
+// Makes an argument contiguous, in channels-last or row-major order.
 void make_layout(Call& call, int i, bool channels_last);
 void set_layout(Output& output, bool channels_last);
 
-// A list with one entry for each spatial dimension; a single entry stands for all.
+// Expands a list of one entry to all spatial dimensions; throws on other lengths.
 void spread_list(Call& call, int i, int spatial, const char* list_name, const char* what);
 
-// Throws where a number of this list is larger than what geometry can be computed with safely, and kernels take.
+// Throws if an entry does not fit in int32: larger ones would overflow in the computation of sizes
+// and in kernels.
 void check_magnitude(const Call& call, std::span<const int64_t> values, const char* list_name);
 
 }  // namespace candelabra::shapes

@@ -1,4 +1,5 @@
 // Convolution and its gradients.
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -6,7 +7,7 @@ namespace candelabra::shapes {
 
 namespace {
 
-// The geometry of a convolution: input (N, C, in...), weight (O, C / groups, kernel...), output (N, O, out...).
+// Shapes: input (N, C, in...), weight (O, C / groups, kernel...), output (N, O, out...).
 struct Convolution {
   int spatial;
   std::span<const int64_t> input, weight, stride, padding, dilation;
@@ -37,7 +38,7 @@ void check_parameters(const Convolution& conv, const char* name) {
         " instead");
 }
 
-// Checks everything and returns the sizes of the output.
+// Checks the geometry and returns the sizes of the output.
 Dims output_sizes(const Convolution& conv, const char* name) {
   check_parameters(conv, name);
   check(conv.input[1] == conv.weight[1] * conv.groups, PyExc_RuntimeError, name, "(): Given groups=", conv.groups,
@@ -58,14 +59,14 @@ Dims output_sizes(const Convolution& conv, const char* name) {
   return sizes;
 }
 
-// Stride, padding, dilation and groups are arguments `first` and those that follow.
-void read_parameters(Call& call, Convolution& conv, int first) {
-  static constexpr const char* names[] = {"stride", "padding", "dilation"};
-  for (int k = 0; k < 3; ++k) spread_list(call, first + k, conv.spatial, names[k], "convolution");
-  conv.stride = call.ints(first);
-  conv.padding = call.ints(first + 1);
-  conv.dilation = call.ints(first + 2);
-  conv.groups = call.integer(first + 3);
+void read_parameters(Call& call, Convolution& conv, int stride, int padding, int dilation, int groups) {
+  spread_list(call, stride, conv.spatial, "stride", "convolution");
+  spread_list(call, padding, conv.spatial, "padding", "convolution");
+  spread_list(call, dilation, conv.spatial, "dilation", "convolution");
+  conv.stride = call.ints(stride);
+  conv.padding = call.ints(padding);
+  conv.dilation = call.ints(dilation);
+  conv.groups = call.integer(groups);
   check_magnitude(call, conv.stride, "stride");
   check_magnitude(call, conv.padding, "padding");
   check_magnitude(call, conv.dilation, "dilation");
@@ -81,7 +82,8 @@ void check_types(const char* name, const char* what, const TensorObject& a, cons
         ")");
 }
 
-// Both in channels-last order where one is, else both row-major. Returns whether the result is channels-last, too.
+// Puts both arguments in channels-last order if one of them prefers it, else in row-major order.
+// Returns whether they are channels-last.
 bool unify_layouts(Call& call, int first, int second) {
   const bool channels_last = prefers_channels_last(call.tensor(first)) || prefers_channels_last(call.tensor(second));
   make_layout(call, first, channels_last);
@@ -92,7 +94,8 @@ bool unify_layouts(Call& call, int first, int second) {
 }  // namespace
 
 void convolution(Call& call) {
-  const TensorObject &input = call.tensor(0), &weight = call.tensor(1);
+  namespace at = positions::convolution;
+  const TensorObject &input = call.tensor(at::input), &weight = call.tensor(at::weight);
   Convolution conv{.spatial = weight.ndim() - 2,
                    .input = input.sizes,
                    .weight = weight.sizes,
@@ -103,24 +106,25 @@ void convolution(Call& call) {
   const std::string name = public_name(conv.spatial);
   check(conv.spatial >= 1 && input.ndim() == weight.ndim(), PyExc_RuntimeError, name, "(): Expected ", conv.spatial + 2,
         "D (batched) input for weight of size ", shown(weight.sizes), ", but got input of size: ", shown(input.sizes));
-  read_parameters(call, conv, 3);
+  read_parameters(call, conv, at::stride, at::padding, at::dilation, at::groups);
   check_types(name.c_str(), "Input", input, "weight", weight);
-  const Argument& bias = call[2];
+  const Argument& bias = call[at::bias];
   if (bias.given()) {
     check(bias.tensor->ndim() == 1 && bias.tensor->sizes[0] == weight.sizes[0], PyExc_RuntimeError, name,
           "(): Given weight of size ", shown(weight.sizes), ", expected bias to be 1-dimensional with ", weight.sizes[0],
           " elements, but got bias of size ", shown(bias.tensor->sizes), " instead");
     check_types(name.c_str(), "Input", input, "bias", *bias.tensor);
-    call.make_contiguous(2);
+    call.make_contiguous(at::bias);
   }
   Dims sizes = output_sizes(conv, name.c_str());
-  const bool channels_last = unify_layouts(call, 0, 1);
+  const bool channels_last = unify_layouts(call, at::input, at::weight);
   set_layout(call.add_output(input.dtype, std::move(sizes)), channels_last);
 }
 
 void convolution_input_gradient(Call& call) {
-  const TensorObject &grad = call.tensor(0), &weight = call.tensor(1);
-  const auto input_size = call.ints(2);
+  namespace at = positions::convolution_input_gradient;
+  const TensorObject &grad = call.tensor(at::grad), &weight = call.tensor(at::weight);
+  const auto input_size = call.ints(at::input_size);
   Convolution conv{.spatial = weight.ndim() - 2,
                    .input = input_size,
                    .weight = weight.sizes,
@@ -134,20 +138,21 @@ void convolution_input_gradient(Call& call) {
         shown(grad.sizes), ", ", shown(weight.sizes), " and ", shown(input_size));
   check_magnitude(call, input_size, "input_size");
   for (int64_t size : input_size) check(size >= 0, PyExc_RuntimeError, name, "(): negative size in input_size=", shown(input_size));
-  read_parameters(call, conv, 3);
+  read_parameters(call, conv, at::stride, at::padding, at::dilation, at::groups);
   check_types(name, "Grad", grad, "weight", weight);
   const Dims expected = output_sizes(conv, name);
   check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", shown(grad.sizes),
         " does not match the output of a convolution of ", shown(input_size), " by ", shown(weight.sizes), ", which has shape ",
         shown(expected));
   Dims sizes(input_size);
-  const bool channels_last = unify_layouts(call, 0, 1);
+  const bool channels_last = unify_layouts(call, at::grad, at::weight);
   set_layout(call.add_output(grad.dtype, std::move(sizes)), channels_last);
 }
 
 void convolution_weight_gradient(Call& call) {
-  const TensorObject &grad = call.tensor(0), &input = call.tensor(1);
-  const auto weight_size = call.ints(2);
+  namespace at = positions::convolution_weight_gradient;
+  const TensorObject &grad = call.tensor(at::grad), &input = call.tensor(at::input);
+  const auto weight_size = call.ints(at::weight_size);
   Convolution conv{.spatial = input.ndim() - 2,
                    .input = input.sizes,
                    .weight = weight_size,
@@ -162,14 +167,14 @@ void convolution_weight_gradient(Call& call) {
   check_magnitude(call, weight_size, "weight_size");
   for (int64_t size : weight_size)
     check(size >= 0, PyExc_RuntimeError, name, "(): negative size in weight_size=", shown(weight_size));
-  read_parameters(call, conv, 3);
+  read_parameters(call, conv, at::stride, at::padding, at::dilation, at::groups);
   check_types(name, "Grad", grad, "input", input);
   const Dims expected = output_sizes(conv, name);
   check(grad.sizes == expected, PyExc_RuntimeError, name, "(): grad of shape ", shown(grad.sizes),
         " does not match the output of a convolution of ", shown(input.sizes), " by ", shown(weight_size), ", which has shape ",
         shown(expected));
   Dims sizes(weight_size);
-  unify_layouts(call, 0, 1);
+  unify_layouts(call, at::grad, at::input);
   call.add_output(grad.dtype, std::move(sizes));
 }
 

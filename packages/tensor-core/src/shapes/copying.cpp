@@ -2,6 +2,7 @@
 #include "../arguments.hpp"
 #include "../interop.hpp"
 #include "../streams.hpp"
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -14,15 +15,15 @@ void check_broadcasts(const TensorObject& destination, const TensorObject& sourc
   check(missing >= 0, PyExc_RuntimeError, "copy_(): output with shape ", shown(destination.sizes),
         " doesn't match the broadcast shape ", shown(source.sizes));
   for (int i = 0; i < source.ndim(); ++i) {
-    const int64_t wanted = destination.sizes[missing + i], there = source.sizes[i];
-    check(there == wanted || there == 1, PyExc_RuntimeError, "copy_(): The size of tensor a (", wanted,
-          ") must match the size of tensor b (", there, ") at non-singleton dimension ", missing + i, ": shapes ",
+    const int64_t size = destination.sizes[missing + i], source_size = source.sizes[i];
+    check(source_size == size || source_size == 1, PyExc_RuntimeError, "copy_(): The size of tensor a (", size,
+          ") must match the size of tensor b (", source_size, ") at non-singleton dimension ", missing + i, ": shapes ",
           shown(destination.sizes), " and ", shown(source.sizes));
   }
 }
 
-// A bool says whether any part is not zero: nothing is lost.
-void warn_of_lost_part(Dtype from, Dtype to) {
+// A conversion to bool is exempt: it looks at both parts.
+void warn_of_lost_imaginary_part(Dtype from, Dtype to) {
   if (is_complex(from) && !is_complex(to) && to != Dtype::Bool) [[unlikely]] {
     warn("Casting complex values to real discards the imaginary part; take .real, or .abs(), where this is meant");
   }
@@ -35,39 +36,43 @@ MemoryFormat format_or(const Call& call, int i, MemoryFormat fallback) {
 }  // namespace
 
 void copy_(Call& call) {
-  TensorObject* self = &call.tensor(0);
+  namespace at = positions::copy;
+  TensorObject* self = &call.tensor(at::self);
   call.device = self->device();
-  check_broadcasts(*self, call.tensor(1));
+  check_broadcasts(*self, call.tensor(at::src));
   check(!may_overlap_itself(*self), PyExc_RuntimeError,
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please clone() the tensor before performing the operation.");
-  warn_of_lost_part(call.tensor(1).dtype, self->dtype);
+  warn_of_lost_imaginary_part(call.tensor(at::src).dtype, self->dtype);
   const auto done = [&] { call.result = Ref<>::borrow(as_object(self)); };
-  const bool non_blocking = call.boolean(2);
-  if (self->numel == 0 || copy_as_bytes(self, &call.tensor(1), non_blocking)) return done();
-  if (call.tensor(1).device() != self->device()) {
-    if (!device_type(self->device()).has(CB_CAP_HOST_MEMORY)) call.convert(1, self->dtype);
-    call[1].tensor = call.keep(to_device(&call.tensor(1), self->device()));
-    if (copy_as_bytes(self, &call.tensor(1), non_blocking)) return done();
-  } else if (share_memory_partly(*self, call.tensor(1))) {
-    call[1].tensor = call.keep(candelabra::clone(&call.tensor(1), MemoryFormat::Preserve));
+  const bool non_blocking = call.boolean(at::non_blocking);
+  if (self->numel == 0 || copy_as_bytes(self, &call.tensor(at::src), non_blocking)) return done();
+  if (call.tensor(at::src).device() != self->device()) {
+    if (!device_type(self->device()).has(CB_CAP_HOST_MEMORY)) call.convert(at::src, self->dtype);
+    call[at::src].tensor = call.keep(to_device(&call.tensor(at::src), self->device()));
+    if (copy_as_bytes(self, &call.tensor(at::src), non_blocking)) return done();
+  } else if (share_memory_partly(*self, call.tensor(at::src))) {
+    call[at::src].tensor = call.keep(candelabra::clone(&call.tensor(at::src), MemoryFormat::Preserve));
   }
-  call.broadcast(1, self->sizes);
+  call.broadcast(at::src, self->sizes);
   call.add_output(self->dtype, self->sizes);
 }
 
 void clone(Call& call) {
-  call.result = Ref<>(candelabra::clone(&call.tensor(0), format_or(call, 1, MemoryFormat::Preserve)).release_object());
+  namespace at = positions::clone;
+  call.result =
+      Ref<>(candelabra::clone(&call.tensor(at::self), format_or(call, at::memory_format, MemoryFormat::Preserve)).release_object());
 }
 
-// to(self, target, second, dtype, device): the tensor itself where nothing is to convert. Forms with more in them, and other
-// devices, are for the decomposition.
+// The result is self where its dtype stays. Other forms of the call, and other devices, are left to
+// the decomposition.
 void to(Call& call) {
-  TensorObject* self = &call.tensor(0);
-  Dtype dtype = call.dtype_or(3, self->dtype);
-  Device device = call[4].kind == ArgumentKind::Device ? call[4].device : self->device();
-  PyObject* target = call[1].object;
-  PyObject* second = call[2].object;
+  namespace at = positions::to;
+  TensorObject* self = &call.tensor(at::self);
+  Dtype dtype = call.dtype_or(at::dtype, self->dtype);
+  Device device = call[at::device].kind == ArgumentKind::Device ? call[at::device].device : self->device();
+  PyObject* target = call[at::target].object;
+  PyObject* second = call[at::second].object;
   if (is_dtype_object(target)) {
     dtype = dtype_from_object(target);
   } else if (PyUnicode_Check(target) || is_device_object(target)) {
@@ -83,28 +88,31 @@ void to(Call& call) {
   call.result = Ref<>(convert_dtype(self, dtype).release_object());
 }
 
-// Always a new tensor. The conversion is done by a device of host memory where there is one, else before bytes cross.
+// The result is always a new tensor. The dtype is converted before the copy to another device,
+// unless that one has host memory: then it is converted there.
 void to_copy(Call& call) {
-  TensorObject* self = &call.tensor(0);
-  const Dtype dtype = call.dtype_or(1, self->dtype);
-  const Device device = call[2].kind == ArgumentKind::Device ? call[2].device : self->device();
+  namespace at = positions::to_copy;
+  TensorObject* self = &call.tensor(at::self);
+  const Dtype dtype = call.dtype_or(at::dtype, self->dtype);
+  const Device device = call[at::device].kind == ArgumentKind::Device ? call[at::device].device : self->device();
   const bool convert_first = !device_type(device).has(CB_CAP_HOST_MEMORY) || device == self->device();
   TensorRef result = TensorRef::borrow(self);
   if (convert_first) result = convert_dtype(result.get(), dtype);
-  // What is read here again must have arrived.
-  const bool arrives_later =
-      call.boolean(3) && result->dtype == dtype && format_or(call, 4, MemoryFormat::Preserve) == MemoryFormat::Preserve;
-  result = to_device(result.get(), device, arrives_later);
+  // A copy that is read again below must not be asynchronous.
+  const bool may_be_asynchronous = call.boolean(at::non_blocking) && result->dtype == dtype &&
+                                   format_or(call, at::memory_format, MemoryFormat::Preserve) == MemoryFormat::Preserve;
+  result = to_device(result.get(), device, may_be_asynchronous);
   result = convert_dtype(result.get(), dtype);
-  const MemoryFormat format = format_or(call, 4, MemoryFormat::Preserve);
+  const MemoryFormat format = format_or(call, at::memory_format, MemoryFormat::Preserve);
   const bool in_format = format == MemoryFormat::Preserve || (format == MemoryFormat::Contiguous && result->contiguous);
   if (result.get() == self || !in_format) result = candelabra::clone(result.get(), format);
   call.result = Ref<>(result.release_object());
 }
 
 void contiguous(Call& call) {
-  TensorObject* self = &call.tensor(0);
-  const MemoryFormat format = format_or(call, 1, MemoryFormat::Contiguous);
+  namespace at = positions::contiguous;
+  TensorObject* self = &call.tensor(at::self);
+  const MemoryFormat format = format_or(call, at::memory_format, MemoryFormat::Contiguous);
   if (is_in_format(*self, format)) {
     call.result = Ref<>::borrow(as_object(self));
     return;

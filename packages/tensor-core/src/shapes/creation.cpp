@@ -1,9 +1,10 @@
-// Tensors from nothing: memory and ranges.
+// Factories: new memory, constants and ranges.
 #include <algorithm>
 #include <cmath>
 
 #include "../arguments.hpp"
 #include "../tensor_type.hpp"
+#include "candelabra/positions.hpp"
 #include "candelabra/triangle.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
@@ -20,28 +21,28 @@ void check_sizes(std::span<const int64_t> sizes) {
         sizes.size());
 }
 
-bool whole(const cb_scalar& scalar) {
+bool is_integer(const cb_scalar& scalar) {
   return scalar.kind == CB_SCALAR_BOOL || scalar.kind == CB_SCALAR_INT;
 }
 
 std::string number_text(const cb_scalar& scalar) {
-  return whole(scalar) ? text(scalar.i) : text(scalar.re);
+  return is_integer(scalar) ? text(scalar.i) : text(scalar.re);
 }
 
-// How many numbers start, start + step, ... lie before end.
+// The count of the numbers start, start + step, ... before end.
 int64_t range_length(const cb_scalar& start, const cb_scalar& end, const cb_scalar& step) {
   check(start.kind != CB_SCALAR_COMPLEX && end.kind != CB_SCALAR_COMPLEX && step.kind != CB_SCALAR_COMPLEX, PyExc_RuntimeError,
         "arange(): complex numbers have no order");
   check(step.re != 0, PyExc_RuntimeError, "step must be nonzero");
-  // Texts of numbers are made for messages only.
+  // The texts of numbers are made only where the check fails.
   if (!std::isfinite(start.re) || !std::isfinite(end.re)) [[unlikely]]
     check(false, PyExc_RuntimeError, "unsupported range: ", number_text(start), " -> ", number_text(end));
   if (!std::isfinite(step.re)) [[unlikely]]
     check(false, PyExc_RuntimeError, "unsupported step: ", number_text(step));
   check((step.re > 0 && end.re >= start.re) || (step.re < 0 && end.re <= start.re), PyExc_RuntimeError,
         "upper bound and lower bound inconsistent with step sign");
-  if (whole(start) && whole(end) && whole(step)) {
-    // Differences of int64 fit into 64 bits without sign.
+  if (is_integer(start) && is_integer(end) && is_integer(step)) {
+    // The difference of two int64 fits in a uint64.
     const uint64_t distance = step.i > 0 ? static_cast<uint64_t>(end.i) - static_cast<uint64_t>(start.i)
                                          : static_cast<uint64_t>(start.i) - static_cast<uint64_t>(end.i);
     const uint64_t stride = step.i > 0 ? static_cast<uint64_t>(step.i) : uint64_t{0} - static_cast<uint64_t>(step.i);
@@ -56,11 +57,14 @@ int64_t range_length(const cb_scalar& start, const cb_scalar& end, const cb_scal
 
 }  // namespace
 
+// allocate, empty: the same positions.
 void empty(Call& call) {
-  const std::span<const int64_t> sizes = call.ints(0);
+  namespace at = positions::empty;
+  const std::span<const int64_t> sizes = call.ints(at::size);
   check_sizes(sizes);
-  const Dtype dtype = call.dtype_or(1, default_dtype());
-  const MemoryFormat format = call[3].kind == ArgumentKind::MemoryFormat ? call[3].memory_format : MemoryFormat::Contiguous;
+  const Dtype dtype = call.dtype_or(at::dtype, default_dtype());
+  const MemoryFormat format =
+      call[at::memory_format].kind == ArgumentKind::MemoryFormat ? call[at::memory_format].memory_format : MemoryFormat::Contiguous;
   const bool channels_last = format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
   check_rank_of_format(format, sizes);
   call.result = Ref<>((channels_last ? candelabra::empty_strided(sizes, channels_last_strides(sizes), dtype, call.device)
@@ -70,11 +74,11 @@ void empty(Call& call) {
 
 namespace {
 
-// Whether memory that nobody has set is to be filled: candelabra.use_deterministic_algorithms().
+// Whether empty() fills new memory: set by candelabra.use_deterministic_algorithms().
 bool fills_unset_memory = false;
 
-// A value that shows where memory was read before it was set.
-cb_scalar conspicuous(Dtype dtype) {
+// The value that marks memory as not set: NaN, or the largest integer.
+cb_scalar unset_marker(Dtype dtype) {
   static constexpr int64_t largest[dtype_count] = {1, UINT8_MAX, INT8_MAX, INT16_MAX, INT32_MAX,  INT64_MAX,  0,        0,
                                                    0, 0,         0,        0,         UINT16_MAX, UINT32_MAX, INT64_MAX};
   cb_scalar value{};
@@ -89,7 +93,7 @@ cb_scalar conspicuous(Dtype dtype) {
   return value;
 }
 
-cb_scalar whole_number(int64_t number) {
+cb_scalar integer_scalar(int64_t number) {
   cb_scalar value{};
   value.kind = CB_SCALAR_INT;
   value.i = number;
@@ -97,53 +101,61 @@ cb_scalar whole_number(int64_t number) {
   return value;
 }
 
-// The keywords that the factories have in common end their schemas: layout, requires_grad, pin_memory. Another layout and pinned
-// memory are refused by the function behind the operator.
-void refuse_rare(const Call& call) {
-  const int last = call.argument_count - 1;
-  if (call.arguments[last - 2].object != Py_None || (call.arguments[last].given() && call.boolean(last))) {
+// The schema of every factory ends with layout, requires_grad and pin_memory. Returns the position
+// of one of them, given its position in the schema of empty.
+int common_keyword(const Call& call, positions::empty::Position in_empty) {
+  return call.argument_count - 1 - (positions::empty::pin_memory - in_empty);
+}
+
+// Other layouts and pinned memory are left to the fallback of the operator, which refuses them.
+void leave_rare_to_fallback(const Call& call) {
+  const int layout = common_keyword(call, positions::empty::layout);
+  const int pin_memory = common_keyword(call, positions::empty::pin_memory);
+  if (call.arguments[layout].object != Py_None || (call.arguments[pin_memory].given() && call.boolean(pin_memory))) {
     mismatch(call.name(), "(): layout and pin_memory");
   }
 }
 
-void give(Call& call, TensorRef made) {
-  const int grad = call.argument_count - 2;
-  if (call[grad].given() && call.boolean(grad)) ask_for_gradients(made.get());
+void set_result(Call& call, TensorRef made) {
+  const int requires_grad = common_keyword(call, positions::empty::requires_grad);
+  if (call[requires_grad].given() && call.boolean(requires_grad)) ask_for_gradients(made.get());
   call.result = Ref<>(made.release_object());
 }
 
+// zeros, ones, full: `size` is at the same position.
 void constant(Call& call, Dtype dtype, const cb_scalar& value) {
-  refuse_rare(call);
-  const std::span<const int64_t> sizes = call.ints(0);
+  leave_rare_to_fallback(call);
+  const std::span<const int64_t> sizes = call.ints(positions::full::size);
   check_sizes(sizes);
   TensorRef made = candelabra::empty(sizes, dtype, call.device);
   fill(made.get(), value);
-  give(call, std::move(made));
+  set_result(call, std::move(made));
 }
 
 }  // namespace
 
-// As empty, and what else candelabra.empty takes.
+// The rule of candelabra.empty, which has the keywords of the factories.
 void empty_factory(Call& call) {
-  refuse_rare(call);
+  leave_rare_to_fallback(call);
   empty(call);
   TensorRef made(as_tensor(call.result.release()));
-  if (fills_unset_memory) fill(made.get(), conspicuous(made->dtype));
-  give(call, std::move(made));
+  if (fills_unset_memory) fill(made.get(), unset_marker(made->dtype));
+  set_result(call, std::move(made));
 }
 
 void zeros(Call& call) {
-  constant(call, call.dtype_or(1, default_dtype()), whole_number(0));
+  constant(call, call.dtype_or(positions::zeros::dtype, default_dtype()), integer_scalar(0));
 }
 void ones(Call& call) {
-  constant(call, call.dtype_or(1, default_dtype()), whole_number(1));
+  constant(call, call.dtype_or(positions::ones::dtype, default_dtype()), integer_scalar(1));
 }
 
 void full(Call& call) {
-  PyObject* value = call[1].object;
-  Dtype dtype = call.dtype_or(2, default_dtype());
-  if (call[2].kind == ArgumentKind::Dtype || PyFloat_CheckExact(value)) {
-    // The kind of the number does not matter, or asks for the default.
+  namespace at = positions::full;
+  PyObject* value = call[at::fill_value].object;
+  Dtype dtype = call.dtype_or(at::dtype, default_dtype());
+  if (call[at::dtype].kind == ArgumentKind::Dtype || PyFloat_CheckExact(value)) {
+    // The dtype is given, or a float asks for the default.
   } else if (PyBool_Check(value)) {
     dtype = Dtype::Bool;
   } else if (PyLong_CheckExact(value)) {
@@ -151,47 +163,55 @@ void full(Call& call) {
   } else {
     mismatch("full(): another kind of number");
   }
-  check_number_fits(call[1].scalar, dtype, true);
-  constant(call, dtype, call[1].scalar);
+  check_number_fits(call[at::fill_value].scalar, dtype, true);
+  constant(call, dtype, call[at::fill_value].scalar);
 }
 
 namespace {
 
-// (self, [value,] *, dtype, device, memory_format, …), with the keywords from `first` on. Another order in memory than that without
-// gaps is for the function behind the operator.
-TensorRef memory_like(Call& call, int first) {
-  refuse_rare(call);
-  TensorObject& self = call.tensor(0);
-  const Argument& format = call[first + 2];
+// What full_like has at other positions than empty_like, zeros_like and ones_like.
+struct LikePositions {
+  int dtype, device, memory_format;
+};
+constexpr LikePositions empty_like_positions{positions::empty_like::dtype, positions::empty_like::device,
+                                             positions::empty_like::memory_format};
+constexpr LikePositions full_like_positions{positions::full_like::dtype, positions::full_like::device,
+                                            positions::full_like::memory_format};
+
+// New memory like that of a row-major self. Other strides are left to the fallback of the operator.
+TensorRef memory_like(Call& call, const LikePositions& at) {
+  leave_rare_to_fallback(call);
+  TensorObject& self = call.tensor(positions::empty_like::self);
+  const Argument& format = call[at.memory_format];
   if (!self.contiguous || (format.given() && format.memory_format != MemoryFormat::Preserve)) {
     mismatch(call.name(), "(): in another order");
   }
-  const Device device = call[first + 1].kind == ArgumentKind::Device ? call[first + 1].device : self.device();
-  return candelabra::empty(self.sizes, call.dtype_or(first, self.dtype), device);
+  const Device device = call[at.device].kind == ArgumentKind::Device ? call[at.device].device : self.device();
+  return candelabra::empty(self.sizes, call.dtype_or(at.dtype, self.dtype), device);
 }
 
-void constant_like(Call& call, int first, const cb_scalar& value) {
-  TensorRef made = memory_like(call, first);
+void constant_like(Call& call, const LikePositions& at, const cb_scalar& value) {
+  TensorRef made = memory_like(call, at);
   check_number_fits(value, made->dtype, true);
   fill(made.get(), value);
-  give(call, std::move(made));
+  set_result(call, std::move(made));
 }
 
 }  // namespace
 
 void empty_like(Call& call) {
-  TensorRef made = memory_like(call, 1);
-  if (fills_unset_memory) fill(made.get(), conspicuous(made->dtype));
-  give(call, std::move(made));
+  TensorRef made = memory_like(call, empty_like_positions);
+  if (fills_unset_memory) fill(made.get(), unset_marker(made->dtype));
+  set_result(call, std::move(made));
 }
 void zeros_like(Call& call) {
-  constant_like(call, 1, whole_number(0));
+  constant_like(call, empty_like_positions, integer_scalar(0));
 }
 void ones_like(Call& call) {
-  constant_like(call, 1, whole_number(1));
+  constant_like(call, empty_like_positions, integer_scalar(1));
 }
 void full_like(Call& call) {
-  constant_like(call, 2, call[1].scalar);
+  constant_like(call, full_like_positions, call[positions::full_like::fill_value].scalar);
 }
 
 void set_fills_unset_memory(bool fills) {
@@ -199,7 +219,8 @@ void set_fills_unset_memory(bool fills) {
 }
 
 void empty_strided(Call& call) {
-  const std::span<const int64_t> sizes = call.ints(0), strides = call.ints(1);
+  namespace at = positions::empty_strided;
+  const std::span<const int64_t> sizes = call.ints(at::size), strides = call.ints(at::stride);
   check(sizes.size() == strides.size(), PyExc_RuntimeError,
         "empty_strided(): mismatch in length of strides and shape: ", shown(strides), " and ", shown(sizes));
   check_sizes(sizes);
@@ -209,56 +230,58 @@ void empty_strided(Call& call) {
     check(stride <= max_stride, PyExc_RuntimeError, "Storage size calculation overflowed with sizes=", shown(sizes),
           " and strides=", shown(strides));
   }
-  call.result = Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(2, default_dtype()), call.device).release_object());
+  call.result =
+      Ref<>(candelabra::empty_strided(sizes, strides, call.dtype_or(at::dtype, default_dtype()), call.device).release_object());
 }
 
-// arange(start, end, step, dtype, device): one number alone is the end.
+// One number alone is the end.
 void arange(Call& call) {
-  if (call[1].object == call.op.schema.parameters[1].default_value) {
-    std::swap(call[0].scalar, call[1].scalar);
-    call[0].scalar = whole_number(0);
+  namespace at = positions::arange;
+  if (call[at::end].object == call.op.schema.parameters[at::end].default_value) {
+    std::swap(call[at::start].scalar, call[at::end].scalar);
+    call[at::start].scalar = integer_scalar(0);
   }
-  const bool whole_numbers = whole(call[0].scalar) && whole(call[1].scalar) && whole(call[2].scalar);
+  const cb_scalar &start = call[at::start].scalar, &end = call[at::end].scalar, &step = call[at::step].scalar;
+  const bool integers = is_integer(start) && is_integer(end) && is_integer(step);
   const TensorObject* out = call.outputs[0].given;
-  if (call[3].kind != ArgumentKind::Dtype) {
+  if (call[at::dtype].kind != ArgumentKind::Dtype) {
     if (out) mismatch("arange(): of the dtype of out");
-    call.set_dtype(3, whole_numbers ? Dtype::Int64 : default_dtype());
+    call.set_dtype(at::dtype, integers ? Dtype::Int64 : default_dtype());
   }
-  const auto finite = [&](int i) { return std::isfinite(call[i].scalar.re); };
-  if (!whole_numbers && is_integral(call[3].dtype) && finite(0) && finite(1) && finite(2)) {
+  const Dtype dtype = call[at::dtype].dtype;
+  if (!integers && is_integral(dtype) && std::isfinite(start.re) && std::isfinite(end.re) && std::isfinite(step.re)) {
     mismatch("arange(): whole numbers of others are for the function behind the operator");
   }
-  for (int i : {0, 1, 2}) {
-    check(
-        !(call[i].scalar.flags & CB_SCALAR_UNSIGNED) || (i < 2 && (call[3].dtype == Dtype::UInt64 || !is_integral(call[3].dtype))),
-        PyExc_RuntimeError, "value cannot be converted to type ", c_name(call[3].dtype), " without overflow");
+  for (int i : {at::start, at::end, at::step}) {
+    check(!(call[i].scalar.flags & CB_SCALAR_UNSIGNED) || (i != at::step && (dtype == Dtype::UInt64 || !is_integral(dtype))),
+          PyExc_RuntimeError, "value cannot be converted to type ", c_name(dtype), " without overflow");
   }
-  const int64_t count = range_length(call[0].scalar, call[1].scalar, call[2].scalar);
-  call.add_output(call[3].dtype, Dims{count});
+  call.add_output(dtype, Dims{range_length(start, end, step)});
 }
 
 void linspace(Call& call) {
-  const int64_t steps = call.integer(2);
+  namespace at = positions::linspace;
+  const int64_t steps = call.integer(at::steps);
   check(steps >= 0, PyExc_RuntimeError, "number of steps must be non-negative");
-  const Dtype dtype = call[3].dtype;
-  for (int i : {0, 1}) check_number_fits(call[i].scalar, dtype, false);
+  const Dtype dtype = call[at::dtype].dtype;
+  for (int i : {at::start, at::end}) check_number_fits(call[i].scalar, dtype, false);
   call.add_output(dtype, Dims{steps});
 }
 
-// triangle_indices(rows, columns, offset, upper, dtype, device)
 void triangle_indices(Call& call) {
-  const int64_t rows = call.integer(0), columns = call.integer(1);
+  namespace at = positions::triangle_indices;
+  const int64_t rows = call.integer(at::rows), columns = call.integer(at::columns);
   check(rows >= 0 && columns >= 0, PyExc_RuntimeError, "row and col must be non-negative, got ", rows, " and ", columns);
   int64_t elements;
   constexpr int64_t most = INT64_MAX / 4;
   check(!__builtin_mul_overflow(rows, columns, &elements) && std::max({rows, columns, elements}) <= most, PyExc_RuntimeError,
         "invalid size, possible overflow? row and col are ", rows, " and ", columns);
-  const Dtype dtype = call[4].dtype;
+  const Dtype dtype = call[at::dtype].dtype;
   check(dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, base_name(call),
         "(): dtype must be int32 or int64, but got ", info(dtype).name);
-  // Farther away there is nothing more, or nothing.
-  call.set_int(2, std::clamp(call.integer(2), -rows - 1, columns + 1));
-  call.add_output(dtype, Dims{2, triangle::count(rows, columns, call.integer(2), call.boolean(3))});
+  // A diagonal farther off gives the same indices; clamped, sums with it cannot overflow.
+  call.set_int(at::offset, std::clamp(call.integer(at::offset), -rows - 1, columns + 1));
+  call.add_output(dtype, Dims{2, triangle::count(rows, columns, call.integer(at::offset), call.boolean(at::upper))});
 }
 
 }  // namespace candelabra::shapes

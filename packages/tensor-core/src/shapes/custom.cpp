@@ -1,5 +1,6 @@
-// Custom operators: what a program defines by candelabra.library. Those of a formula go element by element; of the others nothing
-// is known but their schema, and a Python function says what memory a compiled kernel is to write.
+// Custom operators, which programs define by candelabra.library. Operators with a formula are
+// elementwise. Of the others only the schema is known: a Python function allocates the results that
+// a compiled kernel writes.
 #include <algorithm>
 #include <array>
 
@@ -12,7 +13,8 @@ namespace candelabra::shapes {
 
 namespace {
 
-// function(first, *arguments), or without `first` where it is null: keyword-only parameters by their names.
+// Calls function(first, *arguments), without `first` if it is null. Keyword-only parameters are
+// passed by name.
 Ref<> call_with(PyObject* function, PyObject* first, const Call& call) {
   const Schema& schema = call.op.schema;
   std::array<PyObject*, max_arguments + 1> values;
@@ -31,7 +33,7 @@ Ref<> call_with(PyObject* function, PyObject* first, const Call& call) {
   return owned(PyObject_Vectorcall(function, values.data(), count - keywords, names.get()));
 }
 
-// visit(tensor, i) for each tensor of argument i, until one returns true.
+// Calls visit(tensor, i) for each tensor of each argument i, until a call returns true.
 template <typename Visit>
 bool any_tensor(const Call& call, Visit visit) {
   for (int i = 0; i < call.argument_count; ++i) {
@@ -45,7 +47,7 @@ bool any_tensor(const Call& call, Visit visit) {
   return false;
 }
 
-// A compiled kernel sees one device's memory only.
+// A compiled kernel can access one device's memory only.
 void check_devices(const Call& call) {
   any_tensor(call, [&](const TensorObject& tensor, int i) {
     check(tensor.device() == call.device, PyExc_RuntimeError, call.name(),
@@ -56,7 +58,7 @@ void check_devices(const Call& call) {
   });
 }
 
-// Two storages may be of the same memory: of NumPy's array of a tensor, for one.
+// Different storages may share memory, for instance by way of a NumPy array.
 bool overlap(const Storage& a, const Storage& b) {
   if (&a == &b) return true;
   const auto *first = static_cast<const char*>(a.data), *second = static_cast<const char*>(b.data);
@@ -67,23 +69,24 @@ bool belongs_to_arguments(const Call& call, const TensorObject& tensor) {
   return any_tensor(call, [&](const TensorObject& argument, int) { return overlap(*argument.storage, *tensor.storage); });
 }
 
-// What a kernel in Python did to the tensors that it was given, as far as it shows in their versions and results.
-class Watch {
+// Checks that a kernel in Python kept to its schema: it mutates only the named arguments (by their
+// version counters), and its results do not alias arguments or one another.
+class SchemaChecker {
  public:
-  explicit Watch(const Call& call) : call_(call) {
+  explicit SchemaChecker(const Call& call) : call_(call) {
     any_tensor(call, [&](const TensorObject& tensor, int i) {
-      const bool named = any_tensor(call, [&](const TensorObject& other, int k) {
+      const bool may_change = any_tensor(call, [&](const TensorObject& other, int k) {
         return call.op.schema.parameters[static_cast<size_t>(k)].mutated && overlap(*other.storage, *tensor.storage);
       });
-      if (!named) watched_.push_back({tensor.storage, tensor.storage->version, i});
+      if (!may_change) unchanged_.push_back({tensor.storage, tensor.storage->version, i});
       return false;
     });
   }
 
   void check_arguments() const {
-    for (const Watched& one : watched_) {
-      if (one.storage->version == one.version) continue;
-      const std::string& name = call_.op.schema.parameters[static_cast<size_t>(one.argument)].name;
+    for (const Version& expected : unchanged_) {
+      if (expected.storage->version == expected.version) continue;
+      const std::string& name = call_.op.schema.parameters[static_cast<size_t>(expected.argument)].name;
       raise(PyExc_RuntimeError, call_.name(), "(): the kernel changed argument '", name,
             "' in place, which the operator's schema does not say. Name it in mutates_args (as \"Tensor(a!) ", name,
             "\" in a schema), or have the kernel change a clone; the schema: ", call_.op.schema.text);
@@ -97,15 +100,15 @@ class Watch {
   }
 
  private:
-  struct Watched {
+  struct Version {
     const Storage* storage;
     decltype(Storage::version) version;
     int argument;
   };
 
   void check_result(const TensorObject& result) {
-    const bool again = std::ranges::any_of(results_, [&](const Storage* other) { return overlap(*other, *result.storage); });
-    check(!again && !belongs_to_arguments(call_, result), PyExc_RuntimeError, call_.name(),
+    const bool repeated = std::ranges::any_of(results_, [&](const Storage* other) { return overlap(*other, *result.storage); });
+    check(!repeated && !belongs_to_arguments(call_, result), PyExc_RuntimeError, call_.name(),
           "(): The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
           "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = "
           "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. "
@@ -114,21 +117,22 @@ class Watch {
   }
 
   const Call& call_;
-  std::vector<Watched> watched_;
+  std::vector<Version> unchanged_;
   std::vector<const Storage*> results_;
 };
 
-// A tensor is the memory of a result; a dtype says that the kernel asks for the memory when it knows the sizes.
-void take_result(Call& call, PyObject* made, size_t position) {
-  if (is_dtype_object(made)) {
+// Adds one output. A tensor is its memory; a dtype means that the kernel asks for memory once it
+// knows the sizes.
+void take_result(Call& call, PyObject* allocated, size_t position) {
+  if (is_dtype_object(allocated)) {
     check(call.op.tags & tag_data_dependent, PyExc_RuntimeError, call.name(), "(): the sizes of result ", position,
           " are not given, and the operator was not defined as one whose results depend on data");
-    call.add_output(dtype_from_object(made), {});
+    call.add_output(dtype_from_object(allocated), {});
     return;
   }
-  check(is_tensor(made), PyExc_TypeError, call.name(), "(): what describes the results gave ", Py_TYPE(made)->tp_name,
+  check(is_tensor(allocated), PyExc_TypeError, call.name(), "(): what describes the results gave ", Py_TYPE(allocated)->tp_name,
         " for result ", position, ", not Tensor");
-  TensorObject* tensor = as_tensor(made);
+  TensorObject* tensor = as_tensor(allocated);
   check(tensor->device() == call.device, PyExc_RuntimeError, call.name(), "(): the kernel runs on ", to_text(call.device),
         ", but the memory for result ", position, " is on ", to_text(tensor->device()));
   check(!belongs_to_arguments(call, *tensor), PyExc_RuntimeError, call.name(), "(): result ", position,
@@ -144,30 +148,30 @@ void allocate_results(Call& call) {
         " results, not ", expected);
   check(call.op.allocator, PyExc_RuntimeError, call.name(),
         "(): nothing says which shape the results have; register_fake() takes a function that makes them");
-  const Ref<> made = call_with(call.op.allocator, nullptr, call);
-  if (expected == 1 && !PyTuple_Check(made.get())) return take_result(call, made.get(), 0);
-  check(PyTuple_Check(made.get()) && static_cast<size_t>(PyTuple_GET_SIZE(made.get())) == expected, PyExc_TypeError, call.name(),
-        "(): what describes the results must give ", expected, " of them, not ",
-        PyTuple_Check(made.get()) ? text(PyTuple_GET_SIZE(made.get())) : std::string(Py_TYPE(made.get())->tp_name));
-  for (size_t k = 0; k < expected; ++k) take_result(call, PyTuple_GET_ITEM(made.get(), static_cast<Py_ssize_t>(k)), k);
+  const Ref<> results = call_with(call.op.allocator, nullptr, call);
+  if (expected == 1 && !PyTuple_Check(results.get())) return take_result(call, results.get(), 0);
+  check(PyTuple_Check(results.get()) && static_cast<size_t>(PyTuple_GET_SIZE(results.get())) == expected, PyExc_TypeError,
+        call.name(), "(): what describes the results must give ", expected, " of them, not ",
+        PyTuple_Check(results.get()) ? text(PyTuple_GET_SIZE(results.get())) : std::string(Py_TYPE(results.get())->tp_name));
+  for (size_t k = 0; k < expected; ++k) take_result(call, PyTuple_GET_ITEM(results.get(), static_cast<Py_ssize_t>(k)), k);
 }
 
-// Tensors and the numbers in their places.
-std::vector<int> operands(const Call& call) {
-  std::vector<int> found;
+// Positions of the arguments that are tensors, or numbers in a tensor's place.
+std::vector<int> find_operands(const Call& call) {
+  std::vector<int> operands;
   for (int i = 0; i < call.argument_count; ++i) {
     const ArgumentKind kind = call.arguments[i].kind;
-    if (kind == ArgumentKind::Tensor || kind == ArgumentKind::Number) found.push_back(i);
+    if (kind == ArgumentKind::Tensor || kind == ArgumentKind::Number) operands.push_back(i);
   }
-  return found;
+  return operands;
 }
 
-void compute_in(Call& call, const std::vector<int>& found, Dtype dtype) {
-  for (int i : found) {
+void compute_in(Call& call, const std::vector<int>& operands, Dtype dtype) {
+  for (int i : operands) {
     if (call[i].kind == ArgumentKind::Number) check_number_fits(call[i].scalar, dtype, false);
     call.convert(i, dtype);
   }
-  combine(call, found, dtype);
+  combine(call, operands, dtype);
 }
 
 }  // namespace
@@ -180,21 +184,21 @@ void custom(Call& call) {
   check(call.op.implementation, PyExc_NotImplementedError, call.name(), "(): no kernel is registered for device ",
         to_text(call.device), ", nor for any other");
   const Ref<> device(device_object(call.device));
-  Watch watch(call);
+  SchemaChecker checker(call);
   call.result = call_with(call.op.implementation, device.get(), call);
-  watch.check_arguments();
-  if (!call.op.schema.aliased_results) watch.check_results(call.result.get());
+  checker.check_arguments();
+  if (!call.op.schema.aliased_results) checker.check_results(call.result.get());
 }
 
 void formula(Call& call) {
-  const std::vector<int> found = operands(call);
-  compute_in(call, found, promoted(call, found));
+  const std::vector<int> operands = find_operands(call);
+  compute_in(call, operands, promoted(call, operands));
 }
 
 void formula_float(Call& call) {
-  const std::vector<int> found = operands(call);
-  const Dtype dtype = promoted(call, found);
-  compute_in(call, found, is_integral(dtype) ? default_dtype() : dtype);
+  const std::vector<int> operands = find_operands(call);
+  const Dtype dtype = promoted(call, operands);
+  compute_in(call, operands, is_integral(dtype) ? default_dtype() : dtype);
 }
 
 }  // namespace candelabra::shapes

@@ -1,4 +1,5 @@
-// Factorizations of matrices, and what all families on LAPACK check.
+// Factorizations of matrices, and the checks that all LAPACK families share.
+#include "candelabra/positions.hpp"
 #include "matrices.hpp"
 #include "shapes.hpp"
 
@@ -15,7 +16,7 @@ std::string linalg_title(const Call& call) {
 void check_lapack_dtype(const Call& call, int i) {
   const Dtype dtype = call.tensor(i).dtype;
   const std::string title = linalg_title(call);
-  // PyTorch checks some of these functions' arguments before it looks for a kernel, and finds no kernel for the others.
+  // As in PyTorch, some functions check the dtype themselves; others have no kernel for it.
   if (is_floating(dtype) || is_complex(dtype)) {
     check(dtype != Dtype::Float16 && dtype != Dtype::BFloat16,
           title == "linalg.inv" ? PyExc_RuntimeError : PyExc_NotImplementedError, title,
@@ -75,17 +76,19 @@ void expand_batch(Call& call, int i, const Dims& batch, int inner) {
 }
 
 void cholesky(Call& call) {
-  check_square(call, 0, "A");
-  check_lapack_dtype(call, 0);
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::linalg_cholesky_ex;
+  check_square(call, at::self, "A");
+  check_lapack_dtype(call, at::self);
+  const TensorObject& self = call.tensor(at::self);
   call.add_output(self.dtype, self.sizes);
   call.add_output(Dtype::Int32, batch_of(self));
 }
 
 void lu_factor(Call& call) {
-  check_matrices(call, 0, "A");
-  check_lapack_dtype(call, 0);
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::linalg_lu_factor_ex;
+  check_matrices(call, at::A, "A");
+  check_lapack_dtype(call, at::A);
+  const TensorObject& self = call.tensor(at::A);
   const int n = self.ndim();
   call.add_output(self.dtype, self.sizes);
   call.add_output(Dtype::Int32, joined(batch_of(self), {std::min(self.sizes[n - 2], self.sizes[n - 1])}));
@@ -93,28 +96,31 @@ void lu_factor(Call& call) {
 }
 
 void ldl_factor(Call& call) {
-  check_square(call, 0, "A");
-  check_lapack_dtype(call, 0);
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::linalg_ldl_factor_ex;
+  check_square(call, at::self, "A");
+  check_lapack_dtype(call, at::self);
+  const TensorObject& self = call.tensor(at::self);
   call.add_output(self.dtype, self.sizes);
   call.add_output(Dtype::Int32, batch_of(self, 1));
   call.add_output(Dtype::Int32, batch_of(self));
 }
 
 void geqrf(Call& call) {
-  check_matrices(call, 0, "input");
-  check_lapack_dtype(call, 0);
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::geqrf;
+  check_matrices(call, at::self, "input");
+  check_lapack_dtype(call, at::self);
+  const TensorObject& self = call.tensor(at::self);
   const int n = self.ndim();
   call.add_output(self.dtype, self.sizes);
   call.add_output(self.dtype, joined(batch_of(self), {std::min(self.sizes[n - 2], self.sizes[n - 1])}));
 }
 
 void qr(Call& call) {
-  check_matrices(call, 0, "A");
-  check_lapack_dtype(call, 0);
-  const TensorObject& self = call.tensor(0);
-  const std::string_view mode = call[1].string;
+  namespace at = positions::linalg_qr;
+  check_matrices(call, at::A, "A");
+  check_lapack_dtype(call, at::A);
+  const TensorObject& self = call.tensor(at::A);
+  const std::string_view mode = call[at::mode].string;
   check(mode == "reduced" || mode == "complete" || mode == "r", PyExc_RuntimeError, "qr received unrecognized mode '", mode,
         "' but expected one of 'reduced' (default), 'r', or 'complete'");
   const int64_t m = self.sizes[self.ndim() - 2], n = self.sizes[self.ndim() - 1], k = std::min(m, n);
@@ -123,9 +129,11 @@ void qr(Call& call) {
 }
 
 void householder_product(Call& call) {
-  check(call.tensor(0).ndim() >= 2, PyExc_RuntimeError,
-        "torch.linalg.householder_product: input must have at least 2 dimensions, but its shape is ", shown(call.tensor(0).sizes));
-  const TensorObject &self = call.tensor(0), &tau = call.tensor(1);
+  namespace at = positions::linalg_householder_product;
+  check(call.tensor(at::input).ndim() >= 2, PyExc_RuntimeError,
+        "torch.linalg.householder_product: input must have at least 2 dimensions, but its shape is ",
+        shown(call.tensor(at::input).sizes));
+  const TensorObject &self = call.tensor(at::input), &tau = call.tensor(at::tau);
   const int64_t m = self.sizes[self.ndim() - 2], n = self.sizes[self.ndim() - 1];
   check(m >= n, PyExc_RuntimeError,
         "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], but the shape is ",
@@ -141,7 +149,7 @@ void householder_product(Call& call) {
         shown(batch_of(tau, 1)));
   check(self.dtype == tau.dtype, PyExc_RuntimeError, "torch.linalg.householder_product: tau dtype ", info(tau.dtype).type_name,
         " does not match input dtype ", info(self.dtype).type_name);
-  check_lapack_dtype(call, 0);
+  check_lapack_dtype(call, at::input);
   call.add_output(self.dtype, self.sizes);
 }
 

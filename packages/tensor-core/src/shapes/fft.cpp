@@ -1,4 +1,5 @@
 // Fourier transforms.
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -13,20 +14,22 @@ void check_points(const Call& call, int64_t n) {
 }  // namespace
 
 void fft_c2c(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::fft_c2c;
+  const TensorObject& self = call.tensor(at::self);
   if (!is_complex(self.dtype)) not_implemented(call, self.dtype);
-  Dims dims(call.ints(1));
+  Dims dims(call.ints(at::dim));
   for (int64_t& dim : dims) dim = wrap_dim(dim, self.ndim());
   dim_set(dims, self.ndim());
   for (int64_t dim : dims) check_points(call, self.sizes[static_cast<int>(dim)]);
-  call.set_ints(1, dims);
+  call.set_ints(at::dim, dims);
   call.add_output(self.dtype, self.sizes);
 }
 
 void fft_r2c(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::fft_r2c;
+  const TensorObject& self = call.tensor(at::self);
   if (self.dtype != Dtype::Float32 && self.dtype != Dtype::Float64) not_implemented(call, self.dtype);
-  const int dim = call.dim(1, self.ndim());
+  const int dim = call.dim(at::dim, self.ndim());
   check_points(call, self.sizes[dim]);
   Dims sizes = self.sizes;
   sizes[dim] = sizes[dim] / 2 + 1;
@@ -34,9 +37,10 @@ void fft_r2c(Call& call) {
 }
 
 void fft_r2c_several(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::fft_r2c_several;
+  const TensorObject& self = call.tensor(at::self);
   if (self.dtype != Dtype::Float32 && self.dtype != Dtype::Float64) not_implemented(call, self.dtype);
-  Dims dims(call.ints(1));
+  Dims dims(call.ints(at::dim));
   check(!dims.empty(), PyExc_RuntimeError, base_name(call), "(): there has to be at least one dimension");
   for (int64_t& dim : dims) dim = wrap_dim(dim, self.ndim());
   dim_set(dims, self.ndim());
@@ -44,15 +48,16 @@ void fft_r2c_several(Call& call) {
   const int last = static_cast<int>(dims[dims.size() - 1]);
   Dims sizes = self.sizes;
   sizes[last] = sizes[last] / 2 + 1;
-  call.set_ints(1, dims);
+  call.set_ints(at::dim, dims);
   call.add_output(complex_of(self.dtype), std::move(sizes));
 }
 
 void fft_c2r(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::fft_c2r;
+  const TensorObject& self = call.tensor(at::self);
   if (!is_complex(self.dtype)) not_implemented(call, self.dtype);
-  const int dim = call.dim(1, self.ndim());
-  const int64_t n = call.integer(2);
+  const int dim = call.dim(at::dim, self.ndim());
+  const int64_t n = call.integer(at::n);
   check_points(call, n);
   check(self.sizes[dim] == n / 2 + 1, PyExc_RuntimeError, base_name(call), "(): ", n, " results need ", n / 2 + 1,
         " coefficients, but dimension ", dim, " has ", self.sizes[dim]);

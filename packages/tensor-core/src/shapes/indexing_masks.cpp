@@ -1,6 +1,7 @@
-// Advanced indexing, and reading and writing where a mask is true.
+// Advanced indexing; reading and writing through a mask.
 #include "../layout_order.hpp"
 #include "../operator.hpp"
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "indexing_overlapping.hpp"
 #include "shapes.hpp"
@@ -14,24 +15,25 @@ TensorObject* on_device(Call& call, TensorObject* tensor) {
 }
 
 // Appends one int64 index for each dimension of the mask: the coordinates of its true elements.
-void append_mask(Call& call, TensorObject* mask, int position, TensorObject** expanded, int& at) {
-  const TensorObject& self = call.tensor(0);
+// `next` counts the dimensions of self that have an entry already.
+void append_mask(Call& call, const TensorObject& self, TensorObject* mask, int position, TensorObject** expanded, int& next) {
   const int count = mask->ndim();
   check(count > 0, PyExc_IndexError, call.name(), "(): the mask at position ", position,
         " has no dimensions; index self.unsqueeze(0) with mask.unsqueeze(0) instead");
   for (int d = 0; d < count; ++d) {
-    check(mask->sizes[d] == self.sizes[at + d], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ", d,
-          " does not match the shape of the indexed tensor ", shown(self.sizes), " at index ", at + d);
+    check(mask->sizes[d] == self.sizes[next + d], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ", d,
+          " does not match the shape of the indexed tensor ", shown(self.sizes), " at index ", next + d);
   }
   static Operator* nonzero_operator = find_operator("nonzero");
   Ref<> found = call_operator(*nonzero_operator, {as_object(mask)});
   TensorObject* rows = call.keep(TensorRef(as_tensor(found.release_object())));
   for (int d = 0; d < count; ++d) {
-    expanded[at++] = call.keep(make_view(rows, Dims{rows->sizes[0]}, Dims{rows->strides[0]}, rows->offset + d * rows->strides[1]));
+    expanded[next++] =
+        call.keep(make_view(rows, Dims{rows->sizes[0]}, Dims{rows->strides[0]}, rows->offset + d * rows->strides[1]));
   }
 }
 
-// Expands the index tensors to one shape and returns that.
+// Broadcasts the index tensors to one shape and returns the shape.
 Dims broadcast_indices(Call& call, TensorObject** expanded, int count) {
   Dims shape;
   bool first = true;
@@ -71,10 +73,11 @@ Dims broadcast_indices(Call& call, TensorObject** expanded, int count) {
   return shape;
 }
 
-// What is indexed: its sizes, and where each dimension comes from: its stride in self or in an index, and 0 in the other.
+// The shape of the result of indexing. A dimension comes from self or from the indices: it has a
+// stride there, and 0 in the other.
 struct IndexedShape {
   Dims sizes, self_strides, index_strides;
-  bool row_major;  // all that it is made of lies so
+  bool row_major;  // whether self and the indices are contiguous
 
   void add(int64_t size, int64_t self_stride, int64_t index_stride) {
     sizes.push_back(size);
@@ -83,21 +86,22 @@ struct IndexedShape {
   }
 };
 
-// Makes argument 1 the list that kernels are promised, one entry a dimension of self.
+// Gives the kernel one entry for each dimension of self: null or an int64 tensor, all of one shape.
+// index, index_put: the same positions.
 IndexedShape normalize_indices(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  Argument& list = call[1];
+  const TensorObject& self = call.tensor(positions::index::self);
+  Argument& list = call[positions::index::indices];
   const int ndim = self.ndim();
   TensorObject** expanded = call.arena.make<TensorObject*>(static_cast<size_t>(std::max(ndim, 1)));
   std::fill_n(expanded, ndim, nullptr);
-  int at = 0;
+  int next = 0;  // the dimension of self that the next entry is for
   for (int i = 0; i < list.count; ++i) {
     TensorObject* entry = list.tensors[i];
     const bool is_mask = entry && (entry->dtype == Dtype::Bool || entry->dtype == Dtype::UInt8);
-    check(at + (is_mask ? entry->ndim() : 1) <= ndim, PyExc_IndexError, "too many indices for tensor of dimension ", ndim, " (got ",
-          list.count, ")");
+    check(next + (is_mask ? entry->ndim() : 1) <= ndim, PyExc_IndexError, "too many indices for tensor of dimension ", ndim,
+          " (got ", list.count, ")");
     if (!entry) {
-      ++at;
+      ++next;
       continue;
     }
     entry = on_device(call, entry);
@@ -105,13 +109,13 @@ IndexedShape normalize_indices(Call& call) {
       if (entry->dtype == Dtype::UInt8) {
         warn("indexing with dtype candelabra.uint8 is deprecated, please use a dtype candelabra.bool instead.");
       }
-      append_mask(call, entry, i, expanded, at);
+      append_mask(call, self, entry, i, expanded, next);
       continue;
     }
     check(entry->dtype == Dtype::Int64 || entry->dtype == Dtype::Int32, PyExc_IndexError,
           "tensors used as indices must be long, int, byte or bool tensors, but the one at position ", i, " is ",
           info(entry->dtype).type_name);
-    expanded[at++] = entry->dtype == Dtype::Int64 ? entry : call.keep(convert_dtype(entry, Dtype::Int64));
+    expanded[next++] = entry->dtype == Dtype::Int64 ? entry : call.keep(convert_dtype(entry, Dtype::Int64));
   }
   const Dims shape = broadcast_indices(call, expanded, ndim);
   list.tensors = expanded;
@@ -138,17 +142,18 @@ IndexedShape normalize_indices(Call& call) {
   return result;
 }
 
-void check_mask(const Call& call, const char* what) {
-  const Dtype dtype = call.tensor(1).dtype;
-  check(dtype == Dtype::Bool, PyExc_RuntimeError, what, " only supports boolean masks, but got mask with dtype ",
+void check_mask(const TensorObject& mask, const char* operator_name) {
+  const Dtype dtype = mask.dtype;
+  check(dtype == Dtype::Bool, PyExc_RuntimeError, operator_name, " only supports boolean masks, but got mask with dtype ",
         info(dtype).type_name, "; convert it with .to(candelabra.bool)");
 }
 
 }  // namespace
 
 void index(Call& call) {
+  namespace at = positions::index;
   IndexedShape shape = normalize_indices(call);
-  Output& output = call.add_output(call.tensor(0).dtype, std::move(shape.sizes));
+  Output& output = call.add_output(call.tensor(at::self).dtype, std::move(shape.sizes));
   if (shape.row_major) return;
   output.strides = strides_in_order(output.sizes, [&](int a, int b) {
     for (const Dims* of : {&shape.self_strides, &shape.index_strides}) {
@@ -160,12 +165,13 @@ void index(Call& call) {
 }
 
 void index_put(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::index_put;
+  const TensorObject& self = call.tensor(at::self);
   const Dims indexed = normalize_indices(call).sizes;
-  const TensorObject& values = call.tensor(2);
+  const TensorObject& values = call.tensor(at::values);
   check(values.dtype == self.dtype, PyExc_RuntimeError, "Index put requires the source and destination dtypes match, got ",
         info(self.dtype).type_name, " for the destination and ", info(values.dtype).type_name, " for the source.");
-  // Dimensions of size 1 in front change nothing, as in an assignment.
+  // Leading dimensions of size 1 are dropped, as in an assignment.
   int skipped = 0;
   while (values.ndim() - skipped > indexed.size() && values.sizes[skipped] == 1) ++skipped;
   const std::span<const int64_t> sizes = std::span<const int64_t>(values.sizes).subspan(skipped);
@@ -176,17 +182,18 @@ void index_put(Call& call) {
   }
   check(fits, PyExc_RuntimeError, "shape mismatch: value tensor of shape ", shown(values.sizes),
         " cannot be broadcast to indexing result of shape ", shown(indexed));
-  if (skipped) call.set_descriptor(2, sizes, std::span<const int64_t>(values.strides).subspan(skipped));
-  if (!(values.sizes == indexed)) call.broadcast(2, indexed);
+  if (skipped) call.set_descriptor(at::values, sizes, std::span<const int64_t>(values.strides).subspan(skipped));
+  if (!(values.sizes == indexed)) call.broadcast(at::values, indexed);
   Output& output = call.add_output(self.dtype, self.sizes);
   if (!self.contiguous) output.strides = preserved_strides(self);
-  write_overlapping(call, "index", {1}, 2);
+  write_overlapping(call, "index", {at::indices}, at::values);
 }
 
 void masked_fill(Call& call) {
-  check_mask(call, "masked_fill_");
-  const TensorObject& self = call.tensor(0);
-  const Argument& value = call[2];
+  namespace at = positions::masked_fill;
+  check_mask(call.tensor(at::mask), "masked_fill_");
+  const TensorObject& self = call.tensor(at::self);
+  const Argument& value = call[at::value];
   if (value.is_tensor()) {
     check(value.tensor->ndim() == 0, PyExc_RuntimeError,
           "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.tensor->ndim(), " dimension(s).");
@@ -195,32 +202,35 @@ void masked_fill(Call& call) {
   } else {
     check_number_fits(value.scalar, self.dtype, true);
   }
-  call.convert(2, self.dtype);
-  combine(call, {0, 1, 2}, self.dtype);
-  write_overlapping(call, "masked_select", {1}, 2);
+  call.convert(at::value, self.dtype);
+  combine(call, {at::self, at::mask, at::value}, self.dtype);
+  write_overlapping(call, "masked_select", {at::mask}, at::value);
 }
 
 void masked_scatter(Call& call) {
-  check_mask(call, "masked_scatter_");
-  const TensorObject &self = call.tensor(0), &source = call.tensor(2);
+  namespace at = positions::masked_scatter;
+  check_mask(call.tensor(at::mask), "masked_scatter_");
+  const TensorObject &self = call.tensor(at::self), &source = call.tensor(at::source);
   check(self.dtype == source.dtype, PyExc_RuntimeError, "masked_scatter: expected self and source to have same dtypes but got ",
         info(self.dtype).type_name, " and ", info(source.dtype).type_name);
-  combine(call, {0, 1}, self.dtype).strides.reset();
-  call.make_contiguous(2);  // its elements are taken in row-major order
+  combine(call, {at::self, at::mask}, self.dtype).strides.reset();
+  call.make_contiguous(at::source);  // the kernel reads its elements in row-major order
 }
 
 void masked_select(Call& call) {
-  check(call.tensor(1).dtype == Dtype::Bool, PyExc_RuntimeError, "masked_select: expected BoolTensor for mask, but got ",
-        info(call.tensor(1).dtype).type_name);
-  const Dims sizes = broadcast_sizes(call.name(), call.tensor(0).sizes, call.tensor(1).sizes);
-  for (int i : {0, 1}) {
+  namespace at = positions::masked_select;
+  check(call.tensor(at::mask).dtype == Dtype::Bool, PyExc_RuntimeError, "masked_select: expected BoolTensor for mask, but got ",
+        info(call.tensor(at::mask).dtype).type_name);
+  const Dims sizes = broadcast_sizes(call.name(), call.tensor(at::self).sizes, call.tensor(at::mask).sizes);
+  for (int i : {at::self, at::mask}) {
     if (!(call.tensor(i).sizes == sizes)) call.broadcast(i, sizes);
   }
-  call.add_output(call.tensor(0).dtype, Dims{0});  // the kernel says how many
+  call.add_output(call.tensor(at::self).dtype, Dims{0});  // the kernel sets the size
 }
 
 void nonzero(Call& call) {
-  call.add_output(Dtype::Int64, Dims{0, call.tensor(0).ndim()});  // the kernel says how many
+  namespace at = positions::nonzero;
+  call.add_output(Dtype::Int64, Dims{0, call.tensor(at::self).ndim()});  // the kernel sets the row count
 }
 
 }  // namespace candelabra::shapes

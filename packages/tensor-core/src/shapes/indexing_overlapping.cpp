@@ -1,4 +1,5 @@
-// Writing where indices or a mask say, to a tensor in which several indices mean one element: an expanded one, mostly.
+// Writing through indices or a mask to a tensor that overlaps itself: several of its indices
+// address one element.
 #include "indexing_overlapping.hpp"
 
 #include <numeric>
@@ -16,25 +17,26 @@ Ref<> call_by_name(const char* name, std::initializer_list<PyObject*> arguments)
   return call_operator(*found, arguments);
 }
 
-class Unrecorded {
+class NoGrad {
  public:
-  Unrecorded() : before_(grad_mode.enabled) { grad_mode.enabled = false; }
-  ~Unrecorded() { grad_mode.enabled = before_; }
-  Unrecorded(const Unrecorded&) = delete;
-  Unrecorded& operator=(const Unrecorded&) = delete;
+  NoGrad() : before_(grad_mode.enabled) { grad_mode.enabled = false; }
+  ~NoGrad() { grad_mode.enabled = before_; }
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
 
  private:
   bool before_;
 };
 
+// The number of elements from the first to the last one in memory.
 int64_t span_of(const TensorObject& tensor) {
   int64_t span = 1;
   for (int d = 0; d < tensor.ndim(); ++d) span += (tensor.sizes[d] - 1) * tensor.strides[d];
   return span;
 }
 
-// For each element, where it is among those that the tensor spans.
-TensorRef places_of(const TensorObject& self, int64_t span) {
+// For each element, its offset from the first one.
+TensorRef element_offsets(const TensorObject& self, int64_t span) {
   const int64_t sizes[] = {span};
   TensorRef all = empty(sizes, Dtype::Int64, host_device());
   int64_t* first = static_cast<int64_t*>(all->storage->data);
@@ -45,19 +47,19 @@ TensorRef places_of(const TensorObject& self, int64_t span) {
 
 }  // namespace
 
-bool write_overlapping(Call& call, const char* select, std::initializer_list<int> where, int value) {
-  TensorObject& self = call.tensor(0);
+bool write_overlapping(Call& call, const char* select, std::initializer_list<int> selectors, int value) {
+  TensorObject& self = call.tensor(Operator::self_position);
   if (!call.in_place || !may_overlap_itself(self) || !(call.outputs[0].sizes == self.sizes)) return false;
   warn(text("Use of ", call.name(),
             " on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also applies to "
             "advanced indexing e.g. tensor[mask] = scalar"));
-  const Unrecorded unrecorded;
+  const NoGrad no_grad;
   const int64_t span = span_of(self);
-  const TensorRef places = places_of(self, span);
-  PyObject* const source = as_object(places.get());
-  const int* from = where.begin();
-  const Ref<> selected = where.size() == 1 ? call_by_name(select, {source, call[from[0]].object})
-                                           : call_by_name(select, {source, call[from[0]].object, call[from[1]].object});
+  const TensorRef offsets = element_offsets(self, span);
+  PyObject* const source = as_object(offsets.get());
+  PyObject* const first = call[*selectors.begin()].object;
+  const Ref<> selected = selectors.size() == 1 ? call_by_name(select, {source, first})
+                                               : call_by_name(select, {source, first, call[*(selectors.end() - 1)].object});
   const Ref<> indices = owned(PyList_New(1));
   PyList_SET_ITEM(indices.get(), 0, Py_NewRef(selected.get()));
   const TensorRef flat = make_view(&self, Dims{span}, Dims{1}, self.offset);
@@ -66,7 +68,7 @@ bool write_overlapping(Call& call, const char* select, std::initializer_list<int
       given.is_tensor() ? convert_dtype(given.tensor, self.dtype) : number_tensor(given.scalar, self.dtype, self.device());
   const bool accumulate = call.argument_count > value + 1 && call.boolean(value + 1);
   call_by_name("index_put_", {as_object(flat.get()), indices.get(), as_object(values.get()), accumulate ? Py_True : Py_False});
-  --self.storage->version;  // one change, which whoever called this counts
+  --self.storage->version;  // the caller counts this one change
   call.result = Ref<>::borrow(as_object(&self));
   return true;
 }

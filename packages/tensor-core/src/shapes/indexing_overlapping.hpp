@@ -1,4 +1,4 @@
-// What masked_fill_, index_fill_ and index_put_ do to a tensor in which several indices mean one element.
+// masked_fill_, index_fill_ and index_put_ on a tensor that overlaps itself.
 #pragma once
 
 #include <initializer_list>
@@ -7,10 +7,12 @@
 
 namespace candelabra::shapes {
 
-// Last in a shape rule: where the tensor that is changed overlaps itself, does the whole call and returns true. `select` is the
-// operator that picks the elements to write, `where` are the arguments that it takes them from, and `value` is the argument with
-// what is written; the one after it, if there is one, says whether to add. Kernels need not know of such tensors: the elements are
-// written by their places in memory, an element that is named twice as often.
-bool write_overlapping(Call& call, const char* select, std::initializer_list<int> where, int value);
+// The last step of a shape rule. If self overlaps itself (an expanded tensor, mostly), does the
+// whole call and returns true, so that kernels never see such a tensor. The elements are written by
+// their offsets in memory; an element that is indexed twice is written twice. `select` is the
+// operator that reads the elements to write; it takes the arguments at the positions `selectors`.
+// `value` is the position of the written values. A bool argument that follows it says whether to
+// accumulate.
+bool write_overlapping(Call& call, const char* select, std::initializer_list<int> selectors, int value);
 
 }  // namespace candelabra::shapes

@@ -1,6 +1,7 @@
 // Joining and rearranging tensors into new memory.
 #include <algorithm>
 
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -8,9 +9,8 @@ namespace candelabra::shapes {
 
 namespace {
 
-// The dtype of all tensors of list argument 0 together; they are converted to it.
-Dtype unify(Call& call) {
-  Argument& list = call[0];
+// Converts the tensors of the list to their promoted dtype and returns it.
+Dtype convert_to_common_dtype(Call& call, Argument& list) {
   Promotion promotion;
   for (int i = 0; i < list.count; ++i) promotion.add_tensor(list.tensors[i]->dtype, list.tensors[i]->ndim() == 0);
   const Dtype dtype = promotion.result();
@@ -24,18 +24,20 @@ Dtype unify(Call& call) {
   return dtype;
 }
 
-// PyTorch's first release joined one-dimensional empty tensors with anything, and this is still done.
+// cat skips one-dimensional empty tensors, whatever the shape of the others, as PyTorch does since
+// its first release.
 bool is_legacy_empty(const TensorObject& tensor) {
   return tensor.ndim() == 1 && tensor.sizes[0] == 0;
 }
 
-// Whether images lie with their channels side by side, be it with gaps: parts of such a batch are joined to such a batch.
+// Whether a batch of images is in channels-last order, with gaps or without: a part of such a batch
+// has gaps, and parts are joined in that order.
 bool orders_channels_last(const TensorObject& tensor) {
   if (tensor.ndim() != 4 || tensor.contiguous || tensor.numel == 0 || tensor.strides[1] == 0) return prefers_channels_last(tensor);
   int64_t least = 0;
   for (int dim : {1, 3, 2, 0}) {
     if (tensor.strides[dim] < least) return false;
-    // A single image of one channel is in either order, and then counts as row-major.
+    // A single image of one channel is in both orders, and counts as row-major.
     if (dim == 0 && least == tensor.strides[1]) return false;
     least = tensor.strides[dim] * std::max<int64_t>(tensor.sizes[dim], 1);
   }
@@ -50,13 +52,14 @@ bool all_order_channels_last(const Argument& list) {
 }  // namespace
 
 void cat(Call& call) {
-  Argument& list = call[0];
+  namespace at = positions::cat;
+  Argument& list = call[at::tensors];
   check(list.count > 0, PyExc_ValueError, "cat(): expected a non-empty list of Tensors");
   for (int i = 0; i < list.count; ++i) {
     check(list.tensors[i]->ndim() > 0, PyExc_RuntimeError, "cat(): zero-dimensional tensor (at position ", i,
           ") cannot be concatenated; use stack()");
   }
-  const Dtype dtype = unify(call);
+  const Dtype dtype = convert_to_common_dtype(call, list);
   const TensorObject* first = nullptr;
   int first_position = 0;
   for (int i = 0; i < list.count && !first; ++i) {
@@ -65,13 +68,13 @@ void cat(Call& call) {
       first_position = i;
     }
   }
-  if (!first) {  // nothing but legacy empty ones
-    call.dim(1, 1);
+  if (!first) {  // all tensors are skipped
+    call.dim(at::dim, 1);
     list.count = 0;
     call.add_output(dtype, Dims{0});
     return;
   }
-  const int ndim = first->ndim(), dim = call.dim(1, ndim);
+  const int ndim = first->ndim(), dim = call.dim(at::dim, ndim);
   Dims sizes = first->sizes;
   int kept = 0;
   for (int i = first_position; i < list.count; ++i) {
@@ -97,7 +100,8 @@ void cat(Call& call) {
 }
 
 void stack(Call& call) {
-  Argument& list = call[0];
+  namespace at = positions::stack;
+  Argument& list = call[at::tensors];
   check(list.count > 0, PyExc_RuntimeError, "stack expects a non-empty TensorList");
   const Dims& sizes = list.tensors[0]->sizes;
   for (int i = 1; i < list.count; ++i) {
@@ -105,12 +109,12 @@ void stack(Call& call) {
           " at entry 0 and ", shown(list.tensors[i]->sizes), " at entry ", i);
   }
   Dims result = sizes;
-  const int dim = call.dim(1, sizes.size() + 1);
+  const int dim = call.dim(at::dim, sizes.size() + 1);
   result.insert(dim, list.count);
-  const Dtype dtype = unify(call);
+  const Dtype dtype = convert_to_common_dtype(call, list);
   Output& output = call.add_output(dtype, std::move(result));
   if (dim >= static_cast<int>(sizes.size()) || !all_order_channels_last(list)) return;
-  // The strides of the same tensors joined along the dimension, which then is split in two.
+  // The strides of the tensors joined along dim, which is then split in two.
   Dims joined = list.tensors[0]->sizes;
   joined[dim] *= list.count;
   Dims strides = channels_last_strides(joined);
@@ -119,19 +123,22 @@ void stack(Call& call) {
 }
 
 void flip(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const uint64_t set = dim_set(call.ints(1), self.ndim());
+  namespace at = positions::flip;
+  const TensorObject& self = call.tensor(at::self);
+  const uint64_t set = dim_set(call.ints(at::dims), self.ndim());
   Dims dims;
   for (int d = 0; d < self.ndim(); ++d) {
     if (set >> d & 1) dims.push_back(d);
   }
-  call.set_ints(1, dims);
+  call.set_ints(at::dims, dims);
   Output& output = call.add_output(self.dtype, self.sizes);
   if (!self.contiguous) output.strides = preserved_strides(self);
 }
 
+// tril, triu: the same positions.
 void triangle(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::tril;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() >= 2, PyExc_RuntimeError, base_name(call), ": input tensor must have at least 2 dimensions, but got shape ",
         shown(self.sizes));
   call.add_output(self.dtype, self.sizes);
@@ -139,9 +146,8 @@ void triangle(Call& call) {
 
 namespace {
 
-// New memory of these sizes, in channels-last order where self is.
-void rearranged(Call& call, Dims sizes) {
-  const TensorObject& self = call.tensor(0);
+// Adds an output of these sizes, in channels-last order where self is.
+void add_rearranged(Call& call, const TensorObject& self, Dims sizes) {
   set_layout(call.add_output(self.dtype, std::move(sizes)), prefers_channels_last(self));
 }
 
@@ -154,9 +160,11 @@ int64_t product(const Call& call, int64_t a, int64_t b) {
 }  // namespace
 
 void pixel_shuffle(Call& call) {
-  Dims sizes = call.tensor(0).sizes;
-  const int ndim = call.tensor(0).ndim();
-  const int64_t factor = call.integer(1);
+  namespace at = positions::pixel_shuffle;
+  const TensorObject& self = call.tensor(at::self);
+  Dims sizes = self.sizes;
+  const int ndim = self.ndim();
+  const int64_t factor = call.integer(at::upscale_factor);
   check(ndim >= 3, PyExc_RuntimeError, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", ndim,
         " dimension(s)");
   check(factor > 0, PyExc_RuntimeError, "pixel_shuffle expects a positive upscale_factor, but got ", factor);
@@ -167,13 +175,15 @@ void pixel_shuffle(Call& call) {
       channels, " is not divisible by ", square);
   sizes[ndim - 3] = channels / square;
   for (int d : {ndim - 2, ndim - 1}) sizes[d] = product(call, sizes[d], factor);
-  rearranged(call, std::move(sizes));
+  add_rearranged(call, self, std::move(sizes));
 }
 
 void pixel_unshuffle(Call& call) {
-  Dims sizes = call.tensor(0).sizes;
-  const int ndim = call.tensor(0).ndim();
-  const int64_t factor = call.integer(1);
+  namespace at = positions::pixel_unshuffle;
+  const TensorObject& self = call.tensor(at::self);
+  Dims sizes = self.sizes;
+  const int ndim = self.ndim();
+  const int64_t factor = call.integer(at::downscale_factor);
   check(ndim >= 3, PyExc_RuntimeError, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", ndim,
         " dimension(s)");
   check(factor > 0, PyExc_RuntimeError, "pixel_unshuffle expects a positive downscale_factor, but got ", factor);
@@ -184,18 +194,20 @@ void pixel_unshuffle(Call& call) {
     size /= factor;
   }
   sizes[ndim - 3] = product(call, sizes[ndim - 3], product(call, factor, factor));
-  rearranged(call, std::move(sizes));
+  add_rearranged(call, self, std::move(sizes));
 }
 
 void channel_shuffle(Call& call) {
-  const Dims& sizes = call.tensor(0).sizes;
-  const int64_t groups = call.integer(1);
+  namespace at = positions::channel_shuffle;
+  const TensorObject& self = call.tensor(at::self);
+  const Dims& sizes = self.sizes;
+  const int64_t groups = call.integer(at::groups);
   check(sizes.size() >= 3, PyExc_RuntimeError, "channel_shuffle expects input with > 2 dims, but got input with sizes ",
         shown(sizes));
   check(groups > 0, PyExc_RuntimeError, "Number of groups to divide channels in must be positive. Value of groups:", groups);
   check(sizes[1] % groups == 0, PyExc_RuntimeError, "Number of channels must be divisible by groups. Got ", sizes[1],
         " channels and ", groups, " groups.");
-  rearranged(call, sizes);
+  add_rearranged(call, self, sizes);
 }
 
 }  // namespace candelabra::shapes

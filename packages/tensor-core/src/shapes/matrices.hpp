@@ -1,4 +1,4 @@
-// What the rules of the families on LAPACK share: factorization, spectral, solving.
+// Helpers of the LAPACK families: factorization, spectral, solving.
 #pragma once
 
 #include <string>
@@ -7,22 +7,23 @@
 
 namespace candelabra::shapes {
 
-// "linalg.cholesky" for linalg_cholesky_ex, as PyTorch's messages name it.
+// The operator's name in PyTorch's messages: "linalg.cholesky" for linalg_cholesky_ex.
 std::string linalg_title(const Call& call);
 
-// Throws unless argument i is of a dtype that LAPACK computes in.
+// Throws unless LAPACK supports the dtype of argument i.
 void check_lapack_dtype(const Call& call, int i);
 // Throws unless argument i has at least two dimensions; `argument` names it in the message.
 void check_matrices(const Call& call, int i, const char* argument);
 void check_square(const Call& call, int i, const char* argument);
 void check_same_dtype(const Call& call, int i, int j, const char* first, const char* second);
 
-// All dimensions but the last `inner`.
+// All sizes but the last `inner`.
 Dims batch_of(const TensorObject& tensor, int inner = 2);
+// The sizes (batch..., inner...).
 Dims joined(Dims batch, std::initializer_list<int64_t> inner);
-// The batches that arguments i and j broadcast to.
+// The batch that those of arguments i and j broadcast to.
 Dims broadcast_batches(const Call& call, int i, int j);
-// Makes the kernel see argument i with this batch; its last `inner` dimensions stay.
+// Broadcasts argument i to this batch; its last `inner` dimensions stay.
 void expand_batch(Call& call, int i, const Dims& batch, int inner = 2);
 
 }  // namespace candelabra::shapes

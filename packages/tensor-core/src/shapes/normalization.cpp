@@ -1,5 +1,6 @@
 // Batch, layer and group normalization.
 #include "../operator.hpp"
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -11,8 +12,9 @@ void check_floating(const Call& call, const TensorObject& input) {
   if (!is_floating(input.dtype)) not_implemented(call, input.dtype);
 }
 
-// An optional vector of one number a channel, converted to the input's dtype (half-precision input may have float32 weights).
-void channel_vector(Call& call, int i, const char* vector_name, int64_t channels, Dtype dtype) {
+// Prepares an optional vector of one number per channel: contiguous, and of the input's dtype.
+// Weights of a half-precision input may be float32.
+void prepare_channel_vector(Call& call, int i, const char* vector_name, int64_t channels, Dtype dtype) {
   const Argument& argument = call[i];
   if (!argument.given()) return;
   const TensorObject& tensor = *argument.tensor;
@@ -25,8 +27,8 @@ void channel_vector(Call& call, int i, const char* vector_name, int64_t channels
   call.make_contiguous(i);
 }
 
-// Running statistics are changed in training, so they are taken as they are.
-void check_running(const Call& call, int i, const char* vector_name, int64_t channels, Dtype dtype) {
+// Running statistics are updated in place in training, so they are neither converted nor copied.
+void check_running_statistics(const Call& call, int i, const char* vector_name, int64_t channels, Dtype dtype, bool training) {
   const Argument& argument = call.arguments[i];
   if (!argument.given()) return;
   const TensorObject& tensor = *argument.tensor;
@@ -35,12 +37,12 @@ void check_running(const Call& call, int i, const char* vector_name, int64_t cha
   check(tensor.dtype == dtype || tensor.dtype == statistics_dtype(dtype), PyExc_RuntimeError, base_name(call),
         "(): mixed dtype: expect ", vector_name, " to have scalar type of ", info(statistics_dtype(dtype)).type_name, ", but got ",
         info(tensor.dtype).type_name);
-  check(!call.boolean(5) || !may_overlap_itself(tensor), PyExc_RuntimeError, base_name(call),
+  check(!training || !may_overlap_itself(tensor), PyExc_RuntimeError, base_name(call),
         "(): unsupported operation: several elements of ", vector_name,
         " refer to a single memory location. Please clone() it before performing the operation.");
 }
 
-void statistics(Call& call, int i, const char* vector_name, std::span<const int64_t> sizes, Dtype dtype) {
+void prepare_statistics(Call& call, int i, const char* vector_name, std::span<const int64_t> sizes, Dtype dtype) {
   const TensorObject& tensor = call.tensor(i);
   check(std::ranges::equal(tensor.sizes, sizes), PyExc_RuntimeError, base_name(call), "(): expected ", vector_name, " of shape ",
         shown(sizes), ", but got ", shown(tensor.sizes));
@@ -48,18 +50,17 @@ void statistics(Call& call, int i, const char* vector_name, std::span<const int6
   call.make_contiguous(i);
 }
 
-// A gradient has the input's sizes and dtype.
-void gradient_like(Call& call, const TensorObject& input) {
-  const TensorObject& grad = call.tensor(0);
+// Checks that the gradient has the input's sizes, and converts it to the input's dtype.
+void prepare_grad(Call& call, int grad_argument, const TensorObject& input) {
+  const TensorObject& grad = call.tensor(grad_argument);
   check(grad.sizes == input.sizes, PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes),
         " does not match input of shape ", shown(input.sizes));
-  call.convert(0, input.dtype);
+  call.convert(grad_argument, input.dtype);
 }
 
-// The sizes of mean and rstd of a layer norm: those of the input with the normalized dimensions made 1.
-Dims layer_statistics(const Call& call, int input_argument, int shape_argument) {
-  const TensorObject& input = call.tensor(input_argument);
-  const auto shape = call.ints(shape_argument);
+// Returns the sizes of mean and rstd of a layer norm: those of the input, with the normalized
+// dimensions set to 1.
+Dims layer_statistics_sizes(const Call& call, const TensorObject& input, std::span<const int64_t> shape) {
   check(!shape.empty(), PyExc_RuntimeError, base_name(call), "(): Expected normalized_shape to be at least 1-dimensional, i.e., ",
         "containing at least one element, but got normalized_shape = []");
   const int leading = input.ndim() - static_cast<int>(shape.size());
@@ -76,7 +77,8 @@ Dims layer_statistics(const Call& call, int input_argument, int shape_argument) 
   return sizes;
 }
 
-void layer_vector(Call& call, int i, const char* vector_name, std::span<const int64_t> shape, Dtype dtype) {
+// Prepares the optional weight or bias of a layer norm: contiguous, and of the input's dtype.
+void prepare_layer_vector(Call& call, int i, const char* vector_name, std::span<const int64_t> shape, Dtype dtype) {
   const Argument& argument = call[i];
   if (!argument.given()) return;
   check(std::ranges::equal(argument.tensor->sizes, shape), PyExc_RuntimeError, base_name(call), "(): Expected ", vector_name,
@@ -99,21 +101,21 @@ int64_t check_groups(const Call& call, const TensorObject& input, int64_t groups
   return input.sizes[1];
 }
 
-// Whether the kernel of this device takes a tensor that prefers channels-last memory as it is.
+// Whether the input is channels-last and the kernel of this device accepts that order.
 bool keeps_channels_last(const Call& call, const TensorObject& input) {
   return prefers_channels_last(input) && call.op.kernel_table()[call.device.type].channels_last;
 }
 
-void group_vector(Call& call, int i, const char* vector_name, const TensorObject& input) {
+void prepare_group_vector(Call& call, int i, const char* vector_name, const TensorObject& input) {
   const Argument& argument = call[i];
   if (!argument.given()) return;
   check(argument.tensor->ndim() == 1 && argument.tensor->numel == input.sizes[1], PyExc_RuntimeError, base_name(call),
         "(): Expected ", vector_name, " to be a vector of size equal to the number of channels in input, but got ", vector_name,
         " of shape ", shown(argument.tensor->sizes), " and input of shape ", shown(input.sizes));
-  channel_vector(call, i, vector_name, input.sizes[1], input.dtype);
+  prepare_channel_vector(call, i, vector_name, input.sizes[1], input.dtype);
 }
 
-// Gradients of weight and bias: of this shape, or empty where there is no weight.
+// Adds the gradients of weight and bias, which are empty if there is no weight.
 void add_parameter_gradients(Call& call, bool has_weight, std::span<const int64_t> shape, Dtype dtype) {
   for (int k = 0; k < 2; ++k) call.add_output(dtype, has_weight ? Dims(shape) : Dims{0});
 }
@@ -121,116 +123,130 @@ void add_parameter_gradients(Call& call, bool has_weight, std::span<const int64_
 }  // namespace
 
 void native_batch_norm(Call& call) {
-  const TensorObject& input = call.tensor(0);
+  namespace at = positions::native_batch_norm;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
   check(input.ndim() >= 2, PyExc_RuntimeError,
         "native_batch_norm(): expected input of at least 2 dimensions (N, C, ...), but got shape ", shown(input.sizes));
   const int64_t channels = input.sizes[1];
   const Dtype dtype = input.dtype;
-  channel_vector(call, 1, "weight", channels, dtype);
-  channel_vector(call, 2, "bias", channels, dtype);
-  check_running(call, 3, "running_mean", channels, dtype);
-  check_running(call, 4, "running_var", channels, dtype);
-  if (!call.boolean(5)) {
-    check(call[3].given(), PyExc_RuntimeError, "native_batch_norm(): running_mean must be defined in evaluation mode");
-    check(call[4].given(), PyExc_RuntimeError, "native_batch_norm(): running_var must be defined in evaluation mode");
+  prepare_channel_vector(call, at::weight, "weight", channels, dtype);
+  prepare_channel_vector(call, at::bias, "bias", channels, dtype);
+  check_running_statistics(call, at::running_mean, "running_mean", channels, dtype, call.boolean(at::training));
+  check_running_statistics(call, at::running_var, "running_var", channels, dtype, call.boolean(at::training));
+  if (!call.boolean(at::training)) {
+    check(call[at::running_mean].given(), PyExc_RuntimeError,
+          "native_batch_norm(): running_mean must be defined in evaluation mode");
+    check(call[at::running_var].given(), PyExc_RuntimeError, "native_batch_norm(): running_var must be defined in evaluation mode");
   }
   const bool channels_last = prefers_channels_last(input);
   set_layout(call.add_output(dtype, input.sizes), channels_last);
   for (int k = 0; k < 2; ++k) call.add_output(statistics_dtype(dtype), Dims{channels});
-  make_layout(call, 0, channels_last);
+  make_layout(call, at::input, channels_last);
 }
 
 void native_batch_norm_backward(Call& call) {
-  const TensorObject& input = call.tensor(1);
+  namespace at = positions::native_batch_norm_backward;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
   check(input.ndim() >= 2, PyExc_RuntimeError,
         "native_batch_norm_backward(): expected input of at least 2 dimensions, but got shape ", shown(input.sizes));
   const int64_t channels = input.sizes[1];
-  gradient_like(call, input);
-  channel_vector(call, 2, "weight", channels, input.dtype);
-  statistics(call, 3, "mean", Dims{channels}, input.dtype);
-  statistics(call, 4, "rstd", Dims{channels}, input.dtype);
+  prepare_grad(call, at::grad, input);
+  prepare_channel_vector(call, at::weight, "weight", channels, input.dtype);
+  prepare_statistics(call, at::mean, "mean", Dims{channels}, input.dtype);
+  prepare_statistics(call, at::rstd, "rstd", Dims{channels}, input.dtype);
   const bool channels_last = prefers_channels_last(input);
   set_layout(call.add_output(input.dtype, input.sizes), channels_last);
-  add_parameter_gradients(call, call[2].given(), Dims{channels}, input.dtype);
-  make_layout(call, 0, channels_last);
-  make_layout(call, 1, channels_last);
+  add_parameter_gradients(call, call[at::weight].given(), Dims{channels}, input.dtype);
+  make_layout(call, at::grad, channels_last);
+  make_layout(call, at::input, channels_last);
 }
 
 void native_layer_norm(Call& call) {
-  const TensorObject& input = call.tensor(0);
+  namespace at = positions::native_layer_norm;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
-  const Dims sizes = layer_statistics(call, 0, 1);
-  layer_vector(call, 2, "weight", call.ints(1), input.dtype);
-  layer_vector(call, 3, "bias", call.ints(1), input.dtype);
+  const auto shape = call.ints(at::normalized_shape);
+  const Dims sizes = layer_statistics_sizes(call, input, shape);
+  prepare_layer_vector(call, at::weight, "weight", shape, input.dtype);
+  prepare_layer_vector(call, at::bias, "bias", shape, input.dtype);
   call.add_output(input.dtype, input.sizes);
   for (int k = 0; k < 2; ++k) call.add_output(statistics_dtype(input.dtype), sizes);
-  call.make_contiguous(0);
+  call.make_contiguous(at::input);
 }
 
 void native_layer_norm_backward(Call& call) {
-  const TensorObject& input = call.tensor(1);
+  namespace at = positions::native_layer_norm_backward;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
-  const Dims sizes = layer_statistics(call, 1, 2);
-  gradient_like(call, input);
-  statistics(call, 3, "mean", sizes, input.dtype);
-  statistics(call, 4, "rstd", sizes, input.dtype);
-  layer_vector(call, 5, "weight", call.ints(2), input.dtype);
+  const auto shape = call.ints(at::normalized_shape);
+  const Dims sizes = layer_statistics_sizes(call, input, shape);
+  prepare_grad(call, at::grad, input);
+  prepare_statistics(call, at::mean, "mean", sizes, input.dtype);
+  prepare_statistics(call, at::rstd, "rstd", sizes, input.dtype);
+  prepare_layer_vector(call, at::weight, "weight", shape, input.dtype);
   call.add_output(input.dtype, input.sizes);
-  add_parameter_gradients(call, call[5].given(), call.ints(2), input.dtype);
-  call.make_contiguous(0);
-  call.make_contiguous(1);
+  add_parameter_gradients(call, call[at::weight].given(), shape, input.dtype);
+  call.make_contiguous(at::grad);
+  call.make_contiguous(at::input);
 }
 
 void native_rms_norm(Call& call) {
-  const TensorObject& input = call.tensor(0);
+  namespace at = positions::native_rms_norm;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
-  const Dims sizes = layer_statistics(call, 0, 1);
-  layer_vector(call, 2, "weight", call.ints(1), input.dtype);
+  const auto shape = call.ints(at::normalized_shape);
+  const Dims sizes = layer_statistics_sizes(call, input, shape);
+  prepare_layer_vector(call, at::weight, "weight", shape, input.dtype);
   call.add_output(input.dtype, input.sizes);
   call.add_output(statistics_dtype(input.dtype), sizes);
-  call.make_contiguous(0);
+  call.make_contiguous(at::input);
 }
 
 void native_rms_norm_backward(Call& call) {
-  const TensorObject& input = call.tensor(1);
+  namespace at = positions::native_rms_norm_backward;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
-  const Dims sizes = layer_statistics(call, 1, 2);
-  gradient_like(call, input);
-  statistics(call, 3, "rstd", sizes, input.dtype);
-  layer_vector(call, 4, "weight", call.ints(2), input.dtype);
+  const auto shape = call.ints(at::normalized_shape);
+  const Dims sizes = layer_statistics_sizes(call, input, shape);
+  prepare_grad(call, at::grad, input);
+  prepare_statistics(call, at::rstd, "rstd", sizes, input.dtype);
+  prepare_layer_vector(call, at::weight, "weight", shape, input.dtype);
   call.add_output(input.dtype, input.sizes);
-  call.add_output(input.dtype, call[4].given() ? Dims(call.ints(2)) : Dims{0});
-  call.make_contiguous(0);
-  call.make_contiguous(1);
+  call.add_output(input.dtype, call[at::weight].given() ? Dims(shape) : Dims{0});
+  call.make_contiguous(at::grad);
+  call.make_contiguous(at::input);
 }
 
 void native_group_norm(Call& call) {
-  const TensorObject& input = call.tensor(0);
+  namespace at = positions::native_group_norm;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
-  check_groups(call, input, call.integer(3));
-  group_vector(call, 1, "weight", input);
-  group_vector(call, 2, "bias", input);
+  const int64_t groups = call.integer(at::num_groups);
+  check_groups(call, input, groups);
+  prepare_group_vector(call, at::weight, "weight", input);
+  prepare_group_vector(call, at::bias, "bias", input);
   const bool channels_last = keeps_channels_last(call, input);
   set_layout(call.add_output(input.dtype, input.sizes), channels_last);
-  for (int k = 0; k < 2; ++k) call.add_output(statistics_dtype(input.dtype), Dims{input.sizes[0], call.integer(3)});
-  make_layout(call, 0, channels_last);
+  for (int k = 0; k < 2; ++k) call.add_output(statistics_dtype(input.dtype), Dims{input.sizes[0], groups});
+  make_layout(call, at::input, channels_last);
 }
 
 void native_group_norm_backward(Call& call) {
-  const TensorObject& input = call.tensor(1);
+  namespace at = positions::native_group_norm_backward;
+  const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
-  const int64_t channels = check_groups(call, input, call.integer(5));
-  gradient_like(call, input);
-  statistics(call, 2, "mean", Dims{input.sizes[0], call.integer(5)}, input.dtype);
-  statistics(call, 3, "rstd", Dims{input.sizes[0], call.integer(5)}, input.dtype);
-  group_vector(call, 4, "weight", input);
+  const int64_t groups = call.integer(at::num_groups), channels = check_groups(call, input, groups);
+  prepare_grad(call, at::grad, input);
+  prepare_statistics(call, at::mean, "mean", Dims{input.sizes[0], groups}, input.dtype);
+  prepare_statistics(call, at::rstd, "rstd", Dims{input.sizes[0], groups}, input.dtype);
+  prepare_group_vector(call, at::weight, "weight", input);
   const bool channels_last = keeps_channels_last(call, input);
   set_layout(call.add_output(input.dtype, input.sizes), channels_last);
-  add_parameter_gradients(call, call[4].given(), Dims{channels}, input.dtype);
-  make_layout(call, 0, channels_last);
-  make_layout(call, 1, channels_last);
+  add_parameter_gradients(call, call[at::weight].given(), Dims{channels}, input.dtype);
+  make_layout(call, at::grad, channels_last);
+  make_layout(call, at::input, channels_last);
 }
 
 }  // namespace candelabra::shapes

@@ -1,22 +1,24 @@
 // Optimizer steps over lists of parameters.
 #include "../schema.hpp"
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
 namespace candelabra::shapes {
 
-// The first argument is the list of parameters, the second that of their gradients; all lists that follow hold their state.
+// All optimizers begin with params and grads; the lists after them hold the state.
 void optimizer(Call& call) {
-  const Argument& params = call[0];
+  namespace at = positions::fused_sgd;
+  const Argument& params = call[at::params];
   for (int i = 0; i < params.count; ++i) {
     const TensorObject& param = *params.tensors[i];
     if (!is_floating(param.dtype)) not_implemented(call, param.dtype);
     check(!may_overlap_itself(param), PyExc_RuntimeError, base_name(call), "(): parameter ", i,
           ": unsupported operation: more than one element of the written-to tensor refers to a single memory location");
   }
-  for (int list = 1; list < call.argument_count && call[list].kind == ArgumentKind::Tensors; ++list) {
+  for (int list = at::grads; list < call.argument_count && call[list].kind == ArgumentKind::Tensors; ++list) {
     Argument& others = call[list];
-    check(others.count == params.count || (others.count == 0 && list > 1), PyExc_RuntimeError, base_name(call),
+    check(others.count == params.count || (others.count == 0 && list != at::grads), PyExc_RuntimeError, base_name(call),
           "(): expected one entry for each of ", params.count, " parameters in list ", list, ", but got ", others.count);
     for (int i = 0; i < others.count; ++i) {
       const TensorObject &param = *params.tensors[i], &other = *others.tensors[i];
@@ -25,8 +27,8 @@ void optimizer(Call& call) {
               name(other.dtype), ", on ", to_text(other.device()), ", but its parameter of shape ", shown(param.sizes), ", ",
               name(param.dtype), ", on ", to_text(param.device()));
       }
-      // A gradient gets the order of its parameter in memory, so that kernels can step through both together.
-      if (list == 1 && !(other.strides == param.strides) && is_dense_and_non_overlapping(param)) {
+      // A gradient gets the strides of its parameter: kernels iterate over both with one index.
+      if (list == at::grads && !(other.strides == param.strides) && is_dense_and_non_overlapping(param)) {
         TensorRef ordered = empty_strided(param.sizes, param.strides, param.dtype, param.device());
         copy_into(ordered.get(), others.tensors[i]);
         others.tensors[i] = call.keep(std::move(ordered));

@@ -1,4 +1,5 @@
 // Pooling over spatial dimensions.
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -6,13 +7,14 @@ namespace candelabra::shapes {
 
 namespace {
 
+// One entry for each spatial dimension; `dilation` is empty for average pooling.
 struct Pooling {
   std::span<const int64_t> kernel, stride, padding, dilation;
   bool ceil_mode;
 };
 
-// The number of spatial dimensions of a batch (N, C, spatial...) of this many dimensions.
-int spatial_of(const Call& call, std::span<const int64_t> sizes) {
+// Returns the number of spatial dimensions of a batch (N, C, spatial...).
+int spatial_dims(const Call& call, std::span<const int64_t> sizes) {
   check(sizes.size() >= 3, PyExc_RuntimeError, base_name(call),
         "(): expected a batch (N, C, spatial...) of at least 3 dimensions, but got shape ", shown(sizes));
   return static_cast<int>(sizes.size()) - 2;
@@ -26,16 +28,20 @@ void check_not_empty(const Call& call, std::span<const int64_t> sizes) {
   }
 }
 
-// Spreads the lists over the spatial dimensions; a missing stride is the kernel's size.
-Pooling read_parameters(Call& call, int spatial, int kernel, int stride, int padding, int dilation, int ceil_mode) {
-  spread_list(call, kernel, spatial, "kernel_size", "spatial");
-  if (call[stride].count == 0) call.set_ints(stride, call.ints(kernel));
-  spread_list(call, stride, spatial, "stride", "spatial");
-  spread_list(call, padding, spatial, "padding", "spatial");
-  Pooling pool{call.ints(kernel), call.ints(stride), call.ints(padding), {}, call.boolean(ceil_mode)};
-  if (dilation >= 0) {
-    spread_list(call, dilation, spatial, "dilation", "spatial");
-    pool.dilation = call.ints(dilation);
+struct PoolingPositions {
+  int kernel_size, stride, padding, dilation /* -1: the operator has none */, ceil_mode;
+};
+
+// Expands the lists to all spatial dimensions. An empty stride means kernel_size.
+Pooling read_parameters(Call& call, int spatial, const PoolingPositions& at) {
+  spread_list(call, at.kernel_size, spatial, "kernel_size", "spatial");
+  if (call[at.stride].count == 0) call.set_ints(at.stride, call.ints(at.kernel_size));
+  spread_list(call, at.stride, spatial, "stride", "spatial");
+  spread_list(call, at.padding, spatial, "padding", "spatial");
+  Pooling pool{call.ints(at.kernel_size), call.ints(at.stride), call.ints(at.padding), {}, call.boolean(at.ceil_mode)};
+  if (at.dilation >= 0) {
+    spread_list(call, at.dilation, spatial, "dilation", "spatial");
+    pool.dilation = call.ints(at.dilation);
     check_magnitude(call, pool.dilation, "dilation");
   }
   check_magnitude(call, pool.kernel, "kernel_size");
@@ -66,7 +72,7 @@ Dims output_sizes(const Call& call, std::span<const int64_t> input, const Poolin
     const int64_t room = input[d + 2] + 2 * padding - step * (pool.kernel[d] - 1) - 1;
     const int64_t rounded = room + (pool.ceil_mode ? stride - 1 : 0);
     int64_t size = (rounded >= 0 ? rounded / stride : -((-rounded + stride - 1) / stride)) + 1;
-    // The last window has to start inside of the input or of the padding before it.
+    // The last window must start inside the input or the padding before it.
     if (pool.ceil_mode && (size - 1) * stride >= input[d + 2] + padding) --size;
     fits = fits && size >= 1;
     sizes.push_back(std::max<int64_t>(size, 0));
@@ -83,36 +89,34 @@ Dims output_sizes(const Call& call, std::span<const int64_t> input, const Poolin
   return sizes;
 }
 
+// adaptive_max_pool, adaptive_avg_pool: the same positions.
 Dims adaptive_sizes(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const int spatial = spatial_of(call, self.sizes);
+  namespace at = positions::adaptive_max_pool;
+  const TensorObject& self = call.tensor(at::self);
+  const int spatial = spatial_dims(call, self.sizes);
   check_not_empty(call, self.sizes);
-  spread_list(call, 1, spatial, "output_size", "spatial");
+  spread_list(call, at::output_size, spatial, "output_size", "spatial");
   Dims sizes{self.sizes[0], self.sizes[1]};
-  for (int64_t size : call.ints(1)) {
+  for (int64_t size : call.ints(at::output_size)) {
     check(size >= 0, PyExc_RuntimeError, base_name(call),
-          "(): elements of output_size must be greater than or equal to 0 but received ", shown(call.ints(1)));
+          "(): elements of output_size must be greater than or equal to 0 but received ", shown(call.ints(at::output_size)));
     sizes.push_back(size);
   }
   return sizes;
 }
 
-void add_results(Call& call, const Dims& sizes, bool with_indices) {
-  const TensorObject& self = call.tensor(0);
+void add_results(Call& call, const TensorObject& self, const Dims& sizes, bool with_indices) {
   const bool channels_last = prefers_channels_last(self);
   set_layout(call.add_output(self.dtype, sizes), channels_last);
   if (with_indices) set_layout(call.add_output(Dtype::Int64, sizes), channels_last);
 }
 
-void check_real(const Call& call) {
-  const Dtype dtype = call.tensor(0).dtype;
+void check_real(const Call& call, Dtype dtype) {
   if (is_complex(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
 }
 
-// Argument i as the sizes of a gradient.
-Dims gradient_sizes(Call& call, int i) {
-  const TensorObject& grad = call.tensor(0);
-  const auto sizes = call.ints(i);
+// Checks input_size, the sizes of the gradient of the input, against the gradient of the output.
+Dims check_input_size(const Call& call, const TensorObject& grad, std::span<const int64_t> sizes) {
   check(
       static_cast<int>(sizes.size()) == grad.ndim() && sizes.size() >= 3 && sizes[0] == grad.sizes[0] && sizes[1] == grad.sizes[1],
       PyExc_RuntimeError, base_name(call), "(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ",
@@ -124,75 +128,80 @@ Dims gradient_sizes(Call& call, int i) {
   return Dims(sizes);
 }
 
-void add_gradient(Call& call, Dims sizes) {
-  const bool channels_last = prefers_channels_last(call.tensor(0));
-  set_layout(call.add_output(call.tensor(0).dtype, std::move(sizes)), channels_last);
+void add_gradient(Call& call, const TensorObject& grad, Dims sizes) {
+  set_layout(call.add_output(grad.dtype, std::move(sizes)), prefers_channels_last(grad));
 }
 
-}  // namespace
-
-namespace {
-
-void largest_of_windows(Call& call, bool with_indices) {
-  check_real(call);
-  const TensorObject& self = call.tensor(0);
-  const int spatial = spatial_of(call, self.sizes);
+// max_pool, max_pool_values: the same positions.
+void add_maxima(Call& call, bool with_indices) {
+  namespace at = positions::max_pool;
+  const TensorObject& self = call.tensor(at::self);
+  check_real(call, self.dtype);
+  const int spatial = spatial_dims(call, self.sizes);
   check_not_empty(call, self.sizes);
-  const Pooling pool = read_parameters(call, spatial, 1, 2, 3, 4, 5);
-  add_results(call, output_sizes(call, self.sizes, pool), with_indices);
+  const Pooling pool = read_parameters(call, spatial, {at::kernel_size, at::stride, at::padding, at::dilation, at::ceil_mode});
+  add_results(call, self, output_sizes(call, self.sizes, pool), with_indices);
 }
 
 }  // namespace
 
 void max_pool(Call& call) {
-  largest_of_windows(call, true);
+  add_maxima(call, true);
 }
 
 void max_pool_values(Call& call) {
-  largest_of_windows(call, false);
+  add_maxima(call, false);
 }
 
 void adaptive_max_pool(Call& call) {
-  check_real(call);
-  add_results(call, adaptive_sizes(call), true);
+  const TensorObject& self = call.tensor(positions::adaptive_max_pool::self);
+  check_real(call, self.dtype);
+  add_results(call, self, adaptive_sizes(call), true);
 }
 
 void max_pool_backward(Call& call) {
-  const TensorObject &grad = call.tensor(0), &indices = call.tensor(1);
+  namespace at = positions::max_pool_backward;
+  const TensorObject &grad = call.tensor(at::grad), &indices = call.tensor(at::indices);
   check(grad.sizes == indices.sizes, PyExc_RuntimeError, "max_pool_backward(): grad of shape ", shown(grad.sizes),
         " and indices of shape ", shown(indices.sizes), " do not match");
   check(indices.dtype == Dtype::Int64, PyExc_RuntimeError, "max_pool_backward(): expected indices of type Long, but got ",
         info(indices.dtype).type_name);
-  add_gradient(call, gradient_sizes(call, 2));
+  add_gradient(call, grad, check_input_size(call, grad, call.ints(at::input_size)));
 }
 
 void avg_pool(Call& call) {
-  check_real(call);
-  const TensorObject& self = call.tensor(0);
-  const int spatial = spatial_of(call, self.sizes);
+  namespace at = positions::avg_pool;
+  const TensorObject& self = call.tensor(at::self);
+  check_real(call, self.dtype);
+  const int spatial = spatial_dims(call, self.sizes);
   check_not_empty(call, self.sizes);
-  const Pooling pool = read_parameters(call, spatial, 1, 2, 3, -1, 4);
-  check(!call[6].given() || call.integer(6) != 0, PyExc_RuntimeError, "avg_pool(): divisor must be not zero");
-  add_results(call, output_sizes(call, self.sizes, pool), false);
+  const Pooling pool = read_parameters(call, spatial, {at::kernel_size, at::stride, at::padding, -1, at::ceil_mode});
+  check(!call[at::divisor_override].given() || call.integer(at::divisor_override) != 0, PyExc_RuntimeError,
+        "avg_pool(): divisor must be not zero");
+  add_results(call, self, output_sizes(call, self.sizes, pool), false);
 }
 
 void adaptive_avg_pool(Call& call) {
-  check_real(call);
-  add_results(call, adaptive_sizes(call), false);
+  const TensorObject& self = call.tensor(positions::adaptive_avg_pool::self);
+  check_real(call, self.dtype);
+  add_results(call, self, adaptive_sizes(call), false);
 }
 
-// avg_pool_backward and adaptive_avg_pool_backward
+// avg_pool_backward and adaptive_avg_pool_backward, which has grad and input_size only.
 void pool_backward(Call& call) {
-  Dims sizes = gradient_sizes(call, 1);
+  namespace at = positions::avg_pool_backward;
+  const TensorObject& grad = call.tensor(at::grad);
+  Dims sizes = check_input_size(call, grad, call.ints(at::input_size));
   if (base_name(call) == "avg_pool_backward") {
-    const TensorObject& grad = call.tensor(0);
-    const Pooling pool = read_parameters(call, spatial_of(call, sizes), 2, 3, 4, -1, 5);
-    check(!call[7].given() || call.integer(7) != 0, PyExc_RuntimeError, "avg_pool_backward(): divisor must be not zero");
+    const Pooling pool =
+        read_parameters(call, spatial_dims(call, sizes), {at::kernel_size, at::stride, at::padding, -1, at::ceil_mode});
+    check(!call[at::divisor_override].given() || call.integer(at::divisor_override) != 0, PyExc_RuntimeError,
+          "avg_pool_backward(): divisor must be not zero");
     const Dims expected = output_sizes(call, sizes, pool);
     check(grad.sizes == expected, PyExc_RuntimeError, "avg_pool_backward(): grad of shape ", shown(grad.sizes),
           " does not match the output, which has shape ", shown(expected));
   }
-  add_gradient(call, std::move(sizes));
+  add_gradient(call, grad, std::move(sizes));
 }
 
 }  // namespace candelabra::shapes

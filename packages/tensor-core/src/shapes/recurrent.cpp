@@ -1,7 +1,9 @@
-// Recurrent layers: gates (T, N, 4H), states (N, H), weight (4H, H); of other cells, as many gates as they have.
+// Recurrent layers: gates (T, N, GH), states (N, H), weight (GH, H). G is the cell's number of
+// gates, 4 for LSTM. A packed sequence has batch_sizes, and (rows, ...) in place of (T, N, ...).
 #include <array>
 #include <string_view>
 
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -9,14 +11,18 @@ namespace candelabra::shapes {
 
 namespace {
 
-// Steps, batch and hidden size, of the states and of a tensor (T, N, factor * H).
 struct Sequence {
   int64_t steps, batch, hidden;
 };
 
-Sequence check_sequence(Call& call, int sequence_argument, int64_t factor, int states_argument) {
-  const TensorObject &sequence = call.tensor(sequence_argument), &h = call.tensor(states_argument),
-                     &c = call.tensor(states_argument + 1), &weight = call.tensor(states_argument + 2);
+struct SequencePositions {
+  int sequence, h0, c0, weight;
+};
+
+// Checks an LSTM's sequence (T, N, factor * H), states and weight, and makes them contiguous.
+Sequence check_lstm_sequence(Call& call, const SequencePositions& at, int64_t factor) {
+  const TensorObject &sequence = call.tensor(at.sequence), &h = call.tensor(at.h0), &c = call.tensor(at.c0),
+                     &weight = call.tensor(at.weight);
   if (!is_floating(sequence.dtype)) not_implemented(call, sequence.dtype);
   const bool dims = sequence.ndim() == 3 && h.ndim() == 2 && c.ndim() == 2 && weight.ndim() == 2;
   check(dims && sequence.sizes[2] == factor * h.sizes[1] && h.sizes == c.sizes && h.sizes[0] == sequence.sizes[1] &&
@@ -28,29 +34,31 @@ Sequence check_sequence(Call& call, int sequence_argument, int64_t factor, int s
     check(other->dtype == sequence.dtype, PyExc_RuntimeError, base_name(call), "(): expected tensors of one dtype, but got ",
           c_name(sequence.dtype), " and ", c_name(other->dtype), "; convert one of them with to()");
   }
-  for (int i : {sequence_argument, states_argument, states_argument + 1, states_argument + 2}) call.make_contiguous(i);
+  for (int i : {at.sequence, at.h0, at.c0, at.weight}) call.make_contiguous(i);
   return {sequence.sizes[0], sequence.sizes[1], h.sizes[1]};
 }
 
 }  // namespace
 
 void lstm_sequence(Call& call) {
-  const Dtype dtype = call.tensor(0).dtype;
-  const auto [steps, batch, hidden] = check_sequence(call, 0, 4, 1);
+  namespace at = positions::lstm_sequence;
+  const Dtype dtype = call.tensor(at::gates).dtype;
+  const auto [steps, batch, hidden] = check_lstm_sequence(call, {at::gates, at::h0, at::c0, at::weight}, 4);
   call.add_output(dtype, Dims{steps, batch, hidden});
   call.add_output(dtype, Dims{steps, batch, hidden});
   call.add_output(dtype, Dims{steps, batch, 4 * hidden});
 }
 
 void lstm_sequence_backward(Call& call) {
-  const Dtype dtype = call.tensor(6).dtype;
-  const auto [steps, batch, hidden] = check_sequence(call, 6, 1, 3);
+  namespace at = positions::lstm_sequence_backward;
+  const Dtype dtype = call.tensor(at::output).dtype;
+  const auto [steps, batch, hidden] = check_lstm_sequence(call, {at::output, at::h0, at::c0, at::weight}, 1);
   const Dims states{steps, batch, hidden}, gates{steps, batch, 4 * hidden};
-  for (int i : {0, 1, 2, 7, 8}) {
+  for (int i : {at::grad_output, at::grad_cells, at::grad_activations, at::cells, at::activations}) {
     if (!call[i].given()) continue;
-    const Dims& wanted = i == 2 || i == 8 ? gates : states;
-    check(call.tensor(i).sizes == wanted, PyExc_RuntimeError, "lstm_sequence_backward(): expected argument ", i, " of shape ",
-          shown(wanted), ", but got ", shown(call.tensor(i).sizes));
+    const Dims& expected = i == at::grad_activations || i == at::activations ? gates : states;
+    check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "lstm_sequence_backward(): expected argument ", i, " of shape ",
+          shown(expected), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, dtype);
     call.make_contiguous(i);
   }
@@ -62,11 +70,12 @@ void lstm_sequence_backward(Call& call) {
 
 namespace {
 
-// Cells that recurrent_sequence knows, and how many gates they have and keep.
 struct Cell {
   std::string_view name;
-  int64_t gates, kept;
-  bool has_state, has_bias;
+  int64_t gates;
+  int64_t saved;   // activations, in multiples of H, that the forward pass saves for the backward pass
+  bool has_state;  // c0
+  bool has_bias;   // a bias of the recurrent product that cannot be added to the gates beforehand
 };
 constexpr std::array<Cell, 4> cells{
     {{"lstm", 4, 4, true, false}, {"gru", 3, 4, false, true}, {"rnn_tanh", 1, 0, false, false}, {"rnn_relu", 1, 0, false, false}}};
@@ -78,25 +87,24 @@ const Cell& cell_named(Call& call, int i) {
         call[i].string, "\"");
 }
 
-// Where a call has the sequence (of so many elements a unit), the states, the weight and the rest.
-struct Places {
-  int sequence, h0, c0, weight, bias, batch_sizes, cell;
+struct LayerPositions {
+  int sequence, h0, c0, weight, bias /* -1: the operator has none */, batch_sizes, cell;
 };
 
 struct Layer {
   const Cell& cell;
   Dtype dtype;
-  Dims over_time;  // the sizes over time, without the last one
+  Dims leading;  // (T, N), or (rows) of a packed sequence
   int64_t batch, hidden;
 
-  Dims of(int64_t width) const {
-    Dims sizes = over_time;
+  Dims sequence_sizes(int64_t width) const {
+    Dims sizes = leading;
     sizes.push_back(width * hidden);
     return sizes;
   }
 };
 
-// Of a packed sequence the rows of all times are as many as there are.
+// Checks that the batch sizes of a packed sequence do not grow and sum to its number of rows.
 void check_batch_sizes(Call& call, std::span<const int64_t> sizes, int64_t have) {
   int64_t rows = 0, before = sizes.empty() ? 0 : sizes[0];
   for (const int64_t size : sizes) {
@@ -114,21 +122,24 @@ void check_same_dtype(Call& call, const TensorObject& first, const TensorObject&
         c_name(first.dtype), " and ", c_name(other.dtype), "; convert one of them with to()");
 }
 
-// The sequence has `factor` elements a unit, 0: as many as there are gates; negative: any number.
-Layer check_layer(Call& call, const Places& at, int64_t factor) {
+// Values of `factor` below: the cell's number of gates, and no check.
+constexpr int64_t width_of_gates = 0, any_width = -1;
+
+// Checks a sequence (T, N, factor * H), its states and weight, and makes them contiguous.
+Layer check_layer(Call& call, const LayerPositions& at, int64_t factor) {
   const Cell& cell = cell_named(call, at.cell);
   const TensorObject &sequence = call.tensor(at.sequence), &h = call.tensor(at.h0), &weight = call.tensor(at.weight);
   if (!is_floating(sequence.dtype)) not_implemented(call, sequence.dtype);
   const std::span<const int64_t> sizes = call.ints(at.batch_sizes);
   const int dims = sizes.empty() ? 3 : 2;
-  const int64_t width = factor ? factor : cell.gates;
+  const int64_t width = factor == width_of_gates ? cell.gates : factor;
   check(call[at.c0].given() == cell.has_state, PyExc_RuntimeError, base_name(call),
         "(): c0 is for the cell \"lstm\", which needs it");
   check(sequence.ndim() == dims && h.ndim() == 2 && weight.ndim() == 2 &&
-            (factor < 0 || sequence.sizes[dims - 1] == width * h.sizes[1]) && weight.sizes[0] == cell.gates * h.sizes[1] &&
+            (factor == any_width || sequence.sizes[dims - 1] == width * h.sizes[1]) && weight.sizes[0] == cell.gates * h.sizes[1] &&
             weight.sizes[1] == h.sizes[1] && h.sizes[0] == (sizes.empty() ? sequence.sizes[1] : sizes[0]),
         PyExc_RuntimeError, base_name(call), "(): shapes ", shown(sequence.sizes), " of the sequence, ", shown(h.sizes),
-        " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ", factor < 0 ? "I" : text(width, "H"),
+        " of h0 and ", shown(weight.sizes), " of weight do not fit: expected (T, N, ", factor == any_width ? "I" : text(width, "H"),
         "), or without T and with all rows for N where there ", "are batch_sizes, (N, H) and (", cell.gates, "H, H)");
   check_batch_sizes(call, sizes, sequence.sizes[0]);
   const auto same_dtype = [&](const TensorObject& other) { check_same_dtype(call, sequence, other); };
@@ -156,91 +167,91 @@ Layer check_layer(Call& call, const Places& at, int64_t factor) {
   return layer;
 }
 
-constexpr Places forward_places{0, 1, 2, 3, 4, 5, 7};
-constexpr Places layer_places{0, 3, 4, 5, 6, 7, 9};
+// recurrent_sequence, recurrent_states: the same positions.
+Layer check_gates_layer(Call& call) {
+  namespace at = positions::recurrent_sequence;
+  return check_layer(call, {at::gates, at::h0, at::c0, at::weight, at::bias, at::batch_sizes, at::cell}, width_of_gates);
+}
 
-// The share of the input is a product with input_weight (GH, I), and input_bias (GH) where there is one.
-Layer check_layer_of_input(Call& call) {
-  constexpr int input_weight = 1, input_bias = 2;
-  const TensorObject &input = call.tensor(layer_places.sequence), &weight = call.tensor(input_weight),
-                     &recurrent = call.tensor(layer_places.weight);
+// recurrent_layer, recurrent_layer_states: the same positions. The gates are computed from the
+// input (T, N, I) by input_weight (GH, I) and an optional input_bias (GH).
+Layer check_input_layer(Call& call) {
+  namespace at = positions::recurrent_layer;
+  const TensorObject &input = call.tensor(at::input), &weight = call.tensor(at::input_weight), &recurrent = call.tensor(at::weight);
   const int last = input.ndim() - 1;
   check(weight.ndim() == 2 && last >= 0 && input.sizes[last] == weight.sizes[1] && recurrent.ndim() == 2 &&
             recurrent.sizes[0] == weight.sizes[0],
         PyExc_RuntimeError, base_name(call), "(): shapes ", shown(input.sizes), " of the input, ", shown(weight.sizes),
         " of input_weight and ", shown(recurrent.sizes), " of weight do not fit: expected (T, N, I), (GH, I) and (GH, H)");
-  for (int i : {input_weight, input_bias}) {
+  for (int i : {at::input_weight, at::input_bias}) {
     if (!call[i].given()) continue;
     const TensorObject& other = call.tensor(i);
     check_same_dtype(call, input, other);
-    check(i == input_weight || (other.ndim() == 1 && other.sizes[0] == weight.sizes[0]), PyExc_RuntimeError, base_name(call),
+    check(i == at::input_weight || (other.ndim() == 1 && other.sizes[0] == weight.sizes[0]), PyExc_RuntimeError, base_name(call),
           "(): expected an input_bias of shape [", weight.sizes[0], "], but got ", shown(other.sizes));
     call.make_contiguous(i);
   }
-  return check_layer(call, layer_places, -1);
+  return check_layer(call, {at::input, at::h0, at::c0, at::weight, at::bias, at::batch_sizes, at::cell}, any_width);
 }
 
-void add_results(Call& call, const Layer& layer, bool all) {
-  call.add_output(layer.dtype, layer.of(1));
-  if (!all) {
+// Adds the output and, if `save`, what the backward pass needs; else the last cell state.
+void add_results(Call& call, const Layer& layer, bool save) {
+  call.add_output(layer.dtype, layer.sequence_sizes(1));
+  if (!save) {
     call.add_output(layer.dtype, layer.cell.has_state ? Dims{layer.batch, layer.hidden} : Dims{0});
     return;
   }
-  call.add_output(layer.dtype, layer.cell.has_state ? layer.of(1) : Dims{0});
-  call.add_output(layer.dtype, layer.cell.kept ? layer.of(layer.cell.kept) : Dims{0});
+  call.add_output(layer.dtype, layer.cell.has_state ? layer.sequence_sizes(1) : Dims{0});
+  call.add_output(layer.dtype, layer.cell.saved ? layer.sequence_sizes(layer.cell.saved) : Dims{0});
 }
 
 }  // namespace
 
-// recurrent_sequence(gates, h0, c0, weight, bias, batch_sizes, reverse, cell)
 void recurrent_sequence(Call& call) {
-  add_results(call, check_layer(call, forward_places, 0), true);
+  add_results(call, check_gates_layer(call), true);
 }
+
 void recurrent_states(Call& call) {
-  add_results(call, check_layer(call, forward_places, 0), false);
+  add_results(call, check_gates_layer(call), false);
 }
 
-// recurrent_layer(input, input_weight, input_bias, h0, c0, weight, bias, batch_sizes, reverse, cell)
 void recurrent_layer(Call& call) {
-  add_results(call, check_layer_of_input(call), true);
-}
-void recurrent_layer_states(Call& call) {
-  add_results(call, check_layer_of_input(call), false);
+  add_results(call, check_input_layer(call), true);
 }
 
-// recurrent_sequence_backward(grad_output, grad_cells, grad_activations, h0, c0, weight, output, cells, activations, batch_sizes,
-// reverse, cell)
+void recurrent_layer_states(Call& call) {
+  add_results(call, check_input_layer(call), false);
+}
+
 void recurrent_sequence_backward(Call& call) {
-  const Layer layer = check_layer(call, {6, 3, 4, 5, -1, 9, 11}, 1);
-  const Dims states = layer.of(1), nothing{0};
-  const Dims of_cells = layer.cell.has_state ? states : nothing, kept = layer.cell.kept ? layer.of(layer.cell.kept) : nothing;
-  for (int i : {0, 1, 2, 7, 8}) {
+  namespace at = positions::recurrent_sequence_backward;
+  const Layer layer = check_layer(call, {at::output, at::h0, at::c0, at::weight, -1, at::batch_sizes, at::cell}, 1);
+  const Dims states = layer.sequence_sizes(1), empty{0};
+  const Dims cell_states = layer.cell.has_state ? states : empty;
+  const Dims activations = layer.cell.saved ? layer.sequence_sizes(layer.cell.saved) : empty;
+  for (int i : {at::grad_output, at::grad_cells, at::grad_activations, at::cells, at::activations}) {
     if (!call[i].given()) continue;
-    const Dims& wanted = i == 0 ? states : i == 1 || i == 7 ? of_cells : kept;
-    check(call.tensor(i).sizes == wanted, PyExc_RuntimeError, "recurrent_sequence_backward(): expected argument ", i, " of shape ",
-          shown(wanted), ", but got ", shown(call.tensor(i).sizes));
+    const Dims& expected = i == at::grad_output ? states : i == at::grad_cells || i == at::cells ? cell_states : activations;
+    check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "recurrent_sequence_backward(): expected argument ", i,
+          " of shape ", shown(expected), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, layer.dtype);
     call.make_contiguous(i);
   }
   const Dims first{layer.batch, layer.hidden};
-  call.add_output(layer.dtype, layer.of(layer.cell.gates));
+  call.add_output(layer.dtype, layer.sequence_sizes(layer.cell.gates));
   call.add_output(layer.dtype, first);
-  call.add_output(layer.dtype, layer.cell.has_state  ? first
-                               : layer.cell.has_bias ? Dims{layer.cell.gates * layer.hidden}
-                                                     : nothing);
+  call.add_output(layer.dtype, layer.cell.has_state ? first : layer.cell.has_bias ? Dims{layer.cell.gates * layer.hidden} : empty);
   call.add_output(layer.dtype, Dims{layer.cell.gates * layer.hidden, layer.hidden});
 }
 
 namespace {
 
-// Where a call of layers over layers has what; the two numbers and the two flags follow the batch_sizes.
-struct StackPlaces {
+struct StackPositions {
   int input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell;
 };
-constexpr StackPlaces stack_places{0, 1, 2, 3, 4, 5, 6, 7, 8};
 
-// The sizes of the output.
-Dims check_stack(Call& call, const StackPlaces& at) {
+// Checks a stack of layers and makes its arguments contiguous. Returns the sizes of the output.
+Dims check_stack(Call& call, const StackPositions& at) {
   const Cell& cell = cell_named(call, at.cell);
   const TensorObject &input = call.tensor(at.input), &weights = call.tensor(at.weights), &h = call.tensor(at.h0);
   if (!is_floating(input.dtype)) not_implemented(call, input.dtype);
@@ -257,9 +268,9 @@ Dims check_stack(Call& call, const StackPlaces& at) {
   check_batch_sizes(call, sizes, input.sizes[0]);
   const int64_t hidden = h.sizes[2], gates = cell.gates * hidden, biases = call.boolean(at.has_biases) ? 2 : 0;
   const int64_t first = input.sizes[dims - 1] + hidden + biases, others = directions * hidden + hidden + biases;
-  const int64_t wanted = directions * gates * (first + (layers - 1) * others);
-  check(weights.ndim() == 1 && weights.sizes[0] == wanted, PyExc_RuntimeError, base_name(call), "(): expected weights of shape [",
-        wanted, "], but got ", shown(weights.sizes));
+  const int64_t expected = directions * gates * (first + (layers - 1) * others);
+  check(weights.ndim() == 1 && weights.sizes[0] == expected, PyExc_RuntimeError, base_name(call), "(): expected weights of shape [",
+        expected, "], but got ", shown(weights.sizes));
   check_same_dtype(call, input, weights);
   check_same_dtype(call, input, h);
   if (cell.has_state) {
@@ -277,43 +288,44 @@ Dims check_stack(Call& call, const StackPlaces& at) {
 
 }  // namespace
 
-// recurrent_stack(input, weights, h0, c0, batch_sizes, layers, bidirectional, has_biases, cell)
+// recurrent_stack, recurrent_stack_kept: the same positions.
 void recurrent_stack(Call& call) {
-  const Dims output = check_stack(call, stack_places);
-  const TensorObject& h = call.tensor(stack_places.h0);
+  namespace at = positions::recurrent_stack;
+  const Dims output = check_stack(
+      call, {at::input, at::weights, at::h0, at::c0, at::batch_sizes, at::layers, at::bidirectional, at::has_biases, at::cell});
+  const TensorObject& h = call.tensor(at::h0);
   call.add_output(h.dtype, output);
   call.add_output(h.dtype, h.sizes);
-  call.add_output(h.dtype, call[stack_places.c0].given() ? h.sizes : Dims{0});
-}
-void recurrent_stack_kept(Call& call) {
-  recurrent_stack(call);
-  call.add_output(Dtype::UInt8, Dims{0});  // the kernel says how much it keeps
+  call.add_output(h.dtype, call[at::c0].given() ? h.sizes : Dims{0});
 }
 
-// recurrent_stack_backward(grad_output, grad_h, grad_c, input, weights, h0, c0, output, reserve, batch_sizes, layers,
-// bidirectional, has_biases, cell)
+void recurrent_stack_kept(Call& call) {
+  recurrent_stack(call);
+  call.add_output(Dtype::UInt8, Dims{0});  // the kernel asks for as many bytes as it needs
+}
+
 void recurrent_stack_backward(Call& call) {
-  constexpr StackPlaces at{3, 4, 5, 6, 9, 10, 11, 12, 13};
-  constexpr int output_place = 7, reserve_place = 8;
-  const Dims output = check_stack(call, at);
-  const TensorObject& h = call.tensor(at.h0);
-  for (int i : {0, 1, 2, output_place}) {
+  namespace at = positions::recurrent_stack_backward;
+  const Dims output = check_stack(
+      call, {at::input, at::weights, at::h0, at::c0, at::batch_sizes, at::layers, at::bidirectional, at::has_biases, at::cell});
+  const TensorObject& h = call.tensor(at::h0);
+  for (int i : {at::grad_output, at::grad_h, at::grad_c, at::output}) {
     if (!call[i].given()) continue;
-    const Dims& wanted = i == 1 || i == 2 ? h.sizes : output;
-    check(call.tensor(i).sizes == wanted, PyExc_RuntimeError, "recurrent_stack_backward(): expected argument ", i, " of shape ",
-          shown(wanted), ", but got ", shown(call.tensor(i).sizes));
+    const Dims& expected = i == at::grad_h || i == at::grad_c ? h.sizes : output;
+    check(call.tensor(i).sizes == expected, PyExc_RuntimeError, "recurrent_stack_backward(): expected argument ", i, " of shape ",
+          shown(expected), ", but got ", shown(call.tensor(i).sizes));
     call.convert(i, h.dtype);
     call.make_contiguous(i);
   }
-  const TensorObject& reserve = call.tensor(reserve_place);
+  const TensorObject& reserve = call.tensor(at::reserve);
   check(reserve.dtype == Dtype::UInt8 && reserve.ndim() == 1, PyExc_RuntimeError,
         "recurrent_stack_backward(): expected a reserve of bytes, of one dimension, but got ", shown(reserve.sizes), " of ",
         c_name(reserve.dtype));
-  call.make_contiguous(reserve_place);
-  call.add_output(h.dtype, call.tensor(at.input).sizes);
-  call.add_output(h.dtype, call.tensor(at.weights).sizes);
+  call.make_contiguous(at::reserve);
+  call.add_output(h.dtype, call.tensor(at::input).sizes);
+  call.add_output(h.dtype, call.tensor(at::weights).sizes);
   call.add_output(h.dtype, h.sizes);
-  call.add_output(h.dtype, call[at.c0].given() ? h.sizes : Dims{0});
+  call.add_output(h.dtype, call[at::c0].given() ? h.sizes : Dims{0});
 }
 
 }  // namespace candelabra::shapes

@@ -1,4 +1,4 @@
-// The shape rules by the names that the catalogue uses.
+// The shape rules, by the names that catalogue rows use.
 #include <unordered_map>
 
 #include "shapes.hpp"

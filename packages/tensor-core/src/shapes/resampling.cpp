@@ -1,35 +1,39 @@
-// Other sizes of images, values at any places of them, and mirrored or repeated edges.
+// Interpolation, grid sampling, im2col and padding.
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
 #include <cmath>
-#include <cstring>
+#include <string_view>
 
 namespace candelabra::shapes {
 
 namespace {
 
-bool is(const Call& call, int i, const char* name) {
-  return std::strcmp(call.arguments[i].string, name) == 0;
+bool is_nearest(std::string_view mode) {
+  return mode == "nearest" || mode == "nearest-exact";
 }
 
-// Checks sizes of a batch (N, C, spatial…) and the options of resampling, whose arguments begin with the list `sizes`.
-void check_resampling(Call& call, std::span<const int64_t> batch, int sizes) {
+// resample, resample_backward: the same positions. Checks the sizes of a batch (N, C, spatial...)
+// and the options.
+void check_resampling(Call& call, std::span<const int64_t> batch) {
+  namespace at = positions::resample;
   const int spatial = static_cast<int>(batch.size()) - 2;
   check(spatial >= 1 && spatial <= 3, PyExc_RuntimeError, base_name(call),
         "(): expected a batch (N, C, spatial...) of 3 to 5 dimensions, but got shape ", shown(batch));
-  check_magnitude(call, call.ints(sizes), "sizes");
-  const Argument& scales = call[sizes + 1];
+  check_magnitude(call, call.ints(at::output_size), "sizes");
+  const Argument& scales = call[at::scales];
   check(scales.count == 0 || scales.count == spatial, PyExc_RuntimeError, base_name(call), "(): expected no scales or ", spatial,
         " of them, but got ", scales.count);
   for (int k = 0; k < scales.count; ++k) {
     check(std::isfinite(scales.floats[k]) && scales.floats[k] >= 0, PyExc_RuntimeError, base_name(call),
           "(): scales must be finite and not negative, but got ", scales.floats[k]);
   }
-  const bool nearest = is(call, sizes + 2, "nearest") || is(call, sizes + 2, "nearest-exact");
-  check(nearest || is(call, sizes + 2, "linear") || is(call, sizes + 2, "cubic"), PyExc_ValueError, base_name(call),
-        "(): mode must be \"nearest\", \"nearest-exact\", \"linear\" or \"cubic\", but got \"", call[sizes + 2].string, "\"");
-  check(!nearest || !call.boolean(sizes + 4), PyExc_ValueError, base_name(call), "(): nearest modes have no antialiasing");
+  const std::string_view mode = call[at::mode].string;
+  check(is_nearest(mode) || mode == "linear" || mode == "cubic", PyExc_ValueError, base_name(call),
+        "(): mode must be \"nearest\", \"nearest-exact\", \"linear\" or \"cubic\", but got \"", mode, "\"");
+  check(!is_nearest(mode) || !call.boolean(at::antialias), PyExc_ValueError, base_name(call),
+        "(): nearest modes have no antialiasing");
 }
 
 void check_not_empty(const Call& call, std::span<const int64_t> from, std::span<const int64_t> to) {
@@ -41,6 +45,7 @@ void check_not_empty(const Call& call, std::span<const int64_t> from, std::span<
   }
 }
 
+// Makes argument i contiguous in its memory order, and adds an output in the same order.
 void add_like(Call& call, int i, Dims sizes) {
   const bool channels_last = prefers_channels_last(call.tensor(i));
   make_layout(call, i, channels_last);
@@ -49,13 +54,13 @@ void add_like(Call& call, int i, Dims sizes) {
 
 }  // namespace
 
-// resample(self, output_size, scales, mode, align_corners, antialias)
 void resample(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  check_resampling(call, self.sizes, 1);
-  const auto size = call.ints(1);
-  const bool moves = is(call, 3, "nearest") || is(call, 3, "nearest-exact");
-  if (is_complex(self.dtype) || (!is_floating(self.dtype) && self.dtype != Dtype::UInt8 && !moves)) {
+  namespace at = positions::resample;
+  const TensorObject& self = call.tensor(at::self);
+  check_resampling(call, self.sizes);
+  const auto size = call.ints(at::output_size);
+  const bool interpolates = !is_nearest(call[at::mode].string);
+  if (is_complex(self.dtype) || (!is_floating(self.dtype) && self.dtype != Dtype::UInt8 && interpolates)) {
     not_implemented(call, self.dtype);
   }
   check(static_cast<int>(size.size()) == self.ndim() - 2, PyExc_RuntimeError, "resample(): expected ", self.ndim() - 2,
@@ -63,26 +68,25 @@ void resample(Call& call) {
   check_not_empty(call, std::span<const int64_t>(self.sizes).subspan(2), size);
   Dims sizes{self.sizes[0], self.sizes[1]};
   for (int64_t length : size) sizes.push_back(length);
-  add_like(call, 0, std::move(sizes));
+  add_like(call, at::self, std::move(sizes));
 }
 
-// resample_backward(grad, input_size, scales, mode, align_corners, antialias)
 void resample_backward(Call& call) {
-  const TensorObject& grad = call.tensor(0);
-  check_resampling(call, grad.sizes, 1);
-  const auto size = call.ints(1);
+  namespace at = positions::resample_backward;
+  const TensorObject& grad = call.tensor(at::grad);
+  check_resampling(call, grad.sizes);
+  const auto size = call.ints(at::input_size);
   if (!is_floating(grad.dtype)) not_implemented(call, grad.dtype);
   check(static_cast<int>(size.size()) == grad.ndim() && size[0] == grad.sizes[0] && size[1] == grad.sizes[1], PyExc_RuntimeError,
         "resample_backward(): grad of shape ", shown(grad.sizes), " does not belong to an input of shape ", shown(size));
   check_not_empty(call, size.subspan(2), std::span<const int64_t>(grad.sizes).subspan(2));
-  add_like(call, 0, Dims(size));
+  add_like(call, at::grad, Dims(size));
 }
 
 namespace {
 
-// Arguments self, grid, mode, padding_mode from `first` on.
-void check_grid(Call& call, int first) {
-  const TensorObject &self = call.tensor(first), &grid = call.tensor(first + 1);
+void check_grid(const Call& call, const TensorObject& self, const TensorObject& grid, std::string_view mode,
+                std::string_view padding_mode) {
   const char* name = "grid_sampler(): ";
   check(self.dtype == grid.dtype, PyExc_RuntimeError, name, "expected input and grid to have same dtype, but input has ",
         info(self.dtype).name, " and grid has ", info(grid.dtype).name);
@@ -98,12 +102,11 @@ void check_grid(Call& call, int first) {
     check(self.sizes[d] > 0, PyExc_RuntimeError, name, "expected input to have non-empty spatial dimensions, but input has sizes ",
           shown(self.sizes));
   }
-  const bool cubic = is(call, first + 2, "bicubic");
-  check(cubic || is(call, first + 2, "bilinear") || is(call, first + 2, "nearest"), PyExc_ValueError, name,
-        "mode must be \"bilinear\", \"nearest\" or \"bicubic\", but got \"", call[first + 2].string, "\"");
-  check(is(call, first + 3, "zeros") || is(call, first + 3, "border") || is(call, first + 3, "reflection"), PyExc_ValueError, name,
-        "padding_mode must be \"zeros\", \"border\" or \"reflection\", but got \"", call[first + 3].string, "\"");
-  check(!cubic || self.ndim() == 4, PyExc_RuntimeError, name, "bicubic interpolation only supports 4D input");
+  check(mode == "bilinear" || mode == "nearest" || mode == "bicubic", PyExc_ValueError, name,
+        "mode must be \"bilinear\", \"nearest\" or \"bicubic\", but got \"", mode, "\"");
+  check(padding_mode == "zeros" || padding_mode == "border" || padding_mode == "reflection", PyExc_ValueError, name,
+        "padding_mode must be \"zeros\", \"border\" or \"reflection\", but got \"", padding_mode, "\"");
+  check(mode != "bicubic" || self.ndim() == 4, PyExc_RuntimeError, name, "bicubic interpolation only supports 4D input");
   if (!is_floating(self.dtype)) not_implemented(call, self.dtype);
 }
 
@@ -116,37 +119,39 @@ Dims sampled_sizes(const TensorObject& self, const TensorObject& grid) {
 }  // namespace
 
 void grid_sampler(Call& call) {
-  check_grid(call, 0);
-  call.add_output(call.tensor(0).dtype, sampled_sizes(call.tensor(0), call.tensor(1)));
+  namespace at = positions::grid_sampler;
+  const TensorObject &self = call.tensor(at::self), &grid = call.tensor(at::grid);
+  check_grid(call, self, grid, call[at::mode].string, call[at::padding_mode].string);
+  call.add_output(self.dtype, sampled_sizes(self, grid));
 }
 
-// grid_sampler_backward(grad, self, grid, mode, padding_mode, align_corners, needs)
 void grid_sampler_backward(Call& call) {
-  check_grid(call, 1);
-  const TensorObject &grad = call.tensor(0), &self = call.tensor(1), &grid = call.tensor(2);
+  namespace at = positions::grid_sampler_backward;
+  const TensorObject &grad = call.tensor(at::grad), &self = call.tensor(at::self), &grid = call.tensor(at::grid);
+  check_grid(call, self, grid, call[at::mode].string, call[at::padding_mode].string);
   const Dims expected = sampled_sizes(self, grid);
   check(grad.sizes == expected, PyExc_RuntimeError, "grid_sampler_backward(): expected grad of shape ", shown(expected),
         ", but got ", shown(grad.sizes));
-  check(call.ints(6).size() == 2, PyExc_RuntimeError, "grid_sampler_backward(): expected two entries in needs");
+  check(call.ints(at::needs).size() == 2, PyExc_RuntimeError, "grid_sampler_backward(): expected two entries in needs");
   const Dims sizes[2] = {self.sizes, grid.sizes};
-  call.convert(0, self.dtype);
-  call.make_contiguous(0);
-  for (int i = 0; i < 2; ++i) call.add_output(self.dtype, call.ints(6)[i] ? sizes[i] : Dims{0});
+  call.convert(at::grad, self.dtype);
+  call.make_contiguous(at::grad);
+  for (int i = 0; i < 2; ++i) call.add_output(self.dtype, call.ints(at::needs)[i] ? sizes[i] : Dims{0});
 }
 
 namespace {
 
-// Checks a list of amounts of padding, the last dimension first, for an input of these sizes; returns the sizes of the result.
-Dims padded_sizes(Call& call, std::span<const int64_t> from, int list, int mode) {
-  const auto amounts = call.ints(list);
+// Checks (before, after) amounts of padding, the last dimension first, of an input of sizes `from`.
+// Returns the padded sizes.
+Dims padded_sizes(const Call& call, std::span<const int64_t> from, std::span<const int64_t> amounts, std::string_view mode) {
   const int dims = static_cast<int>(amounts.size() / 2), ndim = static_cast<int>(from.size());
   check(amounts.size() % 2 == 0 && dims >= 1 && dims <= 3 && dims <= ndim, PyExc_RuntimeError, base_name(call),
         "(): expected two amounts of padding for each of one to three dimensions, but got ", shown(amounts),
         " for an input of shape ", shown(from));
   check_magnitude(call, amounts, "padding");
-  const bool reflect = is(call, mode, "reflect"), circular = is(call, mode, "circular");
-  check(reflect || circular || is(call, mode, "replicate"), PyExc_ValueError, base_name(call),
-        "(): mode must be \"reflect\", \"replicate\" or \"circular\", but got \"", call[mode].string, "\"");
+  const bool reflect = mode == "reflect", circular = mode == "circular";
+  check(reflect || circular || mode == "replicate", PyExc_ValueError, base_name(call),
+        "(): mode must be \"reflect\", \"replicate\" or \"circular\", but got \"", mode, "\"");
   Dims sizes(from);
   for (int k = 0; k < dims; ++k) {
     const int d = ndim - 1 - k;
@@ -158,68 +163,75 @@ Dims padded_sizes(Call& call, std::span<const int64_t> from, int list, int mode)
           after, ") at dimension ", d, " of input ", shown(from));
     check(!circular || (before <= length && after <= length), PyExc_RuntimeError,
           "Padding value causes wrapping around more than once.");
-    check(length > 0 || (before == 0 && after == 0), PyExc_RuntimeError, "Expected a non-empty dimension ", d, " for ",
-          call[mode].string, " padding, but got input of size ", shown(from));
+    check(length > 0 || (before == 0 && after == 0), PyExc_RuntimeError, "Expected a non-empty dimension ", d, " for ", mode,
+          " padding, but got input of size ", shown(from));
     sizes[d] = length + before + after;
   }
   return sizes;
 }
 
-}  // namespace
+// The parameters of im2col: two numbers each.
+struct Windows {
+  std::span<const int64_t> kernel_size, dilation, padding, stride;
+};
 
-namespace {
+void check_pair(const Call& call, std::span<const int64_t> pair, int64_t least) {
+  check_magnitude(call, pair, "parameters");
+  check(pair.size() == 2 && std::min(pair[0], pair[1]) >= least, PyExc_RuntimeError, base_name(call),
+        "(): expected two numbers of at least ", least, ", but got ", shown(pair));
+}
 
-// How many patches there are down and across an image; arguments from `first` on are kernel_size, dilation, padding and stride.
-Dims patch_counts(const Call& call, int first, std::span<const int64_t> image) {
-  constexpr int64_t least[] = {1, 1, 0, 1};
-  for (int i = 0; i < 4; ++i) {
-    const auto numbers = call.ints(first + i);
-    check_magnitude(call, numbers, "parameters");
-    check(numbers.size() == 2 && std::min(numbers[0], numbers[1]) >= least[i], PyExc_RuntimeError, base_name(call),
-          "(): expected two numbers of at least ", least[i], ", but got ", shown(numbers));
-  }
+// Returns the number of windows along the height and the width of an image.
+Dims window_counts(const Call& call, const Windows& windows, std::span<const int64_t> image) {
+  check_pair(call, windows.kernel_size, 1);
+  check_pair(call, windows.dilation, 1);
+  check_pair(call, windows.padding, 0);
+  check_pair(call, windows.stride, 1);
   Dims counts;
   for (size_t d = 0; d < 2; ++d) {
-    const int64_t reach = call.ints(first + 1)[d] * (call.ints(first)[d] - 1) + 1;
-    counts.push_back((image[d] + 2 * call.ints(first + 2)[d] - reach) / call.ints(first + 3)[d] + 1);
-    check(image[d] + 2 * call.ints(first + 2)[d] >= reach, PyExc_RuntimeError, base_name(call), "(): an image of size ",
-          shown(image), " has no patch of size ", shown(call.ints(first)));
+    const int64_t extent = windows.dilation[d] * (windows.kernel_size[d] - 1) + 1, padded = image[d] + 2 * windows.padding[d];
+    counts.push_back((padded - extent) / windows.stride[d] + 1);
+    check(padded >= extent, PyExc_RuntimeError, base_name(call), "(): an image of size ", shown(image), " has no patch of size ",
+          shown(windows.kernel_size));
   }
   return counts;
 }
 
 }  // namespace
 
-// patches(self, kernel_size, dilation, padding, stride)
 void patches(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::patches;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() == 4, PyExc_RuntimeError, "patches(): expected a batch (N, C, H, W), but got shape ", shown(self.sizes));
   const Dims sizes = self.sizes;
-  const Dims counts = patch_counts(call, 1, std::span<const int64_t>(sizes).subspan(2));
-  call.make_contiguous(0);
-  call.add_output(self.dtype, Dims{sizes[0], sizes[1] * call.ints(1)[0] * call.ints(1)[1], counts[0] * counts[1]});
+  const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding), call.ints(at::stride)};
+  const Dims counts = window_counts(call, windows, std::span<const int64_t>(sizes).subspan(2));
+  call.make_contiguous(at::self);
+  const int64_t area = windows.kernel_size[0] * windows.kernel_size[1];
+  call.add_output(self.dtype, Dims{sizes[0], sizes[1] * area, counts[0] * counts[1]});
 }
 
-// patches_backward(grad, output_size, kernel_size, dilation, padding, stride)
 void patches_backward(Call& call) {
-  const TensorObject& grad = call.tensor(0);
-  const auto image = call.ints(1);
+  namespace at = positions::patches_backward;
+  const TensorObject& grad = call.tensor(at::grad);
+  const auto image = call.ints(at::output_size);
   check(grad.ndim() == 3 && image.size() == 2, PyExc_RuntimeError,
         "patches_backward(): expected columns (N, C * KH * KW, L) and the size of an image, but got shape ", shown(grad.sizes),
         " and ", shown(image));
   check_magnitude(call, image, "output_size");
-  const Dims counts = patch_counts(call, 2, image);
-  const int64_t area = call.ints(2)[0] * call.ints(2)[1], channels = grad.sizes[1] / area;
+  const Windows windows{call.ints(at::kernel_size), call.ints(at::dilation), call.ints(at::padding), call.ints(at::stride)};
+  const Dims counts = window_counts(call, windows, image);
+  const int64_t area = windows.kernel_size[0] * windows.kernel_size[1], channels = grad.sizes[1] / area;
   check(grad.sizes[1] % area == 0 && grad.sizes[2] == counts[0] * counts[1], PyExc_RuntimeError,
         "patches_backward(): columns of shape ", shown(grad.sizes), " do not belong to an image of size ", shown(image));
-  call.make_contiguous(0);
+  call.make_contiguous(at::grad);
   call.add_output(grad.dtype, Dims{grad.sizes[0], channels, image[0], image[1]});
 }
 
-// pad_constant(self, padding, value)
 void pad_constant(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const auto padding = call.ints(1);
+  namespace at = positions::pad_constant;
+  const TensorObject& self = call.tensor(at::self);
+  const auto padding = call.ints(at::padding);
   check(padding.size() % 2 == 0 && padding.size() <= 2 * static_cast<size_t>(self.ndim()), PyExc_RuntimeError,
         "pad_constant(): expected two numbers for each of the last dimensions, but got ", shown(padding), " for shape ",
         shown(self.sizes));
@@ -231,47 +243,53 @@ void pad_constant(Call& call) {
     check(size >= 0, PyExc_RuntimeError, "pad_constant(): padding ", shown(padding), " takes more away than shape ",
           shown(self.sizes), " has");
   }
-  check_number_fits(call[2].scalar, self.dtype, true);
+  check_number_fits(call[at::value].scalar, self.dtype, true);
   set_layout(call.add_output(self.dtype, std::move(sizes)), prefers_channels_last(self));
 }
 
 namespace {
 
-// Whether all spatial dimensions of a batch of images or volumes are padded: channels may come last then.
-bool pads_images(Call& call, int padding, int tensor) {
-  const size_t amounts = call.ints(padding).size();
-  return (amounts == 4 || amounts == 6) && static_cast<size_t>(call.tensor(tensor).ndim()) == amounts / 2 + 2;
+// Whether this pads all spatial dimensions of a batch of images or volumes, for which kernels
+// accept channels-last tensors.
+bool accepts_channels_last(const TensorObject& tensor, std::span<const int64_t> padding, std::string_view mode) {
+  const bool spatial = (padding.size() == 4 || padding.size() == 6) && static_cast<size_t>(tensor.ndim()) == padding.size() / 2 + 2;
+  return spatial && mode != "circular";
 }
 
 }  // namespace
 
-// pad_edges(self, padding, mode)
 void pad_edges(Call& call) {
-  Dims sizes = padded_sizes(call, call.tensor(0).sizes, 1, 2);
-  if (pads_images(call, 1, 0) && !is(call, 2, "circular")) {
-    add_like(call, 0, std::move(sizes));
+  namespace at = positions::pad_edges;
+  const TensorObject& self = call.tensor(at::self);
+  const auto padding = call.ints(at::padding);
+  const std::string_view mode = call[at::mode].string;
+  Dims sizes = padded_sizes(call, self.sizes, padding, mode);
+  if (accepts_channels_last(self, padding, mode)) {
+    add_like(call, at::self, std::move(sizes));
   } else {
-    call.make_contiguous(0);
-    call.add_output(call.tensor(0).dtype, std::move(sizes));
+    call.make_contiguous(at::self);
+    call.add_output(self.dtype, std::move(sizes));
   }
 }
 
-// pad_edges_backward(grad, input_size, padding, mode)
 void pad_edges_backward(Call& call) {
-  const TensorObject& grad = call.tensor(0);
-  const Dims from(call.ints(1));
-  check_magnitude(call, call.ints(1), "input_size");
+  namespace at = positions::pad_edges_backward;
+  const TensorObject& grad = call.tensor(at::grad);
+  const Dims from(call.ints(at::input_size));
+  check_magnitude(call, call.ints(at::input_size), "input_size");
   for (int64_t size : from) {
     check(size >= 0, PyExc_RuntimeError, "pad_edges_backward(): negative size in input_size=", shown(from));
   }
-  const Dims expected = padded_sizes(call, from, 2, 3);
+  const auto padding = call.ints(at::padding);
+  const std::string_view mode = call[at::mode].string;
+  const Dims expected = padded_sizes(call, from, padding, mode);
   check(grad.sizes == expected, PyExc_RuntimeError, "pad_edges_backward(): expected grad of shape ", shown(expected), ", but got ",
         shown(grad.sizes));
   if (!is_floating(grad.dtype) && !is_complex(grad.dtype)) not_implemented(call, grad.dtype);
-  if (pads_images(call, 2, 0) && !is(call, 3, "circular")) {
-    add_like(call, 0, from);
+  if (accepts_channels_last(grad, padding, mode)) {
+    add_like(call, at::grad, from);
   } else {
-    call.make_contiguous(0);
+    call.make_contiguous(at::grad);
     call.add_output(grad.dtype, from);
   }
 }

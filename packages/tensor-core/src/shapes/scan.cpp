@@ -1,37 +1,42 @@
-// Running sums and products along one dimension.
+// Cumulative sums, products and extrema along one dimension.
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
 namespace candelabra::shapes {
 
+// cumsum, cumprod: the same positions.
 void scan(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  call.dim(1, self.ndim());
-  // A result that is there already decides, so that cumsum_ on int32 counts in int32.
+  namespace at = positions::cumsum;
+  const TensorObject& self = call.tensor(at::self);
+  call.dim(at::dim, self.ndim());
+  // A given result decides the dtype: cumsum_ of an int32 tensor sums in int32.
   const Dtype natural = is_integral(self.dtype) ? Dtype::Int64 : self.dtype;
-  const Dtype dtype = call.dtype_or(2, call.outputs[0].given ? call.outputs[0].given->dtype : natural);
+  const Dtype dtype = call.dtype_or(at::dtype, call.outputs[0].given ? call.outputs[0].given->dtype : natural);
   Output& output = call.add_output(dtype, self.sizes);
   output.inserted = inserted_dimension(self);
-  call.convert(0, dtype);
-  call.set_dtype(2, dtype);
-  see_dimension(call, 0);
+  call.convert(at::self, dtype);
+  call.set_dtype(at::dtype, dtype);
+  see_dimension(call, at::self);
 }
 
 void running_log(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::logcumsumexp;
+  const TensorObject& self = call.tensor(at::self);
   if (!is_floating(self.dtype) && !is_complex(self.dtype)) not_implemented(call, self.dtype);
-  call.dim(1, self.ndim());
+  call.dim(at::dim, self.ndim());
   call.add_output(self.dtype, self.sizes).inserted = inserted_dimension(self);
-  see_dimension(call, 0);
+  see_dimension(call, at::self);
 }
 
-// running_extremum(self, dim, larger): the positions
+// running_extremum, exchanged_order: self and dim at the same positions. The results are indices.
 void running_extremum(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::running_extremum;
+  const TensorObject& self = call.tensor(at::self);
   if (is_complex(self.dtype)) not_implemented(call, self.dtype);
-  call.dim(1, self.ndim());
+  call.dim(at::dim, self.ndim());
   call.add_output(Dtype::Int64, self.sizes).inserted = inserted_dimension(self);
-  see_dimension(call, 0);
+  see_dimension(call, at::self);
 }
 
 }  // namespace candelabra::shapes

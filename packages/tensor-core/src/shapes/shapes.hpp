@@ -1,4 +1,4 @@
-// All shape rules, by the names that the catalogue gives them. A family's rules are in the file of its name.
+// All shape rules. A catalogue row names its rule; registry.cpp maps the names to these functions.
 #pragma once
 
 #include "../call.hpp"
@@ -15,7 +15,7 @@ void empty_like(Call& call);
 void zeros_like(Call& call);
 void ones_like(Call& call);
 void full_like(Call& call);
-// Whether candelabra.empty fills what it returns, so that memory that was not set is noticed.
+// Whether candelabra.empty fills new memory, which makes reads of uninitialized elements visible.
 void set_fills_unset_memory(bool fills);
 void empty_strided(Call& call);
 void arange(Call& call);
@@ -115,7 +115,7 @@ void pixel_shuffle(Call& call);
 void pixel_unshuffle(Call& call);
 void channel_shuffle(Call& call);
 
-// indexing.cpp: rows, columns and elements along one dimension
+// indexing.cpp
 void gather(Call& call);
 void scatter(Call& call);
 void index_select(Call& call);
@@ -128,7 +128,7 @@ void scatter_reduce(Call& call);
 void embedding_bag_forward(Call& call);
 void embedding_bag_backward(Call& call);
 
-// indexing_masks.cpp: advanced indexing and masks
+// indexing_masks.cpp
 void index(Call& call);
 void index_put(Call& call);
 void masked_fill(Call& call);
@@ -247,7 +247,7 @@ void native_group_norm(Call& call);
 void native_group_norm_backward(Call& call);
 
 // random.cpp
-void mutate_self(Call& call);  // of fill_, too
+void mutate_self(Call& call);  // also fill_
 void randperm(Call& call);
 void native_dropout(Call& call);
 

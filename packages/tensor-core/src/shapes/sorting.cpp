@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -9,84 +10,93 @@ namespace candelabra::shapes {
 
 namespace {
 
-void sorted_results(Call& call, const Dims& sizes) {
-  const TensorObject& self = call.tensor(0);
+// Adds values and indices of these sizes.
+void add_sorted(Call& call, int self_argument, const Dims& sizes) {
+  const TensorObject& self = call.tensor(self_argument);
   check(!is_complex(self.dtype), PyExc_RuntimeError, base_name(call), "(): complex dtypes have no order, but got ",
         info(self.dtype).type_name, "; sort by real part or abs() instead");
   for (Dtype dtype : {self.dtype, Dtype::Int64}) call.add_output(dtype, sizes).inserted = inserted_dimension(self);
-  see_dimension(call, 0);
+  see_dimension(call, self_argument);
 }
 
 }  // namespace
 
 void sort(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  call.dim(1, self.ndim());
-  sorted_results(call, self.sizes);
+  namespace at = positions::sort;
+  const TensorObject& self = call.tensor(at::self);
+  call.dim(at::dim, self.ndim());
+  add_sorted(call, at::self, self.sizes);
   if (self.contiguous) return;
   for (int i = 0; i < 2; ++i) call.outputs[i].strides = preserved_strides(self);
 }
 
 void topk(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::topk;
+  const TensorObject& self = call.tensor(at::self);
   check(self.dtype != Dtype::Bool, PyExc_RuntimeError,
         "topk(): topk does not support bool dtypes; convert with .to(candelabra.uint8)");
-  const int dim = call.dim(2, self.ndim());
-  const int64_t k = call.integer(1), count = self.ndim() == 0 ? 1 : self.sizes[dim];
+  const int dim = call.dim(at::dim, self.ndim());
+  const int64_t k = call.integer(at::k), count = self.ndim() == 0 ? 1 : self.sizes[dim];
   check(k >= 0 && k <= count, PyExc_RuntimeError, "topk(): selected index k out of range: k is ", k, ", and dimension ", dim,
         " of shape ", shown(self.sizes), " has ", count, " elements");
   Dims sizes = self.sizes;
   if (self.ndim() == 0) {
-    call.set_int(1, 1);  // a result without dimensions holds one element
+    call.set_int(at::k, 1);  // k may be 0, but a result without dimensions has one element
   } else {
     sizes[dim] = k;
   }
-  sorted_results(call, sizes);
+  add_sorted(call, at::self, sizes);
 }
 
-// order_position(self, dim, rank, among)
+// The index of the element of this rank, or of the median.
 void order_position(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::order_position;
+  const TensorObject& self = call.tensor(at::self);
   check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"median\" not implemented for '", info(self.dtype).type_name, "'");
   check(self.ndim() > 0, PyExc_RuntimeError, base_name(call), "(): expected a tensor of at least one dimension");
-  const int dim = call.dim(1, self.ndim());
-  const std::string_view among = call[3].string;
+  const int dim = call.dim(at::dim, self.ndim());
+  const std::string_view among = call[at::among].string;
   check(among == "all" || among == "median" || among == "nanmedian", PyExc_ValueError, base_name(call),
         "(): among must be all, median or nanmedian, but got ", among);
   check(self.sizes[dim] > 0, PyExc_IndexError, base_name(call), "(): Expected reduction dim ", dim, " to have non-zero size.");
-  check(among != "all" || (call.integer(2) >= 0 && call.integer(2) < self.sizes[dim]), PyExc_RuntimeError, base_name(call),
-        "(): rank ", call.integer(2), " out of range for dimension ", dim, " of size ", self.sizes[dim]);
+  const int64_t rank = call.integer(at::rank);
+  check(among != "all" || (rank >= 0 && rank < self.sizes[dim]), PyExc_RuntimeError, base_name(call), "(): rank ", rank,
+        " out of range for dimension ", dim, " of size ", self.sizes[dim]);
   Dims sizes = self.sizes;
   sizes[dim] = 1;
   call.add_output(Dtype::Int64, std::move(sizes));
 }
 
-// mode_position(self, dim)
+// The index of the most frequent element.
 void mode_position(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::mode_position;
+  const TensorObject& self = call.tensor(at::self);
   check(!is_complex(self.dtype), PyExc_NotImplementedError, "\"mode\" not implemented for '", info(self.dtype).type_name, "'");
   check(self.ndim() > 0, PyExc_RuntimeError, "mode(): expected a tensor of at least one dimension");
-  const int dim = call.dim(1, self.ndim());
+  const int dim = call.dim(at::dim, self.ndim());
   check(self.sizes[dim] > 0, PyExc_IndexError, "mode(): Expected reduction dim ", dim, " to have non-zero size.");
   Dims sizes = self.sizes;
   sizes[dim] = 1;
   call.add_output(Dtype::Int64, std::move(sizes));
 }
 
-// count_in_bins(self, bins, low, high)
+// A histogram.
 void count_in_bins(Call& call) {
-  const Dtype dtype = call.tensor(0).dtype;
+  namespace at = positions::count_in_bins;
+  const Dtype dtype = call.tensor(at::self).dtype;
   check(is_floating(dtype), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name,
         "'");
-  check(call.integer(1) > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", call.integer(1));
-  call.add_output(dtype, Dims{call.integer(1)});
+  const int64_t bins = call.integer(at::bins);
+  check(bins > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", bins);
+  call.add_output(dtype, Dims{bins});
 }
 
-// bisect(sorted_sequence, values, right, out_int32, sorter)
+// searchsorted.
 void bisect(Call& call) {
-  const Dtype dtype = promoted(call, {0, 1});
+  namespace at = positions::bisect;
+  const Dtype dtype = promoted(call, {at::sorted_sequence, at::values});
   if (is_complex(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
-  const TensorObject &sequence = call.tensor(0), &values = call.tensor(1);
+  const TensorObject &sequence = call.tensor(at::sorted_sequence), &values = call.tensor(at::values);
   const auto rows = [](const TensorObject& tensor) {
     return std::span<const int64_t>(tensor.sizes).first(static_cast<size_t>(std::max(tensor.ndim() - 1, 0)));
   };
@@ -96,21 +106,21 @@ void bisect(Call& call) {
         "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
         "tensor must match, but we got boundaries tensor ",
         shown(sequence.sizes), " and input value tensor ", shown(values.sizes));
-  if (call[4].given()) {
-    const TensorObject& sorter = call.tensor(4);
+  if (call[at::sorter].given()) {
+    const TensorObject& sorter = call.tensor(at::sorter);
     check(sorter.sizes == sequence.sizes, PyExc_RuntimeError,
           "searchsorted(): boundary and sorter must have the same size, but got boundary tensor ", shown(sequence.sizes),
           " and got sorter tensor ", shown(sorter.sizes));
     check(sorter.dtype == Dtype::Int64, PyExc_RuntimeError, "searchsorted(): sorter must be a tensor of long dtype but got dtype ",
           info(sorter.dtype).name);
-    call.make_contiguous(4);
+    call.make_contiguous(at::sorter);
   }
   const Dims sizes = values.sizes;
-  for (int i : {0, 1}) {
+  for (int i : {at::sorted_sequence, at::values}) {
     call.convert(i, dtype);
     call.make_contiguous(i);
   }
-  call.add_output(call.boolean(3) ? Dtype::Int32 : Dtype::Int64, sizes);
+  call.add_output(call.boolean(at::out_int32) ? Dtype::Int32 : Dtype::Int64, sizes);
 }
 
 }  // namespace candelabra::shapes

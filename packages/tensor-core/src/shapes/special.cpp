@@ -1,19 +1,23 @@
-// Special functions whose results are not those of other elementwise operators.
+// Elementwise operators with dtype rules of their own.
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
 namespace candelabra::shapes {
 
+// gcd, lcm: the same positions.
 void divisor(Call& call) {
-  const Dtype dtype = promoted(call, {0, 1});
+  namespace at = positions::gcd;
+  const Dtype dtype = promoted(call, {at::self, at::other});
   if (!is_integral(dtype) || dtype == Dtype::Bool) not_implemented(call, dtype);
-  call.convert(0, dtype);
-  call.convert(1, dtype);
-  combine(call, {0, 1}, dtype);
+  call.convert(at::self, dtype);
+  call.convert(at::other, dtype);
+  combine(call, {at::self, at::other}, dtype);
 }
 
 void frexp(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::frexp;
+  const TensorObject& self = call.tensor(at::self);
   check(is_floating(self.dtype), PyExc_RuntimeError, "torch.frexp() only supports floating-point dtypes, but got ",
         info(self.dtype).type_name);
   call.add_output(self.dtype, self.sizes);

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "../arguments.hpp"
+#include "candelabra/positions.hpp"
 #include "checks.hpp"
 #include "shapes.hpp"
 
@@ -16,8 +17,9 @@ struct Geometry {
   Geometry(Dims sizes, Dims strides, int64_t offset) : sizes(std::move(sizes)), strides(std::move(strides)), offset(offset) {}
 };
 
+// Every view operator takes self first.
 Output& view_result(Call& call, Geometry geometry) {
-  TensorObject& self = call.tensor(0);
+  TensorObject& self = call.tensor(positions::alias::self);
   Output& output = call.add_output(self.dtype, std::move(geometry.sizes));
   output.strides = std::move(geometry.strides);
   output.offset = geometry.offset;
@@ -25,9 +27,9 @@ Output& view_result(Call& call, Geometry geometry) {
   return output;
 }
 
-// The sizes asked for, with what -1 stands for.
-Dims infer_sizes(std::span<const int64_t> asked, int64_t numel) {
-  Dims sizes(asked);
+// The requested sizes, with -1 replaced by the size that follows from the others.
+Dims infer_sizes(std::span<const int64_t> requested, int64_t numel) {
+  Dims sizes(requested);
   int inferred = -1;
   int64_t known = 1;
   bool overflow = false;
@@ -36,22 +38,23 @@ Dims infer_sizes(std::span<const int64_t> asked, int64_t numel) {
       check(inferred < 0, PyExc_RuntimeError, "only one dimension can be inferred");
       inferred = i;
     } else {
-      check(sizes[i] >= 0, PyExc_RuntimeError, "invalid shape dimension ", sizes[i], " at index ", i, " of shape ", shown(asked));
+      check(sizes[i] >= 0, PyExc_RuntimeError, "invalid shape dimension ", sizes[i], " at index ", i, " of shape ",
+            shown(requested));
       overflow |= __builtin_mul_overflow(known, sizes[i], &known);
     }
   }
   const bool fits = !overflow && (inferred < 0 ? known == numel : known > 0 ? numel % known == 0 : numel == 0);
-  check(fits, PyExc_RuntimeError, "shape '", shown(asked), "' is invalid for input of size ", numel);
+  check(fits, PyExc_RuntimeError, "shape '", shown(requested), "' is invalid for input of size ", numel);
   if (inferred >= 0) {
-    check(known != 0, PyExc_RuntimeError, "cannot reshape tensor of 0 elements into shape ", shown(asked),
+    check(known != 0, PyExc_RuntimeError, "cannot reshape tensor of 0 elements into shape ", shown(requested),
           " because the unspecified dimension size -1 can be any value and is ambiguous");
     sizes[inferred] = numel / known;
   }
   return sizes;
 }
 
-// The strides that give self these sizes without a copy, if there are any. Dimensions of self that follow one another in memory
-// form runs; each run must be split into some of the new dimensions exactly.
+// The strides that give self these sizes without a copy, if they exist. Adjacent dimensions of self
+// that are contiguous with one another form a run. The new sizes must split every run exactly.
 std::optional<Dims> viewable_strides(const TensorObject& self, const Dims& sizes) {
   if (self.contiguous) return contiguous_strides(sizes);
   if (self.numel == 0) return contiguous_strides(sizes);
@@ -79,8 +82,9 @@ void remove(Geometry& geometry, int dim) {
 }  // namespace
 
 void view(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  Dims sizes = infer_sizes(call.ints(1), self.numel);
+  namespace at = positions::view;
+  const TensorObject& self = call.tensor(at::self);
+  Dims sizes = infer_sizes(call.ints(at::size), self.numel);
   check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", sizes.size());
   std::optional<Dims> strides = viewable_strides(self, sizes);
   check(strides.has_value(), PyExc_RuntimeError,
@@ -89,10 +93,11 @@ void view(Call& call) {
   view_result(call, {std::move(sizes), std::move(*strides), self.offset});
 }
 
-// A view where the strides allow it, else of a copy.
+// A view of self where the strides allow it, else a view of a copy.
 void reshape(Call& call) {
-  TensorObject& self = call.tensor(0);
-  Dims sizes = infer_sizes(call.ints(1), self.numel);
+  namespace at = positions::reshape;
+  TensorObject& self = call.tensor(at::self);
+  Dims sizes = infer_sizes(call.ints(at::shape), self.numel);
   check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", sizes.size());
   if (std::optional<Dims> strides = viewable_strides(self, sizes)) {
     call.result = Ref<>(make_view(&self, std::move(sizes), std::move(*strides), self.offset).release_object());
@@ -103,17 +108,18 @@ void reshape(Call& call) {
   call.result = Ref<>(make_view(copy.get(), std::move(sizes), std::move(strides), 0).release_object());
 }
 
-// split(self, size, dim): a tuple of views.
+// The result is a tuple of views.
 void split(Call& call) {
-  TensorObject& self = call.tensor(0);
-  const int64_t size = call.integer(1);
+  namespace at = positions::split;
+  TensorObject& self = call.tensor(at::self);
+  const int64_t size = call.integer(at::split_size);
   check(self.ndim() > 0, PyExc_RuntimeError, "split expects at least a 1-dimensional tensor");
   check(size >= 0, PyExc_RuntimeError, "split expects split_size be non-negative, but got split_size=", size);
-  const int dim = call.dim(2, self.ndim());
+  const int dim = call.dim(at::dim, self.ndim());
   const int64_t length = self.sizes[dim];
   check(size > 0 || length == 0, PyExc_RuntimeError, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
         length);
-  // Of nothing, and of a length within the size, there is one part.
+  // A length within split_size gives one part; so does an empty dimension.
   const int64_t count = size >= length ? 1 : (length - 1) / size + 1;
   check(count < int64_t{1} << 31, PyExc_RuntimeError, "split: ", count, " parts are too many; their views would not fit in memory");
   Ref<> parts = owned(PyTuple_New(static_cast<Py_ssize_t>(count)));
@@ -127,8 +133,9 @@ void split(Call& call) {
 }
 
 void view_dtype(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const Dtype dtype = call[1].dtype;
+  namespace at = positions::view_dtype;
+  const TensorObject& self = call.tensor(at::self);
+  const Dtype dtype = call[at::dtype].dtype;
   Geometry geometry(self);
   const int64_t from = itemsize(self.dtype), to = itemsize(dtype);
   const auto names = [&] { return text(info(self.dtype).type_name, " as ", info(dtype).type_name, " (different element sizes)"); };
@@ -165,9 +172,10 @@ void view_dtype(Call& call) {
 }
 
 void as_strided(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const std::span<const int64_t> sizes = call.ints(1), strides = call.ints(2);
-  const int64_t offset = call[3].given() ? call.integer(3) : self.offset;
+  namespace at = positions::as_strided;
+  const TensorObject& self = call.tensor(at::self);
+  const std::span<const int64_t> sizes = call.ints(at::size), strides = call.ints(at::stride);
+  const int64_t offset = call[at::storage_offset].given() ? call.integer(at::storage_offset) : self.offset;
   check(sizes.size() == strides.size(), PyExc_RuntimeError, "mismatch in length of strides and shape: ", shown(strides), " and ",
         shown(sizes));
   check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
@@ -199,30 +207,31 @@ void as_strided(Call& call) {
 }
 
 void expand(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const std::span<const int64_t> asked = call.ints(1);
-  const int ndim = static_cast<int>(asked.size()), added = ndim - self.ndim();
+  namespace at = positions::expand;
+  const TensorObject& self = call.tensor(at::self);
+  const std::span<const int64_t> requested = call.ints(at::size);
+  const int ndim = static_cast<int>(requested.size()), added = ndim - self.ndim();
   check(ndim <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", ndim);
   check(added >= 0, PyExc_RuntimeError, "expand(", info(self.dtype).type_name, "Tensor{", shown(self.sizes),
-        "}, size=", shown(asked), "): the number of sizes provided (", ndim,
+        "}, size=", shown(requested), "): the number of sizes provided (", ndim,
         ") must be greater or equal to the number of dimensions in the tensor (", self.ndim(), ")");
-  Geometry geometry{Dims(asked), Dims(ndim, 0), self.offset};
+  Geometry geometry{Dims(requested), Dims(ndim, 0), self.offset};
   for (int i = 0; i < ndim; ++i) {
     const bool leading = i < added;
-    if (asked[i] == -1) {
+    if (requested[i] == -1) {
       check(!leading, PyExc_RuntimeError,
             "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
       geometry.sizes[i] = self.sizes[i - added];
     }
     check(geometry.sizes[i] >= 0, PyExc_RuntimeError, "expand(): invalid size ", geometry.sizes[i], " at dimension ", i, " of ",
-          shown(asked));
+          shown(requested));
     if (leading) {
       geometry.strides[i] = 0;
       continue;
     }
     const int64_t size = self.sizes[i - added];
     check(size == geometry.sizes[i] || size == 1, PyExc_RuntimeError, "The expanded size of the tensor (", geometry.sizes[i],
-          ") must match the existing size (", size, ") at non-singleton dimension ", i, ".  Target sizes: ", shown(asked),
+          ") must match the existing size (", size, ") at non-singleton dimension ", i, ".  Target sizes: ", shown(requested),
           ".  Tensor sizes: ", shown(self.sizes));
     geometry.strides[i] = size == geometry.sizes[i] ? self.strides[i - added] : 0;
   }
@@ -230,8 +239,9 @@ void expand(Call& call) {
 }
 
 void permute(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const std::span<const int64_t> dims = call.ints(1);
+  namespace at = positions::permute;
+  const TensorObject& self = call.tensor(at::self);
+  const std::span<const int64_t> dims = call.ints(at::dims);
   const int ndim = self.ndim();
   check(static_cast<int>(dims.size()) == ndim, PyExc_RuntimeError,
         "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
@@ -250,8 +260,9 @@ void permute(Call& call) {
 }
 
 void transpose(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const int a = wrap_dim(call.integer(1), self.ndim()), b = wrap_dim(call.integer(2), self.ndim());
+  namespace at = positions::transpose;
+  const TensorObject& self = call.tensor(at::self);
+  const int a = wrap_dim(call.integer(at::dim0), self.ndim()), b = wrap_dim(call.integer(at::dim1), self.ndim());
   Geometry geometry(self);
   if (self.ndim() > 0) {
     std::swap(geometry.sizes[a], geometry.sizes[b]);
@@ -261,7 +272,8 @@ void transpose(Call& call) {
 }
 
 void t(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::t;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() <= 2, PyExc_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is ", self.ndim(), "D");
   Geometry geometry(self);
   if (self.ndim() == 2) {
@@ -272,27 +284,29 @@ void t(Call& call) {
 }
 
 void squeeze(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  uint64_t asked = ~uint64_t{0};
-  if (call[1].given()) {
-    asked = 0;
-    for (int64_t dim : call.ints(1)) {
+  namespace at = positions::squeeze;
+  const TensorObject& self = call.tensor(at::self);
+  uint64_t removable = ~uint64_t{0};
+  if (call[at::dim].given()) {
+    removable = 0;
+    for (int64_t dim : call.ints(at::dim)) {
       const uint64_t bit = uint64_t{1} << wrap_dim(dim, self.ndim());
-      check(!(asked & bit), PyExc_RuntimeError, "dim ", dim, " appears multiple times in the list of dims");
-      asked |= bit;
+      check(!(removable & bit), PyExc_RuntimeError, "dim ", dim, " appears multiple times in the list of dims");
+      removable |= bit;
     }
   }
   Geometry geometry(self);
   for (int i = self.ndim() - 1; i >= 0; --i) {
-    if (self.sizes[i] == 1 && (asked >> i & 1)) remove(geometry, i);
+    if (self.sizes[i] == 1 && (removable >> i & 1)) remove(geometry, i);
   }
   view_result(call, std::move(geometry));
 }
 
 void unsqueeze(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::unsqueeze;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() < max_dims, PyExc_RuntimeError, "unsqueeze(): a tensor has at most ", max_dims, " dimensions");
-  const int dim = wrap_dim(call.integer(1), self.ndim() + 1);
+  const int dim = wrap_dim(call.integer(at::dim), self.ndim() + 1);
   Geometry geometry(self);
   geometry.sizes.insert(dim, 1);
   geometry.strides.insert(dim, dim < self.ndim() ? self.sizes[dim] * self.strides[dim] : 1);
@@ -300,10 +314,11 @@ void unsqueeze(Call& call) {
 }
 
 void select(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::select;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() > 0, PyExc_IndexError, "select() cannot be applied to a 0-dim tensor.");
-  const int dim = wrap_dim(call.integer(1), self.ndim());
-  int64_t index = call.integer(2);
+  const int dim = wrap_dim(call.integer(at::dim), self.ndim());
+  int64_t index = call.integer(at::index);
   const int64_t size = self.sizes[dim];
   check(index >= -size && index < size, PyExc_IndexError, "select(): index ", index, " out of range for tensor of size ",
         shown(self.sizes), " at dimension ", dim);
@@ -315,33 +330,35 @@ void select(Call& call) {
 }
 
 void slice(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::slice;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() > 0, PyExc_RuntimeError, "slice() cannot be applied to a 0-dim tensor.");
-  const int dim = wrap_dim(call.integer(1), self.ndim());
-  const int64_t size = self.sizes[dim], step = call.integer(4);
+  const int dim = wrap_dim(call.integer(at::dim), self.ndim());
+  const int64_t size = self.sizes[dim], step = call.integer(at::step);
   check(step > 0, PyExc_RuntimeError, "slice step must be positive");
   const auto clamped = [size](int64_t position) { return std::clamp<int64_t>(position < 0 ? position + size : position, 0, size); };
-  const int64_t start = call[2].given() ? clamped(call.integer(2)) : 0;
-  const int64_t end = std::max(start, call[3].given() ? clamped(call.integer(3)) : size);
+  const int64_t start = call[at::start].given() ? clamped(call.integer(at::start)) : 0;
+  const int64_t end = std::max(start, call[at::end].given() ? clamped(call.integer(at::end)) : size);
   Geometry geometry(self);
   geometry.offset += start * self.strides[dim];
   geometry.sizes[dim] = (end - start) / step + ((end - start) % step != 0);
-  // The stride of a dimension that is not stepped along is never used, yet it must not overflow.
+  // The product overflows only where at most one element is left along dim: its stride is not used.
   if (__builtin_mul_overflow(self.strides[dim], step, &geometry.strides[dim])) geometry.strides[dim] = self.strides[dim];
   view_result(call, std::move(geometry));
 }
 
 void narrow(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::narrow;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() > 0, PyExc_RuntimeError, "narrow() cannot be applied to a 0-dim tensor.");
-  if (PyObject* given = call[2].object; given && is_tensor(given)) {
+  if (PyObject* given = call[at::start].object; given && is_tensor(given)) {
     const TensorObject& tensor = *as_tensor(given);
     check(tensor.ndim() == 0 && is_integral(tensor.dtype) && tensor.dtype != Dtype::Bool, PyExc_RuntimeError,
           "narrow(): start must be an 0-dim integral Tensor.");
   }
-  const int dim = wrap_dim(call.integer(1), self.ndim());
-  int64_t start = call.integer(2);
-  const int64_t length = call.integer(3), size = self.sizes[dim];
+  const int dim = wrap_dim(call.integer(at::dim), self.ndim());
+  int64_t start = call.integer(at::start);
+  const int64_t length = call.integer(at::length), size = self.sizes[dim];
   check(length >= 0, PyExc_RuntimeError, "narrow(): length must be non-negative.");
   check(start >= -size && start <= size, PyExc_IndexError, "start out of range (expected to be in range of [", -size, ", ", size,
         "], but got ", start, ")");
@@ -355,10 +372,12 @@ void narrow(Call& call) {
 }
 
 void diagonal(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const int64_t shift = call.integer(1);
-  const int rows = wrap_dim(call.integer(2), self.ndim()), columns = wrap_dim(call.integer(3), self.ndim());
-  check(rows != columns, PyExc_RuntimeError, "diagonal dimensions cannot be identical ", call.integer(2), ", ", call.integer(3));
+  namespace at = positions::diagonal;
+  const TensorObject& self = call.tensor(at::self);
+  const int64_t shift = call.integer(at::offset);
+  const int rows = wrap_dim(call.integer(at::dim1), self.ndim()), columns = wrap_dim(call.integer(at::dim2), self.ndim());
+  check(rows != columns, PyExc_RuntimeError, "diagonal dimensions cannot be identical ", call.integer(at::dim1), ", ",
+        call.integer(at::dim2));
   const int64_t row_count = self.sizes[rows], column_count = self.sizes[columns];
   Geometry geometry(self);
   int64_t length = 0;
@@ -377,9 +396,10 @@ void diagonal(Call& call) {
 }
 
 void unfold(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const int dim = wrap_dim(call.integer(1), self.ndim());
-  const int64_t size = call.integer(2), step = call.integer(3);
+  namespace at = positions::unfold;
+  const TensorObject& self = call.tensor(at::self);
+  const int dim = wrap_dim(call.integer(at::dimension), self.ndim());
+  const int64_t size = call.integer(at::size), step = call.integer(at::step);
   const int64_t length = self.ndim() == 0 ? 1 : self.sizes[dim];
   check(size >= 0, PyExc_RuntimeError, "size is ", size, " but must be >= 0");
   check(size <= length, PyExc_RuntimeError, "maximum size for tensor at dimension ", dim, " is ", length, " but size is ", size);
@@ -397,8 +417,9 @@ void unfold(Call& call) {
 }
 
 void movedim(Call& call) {
-  const TensorObject& self = call.tensor(0);
-  const std::span<const int64_t> source = call.ints(1), destination = call.ints(2);
+  namespace at = positions::movedim;
+  const TensorObject& self = call.tensor(at::self);
+  const std::span<const int64_t> source = call.ints(at::source), destination = call.ints(at::destination);
   check(source.size() == destination.size(), PyExc_RuntimeError, "movedim: Invalid source or destination dims: source (",
         shown(source), " dims) should contain the same number of dims as destination (", shown(destination), " dims)");
   const int ndim = self.ndim();
@@ -413,7 +434,7 @@ void movedim(Call& call) {
     check(from[b] < 0, PyExc_RuntimeError, "movedim: repeated dim in `destination` (", shown(destination), ")");
     from[b] = a;
   }
-  // The others keep their order in the places that are left.
+  // The other dimensions fill the remaining positions in order.
   int next = 0;
   Geometry geometry(self);
   for (int i = 0; i < ndim; ++i) {
@@ -428,33 +449,35 @@ void movedim(Call& call) {
 }
 
 void unflatten(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::unflatten;
+  const TensorObject& self = call.tensor(at::self);
   check(self.ndim() > 0, PyExc_IndexError, "unflatten: a 0-dim tensor has no dimension to unflatten");
-  const int dim = wrap_dim(call.integer(1), self.ndim());
-  const std::span<const int64_t> asked = call.ints(2);
-  check(!asked.empty(), PyExc_RuntimeError, "unflatten: sizes must be non-empty");
-  check(std::count(asked.begin(), asked.end(), -1) <= 1, PyExc_RuntimeError, "unflatten: only one dimension can be inferred");
+  const int dim = wrap_dim(call.integer(at::dim), self.ndim());
+  const std::span<const int64_t> requested = call.ints(at::sizes);
+  check(!requested.empty(), PyExc_RuntimeError, "unflatten: sizes must be non-empty");
+  check(std::count(requested.begin(), requested.end(), -1) <= 1, PyExc_RuntimeError,
+        "unflatten: only one dimension can be inferred");
   int64_t known = 1;
   bool fits = true;
   int inferred = -1;
-  for (size_t i = 0; i < asked.size(); ++i) {
-    if (asked[i] == -1) {
+  for (size_t i = 0; i < requested.size(); ++i) {
+    if (requested[i] == -1) {
       inferred = static_cast<int>(i);
     } else {
-      fits &= asked[i] >= 0 && !__builtin_mul_overflow(known, asked[i], &known);
+      fits &= requested[i] >= 0 && !__builtin_mul_overflow(known, requested[i], &known);
     }
   }
   const int64_t length = self.sizes[dim];
   fits = fits && (inferred < 0 ? known == length : known != 0 && length % known == 0);
-  check(fits, PyExc_RuntimeError, "unflatten: Provided sizes ", shown(asked), " don't multiply up to the size of dim ", dim, " (",
-        length, ") in the input tensor");
-  check(self.ndim() - 1 + static_cast<int>(asked.size()) <= max_dims, PyExc_RuntimeError, "unflatten: a tensor has at most ",
+  check(fits, PyExc_RuntimeError, "unflatten: Provided sizes ", shown(requested), " don't multiply up to the size of dim ", dim,
+        " (", length, ") in the input tensor");
+  check(self.ndim() - 1 + static_cast<int>(requested.size()) <= max_dims, PyExc_RuntimeError, "unflatten: a tensor has at most ",
         max_dims, " dimensions");
   Geometry geometry(self);
   remove(geometry, dim);
   int64_t stride = self.strides[dim];
-  for (int i = static_cast<int>(asked.size()) - 1; i >= 0; --i) {
-    const int64_t size = i == inferred ? length / known : asked[i];
+  for (int i = static_cast<int>(requested.size()) - 1; i >= 0; --i) {
+    const int64_t size = i == inferred ? length / known : requested[i];
     geometry.sizes.insert(dim, size);
     geometry.strides.insert(dim, stride);
     stride *= std::max<int64_t>(size, 1);
@@ -463,11 +486,13 @@ void unflatten(Call& call) {
 }
 
 void alias(Call& call) {
-  view_result(call, Geometry(call.tensor(0)));
+  namespace at = positions::alias;
+  view_result(call, Geometry(call.tensor(at::self)));
 }
 
 void view_as_real(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::view_as_real;
+  const TensorObject& self = call.tensor(at::self);
   check(is_complex(self.dtype), PyExc_RuntimeError, "view_as_real is only supported for complex tensors, not ", name(self.dtype));
   check(self.ndim() < max_dims, PyExc_RuntimeError, "view_as_real: a tensor has at most ", max_dims, " dimensions");
   Geometry geometry(self);
@@ -479,7 +504,8 @@ void view_as_real(Call& call) {
 }
 
 void view_as_complex(Call& call) {
-  const TensorObject& self = call.tensor(0);
+  namespace at = positions::view_as_complex;
+  const TensorObject& self = call.tensor(at::self);
   check(self.dtype == Dtype::Float32 || self.dtype == Dtype::Float64, PyExc_RuntimeError,
         "view_as_complex is only supported for float and double tensors, but got a tensor of scalar type: ",
         info(self.dtype).type_name);
@@ -499,9 +525,10 @@ void view_as_complex(Call& call) {
   view_result(call, std::move(geometry)).dtype = complex_of(self.dtype);
 }
 
-// Not a view on the tape: no base, so that changing it in place touches no history.
+// The result has no base: changing it in place leaves the autograd history alone.
 void detach(Call& call) {
-  call.result = Ref<>(make_alias(&call.tensor(0)).release_object());
+  namespace at = positions::detach;
+  call.result = Ref<>(make_alias(&call.tensor(at::self)).release_object());
 }
 
 }  // namespace candelabra::shapes

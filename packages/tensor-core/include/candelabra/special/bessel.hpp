@@ -1,9 +1,11 @@
-// Bessel functions of integer order and Airy's function, in double precision, for real arguments.
+// Bessel functions of integer order and the Airy function Ai, in double precision, for real
+// arguments.
 //
-// Power series where all terms have one sign, asymptotic series where their smallest term is below rounding (Abramowitz and Stegun
-// 9.6.10, 9.6.11, 9.7.1, 9.7.2), and in between integrals over the real line by the trapezoidal rule, which converges exponentially
-// for them (Trefethen and Weideman, "The exponentially convergent trapezoidal rule", 2014). The oscillating ones are the C
-// library's.
+// Power series are used where all terms have one sign. Asymptotic series are used where their
+// smallest term is below rounding error (Abramowitz and Stegun 9.6.10, 9.6.11, 9.7.1, 9.7.2). In
+// between, integrals over the real line are evaluated with the trapezoidal rule, which converges
+// exponentially for them (Trefethen and Weideman, "The exponentially convergent trapezoidal rule",
+// 2014). J and Y come from the C library.
 #ifndef CANDELABRA_SPECIAL_BESSEL_HPP
 #define CANDELABRA_SPECIAL_BESSEL_HPP
 
@@ -82,7 +84,7 @@ CANDELABRA_HOST_DEVICE inline double i0(double x) {
   const double a = std::abs(x);
   if (a <= detail::modified_far) return detail::ascending_series(a, 0);
   if (std::isinf(a)) return a;
-  // In two steps, so that it does not overflow before its value does.
+  // Multiplies by e^(a/2) twice, so that no intermediate value overflows before the result does.
   const double half = std::exp(a / 2);
   return half * i0e(a) * half;
 }
@@ -157,8 +159,9 @@ CANDELABRA_HOST_DEVICE inline double spherical_bessel_j0(double x) {
   return std::sin(x) / x;
 }
 
-// Ai(x): Maclaurin's series near 0; K_1/3 of (2/3) x^(3/2) to its right; to its left the sum of two values of the same function off
-// the real line (Abramowitz and Stegun 10.4.7, 10.4.14), whose integral does not oscillate.
+// Ai(x). Near 0: the Maclaurin series. For larger x: K_1/3 of zeta = (2/3) x^(3/2). For smaller x:
+// the sum of two values of K_1/3 off the real line, whose integral does not oscillate (Abramowitz
+// and Stegun 10.4.7, 10.4.14).
 CANDELABRA_HOST_DEVICE inline double airy_ai(double x) {
   if (std::isnan(x)) return x;
   if (std::isinf(x)) return 0;
@@ -180,8 +183,9 @@ CANDELABRA_HOST_DEVICE inline double airy_ai(double x) {
                                     : detail::hankel_series(4.0 / 9, zeta, 1) * std::sqrt(detail::pi / (2 * zeta));
     return std::exp(-zeta) * scaled * std::sqrt(a / 3) / detail::pi;
   }
-  // sqrt(pi / 2z) e^-z / Gamma(nu + 1/2) * integral of e^-s s^(nu - 1/2) (1 + s / 2z)^(nu - 1/2), z = i zeta, with s = exp(u -
-  // e^-u); the powers of 1 - i s / (2 zeta) by magnitude and angle.
+  // sqrt(pi / 2z) e^-z / Gamma(nu + 1/2) * integral of e^-s s^(nu - 1/2) (1 + s / 2z)^(nu - 1/2),
+  // with z = i zeta. Substitutes s = exp(u - e^-u). Powers of 1 - i s / (2 zeta) are computed in
+  // polar form.
   constexpr double power = 1.0 / 3 - 0.5, step = 0.0625, gamma = 1.12878702990812596126;  // Gamma(5/6)
   double real = 0, imaginary = 0;
   for (double u = -4.5; u < 5; u += step) {

@@ -1,4 +1,4 @@
-// Relatives of the gamma function and of the error function, in double precision.
+// Functions related to the gamma function and the error function, in double precision.
 #ifndef CANDELABRA_SPECIAL_GAMMA_HPP
 #define CANDELABRA_SPECIAL_GAMMA_HPP
 
@@ -41,7 +41,8 @@ CANDELABRA_HOST_DEVICE inline double gamma_density(double a, double x) {
   return std::exp(a * log1p_minus(relative) - stirling_rest(a)) / std::sqrt(2 * 3.14159265358979323846 * a);
 }
 
-// The series of the lower function, over the density: 1 + x/(a+1) + x^2/((a+1)(a+2)) + ...
+// The series of the lower incomplete gamma function, divided by gamma_density: 1 + x/(a+1) +
+// x^2/((a+1)(a+2)) + ...
 CANDELABRA_HOST_DEVICE inline double lower_series(double a, double x) {
   double term = 1, sum = 1;
   for (double k = 1; k < 200000; ++k) {
@@ -52,7 +53,8 @@ CANDELABRA_HOST_DEVICE inline double lower_series(double a, double x) {
   return sum;
 }
 
-// The continued fraction of the upper function (Abramowitz and Stegun 6.5.31, evaluated by Lentz's method), over x^a e^-x.
+// The continued fraction of the upper incomplete gamma function, divided by x^a e^-x (Abramowitz
+// and Stegun 6.5.31), evaluated by Lentz's method.
 CANDELABRA_HOST_DEVICE inline double upper_fraction(double a, double x) {
   constexpr double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
@@ -71,8 +73,8 @@ CANDELABRA_HOST_DEVICE inline double upper_fraction(double a, double x) {
   return h;
 }
 
-// Of small x and a, where both functions are differences: 1 - x^a / Gamma(a + 1) and the rest of the series (Temme, 1994, section
-// 4).
+// Q(a, x) for small x and a, where both functions are differences: 1 - x^a / Gamma(a + 1), minus
+// the rest of the series (Temme, 1994, section 4).
 CANDELABRA_HOST_DEVICE inline double upper_near_zero(double a, double x) {
   double term = 1, sum = 0;
   for (int k = 1; k < 200; ++k) {
@@ -109,8 +111,8 @@ CANDELABRA_HOST_DEVICE inline double igamma(double a, double x) {
   return detail::gamma_density(a, x) * detail::lower_series(a, x);
 }
 
-// Hurwitz's zeta function, sum_k (k + q)^-s, by the formula of Euler and Maclaurin (Johansson, "Rigorous high-precision computation
-// of the Hurwitz zeta function and its derivatives", 2014, section 2).
+// The Hurwitz zeta function, sum_k (k + q)^-s, by the Euler-Maclaurin formula (Johansson, "Rigorous
+// high-precision computation of the Hurwitz zeta function and its derivatives", 2014, section 2).
 CANDELABRA_HOST_DEVICE inline double zeta(double s, double q) {
   constexpr double bernoulli[] = {1.0 / 6, -1.0 / 30,     1.0 / 42,      -1.0 / 30,       5.0 / 66,       -691.0 / 2730,
                                   7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
@@ -143,7 +145,7 @@ CANDELABRA_HOST_DEVICE inline double zeta(double s, double q) {
   return sum;
 }
 
-// e^(x^2) erfc(x): the rounding error of x^2 is carried along; far out by the asymptotic series.
+// e^(x^2) erfc(x). Corrects for the rounding error of x^2. Uses the asymptotic series for x >= 25.
 CANDELABRA_HOST_DEVICE inline double erfcx(double x) {
   if (x < 25) {
     if (x < -26.7) return std::numeric_limits<double>::infinity();
@@ -155,14 +157,15 @@ CANDELABRA_HOST_DEVICE inline double erfcx(double x) {
          (x * 1.77245385090551602730);
 }
 
-// The normal distribution function, in its lower half by erfcx: the rounding error of x / sqrt(2) would be multiplied by x^2.
+// The normal distribution function. For x < -1 it uses erfcx, because erfc would multiply the
+// rounding error of x / sqrt(2) by x^2.
 CANDELABRA_HOST_DEVICE inline double ndtr(double x) {
   const double t = x * 0.70710678118654752440;
   if (x >= -1 || x < -40) return x >= -1 ? std::erfc(-t) / 2 : 0;
   const double square = x * x, rest = std::fma(x, x, -square);
   return std::exp(-square / 2) * (1 - rest / 2) * erfcx(-t) / 2;
 }
-// Its logarithm
+// The logarithm of the normal distribution function.
 CANDELABRA_HOST_DEVICE inline double log_ndtr(double x) {
   if (x > 5) return std::log1p(-ndtr(-x));
   const double t = x * 0.70710678118654752440;
@@ -170,18 +173,17 @@ CANDELABRA_HOST_DEVICE inline double log_ndtr(double x) {
   return std::log1p(-std::erfc(t) / 2);
 }
 
-// The inverse of the normal distribution function.
 CANDELABRA_HOST_DEVICE inline double ndtri(double p) {
   return normal_quantile(p - 0.5, p < 0.5 ? p : 1 - p);
 }
 
-// -x log x
+// -x log x; 0 at 0, and -infinity below.
 CANDELABRA_HOST_DEVICE inline double entr(double x) {
   if (std::isnan(x)) return x;
   return x > 0 ? -x * std::log(x) : x == 0 ? 0 : -std::numeric_limits<double>::infinity();
 }
 
-// x log(1 + y), 0 where x is, but for y that is no number
+// x log(1 + y); 0 for x = 0, unless y is NaN.
 CANDELABRA_HOST_DEVICE inline double xlog1py(double x, double y) {
   return std::isnan(y) ? y : x == 0 ? 0 : x * std::log1p(y);
 }

@@ -1,6 +1,7 @@
-// The inverse of the normal distribution function: Wichura's rational approximations (Algorithm AS 241, "The percentage points of
-// the normal distribution", Applied Statistics 37, 1988), whose relative error is about 1e-16. Without branches, so that a loop
-// over it becomes vector code.
+// The inverse of the normal distribution function (probit), by Wichura's rational approximations
+// (Algorithm AS 241, "The percentage points of the normal distribution", Applied Statistics 37,
+// 1988). The relative error is about 1e-16. There are no branches, so that the compiler can
+// vectorize a loop over it.
 #ifndef CANDELABRA_SPECIAL_NORMAL_QUANTILE_HPP
 #define CANDELABRA_SPECIAL_NORMAL_QUANTILE_HPP
 
@@ -8,8 +9,9 @@
 
 namespace candelabra::math {
 
-// Of a probability p, given as p - 1/2 and as the smaller of p and 1 - p: the caller has one of them without rounding. Infinite
-// where the tail is 0, NaN where it is less.
+// The quantile of a probability p, which is given as from_half = p - 1/2 and tail = min(p, 1 - p).
+// Both arguments exist because a caller knows one of them without rounding error. The result is
+// infinite for tail = 0 and NaN for tail < 0.
 CANDELABRA_FORMULA double normal_quantile(double from_half, double tail) {
   using detail::polynomial;
   const double a = abs(from_half);

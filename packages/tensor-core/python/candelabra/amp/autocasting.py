@@ -14,7 +14,7 @@ import warnings
 from contextlib import suppress
 
 from candelabra import _C, backends, interposing
-from candelabra.catalogue import OPERATORS
+from candelabra.catalogue import FACTS, OPERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,27 +23,6 @@ if TYPE_CHECKING:
 
     from candelabra._C import Tensor, dtype
 
-#: Operators that are computed in the fast dtype.
-LOWER = (
-    "_addmm_activation", "addmm", "attention_forward", "baddbmm", "bmm", "convolution", "convolution_input_gradient", "linear",
-    "lstm_sequence", "mm", "mv",
-)  # fmt: skip
-#: Operators that are computed in float32.
-FULL = (
-    "cholesky_solve", "cross_entropy_forward", "ctc_loss_forward", "distances", "fft_c2c", "fft_c2r", "fft_r2c", "geqrf", "linalg_cholesky_ex", "linalg_det",
-    "linalg_eig_ex", "linalg_eigh_ex", "linalg_householder_product", "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_ldl_solve",
-    "linalg_lstsq_driver", "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_qr", "linalg_slogdet", "linalg_solve_ex",
-    "linalg_solve_triangular", "linalg_svd_ex", "nll_loss_forward", "polar", "prod", "view_as_complex",
-)  # fmt: skip
-#: The same on devices other than the CPU, beside those above: float16's range is small, and their half precisions are float16 by default.
-LOWER_ON_ACCELERATORS = ("prelu",)
-FULL_ON_ACCELERATORS = (
-    "acos", "asin", "cosh", "cumprod", "cumsum", "erfinv", "exp", "expm1", "linalg_vector_norm", "log", "log10", "log1p", "log2",
-    "log_softmax", "logsumexp", "native_group_norm", "native_layer_norm", "native_rms_norm", "pow", "reciprocal", "resample", "rsqrt",
-    "sinh", "softmax", "softplus", "square", "sum", "tan",
-)  # fmt: skip
-#: Operators there whose arguments are all cast to the widest dtype among them, though they are made of products.
-WIDEST_ON_ACCELERATORS = ("dot", "index_put", "scatter_add")
 #: What each device type computes in unless told otherwise.
 FAST = {"cpu": _C.bfloat16}
 SUPPORTED = (_C.bfloat16, _C.float16)
@@ -51,11 +30,19 @@ SUPPORTED = (_C.bfloat16, _C.float16)
 
 #: Custom operators with the dtype that they are computed in, by device type.
 _CUSTOM: dict[int, dict[str, dtype]] = {}
-_LOWER = frozenset(id(OPERATORS[name]) for name in LOWER)
-_FULL = frozenset(id(OPERATORS[name]) for name in FULL)
-_LOWER_ON_ACCELERATORS = frozenset(id(OPERATORS[name]) for name in LOWER_ON_ACCELERATORS)
-_FULL_ON_ACCELERATORS = frozenset(id(OPERATORS[name]) for name in FULL_ON_ACCELERATORS)
-_WIDEST_ON_ACCELERATORS = frozenset(id(OPERATORS[name]) for name in WIDEST_ON_ACCELERATORS)
+#: Where a row of the catalogue says that an operator is cast: the dtype (None: the fast one of the device), and whether on the CPU too.
+_GOALS: dict[str, tuple[dtype | None, bool]] = {
+    "lower": (None, True),
+    "float32": (_C.float32, True),
+    "lower on accelerators": (None, False),
+    "float32 on accelerators": (_C.float32, False),
+}
+_WIDEST = "widest on accelerators"
+#: Operators that are cast, by identity.
+_POLICIES: dict[int, str] = {id(OPERATORS[name]): facts.autocast for name, facts in FACTS.items() if facts.autocast}
+_BY_OPERATOR: dict[int, tuple[dtype | None, bool]] = {
+    number: _GOALS[policy] for number, policy in _POLICIES.items() if policy != _WIDEST
+}
 
 
 class _Thread(threading.local):
@@ -97,23 +84,16 @@ def _cast(value: Any, goal: dtype | None, is_anywhere: bool = True) -> Any:
 
 def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     number = id(operator)
-    if number in _LOWER:
-        goal = None
-    elif number in _FULL:
-        goal = _C.float32
+    if number in _BY_OPERATOR:
+        goal, is_anywhere = _BY_OPERATOR[number]
+        changed = tuple([_cast(value, goal, is_anywhere) for value in arguments])
     elif number in _CUSTOM:
         goals = _CUSTOM[number]
         changed = tuple([_cast_by_device(value, goals) for value in arguments])
-        return None if all(a is b for a, b in zip(changed, arguments)) else changed
-    elif number in _LOWER_ON_ACCELERATORS or number in _FULL_ON_ACCELERATORS:
-        goal = None if number in _LOWER_ON_ACCELERATORS else _C.float32
-        changed = tuple([_cast(value, goal, False) for value in arguments])
-        return None if all(a is b for a, b in zip(changed, arguments)) else changed
-    elif number in _WIDEST_ON_ACCELERATORS:
+    elif _POLICIES.get(number) == _WIDEST:
         return _widest(arguments)
     else:
         return None
-    changed = tuple([_cast(value, goal) for value in arguments])
     return None if all(a is b for a, b in zip(changed, arguments)) else changed
 
 
@@ -128,7 +108,7 @@ def _widest(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def cast_as(policy: str, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the arguments of a function made of operators as `interposing.computed` has them cast, or None where it does not."""
-    if policy == "widest on accelerators":
+    if policy == _WIDEST:
         return _widest(arguments)
     kinds = {value.device.type for value in arguments if isinstance(value, _C.Tensor)}
     if not any(_thread.enabled.get(kind) and (kind != "cpu" or policy == "fast") for kind in kinds):

@@ -2,8 +2,7 @@
 
 import importlib
 
-from . import out_rules
-from .declaration import FAMILIES, OPERATORS, declare_family, operator
+from .declaration import FACTS, FAMILIES, OPERATORS, declare_family, operator
 
 for _family in (
     "creation", "copying", "elementwise", "reduction", "scan", "sorting", "views", "joining", "indexing", "linalg", "factorization", "spectral",
@@ -14,4 +13,4 @@ for _family in (
     importlib.import_module(f"{__name__}.{_family}")
     declare_family(_family, _first)
 
-__all__ = ["FAMILIES", "OPERATORS", "operator", "out_rules"]
+__all__ = ["FACTS", "FAMILIES", "OPERATORS", "operator"]

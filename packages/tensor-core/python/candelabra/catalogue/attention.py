@@ -2,6 +2,13 @@
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_ATTENTION = (
+    "query is (N, H, L, E), key (N, G, S, E) and value (N, G, S, V), of any strides and one floating-point dtype; G"
+    " divides H. mask is bool or of that dtype, expanded to (N, H, L, S). logsumexp is contiguous, float32 for half"
+    " precisions."
+)
+
 _ARGUMENTS = {
     "query": "Tensor: of shape (N, H, L, E)",
     "key": "Tensor: of shape (N, G, S, E), where G divides H: each head is shared by H / G heads of queries",
@@ -20,6 +27,8 @@ operator(
     "attention_forward(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale)"
     " -> (Tensor output, Tensor logsumexp)",
     shape="attention_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="lower", batching="attention",
+    sees=_SEES_ATTENTION,
     doc=document(
         "Compute ``softmax(scale * query @ key^T + mask) @ value`` (Vaswani et al. 2017).",
         ">>> x = candelabra.ones(1, 1, 2, 1)\n"
@@ -33,6 +42,8 @@ operator(
     "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor logsumexp,"
     " bool is_causal, float scale) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
     shape="attention_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    batching="attention",
+    sees=f"{_SEES_ATTENTION} grad and output are (N, H, L, V), of any strides and that dtype.",
     doc=document(
         "Compute the gradients of attention.",
         ">>> x = candelabra.ones(1, 1, 2, 1)\n"

@@ -6,6 +6,12 @@ The three are closed under differentiation: the gradient of each is made of the 
 
 from .declaration import HIDDEN, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_CONVOLUTION = (
+    "All tensors are contiguous or all channels-last (of volumes, too), of one dtype. Lists have as many entries as"
+    " there are spatial dimensions; padding is a list of numbers, the same at both ends."
+)
+
 _GEOMETRY = {
     "stride": "sequence of int: one a spatial dimension: the step from one output to the next",
     "padding": "sequence of int: one a spatial dimension: zeros added at both ends",
@@ -15,6 +21,8 @@ _GEOMETRY = {
 operator(
     "convolution(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
     shape="convolution", tags=HIDDEN,
+    autocast="lower", batching="convolution",
+    sees=f"{_SEES_CONVOLUTION} bias is contiguous. The output has the layout of the arguments.",
     doc=document(
         "Slide kernels over the spatial dimensions and sum products (a cross-correlation).",
         ">>> x, w = candelabra.tensor([[[1.0, 2.0, 3.0]]]), candelabra.tensor([[[1.0, 1.0]]])\n"
@@ -27,6 +35,8 @@ operator(
     "convolution_input_gradient(Tensor grad, Tensor weight, int[] input_size, int[] stride, int[] padding, int[] dilation, int groups)"
     " -> Tensor",
     shape="convolution_input_gradient", tags=HIDDEN,
+    autocast="lower", bilinear=("grad", "weight"), batching="convolution_input_gradient",
+    sees=f"{_SEES_CONVOLUTION} The output has the layout of the arguments.",
     doc=document(
         "Compute the gradient of a convolution with regard to its input; a transposed convolution.",
         ">>> grad, w = candelabra.ones(1, 1, 2), candelabra.tensor([[[1.0, 2.0]]])\n"
@@ -39,6 +49,8 @@ operator(
     "convolution_weight_gradient(Tensor grad, Tensor input, int[] weight_size, int[] stride, int[] padding, int[] dilation, int groups)"
     " -> Tensor",
     shape="convolution_weight_gradient", tags=HIDDEN,
+    bilinear=("grad", "input"), batching="convolution_weight_gradient",
+    sees=f"{_SEES_CONVOLUTION} The output is contiguous in every case.",
     doc=document(
         "Compute the gradient of a convolution with regard to its kernels.",
         ">>> grad, x = candelabra.ones(1, 1, 2), candelabra.tensor([[[1.0, 2.0, 3.0]]])\n"

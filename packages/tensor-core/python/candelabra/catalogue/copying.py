@@ -6,6 +6,11 @@ _FORMAT = "memory_format, optional: the order of the elements in memory; that of
 # The kernel "copy_" converts dtypes and walks strides on one device; the core takes care of broadcasting and of other devices.
 operator(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tags=METHOD_ONLY | NO_OUT,
+    batching="elementwise",
+    sees=(
+        "The output is self. src has its sizes and is on the same device; dtypes differ freely (complex to real "
+        "drops the imaginary part). The core does plain copies of bytes, and moves tensors between devices, before."
+    ),
     doc=document(
         "Copy the elements of another tensor into this one, which is returned.",
         ">>> candelabra.zeros(2).copy_(candelabra.tensor([1, 2]))\ntensor([1., 2.])",
@@ -16,6 +21,7 @@ operator(
 )  # fmt: skip
 operator(
     "clone(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="clone", tags=CORE | NO_OUT,
+    linear=("self",), batching="copied",
     doc=document(
         "Copy a tensor into new memory.",
         ">>> x = candelabra.zeros(2)\n>>> y = candelabra.clone(x)\n>>> y[0] = 1\n>>> x\ntensor([0., 0.])",
@@ -31,6 +37,7 @@ operator(
 operator(
     "to_copy(Tensor self, *, dtype? dtype=None, device? device=None, bool non_blocking=False, memory_format? memory_format=None) -> Tensor",
     shape="to_copy", tags=HIDDEN | CORE | NO_OUT,
+    linear=("self",), batching="copied",
     doc=document(
         "Copy a tensor to a dtype and device.",
         ">>> candelabra.ops.to_copy(candelabra.tensor([1.5]), dtype=candelabra.int64)\ntensor([1])",
@@ -42,6 +49,7 @@ operator(
 )  # fmt: skip
 operator(
     "contiguous(Tensor self, *, memory_format? memory_format=None) -> Tensor", shape="contiguous", tags=METHOD_ONLY | CORE | NO_OUT,
+    linear=("self",), batching="copied",
     doc=document(
         "Return the tensor with its elements in order and without gaps: itself where they are, else a copy.",
         ">>> candelabra.ones(2, 3).T.contiguous().stride()\n(2, 1)",

@@ -44,6 +44,8 @@ operator(
 )  # fmt: skip
 operator(
     "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", shape="mutate_self", tags=NO_OUT,
+    batching="fill",
+    sees="The output is self, of any strides; value fits its dtype.",
     doc=document(
         "Set every element to a number.",
         ">>> candelabra.zeros(2).fill_(3)\ntensor([3., 3.])",
@@ -53,6 +55,7 @@ operator(
 operator(
     "arange(Scalar start, Scalar end=nan, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
     shape="arange", tags=HIDDEN | NONDIFFERENTIABLE,
+    sees="The output is contiguous, of the dtype that was asked for; its size was computed from the numbers.",
     doc=document(
         "Make the numbers from `start` up to, not including, `end`; :func:`candelabra.arange` has defaults.",
         ">>> candelabra.ops.arange(0, 6, 2, dtype=candelabra.int64)\ntensor([0, 2, 4])",
@@ -63,6 +66,7 @@ operator(
 operator(
     "linspace(Scalar start, Scalar end, int steps, *, dtype dtype, device? device=None) -> Tensor",
     shape="linspace", tags=HIDDEN | NONDIFFERENTIABLE,
+    sees="The output is contiguous, of the dtype that was asked for, with steps elements.",
     doc=document(
         "Make evenly spaced numbers from `start` to `end`, both included; :func:`candelabra.linspace` has defaults.",
         ">>> candelabra.ops.linspace(0, 1, 3, dtype=candelabra.float32)\ntensor([0.0000, 0.5000, 1.0000])",
@@ -73,6 +77,7 @@ operator(
 operator(
     "triangle_indices(int rows, int columns, int offset, bool upper, *, dtype dtype, device? device=None) -> Tensor",
     shape="triangle_indices", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees="The output is (2, count) and contiguous, int32 or int64; offset reaches no farther than the matrix.",
     doc=document(
         "Return the positions of a triangle of a matrix, row by row; :func:`candelabra.tril_indices` has defaults.",
         ">>> candelabra.ops.triangle_indices(2, 2, 0, True, dtype=candelabra.int64)\ntensor([[0, 0, 1],\n        [0, 1, 1]])",

@@ -32,7 +32,39 @@ OPERATORS: dict[str, _C.Operator] = {}
 FAMILIES: dict[str, list[str]] = {}
 
 
-def operator(schema: str, *, shape: str, tags: int = 0, doc: str = "") -> _C.Operator:
+class Facts:
+    """What a row says of its operator beside what the core is told."""
+
+    __slots__ = ("autocast", "batching", "bilinear", "linear", "sees", "shape")
+
+    def __init__(
+        self, shape: str, sees: str, autocast: str, linear: tuple[str, ...], bilinear: tuple[str, ...], batching: str
+    ) -> None:
+        self.shape = shape
+        self.sees = sees
+        self.autocast = autocast
+        self.linear = linear
+        self.bilinear = bilinear
+        self.batching = batching
+
+
+#: By operator name.
+FACTS: dict[str, Facts] = {}
+
+
+def operator(
+    schema: str,
+    *,
+    shape: str,
+    tags: int = 0,
+    doc: str = "",
+    sees: str = "",
+    out: str = "",
+    autocast: str = "",
+    linear: tuple[str, ...] = (),
+    bilinear: tuple[str, ...] = (),
+    batching: str = "",
+) -> _C.Operator:
     """Declare one operator.
 
     Parameters
@@ -48,10 +80,43 @@ def operator(schema: str, *, shape: str, tags: int = 0, doc: str = "") -> _C.Ope
         The constants above, or-ed.
     doc
         The docstring of the function and the method.
+    sees
+        What a kernel is given beyond the general rules of ``docs/kernel-contract.template.md``: normalized arguments, layouts,
+        dtypes. Plain sentences; the page of the kernel contract is generated from them.
+    out
+        What PyTorch asks of a tensor given as ``out=``, beyond a dtype that the result can be cast to. ``"exact"``: it has the dtype of
+        the result. ``"whole"``: it is an input itself or has no memory in common with one, as for all elementwise operators.
+        ``"apart"``: it has no memory in common with an input.
+    autocast
+        The dtype of the computation within :class:`candelabra.amp.autocast`: ``"lower"``, the fast dtype; ``"float32"``; the
+        same followed by ``" on accelerators"`` where it holds for devices other than the CPU only; or ``"widest on accelerators"``,
+        the widest among the arguments' dtypes.
+    linear
+        The arguments in which the operator is linear, all together: applied to their tangents it gives that of the result.
+    bilinear
+        Two arguments in each of which the operator is linear by itself: their tangents follow the product rule.
+    batching
+        The rule by which :func:`candelabra.func.vmap` runs the operator for a whole batch, a function of
+        ``candelabra.autograd.transforms.batch_rules``. Elementwise operators need none.
     """
+    name = schema[: schema.index("(")]
+    if out:
+        _C.declare_out_rule(name, out)
     declared = _C.declare_operator(schema, shape, tags, doc)
-    OPERATORS[declared.name] = declared
+    OPERATORS[name] = declared
+    FACTS[name] = Facts(shape, sees, autocast, linear, bilinear, batching)
     return declared
+
+
+def names_where(fact: str, value: object) -> frozenset[str]:
+    """Return the operators whose row states this value of a fact.
+
+    Examples
+    --------
+    >>> "bmm" in names_where("autocast", "lower")
+    True
+    """
+    return frozenset(name for name, facts in FACTS.items() if getattr(facts, fact) == value)
 
 
 _OUT = "Tensor, optional: where the result is written"

@@ -2,6 +2,22 @@
 
 from .declaration import COMPOSITE, FUNCTION_ONLY, HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, TENSOR_FIRST, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_UNARY = "self has the dtype of the output; for square, bools became int64."
+_SEES_UNARY_FLOAT = "self has the dtype of the output, floating point or complex; integers and bools became the default dtype."
+_SEES_UNARY_BOOL = "self has any dtype; the output is bool."
+_SEES_COMPLEX = "Both arguments are float32 or both float64; the output is the complex dtype of that precision."
+_SEES_BINARY_ALPHA = "self and other have the dtype of the output; alpha is a number of a kind that this dtype can hold."
+_SEES_BINARY = "self and other have the dtype of the output."
+_SEES_BINARY_FLOAT = (
+    "self and other have the dtype of the output, floating point or complex; integers and bools became the default dtype."
+)
+_SEES_BINARY_INTEGER = "self and other have the dtype of the output, an integer dtype or, but for shifts, bool."
+_SEES_COMPARE = "self and other have one dtype; the output is bool."
+_SEES_TERNARY = "The three tensors have the dtype of the output; value is a number."
+_SEES_ACTIVATION = "self has the dtype of the output, floating point or complex."
+_SEES_ACTIVATION_PAIR = "Both tensors have the dtype of the output, to which they were promoted."
+
 
 def _unary(name: str, sentence: str, given: str, shown: str, result: str = "of the dtype of `input`", kind: str = "Tensor") -> str:
     return document(
@@ -13,21 +29,30 @@ def _unary(name: str, sentence: str, given: str, shown: str, result: str = "of t
 
 
 # ---- one argument, result of the same dtype
-for name, sentence, given, shown in (
-    ("neg", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])"),
-    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])"),
-    ("sgn", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])"),
-    ("floor", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])"),
-    ("ceil", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])"),
-    ("trunc", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])"),
-    ("frac", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])"),
-    ("square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])"),
-    ("conj_physical", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])"),
+for name, sentence, given, shown, *facts in (
+    ("neg", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",))),
+    ("sign", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact")),
+    ("sgn", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact")),
+    ("floor", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact")),
+    ("ceil", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact")),
+    ("trunc", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])", dict(out="exact")),
+    ("frac", "Return the part after the decimal point, with the sign of the element: ``x - trunc(x)``.", "[-1.5, 2.25]", "tensor([-0.5000,  0.2500])", dict(out="exact", linear=("self",))),
+    ("square", "Multiply each element by itself.", "[-2, 3]", "tensor([4, 9])", dict(autocast="float32 on accelerators")),
+    ("conj_physical", "Compute the complex conjugate of each element.", "[1 + 2j]", "tensor([1.-2.j])", dict(out="exact", linear=("self",))),
     ("relu", "Replace negative elements by zero: ``max(x, 0)``.", "[-1.0, 2.0]", "tensor([0., 2.])"),
 ):  # fmt: skip
-    operator(f"{name}(Tensor self) -> Tensor", shape="unary", tags=INPLACE, doc=_unary(name, sentence, given, shown))
+    operator(
+        f"{name}(Tensor self) -> Tensor",
+        shape="unary",
+        **dict(*facts),
+        tags=INPLACE,
+        sees=_SEES_UNARY,
+        doc=_unary(name, sentence, given, shown),
+    )
 operator(
     "round(Tensor self, *, int decimals=0) -> Tensor", shape="unary", tags=INPLACE,
+    out="exact",
+    sees="self has the dtype of the output; decimals is 0 unless that is floating point.",
     doc=document(
         "Round to whole numbers, halves to the even one, or to a number of decimals.",
         ">>> candelabra.round(candelabra.tensor([0.5, 1.5, -1.7]))\ntensor([ 0.,  2., -2.])",
@@ -38,10 +63,14 @@ operator(
 )  # fmt: skip
 operator(
     "bitwise_not(Tensor self) -> Tensor", shape="unary", tags=INPLACE | NONDIFFERENTIABLE,
+    out="exact",
+    sees="self has the dtype of the output, an integer dtype or bool.",
     doc=_unary("bitwise_not", "Turn over every bit; of bools, the truth.", "[0, 5]", "tensor([-1, -6])", kind="Tensor of integers or bools"),
 )  # fmt: skip
 operator(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", shape="unary", tags=INPLACE,
+    out="exact",
+    sees=_SEES_UNARY,
     doc=document(
         "Replace NaN and infinities by numbers.",
         '>>> candelabra.nan_to_num(candelabra.tensor([float("nan"), 1.0, float("-inf")]), neginf=-9.0)\ntensor([ 0.,  1., -9.])',
@@ -55,25 +84,25 @@ operator(
 
 # ---- one argument, integers become the default floating dtype
 _FLOATING = "of the dtype of `input`; of the default dtype for integers"
-for name, sentence, given, shown in (
-    ("exp", "Raise e to the power of each element.", "[0.0, 1.0]", "tensor([1.0000, 2.7183])"),
+for name, sentence, given, shown, *facts in (
+    ("exp", "Raise e to the power of each element.", "[0.0, 1.0]", "tensor([1.0000, 2.7183])", dict(autocast="float32 on accelerators")),
     ("exp2", "Raise 2 to the power of each element.", "[0.0, 3.0]", "tensor([1., 8.])"),
-    ("expm1", "Compute ``exp(x) - 1``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 1.7183])"),
-    ("log", "Compute natural logarithms.", "[1.0, 10.0]", "tensor([0.0000, 2.3026])"),
-    ("log2", "Compute logarithms to the base 2.", "[1.0, 8.0]", "tensor([0., 3.])"),
-    ("log10", "Compute logarithms to the base 10.", "[1.0, 1000.0]", "tensor([0., 3.])"),
-    ("log1p", "Compute ``log(1 + x)``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 0.6931])"),
+    ("expm1", "Compute ``exp(x) - 1``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 1.7183])", dict(autocast="float32 on accelerators")),
+    ("log", "Compute natural logarithms.", "[1.0, 10.0]", "tensor([0.0000, 2.3026])", dict(autocast="float32 on accelerators")),
+    ("log2", "Compute logarithms to the base 2.", "[1.0, 8.0]", "tensor([0., 3.])", dict(autocast="float32 on accelerators")),
+    ("log10", "Compute logarithms to the base 10.", "[1.0, 1000.0]", "tensor([0., 3.])", dict(autocast="float32 on accelerators")),
+    ("log1p", "Compute ``log(1 + x)``, precisely also near zero.", "[0.0, 1.0]", "tensor([0.0000, 0.6931])", dict(autocast="float32 on accelerators")),
     ("sqrt", "Compute square roots; NaN for negative numbers.", "[4.0, 9.0]", "tensor([2., 3.])"),
-    ("rsqrt", "Compute ``1 / sqrt(x)``.", "[4.0, 16.0]", "tensor([0.5000, 0.2500])"),
-    ("reciprocal", "Compute ``1 / x``.", "[2.0, 4.0]", "tensor([0.5000, 0.2500])"),
+    ("rsqrt", "Compute ``1 / sqrt(x)``.", "[4.0, 16.0]", "tensor([0.5000, 0.2500])", dict(autocast="float32 on accelerators")),
+    ("reciprocal", "Compute ``1 / x``.", "[2.0, 4.0]", "tensor([0.5000, 0.2500])", dict(autocast="float32 on accelerators")),
     ("sin", "Compute sines of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 0.8415])"),
     ("cos", "Compute cosines of angles in radians.", "[0.0, 1.0]", "tensor([1.0000, 0.5403])"),
-    ("tan", "Compute tangents of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 1.5574])"),
-    ("asin", "Compute arc sines, from -pi/2 to pi/2.", "[0.0, 1.0]", "tensor([0.0000, 1.5708])"),
-    ("acos", "Compute arc cosines, from 0 to pi.", "[0.0, 1.0]", "tensor([1.5708, 0.0000])"),
+    ("tan", "Compute tangents of angles in radians.", "[0.0, 1.0]", "tensor([0.0000, 1.5574])", dict(autocast="float32 on accelerators")),
+    ("asin", "Compute arc sines, from -pi/2 to pi/2.", "[0.0, 1.0]", "tensor([0.0000, 1.5708])", dict(autocast="float32 on accelerators")),
+    ("acos", "Compute arc cosines, from 0 to pi.", "[0.0, 1.0]", "tensor([1.5708, 0.0000])", dict(autocast="float32 on accelerators")),
     ("atan", "Compute arc tangents, from -pi/2 to pi/2.", "[0.0, 1.0]", "tensor([0.0000, 0.7854])"),
-    ("sinh", "Compute hyperbolic sines.", "[0.0, 1.0]", "tensor([0.0000, 1.1752])"),
-    ("cosh", "Compute hyperbolic cosines.", "[0.0, 1.0]", "tensor([1.0000, 1.5431])"),
+    ("sinh", "Compute hyperbolic sines.", "[0.0, 1.0]", "tensor([0.0000, 1.1752])", dict(autocast="float32 on accelerators")),
+    ("cosh", "Compute hyperbolic cosines.", "[0.0, 1.0]", "tensor([1.0000, 1.5431])", dict(autocast="float32 on accelerators")),
     ("tanh", "Compute hyperbolic tangents.", "[0.0, 1.0]", "tensor([0.0000, 0.7616])"),
     ("asinh", "Compute inverse hyperbolic sines.", "[0.0, 1.0]", "tensor([0.0000, 0.8814])"),
     ("acosh", "Compute inverse hyperbolic cosines; NaN below 1.", "[1.0, 2.0]", "tensor([0.0000, 1.3170])"),
@@ -81,15 +110,21 @@ for name, sentence, given, shown in (
     ("sigmoid", "Compute the logistic function, ``1 / (1 + exp(-x))``.", "[0.0, 2.0]", "tensor([0.5000, 0.8808])"),
     ("erf", "Compute the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to x.", "[0.0, 1.0]", "tensor([0.0000, 0.8427])"),
     ("erfc", "Compute the complement of the error function, ``1 - erf(x)``, precisely also where it is small.", "[0.0, 1.0]", "tensor([1.0000, 0.1573])"),
-    ("erfinv", "Compute the inverse of the error function; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.4769])"),
+    ("erfinv", "Compute the inverse of the error function; NaN outside of [-1, 1].", "[0.0, 0.5]", "tensor([0.0000, 0.4769])", dict(autocast="float32 on accelerators")),
     ("lgamma", "Compute the natural logarithm of the magnitude of the gamma function.", "[1.0, 5.0]", "tensor([0.0000, 3.1781])"),
     ("digamma", "Compute the derivative of the logarithm of the gamma function.", "[1.0, 2.0]", "tensor([-0.5772,  0.4228])"),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self) -> Tensor", shape="unary_float", tags=INPLACE, doc=_unary(name, sentence, given, shown, _FLOATING)
+        f"{name}(Tensor self) -> Tensor",
+        shape="unary_float",
+        **dict(*facts),
+        tags=INPLACE,
+        sees=_SEES_UNARY_FLOAT,
+        doc=_unary(name, sentence, given, shown, _FLOATING),
     )
 operator(
     "logit(Tensor self, float? eps=None) -> Tensor", shape="unary_float", tags=COMPOSITE | INPLACE,
+    sees=_SEES_UNARY_FLOAT,
     doc=document(
         "Compute ``log(x / (1 - x))``, the inverse of the logistic sigmoid; NaN outside of [0, 1].",
         ">>> candelabra.logit(candelabra.tensor([0.5, 0.75]))\ntensor([0.0000, 1.0986])",
@@ -102,31 +137,40 @@ operator(
 # ---- one argument, other results
 operator(
     "abs(Tensor self) -> Tensor", shape="unary_real", tags=INPLACE,
+    out="exact",
+    sees="self has any dtype but bool; the output is real where self is complex.",
     doc=_unary("abs", "Compute magnitudes.", "[-1, 2]", "tensor([1, 2])", "of the dtype of `input`, or of its parts for a complex one"),
 )  # fmt: skip
 operator(
     "angle(Tensor self) -> Tensor", shape="unary_angle",
+    sees=(
+        "self is floating point or complex, integers and bools having become the default dtype; the output is real."
+    ),
     doc=_unary("angle", "Compute the angle of complex numbers in radians; of real ones 0, or pi where negative.", "[1j, -1.0]",
                "tensor([1.5708, 3.1416])", "of the real dtype of `input`; of the default dtype for integers"),
 )  # fmt: skip
-for name, sentence, given, shown in (
+for name, sentence, given, shown, *facts in (
     ("isnan", "Tell which elements are NaN.", '[1.0, float("nan")]', "tensor([False,  True])"),
     ("isinf", "Tell which elements are infinite.", '[1.0, float("-inf")]', "tensor([False,  True])"),
     ("isfinite", "Tell which elements are neither infinite nor NaN.", '[1.0, float("inf")]', "tensor([ True, False])"),
-    ("isposinf", "Tell which elements are infinity.", '[float("inf"), float("-inf")]', "tensor([ True, False])"),
-    ("isneginf", "Tell which elements are minus infinity.", '[float("inf"), float("-inf")]', "tensor([False,  True])"),
-    ("signbit", "Tell which elements have the sign bit set: the negative ones, minus zero included.", "[-0.0, 0.0, -3.0]", "tensor([ True, False,  True])"),
+    ("isposinf", "Tell which elements are infinity.", '[float("inf"), float("-inf")]', "tensor([ True, False])", dict(out="exact")),
+    ("isneginf", "Tell which elements are minus infinity.", '[float("inf"), float("-inf")]', "tensor([False,  True])", dict(out="exact")),
+    ("signbit", "Tell which elements have the sign bit set: the negative ones, minus zero included.", "[-0.0, 0.0, -3.0]", "tensor([ True, False,  True])", dict(out="exact")),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self) -> Tensor", shape="unary_bool", tags=NONDIFFERENTIABLE,
+        f"{name}(Tensor self) -> Tensor", shape="unary_bool", **dict(*facts), tags=NONDIFFERENTIABLE,
+        sees=_SEES_UNARY_BOOL,
         doc=_unary(name, sentence, given, shown, "of dtype bool"),
     )  # fmt: skip
 operator(
     "logical_not(Tensor self) -> Tensor", shape="unary_bool", tags=INPLACE | NONDIFFERENTIABLE,
+    sees=_SEES_UNARY_BOOL,
     doc=_unary("logical_not", "Tell which elements are zero.", "[0, 2]", "tensor([ True, False])", "of dtype bool"),
 )  # fmt: skip
 operator(
     "complex(Tensor real, Tensor imag) -> Tensor", shape="complex", tags=FUNCTION_ONLY,
+    out="exact", linear=("real", "imag"),
+    sees=_SEES_COMPLEX,
     doc=document(
         "Make complex numbers of real and imaginary parts.",
         ">>> candelabra.complex(candelabra.tensor([1.0]), candelabra.tensor([2.0]))\ntensor([1.+2.j])",
@@ -137,6 +181,8 @@ operator(
 )  # fmt: skip
 operator(
     "polar(Tensor abs, Tensor angle) -> Tensor", shape="complex", tags=FUNCTION_ONLY,
+    out="exact", autocast="float32",
+    sees=_SEES_COMPLEX,
     doc=document(
         "Make complex numbers of magnitudes and angles: ``abs * (cos(angle) + sin(angle) j)``.",
         ">>> candelabra.polar(candelabra.tensor([2.0]), candelabra.tensor([0.0]))\ntensor([2.+0.j])",
@@ -168,14 +214,22 @@ for name, sentence, given, shown in (
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=INPLACE | NUMBERS,
+        sees=_SEES_BINARY_ALPHA,
         doc=_binary(name, sentence, given, shown, alpha="number: multiplies `other`"),
     )  # fmt: skip
 operator(
     "mul(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | NUMBERS,
+    bilinear=("self", "other"),
+    sees="self and other have the dtype of the output, but a number beside float16 or bfloat16 is float32.",
     doc=_binary("mul", "Multiply.", "candelabra.tensor([1, 2]), 1.5", "tensor([1.5000, 3.0000])"),
 )  # fmt: skip
 operator(
     "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor", shape="divide", tags=INPLACE | NUMBERS,
+    sees=(
+        'self and other have the dtype of the output, but a number beside float16 or bfloat16 is float32. '
+        'rounding_mode is none, "floor" or "trunc": without one the dtype is floating point or complex, with one it'
+        ' is neither complex nor bool.'
+    ),
     doc=_binary(
         "div", "Divide.", 'candelabra.tensor([7, -7]), 2, rounding_mode="floor"', "tensor([ 3, -4])",
         _PROMOTED + "; without rounding, integers become the default dtype",
@@ -184,6 +238,7 @@ operator(
 )  # fmt: skip
 operator(
     "rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", shape="binary_alpha", tags=NUMBERS | TENSOR_FIRST | COMPOSITE,
+    sees=_SEES_BINARY_ALPHA,
     doc=_binary("rsub", "Subtract the other way round: ``other - alpha * input``.", "candelabra.tensor([1, 2]), 10", "tensor([9, 8])",
                 tags=NUMBERS | TENSOR_FIRST, alpha="number: multiplies `input`"),
 )  # fmt: skip
@@ -195,10 +250,13 @@ for name, sentence, given, shown in (
     numbers = NUMBERS | TENSOR_FIRST if name == "fmod" else NUMBERS
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", tags=INPLACE | numbers,
+        sees=_SEES_BINARY,
         doc=_binary(name, sentence, given, shown, tags=numbers),
     )  # fmt: skip
 operator(
     "pow(Tensor self, Tensor exponent) -> Tensor", shape="binary", tags=INPLACE | NUMBERS,
+    autocast="float32 on accelerators",
+    sees="self and exponent have the dtype of the output; a number that is an integer exponent is not negative.",
     doc=document(
         "Raise `input` to the power of `exponent`.", ">>> candelabra.pow(candelabra.tensor([2.0, 3.0]), 2)\ntensor([4., 9.])",
         input="Tensor or number: the base", exponent="Tensor or number: the exponent", returns=_PROMOTED,
@@ -211,7 +269,12 @@ for name, sentence, shown in (
     ("fmax", "Take the larger of two elements; where one is NaN, the other.", "tensor([2., 3.])"),
     ("fmin", "Take the smaller of two elements; where one is NaN, the other.", "tensor([1., 3.])"),
 ):
-    operator(f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary", doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0))
+    operator(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        shape="binary",
+        sees=_SEES_BINARY,
+        doc=_binary(name, sentence, _NAN_PAIR, shown, tags=0),
+    )
 for name, sentence, given, shown in (
     ("atan2", "Compute the angle of the point (other, input), from -pi to pi.", "candelabra.tensor([1.0]), candelabra.tensor([-1.0])", "tensor([2.3562])"),
     ("hypot", "Compute ``sqrt(input**2 + other**2)`` without overflow on the way.", "candelabra.tensor([3.0]), candelabra.tensor([4.0])", "tensor([5.])"),
@@ -224,10 +287,13 @@ for name, sentence, given, shown in (
     numbers = {"copysign": NUMBERS | TENSOR_FIRST, "xlogy": NUMBERS}.get(name, 0)
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=INPLACE | numbers,
+        sees=_SEES_BINARY_FLOAT,
         doc=_binary(name, sentence, given, shown, _PROMOTED + "; integers become the default dtype", tags=numbers),
     )  # fmt: skip
 operator(
     "heaviside(Tensor self, Tensor values) -> Tensor", shape="binary", tags=INPLACE | NONDIFFERENTIABLE,
+    out="exact",
+    sees="self and values have the dtype of the output, which is not complex.",
     doc=document(
         "Compute the step function: 0 below zero, 1 above it, and `values` at zero.",
         ">>> candelabra.heaviside(candelabra.tensor([-1.0, 0.0, 2.0]), candelabra.tensor(0.5))\ntensor([0.0000, 0.5000, 1.0000])",
@@ -243,6 +309,7 @@ for name, sentence, given, shown in (
 ):  # fmt: skip
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_integer", tags=INPLACE | NUMBERS | NONDIFFERENTIABLE,
+        sees=_SEES_BINARY_INTEGER,
         doc=_binary(name, sentence, given, shown),
     )  # fmt: skip
 for name, sentence, given, shown in (
@@ -259,12 +326,15 @@ for name, sentence, given, shown in (
     numbers = 0 if name.startswith("logical") else NUMBERS | TENSOR_FIRST
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor", shape="compare", tags=INPLACE | NONDIFFERENTIABLE | numbers,
+        sees=_SEES_COMPARE,
         doc=_binary(name, sentence, given, shown, _BOOL, tags=numbers),
     )  # fmt: skip
 
 # ---- three arguments
 operator(
     "where(Tensor condition, Tensor input, Tensor other) -> Tensor", shape="where", tags=NUMBERS,
+    out="exact",
+    sees="condition is bool; input and other have the dtype of the output.",
     doc=document(
         "Take elements of `input` where the condition holds, else of `other`.\n\n"
         "With the condition alone: the positions where it holds, as ``nonzero(condition, as_tuple=True)``.",
@@ -277,6 +347,11 @@ operator(
 )  # fmt: skip
 operator(
     "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", shape="clamp", tags=INPLACE | NUMBERS | TENSOR_FIRST,
+    out="exact",
+    sees=(
+        "self, and min and max where they are given, have the dtype of the output, neither complex nor bool; one of"
+        " the two may be missing."
+    ),
     doc=document(
         "Raise elements below `min` to it, and lower elements above `max` to it.",
         ">>> candelabra.clamp(candelabra.tensor([-2.0, 0.5, 2.0]), -1, 1)\ntensor([-1.0000,  0.5000,  1.0000])",
@@ -289,6 +364,10 @@ operator(
 )  # fmt: skip
 operator(
     "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", shape="ternary_float", tags=INPLACE | NUMBERS | TENSOR_FIRST,
+    sees=(
+        "The three tensors have the dtype of the output, floating point or complex, but a number beside float16 or "
+        "bfloat16 is float32."
+    ),
     doc=document(
         "Go from `input` towards `end`: ``input + weight * (end - input)``.",
         ">>> candelabra.lerp(candelabra.tensor([0.0, 10.0]), candelabra.tensor([1.0, 20.0]), 0.5)\ntensor([ 0.5000, 15.0000])",
@@ -304,6 +383,7 @@ for name, sentence, shown in (
 ):
     operator(
         f"{name}(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", shape="ternary", tags=INPLACE,
+        sees=_SEES_TERNARY,
         doc=document(
             sentence,
             f">>> x, y, z = candelabra.tensor([1.0]), candelabra.tensor([3.0]), candelabra.tensor([2.0])\n>>> candelabra.{name}(x, y, z)\n{shown}",
@@ -334,6 +414,7 @@ def _gradient(call: str, of: str, shown: str, saved: str = "self", **parameters:
 _APPROXIMATE = 'str: ``"none"``, or ``"tanh"`` for the formula with a hyperbolic tangent'
 operator(
     "gelu(Tensor self, *, str approximate='none') -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    sees=_SEES_ACTIVATION,
     doc=_activation(
         "gelu(X)", "Multiply each element by the normal distribution function of it (Hendrycks and Gimpel 2016).", "[-1.0, 1.0]",
         "tensor([-0.1587,  0.8413])", approximate=_APPROXIMATE,
@@ -341,22 +422,26 @@ operator(
 )  # fmt: skip
 operator(
     "gelu_backward(Tensor grad, Tensor self, *, str approximate='none') -> Tensor", shape="activation_backward",
-    tags=HIDDEN | COMPOSITE, doc=_gradient("gelu_backward(one, x)", "gelu", "tensor([0.5000, 1.0833])", approximate=_APPROXIMATE),
+    tags=HIDDEN | COMPOSITE, sees=_SEES_ACTIVATION_PAIR, doc=_gradient("gelu_backward(one, x)", "gelu", "tensor([0.5000, 1.0833])", approximate=_APPROXIMATE),
 )  # fmt: skip
 operator(
     "silu(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    sees=_SEES_ACTIVATION,
     doc=_activation("silu(X)", "Multiply each element by the logistic function of it.", "[0.0, 1.0]", "tensor([0.0000, 0.7311])"),
 )  # fmt: skip
 operator(
     "silu_backward(Tensor grad, Tensor self) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("silu_backward(one, x)", "silu", "tensor([0.5000, 0.9277])"),
 )  # fmt: skip
 operator(
     "mish(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    sees=_SEES_ACTIVATION,
     doc=_activation("mish(X)", "Compute ``x * tanh(softplus(x))`` (Misra 2019).", "[0.0, 1.0]", "tensor([0.0000, 0.8651])"),
 )  # fmt: skip
 operator(
     "log_sigmoid(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    sees=_SEES_ACTIVATION,
     doc=_activation(
         "log_sigmoid(X)", "Compute the logarithm of the logistic function, finite for all finite x.", "[0.0, -1000.0]",
         "tensor([-6.9315e-01, -1.0000e+03])",
@@ -364,6 +449,8 @@ operator(
 )  # fmt: skip
 operator(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    autocast="float32 on accelerators",
+    sees=_SEES_ACTIVATION,
     doc=_activation(
         "softplus(X)", "Compute ``log(1 + exp(beta * x)) / beta``, a smooth relu.", "[0.0, 50.0]", "tensor([ 0.6931, 50.0000])",
         beta="number: how sharp the bend is", threshold="number: where ``beta * x`` is above it, the result is x",
@@ -372,6 +459,7 @@ operator(
 operator(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", shape="activation",
     tags=HIDDEN | COMPOSITE | INPLACE,
+    sees=_SEES_ACTIVATION,
     doc=_activation(
         "elu(X)", "Compute x where positive, else ``alpha * (exp(x) - 1)`` (Clevert, Unterthiner and Hochreiter 2015).", "[-1.0, 2.0]",
         "tensor([-0.6321,  2.0000])", alpha="number: minus the limit for negative x", scale="number: multiplies the result",
@@ -380,6 +468,7 @@ operator(
 )  # fmt: skip
 operator(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    sees=_SEES_ACTIVATION,
     doc=_activation(
         "leaky_relu(X, 0.5)", "Multiply negative elements by a small number.", "[-1.0, 2.0]", "tensor([-0.5000,  2.0000])",
         negative_slope="number: what they are multiplied by",
@@ -388,6 +477,8 @@ operator(
 # grad where self > threshold, else 0: the gradient of relu and its relatives
 operator(
     "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    batching="elementwise",
+    sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient(
         "threshold_backward(one, x, 0)", "relu and its relatives: `grad` where the input is above a threshold, else 0", "tensor([0., 1.])",
         threshold="number: the threshold",
@@ -396,10 +487,14 @@ operator(
 # The gradients of sigmoid and tanh from their results, as one pass each.
 operator(
     "sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    batching="elementwise",
+    sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("sigmoid_backward(one, x.sigmoid())", "sigmoid from its result", "tensor([0.2500, 0.1966])", "output"),
 )  # fmt: skip
 operator(
     "tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    batching="elementwise",
+    sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("tanh_backward(one, x.tanh())", "tanh from its result", "tensor([1.0000, 0.4200])", "output"),
 )  # fmt: skip
 # Activations made of pieces, and the gradients of those above: what is one pass each.
@@ -422,10 +517,13 @@ for _schema, _sentence, _call, _shown, _parameters in (
 ):  # fmt: skip
     operator(
         f"{_schema} -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+        sees=_SEES_ACTIVATION,
         doc=_activation(_call, _sentence, "[-2.0, 0.5]", _shown, **_parameters),
     )  # fmt: skip
 operator(
     "prelu(Tensor self, Tensor weight) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+    autocast="lower on accelerators",
+    sees=_SEES_ACTIVATION_PAIR,
     doc=document(
         "Multiply negative elements by weights (He et al. 2015).",
         ">>> x, weight = candelabra.tensor([-2.0, 0.5]), candelabra.tensor([0.25])\n>>> candelabra.ops.prelu(x, weight)\ntensor([-0.5000,  0.5000])",
@@ -453,5 +551,6 @@ for _schema, _of, _call, _shown, _parameters in (
         f"{_schema} -> Tensor",
         shape="activation_backward",
         tags=HIDDEN | COMPOSITE,
+        sees=_SEES_ACTIVATION_PAIR,
         doc=_gradient(_call, _of, _shown, **_parameters),
     )

@@ -2,12 +2,20 @@
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_MATRICES = (
+    "Matrices are (..., rows, columns), of any strides, of one dtype that LAPACK has: float32, float64, complex64 "
+    "or complex128. info is int32, one for each matrix; the kernel raises nothing for it: candelabra.linalg does."
+)
+
 _A = "Tensor: of shape (..., m, n), floating point or complex"
 _SQUARE = "Tensor: of shape (..., n, n), floating point or complex"
 _INFO = "info is 0 for each matrix that was factored, else the number, from 1, of the row where it went wrong"
 _X = ">>> x = candelabra.tensor([[4.0, 2.0], [2.0, 5.0]])\n"
 operator(
     "linalg_cholesky_ex(Tensor self, bool upper=False) -> (Tensor L, Tensor info)", shape="cholesky", tags=HIDDEN,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Factor Hermitian positive-definite matrices: ``A = L @ L.mH``, L lower triangular; of A only the triangle that is asked for is read.",
         f"{_X}>>> candelabra.ops.linalg_cholesky_ex(x).L\ntensor([[2., 0.],\n        [1., 2.]])",
@@ -17,6 +25,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_lu_factor_ex(Tensor A, bool pivot=True) -> (Tensor LU, Tensor pivots, Tensor info)", shape="lu_factor", tags=HIDDEN,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Factor matrices: ``A = P @ L @ U``, L lower triangular with a diagonal of ones, U upper triangular, both in one matrix.",
         f"{_X}>>> candelabra.ops.linalg_lu_factor_ex(x).LU\ntensor([[4.0000, 2.0000],\n        [0.5000, 4.0000]])",
@@ -27,6 +37,10 @@ operator(
 operator(
     "exchanged_order(Tensor self, int dim, bool backwards=False) -> Tensor", shape="running_extremum",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees=(
+        "self is int32 or int64, and the output int64 indices; dim is wrapped, and tensors without dimensions are "
+        "seen as one-dimensional of size 1. Entries are numbered from 1; the kernel refuses other numbers."
+    ),
     doc=document(
         "Return the order that exchanges bring 0, 1, … into: one after the other, each element with that of the number it says, from 1.",
         ">>> candelabra.ops.exchanged_order(candelabra.tensor([3, 3, 3], dtype=candelabra.int32), 0)\ntensor([2, 0, 1])",
@@ -38,6 +52,8 @@ operator(
 operator(
     "linalg_ldl_factor_ex(Tensor self, bool hermitian=False) -> (Tensor LD, Tensor pivots, Tensor info)", shape="ldl_factor",
     tags=HIDDEN | NONDIFFERENTIABLE,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Factor symmetric or Hermitian matrices, which need not be definite: ``A = L @ D @ L.mT``, D of blocks of one or two rows (Bunch and Kaufman).",
         f"{_X}>>> candelabra.ops.linalg_ldl_factor_ex(x).LD\ntensor([[4.0000, 0.0000],\n        [0.5000, 4.0000]])",
@@ -47,6 +63,8 @@ operator(
 )  # fmt: skip
 operator(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)", shape="geqrf", tags=NONDIFFERENTIABLE,
+    autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Factor matrices by Householder's reflections: R on and above the diagonal, the vectors of the reflections below it.",
         f"{_X}>>> candelabra.geqrf(x).a.triu()\ntensor([[-4.4721, -4.0249],\n        [ 0.0000,  3.5777]])",
@@ -55,6 +73,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", shape="qr", tags=HIDDEN,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Factor matrices: ``A = Q @ R``, the columns of Q orthonormal, R upper triangular.",
         f"{_X}>>> candelabra.ops.linalg_qr(x).R\ntensor([[-4.4721, -4.0249],\n        [ 0.0000,  3.5777]])",
@@ -63,6 +83,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", shape="householder_product", tags=HIDDEN,
+    autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Multiply Householder's reflections, as geqrf returns them; the first n columns of the product.",
         ">>> v, tau = candelabra.geqrf(candelabra.tensor([[4.0, 2.0], [2.0, 5.0]]))\n"

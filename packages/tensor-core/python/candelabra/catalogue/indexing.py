@@ -2,6 +2,23 @@
 
 from .declaration import COMPOSITE, DATA_DEPENDENT, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, NUMBERS, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_ALONG = "dim is wrapped, and tensors without dimensions are seen as one-dimensional of size 1."
+_SEES_SCATTERED = (
+    "src has the dtype of self; it is no smaller than index in every dimension, and self is not either but in dim. "
+    "An empty index is seen with as many dimensions as self."
+)
+_SEES_INDICES = (
+    "indices has one entry for each dimension of self, null where that dimension is not indexed. The entries are "
+    "int64 (bool masks became indices) and broadcast to one shape; negative indices are allowed. That shape "
+    "replaces the indexed dimensions: in their place where they are adjacent, else in front."
+)
+_SEES_BAGS = (
+    "weight and gradients are floating point. indices and the other integer tensors are int64 and contiguous; the "
+    "kernel checks their values. per_sample_weights are contiguous, and float32 for half precisions. padding_idx is"
+    " -1 for none."
+)
+
 _RAISES = "IndexError: where a position is out of range"
 # gather and scatter raise another type than the rest, as in PyTorch.
 _RAISES_RUNTIME = "RuntimeError: where a position is out of range"
@@ -12,6 +29,8 @@ _COPY = "Tensor: a changed copy of `input`"
 
 operator(
     "gather(Tensor self, int dim, Tensor index) -> Tensor", shape="gather",
+    out="exact apart", linear=("self",), batching="scatter",
+    sees=f"{_SEES_ALONG} index is no larger than self but in dim.",
     doc=document(
         "Take elements at positions along a dimension: for two dimensions and ``dim=1``, ``out[i, j] = input[i, index[i, j]]``.",
         ">>> candelabra.gather(candelabra.tensor([[1, 2], [3, 4]]), 1, candelabra.tensor([[0, 0], [1, 0]]))\ntensor([[1, 1],\n        [4, 3]])",
@@ -21,6 +40,8 @@ operator(
 )  # fmt: skip
 operator(
     "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE | NUMBERS,
+    out="exact whole", batching="scatter",
+    sees=f"{_SEES_ALONG} {_SEES_SCATTERED} A number as src has the sizes of index.",
     doc=document(
         "Write elements to positions along a dimension: for two dimensions and ``dim=1``, ``out[i, index[i, j]] = src[i, j]``.",
         ">>> candelabra.scatter(candelabra.zeros(3), 0, candelabra.tensor([2, 0]), candelabra.tensor([5.0, 6.0]))\ntensor([6., 0., 5.])",
@@ -32,6 +53,8 @@ operator(
 )  # fmt: skip
 operator(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", shape="scatter", tags=INPLACE,
+    out="exact whole", autocast="widest on accelerators", linear=("self", "src"), batching="scatter",
+    sees=f"{_SEES_ALONG} {_SEES_SCATTERED}",
     doc=document(
         "Add elements to those at positions along a dimension: for ``dim=1``, ``out[i, index[i, j]] += src[i, j]``.",
         ">>> candelabra.scatter_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
@@ -42,6 +65,8 @@ operator(
 operator(
     "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
     shape="scatter_reduce", tags=INPLACE | COMPOSITE,
+    out="exact whole",
+    sees=f"{_SEES_ALONG} {_SEES_SCATTERED} Half precisions are combined in float32 and rounded once.",
     doc=document(
         "Combine the elements of `src` that go to one position of `input`.",
         ">>> zeros, index = candelabra.zeros(2), candelabra.tensor([0, 0, 1])\n"
@@ -54,6 +79,8 @@ operator(
 )  # fmt: skip
 operator(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", shape="index_select",
+    out="exact apart", linear=("self",), batching="index_select",
+    sees=_SEES_ALONG,
     doc=document(
         "Take positions of a dimension, in any order and number.",
         ">>> candelabra.index_select(candelabra.tensor([[1, 2], [3, 4]]), 0, candelabra.tensor([1, 1]))\ntensor([[3, 4],\n        [3, 4]])",
@@ -63,6 +90,8 @@ operator(
 )  # fmt: skip
 operator(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", shape="index_add", tags=INPLACE,
+    out="exact whole", linear=("self", "source"), batching="index_write",
+    sees=f"{_SEES_ALONG} source has the dtype of self, and as many slices as index has entries.",
     doc=document(
         "Add slices to those at positions of a dimension: ``out[index[i]] += alpha * source[i]``.",
         ">>> candelabra.index_add(candelabra.zeros(3), 0, candelabra.tensor([2, 2]), candelabra.tensor([5.0, 6.0]))\ntensor([ 0.,  0., 11.])",
@@ -72,6 +101,8 @@ operator(
 )  # fmt: skip
 operator(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", shape="index_add", tags=INPLACE,
+    out="exact whole", linear=("self", "source"), batching="index_write",
+    sees=f"{_SEES_ALONG} source has the dtype of self, and as many slices as index has entries.",
     doc=document(
         "Write slices to positions of a dimension: ``out[index[i]] = source[i]``.",
         ">>> candelabra.index_copy(candelabra.zeros(3), 0, candelabra.tensor([2, 0]), candelabra.tensor([5.0, 6.0]))\ntensor([6., 0., 5.])",
@@ -81,6 +112,8 @@ operator(
 )  # fmt: skip
 operator(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", shape="index_fill", tags=INPLACE,
+    out="exact whole", linear=("self",), batching="index_write",
+    sees=_SEES_ALONG,
     doc=document(
         "Set the slices at positions of a dimension to a number.",
         ">>> candelabra.index_fill(candelabra.zeros(3), 0, candelabra.tensor([0, 2]), 7)\ntensor([7., 0., 7.])",
@@ -91,6 +124,8 @@ operator(
 # indices), broadcast to one shape. The indexed dimensions are replaced by that shape: in place when they are adjacent, else in front.
 operator(
     "index(Tensor self, Tensor?[] indices) -> Tensor", shape="index", tags=HIDDEN,
+    linear=("self",), batching="index_rule",
+    sees=_SEES_INDICES,
     doc=document(
         "Take elements at positions in several dimensions, as ``x[i, j]`` does.",
         ">>> x = candelabra.tensor([[1, 2], [3, 4]])\n>>> candelabra.ops.index(x, [candelabra.tensor([0, 1]), candelabra.tensor([1, 0])])\ntensor([2, 3])",
@@ -100,6 +135,8 @@ operator(
 )  # fmt: skip
 operator(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", shape="index_put", tags=INPLACE,
+    autocast="widest on accelerators", linear=("self", "values"), batching="index_put",
+    sees=f"{_SEES_INDICES} values have the dtype of self and are broadcast to the indexed shape.",
     doc=document(
         "Write elements to positions in several dimensions, as ``x[i, j] = values`` does.",
         ">>> candelabra.index_put(candelabra.zeros(3), [candelabra.tensor([0, 0])], candelabra.tensor([1.0, 2.0]), accumulate=True)\n"
@@ -111,6 +148,11 @@ operator(
 )  # fmt: skip
 operator(
     "take(Tensor self, Tensor index) -> Tensor", shape="take",
+    out="exact apart", linear=("self",), batching="take_rule",
+    sees=(
+        "index is int64 and has the sizes of the output; it counts elements of self, which has any strides, in row-"
+        "major order."
+    ),
     doc=document(
         "Take elements of the flattened tensor.",
         ">>> candelabra.take(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([0, 3]))\ntensor([1, 4])",
@@ -119,6 +161,8 @@ operator(
 )  # fmt: skip
 operator(
     "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", shape="masked_fill", tags=INPLACE | NUMBERS,
+    batching="masked_fill",
+    sees="mask is bool; value is one element of the dtype of self. All have the sizes of the output.",
     doc=document(
         "Set the elements where a mask is true to a number.",
         ">>> x = candelabra.tensor([1.0, -2.0])\n>>> candelabra.masked_fill(x, x < 0, 0)\ntensor([1., 0.])",
@@ -128,6 +172,11 @@ operator(
 )  # fmt: skip
 operator(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", shape="masked_scatter", tags=INPLACE,
+    linear=("self", "source"),
+    sees=(
+        "mask is bool, broadcast with self; source has the dtype of self and is contiguous. The kernel checks that "
+        "it has enough elements."
+    ),
     doc=document(
         "Write the elements of `source`, in order, where a mask is true.",
         ">>> mask = candelabra.tensor([True, False, True])\n"
@@ -138,6 +187,8 @@ operator(
 )  # fmt: skip
 operator(
     "masked_select(Tensor self, Tensor mask) -> Tensor", shape="masked_select", tags=DATA_DEPENDENT,
+    out="exact apart", linear=("self",), batching="masked_select",
+    sees="mask is bool and, as self, broadcast to one shape; the kernel asks for the memory of the output.",
     doc=document(
         "Take the elements where a mask is true.",
         ">>> x = candelabra.tensor([1, -2, 3])\n>>> candelabra.masked_select(x, x > 0)\ntensor([1, 3])",
@@ -147,6 +198,11 @@ operator(
 # One row an element that is not zero: an int64 matrix of shape (count, self.ndim); as_tuple is a composite on top.
 operator(
     "nonzero(Tensor self) -> Tensor", shape="nonzero", tags=DATA_DEPENDENT | NONDIFFERENTIABLE,
+    out="exact",
+    sees=(
+        "self has any dtype and strides; the kernel asks for the memory of the output, int64 of shape (count, "
+        "self.ndim)."
+    ),
     doc=document(
         "Return the positions of the elements that are not zero, one a row; with ``as_tuple=True`` one tensor a dimension.",
         ">>> candelabra.nonzero(candelabra.tensor([0, 5, 6]))\ntensor([[1],\n        [2]])",
@@ -155,6 +211,8 @@ operator(
 )  # fmt: skip
 operator(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", shape="embedding", tags=HIDDEN | COMPOSITE,
+    linear=("weight",), batching="embedding",
+    sees="weight is a matrix of any strides; indices are int64.",
     doc=document(
         "Take rows of a matrix.",
         ">>> candelabra.ops.embedding(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([1, 0, 1]))\n"
@@ -166,6 +224,8 @@ operator(
 operator(
     "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor",
     shape="embedding_backward", tags=HIDDEN | COMPOSITE,
+    linear=("grad",), batching="embedding_backward",
+    sees="grad has the sizes of indices and one more dimension; indices are int64.",
     doc=document(
         "Compute the gradient of embedding with regard to the matrix: add up the gradients of each row.",
         ">>> candelabra.ops.embedding_backward(candelabra.ones(3, 1), candelabra.tensor([1, 0, 1]), 2)\ntensor([[1.],\n        [2.]])",
@@ -184,6 +244,7 @@ operator(
     "embedding_bag_forward(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, bool scale_grad_by_freq,"
     " bool include_last_offset, int padding_idx) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
     shape="embedding_bag_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"weight has any strides. {_SEES_BAGS}",
     doc=document(
         "Compute sums, means or largest values of bags of rows.",
         ">>> table = candelabra.tensor([[1.0], [2.0]])\n"
@@ -199,6 +260,7 @@ operator(
     "embedding_bag_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, int num_weights, str mode,"
     " Tensor? per_sample_weights, bool scale_grad_by_freq, int padding_idx) -> Tensor",
     shape="embedding_bag_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"grad is contiguous. {_SEES_BAGS}",
     doc=document(
         "Compute the gradient of bags of rows with regard to the rows.",
         ">>> one, none = candelabra.ones(1, 1), candelabra.zeros(1, dtype=candelabra.int64)\n"

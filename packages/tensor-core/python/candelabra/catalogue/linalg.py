@@ -2,9 +2,16 @@
 
 from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_MATRICES = "Matrices have any strides and one dtype: transposed views are common, and no copy is made before the call."
+_SEES_ADDED = "self is expanded to the sizes of the output, and is not read where beta is 0; beta and alpha are numbers."
+_SEES_ROWS = "Matrices are contiguous, of one floating-point dtype, in batches of the same sizes."
+
 _RAISES = "RuntimeError: where the inner sizes differ"
 operator(
     "mm(Tensor self, Tensor mat2) -> Tensor", shape="mm",
+    out="exact", autocast="lower", bilinear=("self", "mat2"), batching="product",
+    sees=_SEES_MATRICES,
     doc=document(
         "Multiply two matrices.",
         ">>> candelabra.mm(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([[1, 0], [0, 2]]))\ntensor([[1, 4],\n        [3, 8]])",
@@ -13,6 +20,8 @@ operator(
 )  # fmt: skip
 operator(
     "bmm(Tensor self, Tensor mat2) -> Tensor", shape="bmm",
+    out="exact", autocast="lower", bilinear=("self", "mat2"), batching="product",
+    sees=_SEES_MATRICES,
     doc=document(
         "Multiply two batches of matrices.",
         ">>> candelabra.bmm(candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1)).shape\ncandelabra.Size([2, 1, 1])",
@@ -21,6 +30,8 @@ operator(
 )  # fmt: skip
 operator(
     "mv(Tensor self, Tensor vec) -> Tensor", shape="mv", tags=COMPOSITE,
+    out="exact", autocast="lower", bilinear=("self", "vec"), batching="product",
+    sees=_SEES_MATRICES,
     doc=document(
         "Multiply a matrix and a vector.",
         ">>> candelabra.mv(candelabra.tensor([[1, 2], [3, 4]]), candelabra.tensor([1, 1]))\ntensor([3, 7])",
@@ -29,6 +40,8 @@ operator(
 )  # fmt: skip
 operator(
     "dot(Tensor self, Tensor tensor) -> Tensor", shape="dot",
+    out="exact", autocast="widest on accelerators", bilinear=("self", "tensor"), batching="product",
+    sees="Both vectors have any strides, one size and one dtype.",
     doc=document(
         "Sum the products of the elements of two vectors.",
         ">>> candelabra.dot(candelabra.tensor([1, 2]), candelabra.tensor([3, 4]))\ntensor(11)",
@@ -38,6 +51,8 @@ operator(
 # beta * self + alpha * (a @ b). With beta == 0, self is not read.
 operator(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="addmm", tags=INPLACE,
+    out="exact", autocast="lower", batching="added_product",
+    sees=f"{_SEES_MATRICES} {_SEES_ADDED}",
     doc=document(
         "Multiply two matrices and add a third: ``beta * input + alpha * (mat1 @ mat2)``.",
         ">>> candelabra.addmm(candelabra.ones(2), candelabra.eye(2), candelabra.eye(2), alpha=2)\ntensor([[3., 1.],\n        [1., 3.]])",
@@ -48,6 +63,11 @@ operator(
 operator(
     "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
     shape="addmm_activation", tags=COMPOSITE,
+    out="exact", autocast="lower",
+    sees=(
+        f"{_SEES_MATRICES} {_SEES_ADDED} The dtype is neither complex nor bool, and no integer one where use_gelu is"
+        " set."
+    ),
     doc=document(
         "Apply relu or gelu to ``beta * input + alpha * (mat1 @ mat2)``, in one pass where a backend can.",
         ">>> x = candelabra.tensor([[1.0, -2.0]])\n>>> candelabra._addmm_activation(candelabra.ones(2), x, candelabra.eye(2))\ntensor([[2., 0.]])",
@@ -60,6 +80,8 @@ operator(
 )  # fmt: skip
 operator(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="baddbmm", tags=INPLACE,
+    out="exact", autocast="lower", batching="added_product",
+    sees=f"{_SEES_MATRICES} {_SEES_ADDED}",
     doc=document(
         "Multiply two batches of matrices and add a third: ``beta * input + alpha * (batch1 @ batch2)``.",
         ">>> candelabra.baddbmm(candelabra.ones(1), candelabra.ones(2, 1, 3), candelabra.ones(2, 3, 1)).flatten()\ntensor([4., 4.])",
@@ -71,6 +93,12 @@ operator(
 # input @ weight.T + bias, with any number of leading dimensions of input
 operator(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", shape="linear", tags=HIDDEN | COMPOSITE,
+    autocast="lower", batching="linear",
+    sees=(
+        "input has at least two dimensions and any strides, weight is a matrix of any strides, bias has one entry "
+        "for each row of weight; all have one dtype. A one-dimensional input is seen as (1, features), and so is a "
+        "one-dimensional weight. The output is contiguous."
+    ),
     doc=document(
         "Compute ``input @ weight.T + bias``.",
         ">>> candelabra.ops.linear(candelabra.ones(2), candelabra.tensor([[1.0, 2.0]]), candelabra.tensor([10.0]))\ntensor([13.])",
@@ -80,6 +108,8 @@ operator(
 )  # fmt: skip
 operator(
     "distances(Tensor x1, Tensor x2, float p) -> Tensor", shape="distances", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="float32",
+    sees=_SEES_ROWS,
     doc=document(
         "Compute the p-norms of the differences of all pairs of rows.",
         ">>> candelabra.ops.distances(candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]]), 2.0)\ntensor([[5.]])",
@@ -90,6 +120,7 @@ operator(
 # Where no gradient is wanted.
 operator(
     "pair_distances(Tensor self, float p) -> Tensor", shape="pair_distances", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees="self is a contiguous matrix of a floating-point dtype.",
     doc=document(
         "Compute the p-norms of the differences of all pairs of rows of one matrix, those of the first row first.",
         ">>> candelabra.ops.pair_distances(candelabra.tensor([[0.0], [3.0], [7.0]]), 2.0)\ntensor([3., 7., 4.])",
@@ -100,6 +131,7 @@ operator(
 operator(
     "distances_backward(Tensor grad, Tensor x1, Tensor x2, Tensor result, float p) -> Tensor",
     shape="distances_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"{_SEES_ROWS} grad and result are contiguous, too, and of that dtype.",
     doc=document(
         "Compute the gradient of the distances of all pairs of rows with regard to the first matrix.",
         ">>> x1, x2 = candelabra.zeros(1, 2), candelabra.tensor([[3.0, 4.0]])\n"

@@ -2,6 +2,24 @@
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_CLASSES = (
+    "self is (N, C, d...), (C) having been made (1, C), and target (N, d...) int64; weight has C entries and the "
+    "dtype of self. The kernel checks the class numbers. reduction is 0 for none, 1 for mean, 2 for sum. "
+)
+_SEES_SCORES = (
+    "input is (N, C) and contiguous, target (N) int64; weight has C entries and the dtype of input. The kernel "
+    "checks the class numbers. reduction is an integer: 0 for none, 1 for mean, 2 for sum. statistics is (2, N) and"
+    " contiguous, float32 for half precisions: the largest score of each row, and the logarithm of the sum of "
+    "exponentials of the differences to it. "
+)
+_SEES_LABELS = (
+    "log_probs is (T, N, C), float32 or float64, of any strides. targets are int64 and contiguous, (N, S) or all in"
+    " a row. The lengths are lists of numbers that were checked against the shapes; the kernel checks the labels."
+)
+_SEES_PAIR = "self and target have the dtype of the output, to which they were promoted."
+_SEES_PAIR_GRADIENT = "grad, self and target have one floating-point dtype, and were broadcast to one shape."
+
 _ARGUMENTS = {
     "input": "Tensor: log-probabilities of shape (N, C, ...)",
     "target": "Tensor: class numbers of dtype int64 and shape (N, ...)",
@@ -14,6 +32,8 @@ _ARGUMENTS = {
 operator(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor output, Tensor total_weight)",
     shape="nll_loss_forward", tags=HIDDEN,
+    autocast="float32", batching="nll_loss_forward",
+    sees=f"{_SEES_CLASSES}Without a reduction the output is (N, d...).",
     doc=document(
         "Compute the negative log-likelihood of classes: ``-weight[target] * input[target]``.",
         ">>> x = candelabra.tensor([[-1.0, -2.0], [-3.0, -4.0]])\n"
@@ -24,6 +44,8 @@ operator(
 operator(
     "nll_loss_backward(Tensor grad, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, Tensor total_weight) -> Tensor",
     shape="nll_loss_backward", tags=HIDDEN,
+    batching="nll_loss_backward",
+    sees=f"{_SEES_CLASSES}grad has the sizes of target without a reduction, else no dimensions.",
     doc=document(
         "Compute the gradient of the negative log-likelihood.",
         ">>> x, target = candelabra.zeros(2, 2), candelabra.tensor([0, 1])\n"
@@ -45,6 +67,8 @@ operator(
     "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, str reduction='mean')"
     " -> (Tensor output, Tensor total_weight, Tensor statistics)",
     shape="cross_entropy_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="float32",
+    sees=f"{_SEES_SCORES}Without a reduction the output is (N).",
     doc=document(
         "Compute the cross entropy of scores and classes: ``-weight[target] * log_softmax(input)[target]``.",
         ">>> x = candelabra.tensor([[0.0, 0.0]])\n"
@@ -57,6 +81,7 @@ operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int ignore_index, str reduction, Tensor total_weight,"
     " Tensor statistics) -> Tensor",
     shape="cross_entropy_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"{_SEES_SCORES}grad is (N) without a reduction, else it has no dimensions.",
     doc=document(
         "Compute the gradient of the cross entropy of scores and classes.",
         ">>> x, target = candelabra.zeros(1, 2), candelabra.tensor([0])\n"
@@ -79,6 +104,8 @@ operator(
     " bool zero_infinity)"
     " -> (Tensor loss, Tensor log_alpha)",
     shape="ctc_loss_forward", tags=HIDDEN | NO_OUT,
+    autocast="float32",
+    sees=_SEES_LABELS,
     doc=document(
         "Compute the negative log-likelihood of label sequences over all alignments (Graves et al. 2006).",
         ">>> x = candelabra.zeros(1, 1, 2) - 0.5\n"
@@ -91,6 +118,7 @@ operator(
     "ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor loss,"
     " Tensor log_alpha, int blank, bool zero_infinity) -> Tensor",
     shape="ctc_loss_backward", tags=HIDDEN | NO_OUT,
+    sees=f"{_SEES_LABELS} grad, loss and log_alpha are contiguous, of the dtype of log_probs.",
     doc=document(
         "Compute the gradient of the CTC loss. The probabilities are taken to add up to one, as after a softmax.",
         ">>> x, target = candelabra.zeros(1, 1, 2) - 0.6931, candelabra.tensor([[1]])\n"
@@ -124,6 +152,7 @@ for _name, _arguments, _sentence, _given, _shown, _slope, _parameters in (
     _made = f">>> x, target = candelabra.tensor([{_given}]), candelabra.tensor([1.0, 0.0])"
     operator(
         f"{_name}(Tensor self, Tensor target{_arguments}) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+        sees=_SEES_PAIR,
         doc=document(
             _sentence, f"{_made}\n>>> candelabra.ops.{_name}(x, target)\n{_shown}", **_PAIR, **_parameters,
             returns="Tensor: the loss of each element",
@@ -131,6 +160,7 @@ for _name, _arguments, _sentence, _given, _shown, _slope, _parameters in (
     )  # fmt: skip
     operator(
         f"{_name}_backward(Tensor grad, Tensor self, Tensor target{_arguments}) -> Tensor", shape="loss_backward", tags=HIDDEN | COMPOSITE,
+        sees=_SEES_PAIR_GRADIENT,
         doc=document(
             f"Compute the gradient of {_name} for its input.",
             f"{_made}\n>>> candelabra.ops.{_name}_backward(candelabra.ones(2), x, target)\n{_slope}",

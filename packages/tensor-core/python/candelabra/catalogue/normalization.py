@@ -3,6 +3,13 @@ weight and bias; the last two are empty (size 0) when there is no weight."""
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_NORM = (
+    "input and grad have one floating-point dtype and are contiguous. weight and bias are contiguous and of that "
+    "dtype; mean and rstd are contiguous, float32 for half precisions. "
+)
+_SEES_GRADIENTS = "The gradients of weight and bias have size 0 where there is no weight."
+
 _AFFINE = {
     "weight": "Tensor or None: multiplies the normalized values",
     "bias": "Tensor or None: is added to them",
@@ -20,6 +27,11 @@ operator(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training,"
     " float momentum, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",
     shape="native_batch_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=(
+        f"{_SEES_NORM}A channels-last input is seen as it is, and the output is channels-last then. running_mean and"
+        " running_var have the dtype of input or float32, and any strides; they are changed in training. mean and "
+        "rstd have size C."
+    ),
     doc=document(
         "Normalize each channel over the batch and the spatial dimensions (Ioffe and Szegedy 2015).",
         ">>> x = candelabra.tensor([[1.0], [3.0]])\n"
@@ -35,6 +47,7 @@ operator(
     "native_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, bool training)"
     " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
     shape="native_batch_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"{_SEES_NORM}Where input is channels-last, so are grad and the output. {_SEES_GRADIENTS}",
     doc=document(
         "Compute the gradients of batch normalization. In training, mean and rstd are taken to depend on the input.",
         ">>> x, one = candelabra.tensor([[1.0], [3.0]]), candelabra.ones(1)\n"
@@ -48,6 +61,11 @@ operator(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
     " -> (Tensor output, Tensor mean, Tensor rstd)",
     shape="native_layer_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="float32 on accelerators", batching="layer_norm",
+    sees=(
+        f"{_SEES_NORM}weight and bias have the sizes normalized_shape; mean and rstd have those of input, with 1 for"
+        " the normalized ones."
+    ),
     doc=document(
         "Normalize over the last dimensions (Ba, Kiros and Hinton 2016).",
         ">>> candelabra.ops.native_layer_norm(candelabra.tensor([[1.0, 3.0]]), [2], None, None, 0.0).output\ntensor([[-1.,  1.]])",
@@ -59,6 +77,7 @@ operator(
     "native_layer_norm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight)"
     " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
     shape="native_layer_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"{_SEES_NORM}{_SEES_GRADIENTS}",
     doc=document(
         "Compute the gradients of layer normalization. mean and rstd are taken to depend on the input.",
         ">>> x, one = candelabra.tensor([[1.0, 3.0]]), candelabra.ones(1, 1)\n"
@@ -72,6 +91,11 @@ operator(
 operator(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int num_groups, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",
     shape="native_group_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="float32 on accelerators",
+    sees=(
+        f"{_SEES_NORM}mean and rstd are (N, num_groups). A kernel that its backend lists as taking channels-last "
+        "tensors sees a channels-last input as it is."
+    ),
     doc=document(
         "Normalize groups of channels of each sample (Wu and He 2018).",
         ">>> candelabra.ops.native_group_norm(candelabra.tensor([[1.0, 3.0]]), None, None, 1, 0.0).output\ntensor([[-1.,  1.]])",
@@ -83,6 +107,10 @@ operator(
     "native_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int num_groups)"
     " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
     shape="native_group_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=(
+        f"{_SEES_NORM}A kernel that its backend lists as taking channels-last tensors sees channels-last ones as "
+        f"they are. {_SEES_GRADIENTS}"
+    ),
     doc=document(
         "Compute the gradients of group normalization. mean and rstd are taken to depend on the input.",
         ">>> x, one = candelabra.tensor([[1.0, 3.0]]), candelabra.ones(1, 1)\n"
@@ -96,6 +124,8 @@ operator(
 operator(
     "native_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor output, Tensor rstd)",
     shape="native_rms_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="float32 on accelerators",
+    sees=f"{_SEES_NORM}rstd has the sizes of input, with 1 for the normalized ones.",
     doc=document(
         "Divide by the root of the mean of squares over the last dimensions (Zhang and Sennrich 2019).",
         ">>> candelabra.ops.native_rms_norm(candelabra.tensor([[2.0, -2.0]]), [2], None, 0.0).output\ntensor([[ 1., -1.]])",
@@ -108,6 +138,7 @@ operator(
     "native_rms_norm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight)"
     " -> (Tensor grad_input, Tensor grad_weight)",
     shape="native_rms_norm_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"{_SEES_NORM}The gradient of weight has size 0 where there is none.",
     doc=document(
         "Compute the gradients of the division by the root of the mean of squares. rstd is taken to depend on the input.",
         ">>> x, one = candelabra.tensor([[1.0, 1.0]]), candelabra.ones(1, 1)\n"

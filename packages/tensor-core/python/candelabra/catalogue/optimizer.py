@@ -5,6 +5,13 @@ The lists have one entry a parameter, or none at all where the option is off. `s
 
 from .declaration import HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_OPTIMIZER = (
+    "Parameters are floating point and do not overlap themselves. The other lists are empty (but for grads) or have"
+    " one entry for each parameter, of its sizes, dtype and device. A gradient has the strides of its parameter "
+    "where those are dense; state has any strides."
+)
+
 _TAGS = HIDDEN | NO_OUT | NONDIFFERENTIABLE
 _LISTS = {
     "params": "list of Tensor: the parameters, changed in place",
@@ -31,6 +38,7 @@ operator(
     "fused_sgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] momentum_buffers, float lr, float weight_decay, float momentum,"
     " float dampening, bool nesterov, bool maximize, bool first) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of stochastic gradient descent with momentum (Sutskever et al. 2013).",
         "fused_sgd_([p], [g], [], 0.1, 0.0, 0.0, 0.0, False, False, True)", "tensor([0.9000])",
@@ -43,6 +51,7 @@ operator(
     "fused_adam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor(d!)[] max_exp_avg_sqs,"
     " float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled, bool amsgrad, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adam (Kingma and Ba 2014) or AdamW (Loshchilov and Hutter 2017).",
         "fused_adam_([p], [g], [g * 0], [g * 0], [], 0.1, 0.9, 0.999, 1e-8, 0.0, False, False, False, 1)", "tensor([0.9000])",
@@ -54,6 +63,7 @@ operator(
     "fused_rmsprop_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] square_avgs, Tensor(c!)[] grad_avgs, Tensor(d!)[] momentum_buffers,"
     " float lr, float alpha, float eps, float weight_decay, float momentum, bool centered, bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of RMSprop (Hinton 2012).",
         "fused_rmsprop_([p], [g], [g * 0], [], [], 0.1, 0.75, 0.0, 0.0, 0.0, False, False)", "tensor([0.8000])",
@@ -66,6 +76,7 @@ operator(
     "fused_adagrad_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] state_sums, float lr, float lr_decay, float weight_decay, float eps,"
     " bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adagrad (Duchi, Hazan and Singer 2011).",
         "fused_adagrad_([p], [g], [g * 0], 0.1, 0.0, 0.0, 0.0, False, 1)", "tensor([0.9000])",
@@ -77,6 +88,7 @@ operator(
     "fused_adamax_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_infs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adamax (Kingma and Ba 2014, section 7.1).",
         "fused_adamax_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, False, 1)", "tensor([0.9000])",
@@ -88,6 +100,7 @@ operator(
     "fused_nadam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, float momentum, float next_momentum, float mu_product, bool decoupled, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of NAdam (Dozat 2016).",
         "fused_nadam_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, 0.5, 0.6, 0.5, False, False, 1)", "tensor([0.8914])",
@@ -101,6 +114,7 @@ operator(
     "fused_radam_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, float lr, float beta1, float beta2,"
     " float eps, float weight_decay, bool decoupled, bool maximize, int step) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of RAdam (Liu et al. 2019).",
         "fused_radam_([p], [g], [g * 0], [g * 0], 0.1, 0.9, 0.999, 1e-8, 0.0, False, False, 1)", "tensor([0.9000])",
@@ -112,6 +126,7 @@ operator(
     "fused_adadelta_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] square_avgs, Tensor(c!)[] acc_deltas, float lr, float rho, float eps,"
     " float weight_decay, bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Adadelta (Zeiler 2012).",
         "fused_adadelta_([p], [g], [g * 0], [g * 0], 1.0, 0.9, 0.1, 0.0, False)", "tensor([0.2929])",
@@ -123,6 +138,7 @@ operator(
     "fused_rprop_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] prevs, Tensor(c!)[] step_sizes, float eta_minus, float eta_plus,"
     " float step_size_min, float step_size_max, bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of Rprop (Riedmiller and Braun 1993).",
         "fused_rprop_([p], [g], [g * 0], [g * 0.1], 0.5, 1.2, 1e-6, 50.0, False)", "tensor([0.9000])",
@@ -135,6 +151,7 @@ operator(
     "fused_asgd_(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] axs, float lambd, float eta, float mu, float weight_decay,"
     " bool maximize) -> ()",
     shape="optimizer", tags=_TAGS,
+    sees=_SEES_OPTIMIZER,
     doc=_step(
         "Take one step of averaged stochastic gradient descent (Polyak and Juditsky 1992).",
         "fused_asgd_([p], [g], [g * 0], 0.0, 0.1, 1.0, 0.0, False)", "tensor([0.9000])",

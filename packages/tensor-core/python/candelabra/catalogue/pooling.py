@@ -6,6 +6,13 @@ spatial dimensions of one plane of the input.
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_POOLING = (
+    "self and gradients are (N, C, spatial...), of any strides; self is neither complex nor bool. Lists have one entry for each "
+    "spatial dimension, and stride is filled in with kernel_size. Outputs are contiguous or, where the argument is "
+    "channels-last, channels-last."
+)
+
 _INPUT = "Tensor: of shape (N, C, spatial...)"
 _WINDOW = {
     "kernel_size": "sequence of int: the sizes of a window",
@@ -19,6 +26,8 @@ _X = ">>> x = candelabra.tensor([[[1.0, 3.0, 2.0, 5.0]]])\n"
 operator(
     "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor output, Tensor indices)",
     shape="max_pool", tags=HIDDEN,
+    batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Take the largest element of each window, and its position.",
         f"{_X}>>> candelabra.ops.max_pool(x, [2], [2], [0], [1], False).indices\ntensor([[[1, 3]]])",
@@ -29,6 +38,8 @@ operator(
 operator(
     "max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
     shape="max_pool_values", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Take the largest element of each window.",
         f"{_X}>>> candelabra.ops.max_pool_values(x, [2], [2], [0], [1], False)\ntensor([[[3., 5.]]])",
@@ -37,6 +48,8 @@ operator(
 )  # fmt: skip
 operator(
     "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor output, Tensor indices)", shape="adaptive_max_pool", tags=HIDDEN,
+    batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Take the largest element of each of a given number of windows, and its position.",
         f"{_X}>>> candelabra.ops.adaptive_max_pool(x, [2]).output\ntensor([[[3., 5.]]])",
@@ -46,6 +59,8 @@ operator(
 # Adds grad into zeros of input_size at indices: the gradient of both maximum poolings.
 operator(
     "max_pool_backward(Tensor grad, Tensor indices, int[] input_size) -> Tensor", shape="max_pool_backward", tags=HIDDEN,
+    linear=("grad",), batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Compute the gradient of maximum pooling: add gradients to zeros at the positions of the largest elements.",
         ">>> candelabra.ops.max_pool_backward(candelabra.ones(1, 1, 2), candelabra.tensor([[[1, 3]]]), [1, 1, 4])\n"
@@ -62,6 +77,8 @@ operator(
     "avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override)"
     " -> Tensor",
     shape="avg_pool", tags=HIDDEN,
+    linear=("self",), batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Average the elements of each window.",
         f"{_X}>>> candelabra.ops.avg_pool(x, [2], [2], [0], False, True, None)\ntensor([[[2.0000, 3.5000]]])",
@@ -72,6 +89,8 @@ operator(
     "avg_pool_backward(Tensor grad, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
     " bool count_include_pad, int? divisor_override) -> Tensor",
     shape="pool_backward", tags=HIDDEN,
+    linear=("grad",), batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Compute the gradient of average pooling.",
         ">>> candelabra.ops.avg_pool_backward(candelabra.ones(1, 1, 2), [1, 1, 4], [2], [2], [0], False, True, None)\n"
@@ -82,6 +101,8 @@ operator(
 )  # fmt: skip
 operator(
     "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor", shape="adaptive_avg_pool", tags=HIDDEN,
+    linear=("self",), batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Average the elements of each of a given number of windows.",
         f"{_X}>>> candelabra.ops.adaptive_avg_pool(x, [2])\ntensor([[[2.0000, 3.5000]]])",
@@ -90,6 +111,8 @@ operator(
 )  # fmt: skip
 operator(
     "adaptive_avg_pool_backward(Tensor grad, int[] input_size) -> Tensor", shape="pool_backward", tags=HIDDEN,
+    linear=("grad",), batching="folded",
+    sees=_SEES_POOLING,
     doc=document(
         "Compute the gradient of adaptive average pooling.",
         ">>> candelabra.ops.adaptive_avg_pool_backward(candelabra.ones(1, 1, 2), [1, 1, 4])\ntensor([[[0.5000, 0.5000, 0.5000, 0.5000]]])",

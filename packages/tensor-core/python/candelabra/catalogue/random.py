@@ -2,6 +2,9 @@
 
 from .declaration import COMPOSITE, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIABLE, RANDOM, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_FILLED = "The output is self, of any strides; element i in row-major order gets the i-th number of the call."
+
 _FILL = METHOD_ONLY | RANDOM | NO_OUT
 _GENERATOR = "Generator, optional: what is drawn from; by default that of the device"
 
@@ -12,6 +15,7 @@ def _filled(sentence: str, example: str, **parameters: str) -> str:
 
 operator(
     "uniform_(Tensor(a!) self, float from=0, float to=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    sees=_SEES_FILLED,
     doc=_filled(
         "Fill with numbers drawn uniformly from `from` (included) to `to` (excluded).",
         ">>> x = candelabra.empty(100).uniform_(1, 2)\n>>> bool(((x >= 1) & (x < 2)).all())\nTrue",
@@ -20,6 +24,7 @@ operator(
 )  # fmt: skip
 operator(
     "normal_(Tensor(a!) self, float mean=0, float std=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    sees=_SEES_FILLED,
     doc=_filled(
         "Fill with numbers drawn from a normal distribution.",
         ">>> candelabra.empty(2).normal_(3, 0)\ntensor([3., 3.])",
@@ -28,6 +33,7 @@ operator(
 )  # fmt: skip
 operator(
     "bernoulli_(Tensor(a!) self, float p=0.5) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    sees=_SEES_FILLED,
     doc=_filled(
         "Fill with ones of a probability, and zeros else.",
         ">>> candelabra.empty(2).bernoulli_(1.0)\ntensor([1., 1.])", p="float: the probability of one",
@@ -35,6 +41,7 @@ operator(
 )  # fmt: skip
 operator(
     "exponential_(Tensor(a!) self, float lambd=1) -> Tensor(a!)", shape="mutate_self", tags=_FILL,
+    sees=_SEES_FILLED,
     doc=_filled(
         "Fill with numbers drawn from an exponential distribution.",
         ">>> bool((candelabra.empty(100).exponential_() >= 0).all())\nTrue", lambd="float: the rate, one over the mean",
@@ -43,6 +50,7 @@ operator(
 # whole numbers from low (included) to high (excluded)
 operator(
     "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="mutate_self", tags=_FILL | HIDDEN,
+    sees=_SEES_FILLED,
     doc=_filled(
         "Fill with whole numbers drawn uniformly from `low` (included) to `high` (excluded).",
         ">>> candelabra.ops.random_range_(candelabra.empty(2), 7, 8)\ntensor([7., 7.])", low="int: the lowest", high="int: one above the highest",
@@ -50,6 +58,10 @@ operator(
 )  # fmt: skip
 operator(
     "bernoulli(Tensor self) -> Tensor", shape="unary", tags=RANDOM,
+    sees=(
+        "self has the dtype of the output, floating point; element i in row-major order gets the i-th number of the"
+        " call."
+    ),
     doc=document(
         "Draw ones of given probabilities, and zeros else; ``bernoulli(input, p)`` takes one probability for all.",
         ">>> candelabra.bernoulli(candelabra.tensor([0.0, 1.0]))\ntensor([0., 1.])",
@@ -58,6 +70,7 @@ operator(
 )  # fmt: skip
 operator(
     "randperm(int n, *, dtype dtype, device? device=None) -> Tensor", shape="randperm", tags=RANDOM | HIDDEN | NONDIFFERENTIABLE,
+    sees="The output is one-dimensional and contiguous; its dtype holds all numbers below n exactly.",
     doc=document(
         "Put the numbers from 0 up to, not including, `n` in random order; :func:`candelabra.randperm` has defaults.",
         ">>> candelabra.ops.randperm(3, dtype=candelabra.int64).sum()\ntensor(3)",
@@ -69,6 +82,10 @@ operator(
 operator(
     "native_dropout(Tensor input, float p) -> (Tensor output, Tensor mask)", shape="native_dropout",
     tags=RANDOM | HIDDEN | COMPOSITE | NO_OUT,
+    sees=(
+        "input is floating point or complex, of any strides; output and mask (bool) have its memory order. Element "
+        "i in row-major order gets the i-th number of the call."
+    ),
     doc=document(
         "Set elements to zero at random and divide the others by ``1 - p`` (Srivastava et al. 2014).",
         ">>> candelabra.ops.native_dropout(candelabra.ones(2), 1.0).mask\ntensor([False, False])",

@@ -2,6 +2,28 @@
 
 from .declaration import COMPOSITE, DECLINES, HIDDEN, NO_OUT, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_LSTM = (
+    "gates and activations are (T, N, 4H), states (N, H), sequences of them (T, N, H), weight (4H, H): contiguous, "
+    "of one floating-point dtype. A gradient that there is none of is null."
+)
+_SEES_CELL = (
+    "gates and activations are (T, N, GH), G being the number of gates of cell, states (N, H), sequences of them "
+    "(T, N, H), weight (GH, H), bias (GH): contiguous, of one floating-point dtype. Where batch_sizes is not empty,"
+    " the sequence is packed: rows in the place of (T, N); batch_sizes do not grow, and add up to the rows. cells "
+    "and activations have size 0 where the cell has none. The activations of gru have 4H. "
+)
+_SEES_LAYER = (
+    "input is (T, N, I), or (rows, I) of a packed sequence, input_weight (GH, I) and input_bias (GH) in the place "
+    "of the gates; the rest is as in recurrent_sequence."
+)
+_SEES_STACK = (
+    "Layers on top of each other, for libraries that run all of them in one call. input is (T, N, I), or (rows, I) "
+    "of a packed sequence; weights holds those of all layers in one contiguous tensor: the matrices of every "
+    "direction of every layer, then the biases; states are (layers * directions, N, H). reserve is the kernel's "
+    "own: bytes, of a size that it asks for by allocate_output. "
+)
+
 _ARGUMENTS = {
     "gates": "Tensor: the share of the inputs in the gates, of shape (T, N, 4H): input, forget, cell, output gate",
     "h0": "Tensor: the first output state, of shape (N, H)",
@@ -17,6 +39,8 @@ operator(
     "lstm_sequence(Tensor gates, Tensor h0, Tensor c0, Tensor weight, bool reverse)"
     " -> (Tensor output, Tensor cells, Tensor activations)",
     shape="lstm_sequence", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="lower",
+    sees=_SEES_LSTM,
     doc=document(
         "Run a long short-term memory over a sequence.",
         ">>> zeros = candelabra.zeros(2, 1, 4)\n"
@@ -32,6 +56,7 @@ operator(
     " Tensor output, Tensor cells, Tensor activations, bool reverse)"
     " -> (Tensor grad_gates, Tensor grad_h0, Tensor grad_c0, Tensor grad_weight)",
     shape="lstm_sequence_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_LSTM,
     doc=document(
         "Compute the gradients of a long short-term memory.",
         ">>> zeros, one = candelabra.zeros(2, 1, 4), candelabra.ones(1, 1)\n"
@@ -65,6 +90,7 @@ operator(
     "recurrent_sequence(Tensor gates, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias, int[] batch_sizes, bool reverse, str cell)"
     " -> (Tensor output, Tensor cells, Tensor activations)",
     shape="recurrent_sequence", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_CELL,
     doc=document(
         "Run a recurrent layer over sequences, and keep what its gradient needs.",
         ">>> zeros, one = candelabra.zeros(2, 1, 3), candelabra.ones(1, 1)\n"
@@ -80,6 +106,7 @@ operator(
     "recurrent_states(Tensor gates, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias, int[] batch_sizes, bool reverse, str cell)"
     " -> (Tensor output, Tensor cell_state)",
     shape="recurrent_states", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_CELL,
     doc=document(
         "Run a recurrent layer over sequences, and keep nothing but its states.",
         ">>> zeros, one = candelabra.zeros(2, 1, 4), candelabra.ones(1, 1)\n"
@@ -94,6 +121,10 @@ operator(
     " Tensor output, Tensor cells, Tensor activations, int[] batch_sizes, bool reverse, str cell)"
     " -> (Tensor grad_gates, Tensor grad_h0, Tensor grad_third, Tensor grad_weight)",
     shape="recurrent_sequence_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=(
+        f"{_SEES_CELL}A gradient that there is none of is null. The third result is the gradient of c0 (lstm) or of "
+        "bias (gru), else it has size 0."
+    ),
     doc=document(
         "Compute the gradients of a recurrent layer.",
         ">>> zeros, one = candelabra.zeros(2, 1, 3), candelabra.ones(1, 1)\n"
@@ -126,6 +157,7 @@ operator(
     "recurrent_layer(Tensor input, Tensor input_weight, Tensor? input_bias, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias,"
     " int[] batch_sizes, bool reverse, str cell) -> (Tensor output, Tensor cells, Tensor activations)",
     shape="recurrent_layer", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_LAYER,
     doc=document(
         "Run a recurrent layer over sequences, with the product of the input.", _EXAMPLE.format("recurrent_layer"),
         **_LAYER, reverse="bool: from the last step to the first", cell=_CELLS, out="", notes=_CELL_NOTES,
@@ -136,6 +168,7 @@ operator(
     "recurrent_layer_states(Tensor input, Tensor input_weight, Tensor? input_bias, Tensor h0, Tensor? c0, Tensor weight, Tensor? bias,"
     " int[] batch_sizes, bool reverse, str cell) -> (Tensor output, Tensor cell_state)",
     shape="recurrent_layer_states", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_LAYER,
     doc=document(
         "Run a recurrent layer over sequences, with the product of the input, and keep nothing but its states.",
         _EXAMPLE.format("recurrent_layer_states"),
@@ -169,6 +202,7 @@ _STACK_ARGUMENTS = "Tensor input, Tensor weights, Tensor h0, Tensor? c0, int[] b
 operator(
     f"recurrent_stack({_STACK_ARGUMENTS}) -> (Tensor output, Tensor h, Tensor c)",
     shape="recurrent_stack", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    sees=_SEES_STACK,
     doc=document(
         "Run recurrent layers, one on top of the other, over sequences: all of them in one call.",
         _STACK_EXAMPLE.format("recurrent_stack"), **_STACK, out="", notes=_CELL_NOTES, returns=f"(output, h, c): {_STACK_RETURNS}",
@@ -177,6 +211,7 @@ operator(
 operator(
     f"recurrent_stack_kept({_STACK_ARGUMENTS}) -> (Tensor output, Tensor h, Tensor c, Tensor reserve)",
     shape="recurrent_stack_kept", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    sees=_SEES_STACK,
     doc=document(
         "Run recurrent layers, one on top of the other, and keep what the gradient needs.",
         _STACK_EXAMPLE.format("recurrent_stack_kept"), **_STACK, out="", notes=_CELL_NOTES,
@@ -189,6 +224,9 @@ operator(
     " Tensor output, Tensor reserve, int[] batch_sizes, int layers, bool bidirectional, bool has_biases, str cell)"
     " -> (Tensor grad_input, Tensor grad_weights, Tensor grad_h0, Tensor grad_c0)",
     shape="recurrent_stack_backward", tags=HIDDEN | COMPOSITE | DECLINES | NO_OUT,
+    sees=(
+        f"{_SEES_STACK}A gradient that there is none of is null; reserve has size 0 where the call was decomposed."
+    ),
     doc=document(
         "Compute the gradients of recurrent layers, one on top of the other.",
         ">>> input, h0, weights = candelabra.zeros(2, 1, 5), candelabra.ones(1, 1, 1), candelabra.zeros(3 * (5 + 1))\n"

@@ -5,6 +5,20 @@ Batches are (N, C, spatial...), with one to three spatial dimensions; the public
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_RESAMPLE = (
+    "The batch is (N, C, spatial...), contiguous or channels-last (of volumes, too), and the output has the same "
+    "layout. mode is nearest, nearest-exact, linear or cubic for any number of spatial dimensions. scales is empty "
+    "or has one entry for each of them, 0 where the positions follow from the sizes."
+)
+_SEES_GRID = "self and grid have any strides and one floating-point dtype."
+_SEES_COLUMNS = "Images (N, C, H, W) and columns (N, C * KH * KW, L) are contiguous; the lists are pairs of numbers."
+_SEES_EDGES = (
+    "The tensor is contiguous or, where all spatial dimensions of images or volumes are padded and mode is not "
+    "circular, channels-last; the output has the same layout. padding is in pairs from the last dimension on, for "
+    "one to three dimensions, and fits the sizes."
+)
+
 _BATCH = "Tensor: of shape (N, C, spatial...)"
 _FILTER = {
     "scales": "sequence of float: how many times larger each dimension becomes, for the positions; 0, or an empty list, where they follow "
@@ -16,6 +30,8 @@ _FILTER = {
 operator(
     "resample(Tensor self, int[] output_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
     shape="resample", tags=HIDDEN | COMPOSITE | NO_OUT,
+    autocast="float32 on accelerators",
+    sees=f"{_SEES_RESAMPLE} self is floating point or uint8, or in the nearest modes any real dtype.",
     doc=document(
         "Give the spatial dimensions other sizes.",
         ">>> x = candelabra.tensor([[[1.0, 3.0]]])\n"
@@ -27,6 +43,7 @@ operator(
 operator(
     "resample_backward(Tensor grad, int[] input_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
     shape="resample_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"{_SEES_RESAMPLE} grad is floating point.",
     doc=document(
         "Compute the gradient of resampling.",
         ">>> candelabra.ops.resample_backward(candelabra.ones(1, 1, 4), [1, 1, 2], [], \"nearest\", False, False)\ntensor([[[2., 2.]]])",
@@ -43,6 +60,7 @@ _PLACES = {
 operator(
     "grid_sampler(Tensor self, Tensor grid, str mode, str padding_mode, bool align_corners) -> Tensor",
     shape="grid_sampler", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_GRID,
     doc=document(
         "Take values of images or volumes at any places.",
         ">>> image = candelabra.tensor([[[[0.0, 1.0], [2.0, 3.0]]]])\n"
@@ -54,6 +72,7 @@ operator(
     "grid_sampler_backward(Tensor grad, Tensor self, Tensor grid, str mode, str padding_mode, bool align_corners, bool[] needs)"
     " -> (Tensor grad_self, Tensor grad_grid)",
     shape="grid_sampler_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=f"{_SEES_GRID} grad is contiguous. The gradient that is not needed has no elements.",
     doc=document(
         "Compute the gradients of taking values at places.",
         ">>> image, grid = candelabra.ones(1, 1, 1, 1), candelabra.zeros(1, 1, 1, 2)\n"
@@ -74,6 +93,8 @@ _PATCHES = {
 operator(
     "patches(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", shape="patches",
     tags=HIDDEN | COMPOSITE | NO_OUT,
+    linear=("self",), batching="folded",
+    sees=_SEES_COLUMNS,
     doc=document(
         "Take the patches that a kernel meets as columns (im2col).",
         ">>> image = candelabra.arange(4.0).reshape(1, 1, 2, 2)\n"
@@ -84,6 +105,8 @@ operator(
 operator(
     "patches_backward(Tensor grad, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
     shape="patches_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    linear=("grad",), batching="folded",
+    sees=_SEES_COLUMNS,
     doc=document(
         "Add patches, given as columns, to an image (col2im).",
         ">>> columns = candelabra.ones(1, 4, 4)\n"
@@ -95,6 +118,10 @@ operator(
 )  # fmt: skip
 operator(
     "pad_constant(Tensor self, int[] padding, Scalar value) -> Tensor", shape="pad_constant", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=(
+        "self has any strides; the output is contiguous or, where self is channels-last, channels-last. padding is "
+        "in pairs from the last dimension on; negative numbers take away. value fits the dtype."
+    ),
     doc=document(
         "Add a number at the ends of the last dimensions.",
         ">>> candelabra.ops.pad_constant(candelabra.tensor([1, 2, 3]), [2, -1], 0)\ntensor([0, 0, 1, 2])",
@@ -106,6 +133,7 @@ operator(
 )  # fmt: skip
 operator(
     "pad_edges(Tensor self, int[] padding, str mode) -> Tensor", shape="pad_edges", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_EDGES,
     doc=document(
         "Mirror, repeat or continue the last dimensions at their ends.",
         ">>> candelabra.ops.pad_edges(candelabra.tensor([1, 2, 3]), [2, 1], \"reflect\")\ntensor([3, 2, 1, 2, 3, 2])",
@@ -115,6 +143,7 @@ operator(
 operator(
     "pad_edges_backward(Tensor grad, int[] input_size, int[] padding, str mode) -> Tensor",
     shape="pad_edges_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    sees=_SEES_EDGES,
     doc=document(
         "Compute the gradient of mirrored, repeated or continued ends.",
         ">>> candelabra.ops.pad_edges_backward(candelabra.ones(6), [3], [2, 1], \"reflect\")\ntensor([1., 3., 2.])",

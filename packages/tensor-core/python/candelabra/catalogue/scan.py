@@ -2,12 +2,30 @@
 
 from .declaration import COMPOSITE, HIDDEN, INPLACE, NO_OUT, NONDIFFERENTIABLE, document, operator
 
-for name, sentence, shown in (
-    ("cumsum", "Add up the elements so far along a dimension; integers and bools as int64.", "tensor([1, 3, 6])"),
-    ("cumprod", "Multiply the elements so far along a dimension; integers and bools as int64.", "tensor([1, 2, 6])"),
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_SCAN = (
+    "self has the dtype of the output: integers became int64 unless dtype, out= or an in-place self says otherwise."
+    " dim is wrapped; tensors without dimensions are seen as one-dimensional of size 1. Half precisions are "
+    "accumulated in float32."
+)
+
+for name, sentence, shown, *facts in (
+    (
+        "cumsum",
+        "Add up the elements so far along a dimension; integers and bools as int64.",
+        "tensor([1, 3, 6])",
+        dict(out="whole", autocast="float32 on accelerators", linear=("self",), batching="along"),
+    ),
+    (
+        "cumprod",
+        "Multiply the elements so far along a dimension; integers and bools as int64.",
+        "tensor([1, 2, 6])",
+        dict(out="whole", autocast="float32 on accelerators", batching="along"),
+    ),
 ):
     operator(
-        f"{name}(Tensor self, int dim, *, dtype? dtype=None) -> Tensor", shape="scan", tags=INPLACE,
+        f"{name}(Tensor self, int dim, *, dtype? dtype=None) -> Tensor", shape="scan", **dict(*facts), tags=INPLACE,
+        sees=_SEES_SCAN,
         doc=document(
             sentence, f">>> candelabra.{name}(candelabra.tensor([1, 2, 3]), 0)\n{shown}",
             input="Tensor: of any shape", dim="int: along which is gone", dtype="dtype, optional: to which `input` is converted first",
@@ -16,6 +34,11 @@ for name, sentence, shown in (
     )  # fmt: skip
 operator(
     "logcumsumexp(Tensor self, int dim) -> Tensor", shape="running_log", tags=COMPOSITE,
+    out="exact whole",
+    sees=(
+        "self has the dtype of the output, floating point or complex; dim is wrapped, and tensors without "
+        "dimensions are seen as one-dimensional of size 1."
+    ),
     doc=document(
         "Compute the logarithm of the running sums of exponentials along a dimension, without overflow or underflow.",
         ">>> candelabra.logcumsumexp(candelabra.tensor([0.0, 0.0, 1000.0]), 0)\ntensor([0.0000e+00, 6.9315e-01, 1.0000e+03])",
@@ -26,6 +49,10 @@ operator(
 operator(
     "running_extremum(Tensor self, int dim, bool larger) -> Tensor", shape="running_extremum",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees=(
+        "self has any dtype but a complex one, not converted, and the output holds int64 indices; dim is wrapped, "
+        "and tensors without dimensions are seen as one-dimensional of size 1. NaN counts as an extremum."
+    ),
     doc=document(
         "Return where the largest (or else the smallest) element so far is along a dimension, the last among equals.",
         ">>> candelabra.ops.running_extremum(candelabra.tensor([1, 3, 2]), 0, True)\ntensor([0, 1, 1])",

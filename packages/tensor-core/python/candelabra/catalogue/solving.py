@@ -2,12 +2,21 @@
 
 from .declaration import COMPOSITE, HIDDEN, NONDIFFERENTIABLE, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_MATRICES = (
+    "Matrices are (..., rows, columns), of any strides, of one dtype that LAPACK has: float32, float64, complex64 "
+    "or complex128. Batches of several arguments are expanded to one. info is int32, one for each matrix; the "
+    "kernel raises nothing for it: candelabra.linalg does."
+)
+
 _SQUARE = "Tensor: of shape (..., n, n), floating point or complex"
 _B = "Tensor: of shape (..., n, k); batches are broadcast"
 _X = ">>> x = candelabra.tensor([[2.0, 0.0], [1.0, 4.0]])\n>>> b = candelabra.tensor([[2.0], [5.0]])\n"
 _SOLUTION = "tensor([[1.],\n        [1.]])"
 operator(
     "linalg_solve_ex(Tensor A, Tensor B) -> (Tensor result, Tensor info)", shape="solve", tags=HIDDEN,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` by elimination with row exchanges.",
         f"{_X}>>> candelabra.ops.linalg_solve_ex(x, b).result\n{_SOLUTION}",
@@ -16,6 +25,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_inv_ex(Tensor A) -> (Tensor inverse, Tensor info)", shape="invert", tags=HIDDEN,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Invert square matrices.",
         f"{_X}>>> candelabra.ops.linalg_inv_ex(x).inverse[1]\ntensor([-0.1250,  0.2500])",
@@ -25,6 +36,8 @@ operator(
 operator(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     shape="solve_triangular", tags=HIDDEN,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` with triangular A by substitution; the other triangle is not read.",
         f"{_X}>>> candelabra.ops.linalg_solve_triangular(x, b, upper=False)\n{_SOLUTION}",
@@ -34,6 +47,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint=False) -> Tensor", shape="factored_solve", tags=HIDDEN,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` with the factors of A that linalg_lu_factor_ex returns.",
         f"{_X}>>> LU, pivots, _ = candelabra.ops.linalg_lu_factor_ex(x)\n>>> candelabra.ops.linalg_lu_solve(LU, pivots, b)\n{_SOLUTION}",
@@ -43,6 +58,8 @@ operator(
 )  # fmt: skip
 operator(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", shape="cholesky_solve", tags=COMPOSITE,
+    autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` given the Cholesky factor of A.",
         ">>> candelabra.cholesky_solve(candelabra.ones(2, 1), candelabra.tensor([[2.0, 0.0], [0.0, 1.0]]))\n"
@@ -54,6 +71,8 @@ operator(
 operator(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian=False) -> Tensor", shape="factored_solve",
     tags=HIDDEN | NONDIFFERENTIABLE,
+    out="exact", autocast="float32",
+    sees=_SEES_MATRICES,
     doc=document(
         "Solve ``A @ X = B`` with the factors of A that linalg_ldl_factor_ex returns.",
         ">>> x, b = candelabra.tensor([[2.0, 0.0], [0.0, 4.0]]), candelabra.tensor([[2.0], [4.0]])\n"
@@ -65,6 +84,8 @@ operator(
 operator(
     "linalg_lstsq_driver(Tensor A, Tensor B, float rcond, str driver) -> (Tensor X, Tensor rank, Tensor singular_values)",
     shape="lstsq", tags=HIDDEN,
+    autocast="float32",
+    sees=_SEES_MATRICES,
     doc=document(
         "Minimize the norm of ``A @ X - B`` by one of LAPACK's drivers.",
         ">>> x, b = candelabra.tensor([[1.0], [1.0]]), candelabra.tensor([[1.0], [3.0]])\n"
@@ -76,6 +97,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_det(Tensor A) -> Tensor", shape="batch_scalar", tags=HIDDEN | COMPOSITE,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Compute determinants.", ">>> candelabra.ops.linalg_det(candelabra.tensor([[2.0, 0.0], [1.0, 4.0]]))\ntensor(8.)",
         A=_SQUARE, returns="Tensor: of shape (...)",
@@ -83,6 +106,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", shape="slogdet", tags=HIDDEN | COMPOSITE,
+    out="exact", autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Compute the sign and the logarithm of the magnitude of determinants.",
         ">>> candelabra.ops.linalg_slogdet(candelabra.tensor([[0.0, 2.0], [1.0, 0.0]]))[0]\ntensor(-1.)",
@@ -92,6 +117,10 @@ operator(
 operator(
     "linalg_pinv_atol_rtol(Tensor A, Tensor atol, Tensor rtol, bool hermitian=False) -> Tensor", shape="pseudoinverse",
     tags=HIDDEN | COMPOSITE,
+    sees=(
+        "A is (..., rows, columns), of any strides, of a dtype that LAPACK has; atol and rtol are as they were "
+        "given."
+    ),
     doc=document(
         "Compute pseudoinverses.",
         ">>> zero = candelabra.tensor(0.0)\n>>> candelabra.ops.linalg_pinv_atol_rtol(candelabra.tensor([[2.0], [0.0]]), zero, zero)\n"

@@ -2,8 +2,19 @@
 
 from .declaration import COMPOSITE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_AMONG = (
+    "self has any strides and at least one dimension, and is not complex; dim is not empty. The output is int64 and"
+    " has size 1 in dim. "
+)
+
 operator(
     "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)", shape="sort",
+    out="exact whole", batching="along",
+    sees=(
+        "self has any strides and is not complex; dim is wrapped. The outputs are dense, in the memory order of "
+        "self. Tensors without dimensions are seen as one-dimensional of size 1."
+    ),
     doc=document(
         "Sort along a dimension. NaN counts as larger than every number.",
         ">>> values, indices = candelabra.sort(candelabra.tensor([3, 1, 2]))\n>>> values, indices\n(tensor([1, 2, 3]), tensor([1, 2, 0]))",
@@ -14,6 +25,11 @@ operator(
 )  # fmt: skip
 operator(
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", shape="topk",
+    out="exact whole", batching="along",
+    sees=(
+        "self has any strides, and is neither complex nor bool; dim is wrapped; the outputs are contiguous. Tensors"
+        " without dimensions are seen as one-dimensional of size 1, and k is 1 then."
+    ),
     doc=document(
         "Return the `k` largest or smallest elements along a dimension. NaN counts as larger than every number.",
         ">>> candelabra.topk(candelabra.tensor([3, 1, 2]), 2).values\ntensor([3, 2])",
@@ -26,6 +42,11 @@ operator(
 operator(
     "bisect(Tensor sorted_sequence, Tensor values, bool right, bool out_int32, Tensor? sorter) -> Tensor",
     shape="bisect", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees=(
+        "sorted_sequence, values and sorter are contiguous, the first two of one real dtype. sorted_sequence is "
+        "one-dimensional or has the leading sizes of values. The kernel checks that the entries of sorter are in "
+        "range."
+    ),
     doc=document(
         "Return where values belong in sorted sequences so that they stay sorted.",
         ">>> candelabra.ops.bisect(candelabra.tensor([1, 3, 5]), candelabra.tensor([3, 6]), False, False, None)\ntensor([1, 3])",
@@ -39,6 +60,7 @@ operator(
 operator(
     "order_position(Tensor self, int dim, int rank, str among) -> Tensor", shape="order_position",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees=f"{_SEES_AMONG}The index is that which a stable sort gives.",
     doc=document(
         "Return where the element of a rank is along a dimension, in the order that a stable sort gives. NaN counts as larger than every number.",
         '>>> candelabra.ops.order_position(candelabra.tensor([3.0, 1.0, 2.0]), 0, 0, "all")\ntensor([1])',
@@ -50,6 +72,10 @@ operator(
 )  # fmt: skip
 operator(
     "mode_position(Tensor self, int dim) -> Tensor", shape="mode_position", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees=(
+        f"{_SEES_AMONG}It is the last index of the most frequent element, of the smallest among equally frequent "
+        "ones; a NaN equals nothing."
+    ),
     doc=document(
         "Return where the most frequent element is along a dimension: its last place, of the smallest among equally frequent ones.",
         ">>> candelabra.ops.mode_position(candelabra.tensor([2, 1, 2, 1, 3]), 0)\ntensor([3])",
@@ -60,6 +86,10 @@ operator(
 operator(
     "count_in_bins(Tensor self, int bins, float low, float high) -> Tensor", shape="count_in_bins",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    sees=(
+        "self is floating point, of any strides; low < high, and bins is positive. Elements outside of them, and "
+        "NaN, are not counted."
+    ),
     doc=document(
         "Count elements in equal intervals between two numbers, of which the last holds its end, too.",
         ">>> candelabra.ops.count_in_bins(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), 3, 0.0, 3.0)\ntensor([0., 1., 2.])",

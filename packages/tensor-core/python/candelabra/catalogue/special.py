@@ -2,10 +2,18 @@
 
 from .declaration import HIDDEN, INPLACE, NONDIFFERENTIABLE, NUMBERS, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_UNARY_FLOAT = "self has the dtype of the output, floating point or complex; integers and bools became the default dtype."
+_SEES_BINARY_FLOAT = (
+    "self and other have the dtype of the output, floating point or complex; integers and bools became the default dtype."
+)
+_SEES_DIVISOR = "self and other have the dtype of the output, an integer one."
+
 _RETURNS = "Tensor: of the shape and dtype of `input`; integers become the default dtype"
 _PAIR = "Tensor: of the shape that the arguments broadcast to; integers become the default dtype"
 operator(
     "i0(Tensor self) -> Tensor", shape="unary_float", tags=INPLACE,
+    sees=_SEES_UNARY_FLOAT,
     doc=document(
         "Compute the modified Bessel function of the first kind of order 0.",
         ">>> candelabra.i0(candelabra.tensor([0.0, 1.0]))\ntensor([1.0000, 1.2661])",
@@ -34,6 +42,7 @@ for name, sentence, given, shown, source in (
 ):  # fmt: skip
     operator(
         f"special_{name}(Tensor self) -> Tensor", shape="unary_float", tags=HIDDEN,
+        sees=_SEES_UNARY_FLOAT,
         doc=document(
             sentence, f">>> candelabra.special.{name}(candelabra.tensor({given}))\n{shown}",
             input="Tensor: of any shape", returns=_RETURNS, notes=source,
@@ -42,6 +51,7 @@ for name, sentence, given, shown, source in (
 for name, word, shown in (("igamma", "lower", "tensor([0.8647])"), ("igammac", "upper", "tensor([0.1353])")):
     operator(
         f"{name}(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=INPLACE,
+        sees=_SEES_BINARY_FLOAT,
         doc=document(
             f"Compute the regularized {word} incomplete gamma function of order `input` at `other`.",
             f">>> candelabra.{name}(candelabra.tensor([1.0]), candelabra.tensor([2.0]))\n{shown}",
@@ -51,6 +61,7 @@ for name, word, shown in (("igamma", "lower", "tensor([0.8647])"), ("igammac", "
     )  # fmt: skip
 operator(
     "special_zeta(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=HIDDEN | NUMBERS,
+    sees=_SEES_BINARY_FLOAT,
     doc=document(
         "Compute Hurwitz's zeta function, ``sum_k (k + other) ** -input``.",
         ">>> candelabra.special.zeta(candelabra.tensor([2.0]), 1)\ntensor([1.6449])",
@@ -60,6 +71,7 @@ operator(
 )  # fmt: skip
 operator(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor", shape="binary_float", tags=HIDDEN | NUMBERS,
+    sees=_SEES_BINARY_FLOAT,
     doc=document(
         "Compute ``input * log1p(other)``, which is 0 where `input` is 0 and `other` is not NaN.",
         ">>> candelabra.special.xlog1py(candelabra.tensor([0.0, 2.0]), -1 + candelabra.tensor([0.0, 1.0]))\ntensor([0., 0.])",
@@ -82,18 +94,20 @@ for name, sentence, shown in (
 ):
     operator(
         f"special_{name}(Tensor self, Tensor n) -> Tensor", shape="binary_float", tags=HIDDEN | NUMBERS,
+        sees=_SEES_BINARY_FLOAT,
         doc=document(
             f"Compute {sentence}, by their recurrence.", f">>> candelabra.special.{name}(candelabra.tensor([0.5]), 2)\n{shown}",
             input="Tensor or number: of any shape", n="Tensor or number: the degree, rounded towards 0; of a negative one, 0",
             returns=_PAIR, notes="Abramowitz and Stegun, chapter 22.",
         ),
     )  # fmt: skip
-for name, sentence, shown in (
-    ("gcd", "Compute greatest common divisors, which are not negative.", "tensor([2])"),
-    ("lcm", "Compute least common multiples, which are not negative.", "tensor([12])"),
+for name, sentence, shown, *facts in (
+    ("gcd", "Compute greatest common divisors, which are not negative.", "tensor([2])", dict(batching="elementwise")),
+    ("lcm", "Compute least common multiples, which are not negative.", "tensor([12])", dict(batching="elementwise")),
 ):
     operator(
-        f"{name}(Tensor self, Tensor other) -> Tensor", shape="divisor", tags=INPLACE | NONDIFFERENTIABLE,
+        f"{name}(Tensor self, Tensor other) -> Tensor", shape="divisor", **dict(*facts), tags=INPLACE | NONDIFFERENTIABLE,
+        sees=_SEES_DIVISOR,
         doc=document(
             sentence, f">>> candelabra.{name}(candelabra.tensor([4]), candelabra.tensor([6]))\n{shown}",
             input="Tensor: of an integer dtype", other="Tensor: of an integer dtype",
@@ -102,6 +116,11 @@ for name, sentence, shown in (
     )  # fmt: skip
 operator(
     "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", shape="frexp",
+    out="exact", batching="elementwise",
+    sees=(
+        "self and mantissa have one floating-point dtype; exponent is int32. self has any strides; the outputs are "
+        "contiguous."
+    ),
     doc=document(
         "Take numbers apart: ``input = mantissa * 2**exponent``, the magnitude of the mantissa at least 1/2 and less than 1.",
         ">>> candelabra.frexp(candelabra.tensor([6.0])).mantissa\ntensor([0.7500])",

@@ -2,12 +2,21 @@
 
 from .declaration import HIDDEN, document, operator
 
+# What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
+_SEES_MATRICES = (
+    "Matrices are (..., rows, columns), of any strides, of one dtype that LAPACK has: float32, float64, complex64 "
+    "or complex128. info is int32, one for each matrix; the kernel raises nothing for it: candelabra.linalg does. "
+    "Vectors that are not asked for are empty outputs of size 0."
+)
+
 _SQUARE = "Tensor: of shape (..., n, n), floating point or complex"
 _INFO = "info is 0 where the algorithm converged, -1 where A has elements that are not finite"
 _X = ">>> x = candelabra.tensor([[2.0, 0.0], [0.0, 1.0]])\n"
 operator(
     "linalg_eigh_ex(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors, Tensor info)",
     shape="eigh", tags=HIDDEN,
+    autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Compute eigenvalues, ascending, and eigenvectors of Hermitian matrices.",
         f"{_X}>>> candelabra.ops.linalg_eigh_ex(x).eigenvalues\ntensor([1., 2.])",
@@ -17,6 +26,8 @@ operator(
 )  # fmt: skip
 operator(
     "linalg_eig_ex(Tensor A, bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors, Tensor info)", shape="eig", tags=HIDDEN,
+    autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Compute eigenvalues and eigenvectors of square matrices.",
         f"{_X}>>> candelabra.ops.linalg_eig_ex(x).eigenvalues\ntensor([2.+0.j, 1.+0.j])",
@@ -27,6 +38,8 @@ operator(
 operator(
     "linalg_svd_ex(Tensor A, bool full_matrices=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor Vh, Tensor info)",
     shape="svd", tags=HIDDEN,
+    autocast="float32", batching="leading",
+    sees=_SEES_MATRICES,
     doc=document(
         "Compute singular values, descending, and singular vectors: ``A = U @ diag(S) @ Vh``.",
         f"{_X}>>> candelabra.ops.linalg_svd_ex(x).S\ntensor([2., 1.])",

@@ -15,6 +15,7 @@ def _method(sentence: str, example: str, **parameters: str) -> str:
 
 operator(
     "view(Tensor(a) self, int[] size) -> Tensor(a)", shape="view", tags=VIEW | METHOD_ONLY,
+    linear=("self",), batching="view",
     doc=_method(
         "View the elements in another shape, or as another dtype: ``view(size)`` or ``view(dtype)``.",
         ">>> candelabra.arange(4).view(2, -1)\ntensor([[0, 1],\n        [2, 3]])",
@@ -37,6 +38,7 @@ operator(
 )  # fmt: skip
 operator(
     "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)", shape="as_strided", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "View the storage with any sizes, strides and offset.",
         ">>> candelabra.as_strided(candelabra.arange(4), (3, 2), (1, 1))\ntensor([[0, 1],\n        [1, 2],\n        [2, 3]])",
@@ -47,6 +49,7 @@ operator(
 )  # fmt: skip
 operator(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", shape="expand", tags=VIEW | METHOD_ONLY,
+    linear=("self",), batching="view",
     doc=_method(
         "View dimensions of size 1 as larger ones, and add dimensions in front; all their elements are the same memory.",
         ">>> candelabra.tensor([[1], [2]]).expand(2, 3)\ntensor([[1, 1, 1],\n        [2, 2, 2]])",
@@ -55,6 +58,7 @@ operator(
 )  # fmt: skip
 operator(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)", shape="permute", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Put the dimensions in another order.",
         ">>> candelabra.permute(candelabra.ones(2, 3, 4), (2, 0, 1)).shape\ncandelabra.Size([4, 2, 3])",
@@ -63,6 +67,7 @@ operator(
 )  # fmt: skip
 operator(
     "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", shape="transpose", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Exchange two dimensions.",
         ">>> candelabra.transpose(candelabra.tensor([[1, 2]]), 0, 1)\ntensor([[1],\n        [2]])",
@@ -71,6 +76,7 @@ operator(
 )  # fmt: skip
 operator(
     "t(Tensor(a) self) -> Tensor(a)", shape="t", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Transpose a matrix; a tensor of fewer dimensions stays as it is.",
         ">>> candelabra.t(candelabra.ones(2, 3)).shape\ncandelabra.Size([3, 2])",
@@ -80,6 +86,7 @@ operator(
 # squeeze with no dim removes every dimension of size 1
 operator(
     "squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", shape="squeeze", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Remove dimensions of size 1.",
         ">>> candelabra.squeeze(candelabra.ones(1, 2, 1)).shape\ncandelabra.Size([2])",
@@ -88,6 +95,7 @@ operator(
 )  # fmt: skip
 operator(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", shape="unsqueeze", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Insert a dimension of size 1.",
         ">>> candelabra.unsqueeze(candelabra.ones(2), 0).shape\ncandelabra.Size([1, 2])", dim="int: where it is in the result",
@@ -95,6 +103,7 @@ operator(
 )  # fmt: skip
 operator(
     "select(Tensor(a) self, int dim, int index) -> Tensor(a)", shape="select", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Take one position of a dimension, which goes away.",
         ">>> candelabra.select(candelabra.tensor([[1, 2], [3, 4]]), 1, 0)\ntensor([1, 3])",
@@ -103,6 +112,7 @@ operator(
 )  # fmt: skip
 operator(
     "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", shape="slice", tags=VIEW | HIDDEN,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Take a slice of a dimension, as ``x[start:end:step]`` does.",
         ">>> candelabra.ops.slice(candelabra.arange(6), 0, 1, None, 2)\ntensor([1, 3, 5])",
@@ -111,6 +121,7 @@ operator(
 )  # fmt: skip
 operator(
     "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", shape="narrow", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Take a number of positions of a dimension.",
         ">>> candelabra.narrow(candelabra.arange(6), 0, 2, 3)\ntensor([2, 3, 4])",
@@ -119,6 +130,7 @@ operator(
 )  # fmt: skip
 operator(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", shape="diagonal", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Take the diagonal of two dimensions, which becomes the last dimension.",
         ">>> candelabra.diagonal(candelabra.tensor([[1, 2], [3, 4]]))\ntensor([1, 4])",
@@ -127,6 +139,7 @@ operator(
 )  # fmt: skip
 operator(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", shape="unfold", tags=VIEW | METHOD_ONLY,
+    linear=("self",), batching="view",
     doc=_method(
         "View windows of a dimension; what is in a window becomes the last dimension.",
         ">>> candelabra.arange(5).unfold(0, 3, 2)\ntensor([[0, 1, 2],\n        [2, 3, 4]])",
@@ -135,6 +148,7 @@ operator(
 )  # fmt: skip
 operator(
     "movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)", shape="movedim", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Move dimensions to other places; the others keep their order.",
         ">>> candelabra.movedim(candelabra.ones(2, 3, 4), 0, -1).shape\ncandelabra.Size([3, 4, 2])",
@@ -143,6 +157,7 @@ operator(
 )  # fmt: skip
 operator(
     "unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", shape="unflatten", tags=VIEW,
+    linear=("self",), batching="view",
     doc=_viewed(
         "Make several dimensions of one.",
         ">>> candelabra.unflatten(candelabra.ones(6), 0, (2, -1)).shape\ncandelabra.Size([2, 3])",
@@ -151,10 +166,12 @@ operator(
 )  # fmt: skip
 operator(
     "alias(Tensor(a) self) -> Tensor(a)", shape="alias", tags=VIEW | HIDDEN,
+    linear=("self",), batching="view",
     doc=_viewed("View a tensor as it is.", ">>> candelabra.ops.alias(candelabra.ones(1))\ntensor([1.])"),
 )  # fmt: skip
 operator(
     "view_as_real(Tensor(a) self) -> Tensor(a)", shape="view_as_real", tags=VIEW | FUNCTION_ONLY,
+    linear=("self",), batching="view",
     doc=_viewed(
         "View complex numbers as pairs of real ones, in a last dimension of size 2.",
         ">>> candelabra.view_as_real(candelabra.tensor([1 + 2j]))\ntensor([[1., 2.]])",
@@ -162,6 +179,7 @@ operator(
 )  # fmt: skip
 operator(
     "view_as_complex(Tensor(a) self) -> Tensor(a)", shape="view_as_complex", tags=VIEW | FUNCTION_ONLY,
+    autocast="float32", linear=("self",), batching="view",
     doc=_viewed(
         "View pairs of real numbers, in a last dimension of size 2, as complex ones.",
         ">>> candelabra.view_as_complex(candelabra.tensor([[1.0, 2.0]]))\ntensor([1.+2.j])",
@@ -169,6 +187,7 @@ operator(
 )  # fmt: skip
 operator(
     "detach(Tensor(a) self) -> Tensor(a)", shape="detach", tags=VIEW | NONDIFFERENTIABLE,
+    batching="view",
     doc=_viewed(
         "Return the same memory, off the tape: nothing done to the result is recorded.",
         ">>> candelabra.detach(candelabra.ones(1, requires_grad=True)).requires_grad\nFalse",

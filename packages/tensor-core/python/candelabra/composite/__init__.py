@@ -4,6 +4,7 @@ The files are named as the families of the catalogue; what grew large has files 
 
 import importlib
 
+from . import out_rules
 from .registration import ALIASES, FUNCTIONS, METHODS, PROPERTIES, decomposes, fallback, function, tensor_property
 
 for _module in (
@@ -14,4 +15,4 @@ for _module in (
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")
 
-__all__ = ["FUNCTIONS", "METHODS", "PROPERTIES", "ALIASES", "decomposes", "fallback", "function", "tensor_property"]
+__all__ = ["FUNCTIONS", "METHODS", "PROPERTIES", "ALIASES", "decomposes", "fallback", "function", "out_rules", "tensor_property"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.catalogue import FACTS
 
 from .batch_layers import (
     attention,
@@ -341,57 +342,40 @@ def _linear(level: BatchLevel, operator: Any, arguments: tuple[Any, ...]) -> Any
 
 # ---- the table
 
-RULES: dict[str, Rule] = {}
-
-
-def _enter(rule: Rule, *names: str) -> None:
-    for name in names:
-        RULES[name] = rule
-
-
-_enter(_elementwise, "threshold_backward", "sigmoid_backward", "tanh_backward", "gcd", "lcm", "copy_", "frexp")
-_enter(_masked_fill, "masked_fill")
-_enter(
-    _along, "sum", "mean", "prod", "amax", "amin", "any", "all", "var", "std", "linalg_vector_norm", "logsumexp", "cumsum", "cumprod",
-    "sort", "topk", "max_with_indices", "min_with_indices", "argmax", "argmin", "softmax", "log_softmax", "softmax_backward",
-    "log_softmax_backward", "flip",
-)  # fmt: skip
-_enter(_fft, "fft_c2c", "fft_r2c", "fft_c2r")
-_enter(
-    _leading, "linalg_cholesky_ex", "linalg_lu_factor_ex", "linalg_ldl_factor_ex", "geqrf", "linalg_qr", "linalg_householder_product",
-    "linalg_eigh_ex", "linalg_eig_ex", "linalg_svd_ex", "linalg_solve_ex", "linalg_inv_ex", "linalg_solve_triangular", "linalg_det",
-    "linalg_slogdet", "tril", "triu", "cholesky_solve", "linalg_lu_solve",
-)  # fmt: skip
-_enter(
-    _view, "alias", "detach", "view", "unflatten", "expand", "permute", "movedim", "t", "squeeze", "unsqueeze", "as_strided", "transpose",
-    "diagonal", "select", "slice", "narrow", "unfold", "view_as_real", "view_as_complex",
-)  # fmt: skip
-_enter(_copied, "clone", "contiguous", "to_copy")
-_enter(_fill, "fill_")
-_enter(_join, "cat", "stack")
-_enter(scatter, "gather", "scatter", "scatter_add")
-_enter(index_select, "index_select")
-_enter(index_write, "index_add", "index_copy", "index_fill")
-_enter(index_rule, "index")
-_enter(index_put, "index_put")
-_enter(masked_select, "masked_select")
-_enter(take_rule, "take")
-_enter(embedding, "embedding")
-_enter(embedding_backward, "embedding_backward")
-_enter(_product, "mm", "bmm", "mv", "dot")
-_enter(_added_product, "addmm", "baddbmm")
-_enter(_linear, "linear")
-_enter(convolution, "convolution")
-_enter(convolution_input_gradient, "convolution_input_gradient")
-_enter(convolution_weight_gradient, "convolution_weight_gradient")
-_enter(
-    folded, "max_pool", "max_pool_values", "adaptive_max_pool", "max_pool_backward", "avg_pool", "avg_pool_backward",
-    "adaptive_avg_pool", "adaptive_avg_pool_backward", "patches", "patches_backward",
-)  # fmt: skip
-_enter(attention, "attention_forward", "attention_backward")
-_enter(nll_loss_forward, "nll_loss_forward")
-_enter(nll_loss_backward, "nll_loss_backward")
-_enter(layer_norm, "native_layer_norm")
+#: The rules by the names that rows of the catalogue give them.
+NAMED: dict[str, Rule] = {
+    "elementwise": _elementwise,
+    "masked_fill": _masked_fill,
+    "along": _along,
+    "fft": _fft,
+    "leading": _leading,
+    "view": _view,
+    "copied": _copied,
+    "fill": _fill,
+    "join": _join,
+    "scatter": scatter,
+    "index_select": index_select,
+    "index_write": index_write,
+    "index_rule": index_rule,
+    "index_put": index_put,
+    "masked_select": masked_select,
+    "take_rule": take_rule,
+    "embedding": embedding,
+    "embedding_backward": embedding_backward,
+    "product": _product,
+    "added_product": _added_product,
+    "linear": _linear,
+    "convolution": convolution,
+    "convolution_input_gradient": convolution_input_gradient,
+    "convolution_weight_gradient": convolution_weight_gradient,
+    "folded": folded,
+    "attention": attention,
+    "nll_loss_forward": nll_loss_forward,
+    "nll_loss_backward": nll_loss_backward,
+    "layer_norm": layer_norm,
+}
+#: The rules by operator.
+RULES: dict[str, Rule] = {name: NAMED[facts.batching] for name, facts in FACTS.items() if facts.batching}
 
 
 def rule_of(operator: Any) -> Rule | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.catalogue import FACTS, OPERATORS
 
 from ..recording import signature
 from ..table import ROWS, WRITTEN
@@ -23,28 +24,21 @@ from .tape_level import TapeLevel
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+
+def _positions(operator: Any, names: tuple[str, ...]) -> tuple[int, ...]:
+    parameters = list(signature(operator.schema).parameters)
+    return tuple(next(at for at, parameter in enumerate(parameters) if parameter.name == name) for name in names)
+
+
 #: Linear in the first argument, whatever the others are.
-LINEAR = frozenset({
-    "adaptive_avg_pool", "adaptive_avg_pool_backward", "alias", "as_strided", "avg_pool", "avg_pool_backward", "clone",
-    "conj_physical", "contiguous", "cumsum", "diagonal", "embedding", "embedding_backward", "expand", "fft_c2c", "fft_c2r", "fft_r2c",
-    "flip", "gather", "index", "index_fill", "index_select", "masked_select", "max_pool_backward", "mean", "movedim", "narrow", "neg",
-    "patches", "patches_backward", "permute",
-    "select", "slice", "squeeze", "sum", "t", "take", "to_copy", "transpose", "tril", "triu", "unflatten", "unfold", "unsqueeze", "view",
-    "view_as_complex", "view_as_real", "frac",
-})  # fmt: skip
+LINEAR = frozenset(
+    name for name, facts in FACTS.items() if len(facts.linear) == 1 and _positions(OPERATORS[name], facts.linear) == (0,)
+)
 #: Linear in two arguments, whose positions are given.
-BILINEAR = {
-    "mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "mul": (0, 1), "convolution_input_gradient": (0, 1),
-    "convolution_weight_gradient": (0, 1),
-}  # fmt: skip
-#: Linear in several arguments together: a sum, a choice, a row of tensors.
+BILINEAR = {name: _positions(OPERATORS[name], facts.bilinear) for name, facts in FACTS.items() if facts.bilinear}
+#: Linear in several arguments together, whose positions are given: a sum, a choice, a row of tensors.
 JOINTLY_LINEAR = {
-    "scatter_add": (0, 3),
-    "index_add": (0, 3),
-    "index_copy": (0, 3),
-    "index_put": (0, 2),
-    "masked_scatter": (0, 2),
-    "complex": (0, 1),
+    name: _positions(OPERATORS[name], facts.linear) for name, facts in FACTS.items() if facts.linear and name not in LINEAR
 }
 #: Elementwise operators whose derivative with respect to a complex argument is no complex number.
 NOT_HOLOMORPHIC = frozenset({"abs", "sgn", "angle", "complex", "polar", "conj_physical", "sigmoid_backward", "tanh_backward"})

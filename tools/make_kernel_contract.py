@@ -1,0 +1,84 @@
+"""Write docs/kernel-contract.md, what every operator asks of its kernel: ``python tools/make_kernel_contract.py [PATH]``.
+
+The general rules are in docs/kernel-contract.template.md; the table of each family comes from the rows of the operator catalogue.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from candelabra.catalogue import FACTS, FAMILIES, OPERATORS
+from candelabra.catalogue import declaration as tags
+
+DOCS = Path(__file__).parent.parent / "docs"
+TEMPLATE = DOCS / "kernel-contract.template.md"
+#: Where the template's text ends and the operators begin.
+MARK = "<!-- operators -->\n"
+#: What a tag means for a kernel. Tags that are about the Python functions are left out.
+WORDS = {
+    tags.INPLACE: "has an in-place variant",
+    tags.RANDOM: "draws random numbers",
+    tags.NUMBERS: "takes numbers for tensors",
+    tags.TENSOR_FIRST: "the first argument is always a tensor",
+    tags.DATA_DEPENDENT: "the kernel asks for the memory of its results",
+    tags.NONDETERMINISTIC: "may be non-deterministic",
+    tags.NONDIFFERENTIABLE: "no gradient",
+    tags.DECLINES: "the kernel may decline a call",
+}
+
+
+def has_kernel(name: str) -> bool:
+    """Whether a backend can have a kernel for an operator: the core itself does views and what is tagged CORE."""
+    return not OPERATORS[name].tags & (tags.VIEW | tags.CORE)
+
+
+def kind(name: str) -> str:
+    """Whether a backend needs a kernel for an operator."""
+    return "has a decomposition" if OPERATORS[name].tags & tags.COMPOSITE else "primitive"
+
+
+def said(name: str) -> str:
+    """What holds of an operator beside its schema: shape rule, kind, tags in words."""
+    facts = [f"Shape rule `{FACTS[name].shape}`", kind(name)]
+    facts += [words for tag, words in WORDS.items() if OPERATORS[name].tags & tag]
+    return "; ".join(facts) + "."
+
+
+def entry(names: list[str]) -> list[str]:
+    """Operators of which the same is to be said: their schemas, what holds of them, what their kernels see."""
+    title = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    schemas = [OPERATORS[name].schema for name in names]
+    return [f"### {title}", "", "```text", *schemas, "```", "", said(names[0]), "", FACTS[names[0]].sees.strip(), ""]
+
+
+def page() -> str:
+    """The page: the template, then every operator that a backend can have a kernel for, by family."""
+    lines = []
+    for family, names in FAMILIES.items():
+        groups: dict[tuple[str, str], list[str]] = {}
+        for name in filter(has_kernel, names):
+            groups.setdefault((said(name), FACTS[name].sees), []).append(name)
+        if groups:
+            lines += [f"## {family}", ""]
+        for members in groups.values():
+            lines += entry(members)
+    head, mark, rest = TEMPLATE.read_text(encoding="utf-8").partition(MARK)
+    if not mark:
+        raise ValueError(f"{TEMPLATE} has no line {MARK!r}")
+    return head + "\n".join(lines) + rest
+
+
+def main() -> int:
+    missing = [name for name in OPERATORS if has_kernel(name) and not FACTS[name].sees]
+    if missing:
+        print(f"the catalogue does not say what these kernels see: {', '.join(missing)}", file=sys.stderr)
+        return 1
+    target = Path(sys.argv[1]) if sys.argv[1:] else DOCS / "kernel-contract.md"
+    target.write_text(page(), encoding="utf-8")
+    print(f"wrote {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
