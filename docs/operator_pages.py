@@ -25,14 +25,15 @@ ROOT = Path(__file__).parent.parent
 #: The namespaces that have operators, in the order in which a name's page is chosen.
 NAMESPACES = ("", "linalg", "fft", "special", "signal.windows", "nn.functional")
 FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
-#: Where an operator's parts are: patterns of files, and the text that names the operator in them. The shape rule is named by the row.
+#: Where an operator's parts are: patterns of files, and an expression that finds it in them. The row names the shape rule, a
+#: function without the leading underscore.
 PARTS = {
     "declared in": ("packages/tensor-core/python/candelabra/catalogue/{family}.py", ""),
-    "shape rule": ("packages/tensor-core/src/shapes/**/*.cpp", "\nvoid {shape}(Call& call)"),
-    "CPU kernel": ("packages/backend-cpu/src/kernels/**/*.cpp", '"{name}"'),
-    "CUDA kernel": ("packages/backend-cuda/src/kernels/**/*.cu", '"{name}"'),
+    "shape rule": ("packages/tensor-core/src/shapes/**/*.cpp", r"^void {shape}\(Call& call\)"),
+    "CPU kernel": ("packages/backend-cpu/src/kernels/**/*.cpp", r'>\(\s*"{name}"'),
+    "CUDA kernel": ("packages/backend-cuda/src/kernels/**/*.cu", r'>\(\s*"{name}"'),
     "gradient": ("packages/autograd/src/candelabra/autograd/derivatives/*.py", '"{name}"'),
-    "composite of": ("packages/tensor-core/python/candelabra/composite/**/*.py", '@decomposes("{name}")'),
+    "composite of": ("packages/tensor-core/python/candelabra/composite/**/*.py", r'@decomposes\("{name}"\)'),
     "reference": ("packages/tensor-core/python/candelabra/testing/reference/*.py", '"{name}"'),
     "test": ("packages/backend-cpu/tests/**/test_{family}.py", ""),
 }
@@ -165,9 +166,10 @@ def texts(pattern: str) -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(ROOT.glob(pattern))}
 
 
-def files_with(pattern: str, text: str) -> list[str]:
-    """The files of a pattern that have this text."""
-    return [path for path, content in texts(pattern).items() if text in content]
+def files_with(pattern: str, expression: str, family: str) -> list[str]:
+    """The files of a pattern where an expression is found; those of the family's name alone, if there are any."""
+    found = [path for path, content in texts(pattern).items() if re.search(expression, content, re.MULTILINE)]
+    return [path for path in found if Path(path).stem == family] or found
 
 
 def parts(entry: Entry) -> list[tuple[str, str]]:
@@ -176,9 +178,12 @@ def parts(entry: Entry) -> list[tuple[str, str]]:
         name = entry.target.name if entry.target.name in FAMILY_OF else entry.target.name.removesuffix("_")
         if name not in FAMILY_OF:
             return []
-        known = {"name": name, "family": FAMILY_OF[name], "shape": FACTS[name].shape}
+        family = FAMILY_OF[name]
+        known = {"name": name, "family": family, "shape": FACTS[name].shape.lstrip("_")}
         return [
-            (part, path) for part, (pattern, text) in PARTS.items() for path in files_with(pattern.format(**known), text.format(**known))
+            (part, path)
+            for part, (pattern, expression) in PARTS.items()
+            for path in files_with(pattern.format(**known), expression.format(**known), family)
         ]
     code = getattr(inspect.unwrap(entry.target), "__code__", None)
     if code is None or not Path(code.co_filename).is_relative_to(ROOT):

@@ -110,7 +110,7 @@ void system_free(void* memory, size_t bytes) {
 
 // With AddressSanitizer, accesses past the requested size are reported although the block is
 // larger.
-inline void* lend(void* block, [[maybe_unused]] size_t asked, [[maybe_unused]] size_t bytes) {
+inline void* poison_tail(void* block, [[maybe_unused]] size_t asked, [[maybe_unused]] size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
   __asan_unpoison_memory_region(block, asked);
   __asan_poison_memory_region(static_cast<char*>(block) + asked, bytes - asked);
@@ -118,7 +118,7 @@ inline void* lend(void* block, [[maybe_unused]] size_t asked, [[maybe_unused]] s
   return block;
 }
 
-inline void take_back([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
+inline void unpoison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
   __asan_unpoison_memory_region(block, bytes);
 #endif
@@ -170,7 +170,7 @@ class Cache {
     if (size.bytes >= mapping_threshold) size = true_size(memory, size);
     if (static_cast<int64_t>(size.bytes) > most) {
       lock.unlock();
-      return give_back(memory, size.bytes);
+      return release(memory, size.bytes);
     }
     while (cached_ + static_cast<int64_t>(size.bytes) > most && evict_oldest()) {
     }
@@ -188,7 +188,7 @@ class Cache {
     }
   }
 
-  void give_back(void* memory, size_t bytes) {
+  void release(void* memory, size_t bytes) {
     system_free(memory, bytes);
     reserved.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   }
@@ -201,7 +201,7 @@ class Cache {
   std::atomic<int64_t> limit{-1};
   std::atomic<int64_t> slow_calls{0}, slow_hits{0};
   Magazine* magazines = nullptr;  // of live threads, guarded by mutex()
-  int64_t past_calls = 0;  // allocations by threads that have ended
+  int64_t past_calls = 0;         // allocations by threads that have ended
 
  private:
   void push(void* memory, SizeClass size) {
@@ -252,7 +252,7 @@ class Cache {
     void* block = lists_[oldest].head;
     lists_[oldest].head = lists_[oldest].head->next;
     cached_ -= static_cast<int64_t>(bytes);
-    give_back(block, bytes);
+    release(block, bytes);
     return true;
   }
 
@@ -366,7 +366,7 @@ inline bool count_allocated(Cache& all, int64_t bytes) {
   return true;
 }
 
-[[gnu::noinline]] void* allocate_slowly(size_t bytes, SizeClass size) {
+[[gnu::noinline]] void* allocate_slow_path(size_t bytes, SizeClass size) {
   Cache& all = cache();
   all.slow_calls.fetch_add(1, std::memory_order_relaxed);
   bool hit = false;
@@ -393,17 +393,17 @@ void* allocate(size_t bytes) {
     Magazine* mine = magazine();
     if (mine && mine->counts[size.index]) {
       mine->calls.store(mine->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-      return lend(mine->blocks[size.index][--mine->counts[size.index]], bytes, size.bytes);
+      return poison_tail(mine->blocks[size.index][--mine->counts[size.index]], bytes, size.bytes);
     }
   }
-  return lend(allocate_slowly(bytes, size), bytes, size.bytes);
+  return poison_tail(allocate_slow_path(bytes, size), bytes, size.bytes);
 }
 
 void deallocate(void* memory, size_t bytes) noexcept {
   if (!memory) return;
   Cache& all = cache();
   SizeClass size = size_class(bytes);
-  take_back(memory, size.bytes);
+  unpoison(memory, size.bytes);
   all.allocated.fetch_sub(static_cast<int64_t>(size.bytes), std::memory_order_relaxed);
   if (size.index < magazine_classes) {
     if (Magazine* mine = magazine()) {

@@ -26,7 +26,7 @@ void prefetch(const std::byte* from, int64_t bytes) {
 
 // Rows of at least this many elements are processed one by one. Shorter rows are packed, several to
 // a block, to fill registers. The second limit applies if an input is broadcast along the row.
-constexpr int64_t row_elements = 64, numbered_row_elements = 256;
+constexpr int64_t row_elements = 64, broadcast_row_elements = 256;
 
 void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_t n) {
   dispatch_size(itemsize, [&]<typename U>() {
@@ -99,11 +99,11 @@ class Driver {
     block_ = (far_ ? far_block_bytes : block_bytes) / widest;
     across_ = transposed_dimension();
     if (across_) block_ = block_bytes / widest;
-    if (across_ == 0) join_patterns(widest);
+    if (across_ == 0) merge_repeated_rows(widest);
     repeats_ = g_.ndim > 1 && g_.strides[0][0] == 1 && !period_;
     for (int k = 1; k < N; ++k) repeats_ &= g_.strides[k][0] == 0;
     has_short_rows_ = g_.ndim > 1 && g_.strides[0][0] == 1 && !half_[0] && !period_ && !across_ && !repeats_ &&
-                      g_.sizes[0] < (is_plain_ ? row_elements : numbered_row_elements);
+                      g_.sizes[0] < (is_plain_ ? row_elements : broadcast_row_elements);
     for (int k = 1; k < N; ++k) has_short_rows_ &= constant_[k] || (g_.strides[k][0] <= 1 && g_.strides[k][0] >= 0 && !half_[k]);
     may_stream_ = across_ == 0 && g_.ndim == 1 && g_.strides[0][0] == 1 && !in_place &&
                   g_.numel * size_[0] >= computed_streaming_threshold() && reinterpret_cast<uintptr_t>(data_[0]) % 64 == 0;
@@ -133,7 +133,7 @@ class Driver {
   // Merges short rows into one long row if some input has the same values in each row (channels
   // last: one value per channel). That input's buffer holds its row repeatedly and serves all
   // blocks.
-  void join_patterns(int64_t widest) {
+  void merge_repeated_rows(int64_t widest) {
     constexpr int64_t longest = 128;
     const int64_t period = g_.sizes[0];
     if (g_.ndim < 2 || period > longest || g_.strides[0][0] != 1) return;
@@ -165,7 +165,7 @@ class Driver {
 
   // The buffer of an input that repeats a row of period_ elements, starting at the row's element
   // `phase`. The row begins at `from`.
-  const std::byte* patterned(int k, const std::byte* from, int64_t phase, Buffers& buffers) const {
+  const std::byte* repeated_buffer(int k, const std::byte* from, int64_t phase, Buffers& buffers) const {
     const int64_t wide = half_[k] ? 4 : size_[k];
     std::byte* to = buffers.operand[k];
     if (buffers.repeated[k] != from) {
@@ -227,7 +227,7 @@ class Driver {
         Position<N> at(outer, item / row_tiles);
         int64_t j = item % row_tiles * rows, tile_rows = std::min(rows, g_.sizes[across_] - j);
         for (int64_t i = 0; i < g_.sizes[0]; i += columns) {
-          ask_for_tile(at, i + columns, std::min(columns, g_.sizes[0] - i - columns), j, tile_rows);
+          prefetch_tile(at, i + columns, std::min(columns, g_.sizes[0] - i - columns), j, tile_rows);
           tile(at, i, std::min(columns, g_.sizes[0] - i), j, tile_rows, in, buffers);
         }
       }
@@ -236,7 +236,7 @@ class Driver {
 
   // Rows of a transposed input lie too far apart for the hardware prefetcher. Prefetches to L2:
   // rows a power of two apart would evict each other from L1.
-  void ask_for_tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows) const {
+  void prefetch_tile(const Position<N>& at, int64_t i, int64_t columns, int64_t j, int64_t rows) const {
     if (columns <= 0 || !far_) return;
     for (int k = 1; k < N; ++k) {
       const int64_t along = g_.strides[k][0];
@@ -302,7 +302,7 @@ class Driver {
   }
 
   // All inputs are broadcast along the row: one result is computed and repeated.
-  void repeated_row(const Position<N>& at, int64_t n) const {
+  void broadcast_row(const Position<N>& at, int64_t n) const {
     alignas(16) std::byte wide[N][16];
     const void* in[N];
     for (int k = 1; k < N; ++k) {
@@ -316,14 +316,14 @@ class Driver {
   }
 
   void row(const Position<N>& at, int64_t n, const void** in, Buffers& buffers) const {
-    if (repeats_) return repeated_row(at, n);
+    if (repeats_) return broadcast_row(at, n);
     for (int k = 1; k < N; ++k) {
       if (constant_[k]) continue;
       const std::byte* from = data_[k] + at.offsets[k] * size_[k];
       in[k] = from;
       if (is_far_[k] && g_.strides[k][0] == 1) prefetch(from + n * size_[k], n * size_[k]);
       if (pattern_[k]) {
-        in[k] = patterned(k, from, at.index[0] % period_, buffers);
+        in[k] = repeated_buffer(k, from, at.index[0] % period_, buffers);
         continue;
       }
       if (g_.strides[k][0] == 0) {
@@ -425,7 +425,7 @@ class Driver {
     walk(at, n, [&](int64_t done, int64_t m) {
       scatter(data_[0] + at.offsets[0] * size_[0], g_.strides[0][0], from + done * size_[0], size_[0], m);
     });
-    if (more) step_over(at);
+    if (more) carry(at);
   }
 
   // Calls f(elements done, elements in this run) with `at` at the start of each run. Afterwards
@@ -438,10 +438,10 @@ class Driver {
       done += m;
       at.index[0] += m;
       for (int k = 0; k < N; ++k) at.offsets[k] += m * g_.strides[k][0];
-      if (done < n) step_over(at);
+      if (done < n) carry(at);
     }
   }
-  void step_over(Position<N>& at) const { at.advance(g_, 0); }
+  void carry(Position<N>& at) const { at.advance(g_, 0); }
 
   const Blocks& blocks_;
   Geometry<N> g_;

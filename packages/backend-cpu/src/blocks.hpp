@@ -20,8 +20,8 @@ using BlockLoop = void (*)(void* out, const void* const* in, int64_t n, const vo
 struct Blocks {
   BlockLoop loop;
   const void* context = nullptr;  // passed to the loop
-  int64_t work = 1;  // cost of an element, in additions
-  bool halves_as_float = true;  // the loop gets float32 for float16 and bfloat16
+  int64_t work = 1;               // cost of an element, in additions
+  bool halves_as_float = true;    // the loop gets float32 for float16 and bfloat16
 };
 
 constexpr int max_block_inputs = 3;

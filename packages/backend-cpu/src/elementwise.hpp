@@ -33,7 +33,7 @@ concept Ranged = requires(const Op op, A... x) {
 };
 
 template <typename Op, typename T, typename... V>
-[[gnu::noinline, gnu::cold]] void put_right(const Op& op, T* result, V... x) {
+[[gnu::noinline, gnu::cold]] void fix_lanes(const Op& op, T* result, V... x) {
   constexpr int64_t size = math::Vec<T>::size;
   alignas(64) T values[sizeof...(V)][size];
   int k = 0;
@@ -54,7 +54,7 @@ template <typename Op, typename... V>
       using Result = decltype(result);
       alignas(64) typename Result::Element values[Result::size];
       result.store(values);
-      put_right(op, values, x...);
+      fix_lanes(op, values, x...);
       result = Result::load(values);
     }
   }

@@ -257,15 +257,15 @@ inline void store(Real x, T* to) {
 }
 
 template <typename Op, typename R, typename... C>
-[[gnu::noinline, gnu::cold]] void put_right(Inside inside, R* out, const C*... in) {
+[[gnu::noinline, gnu::cold]] void fix_lanes(Inside inside, R* out, const C*... in) {
   for (int lane = 0; lane < VecComplex::size; ++lane) {
     // Lanes of `inside` are in register order, not in memory order.
-    const int place = lane / 2 + lane % 2 * static_cast<int>(VecComplex::size / 2);
-    if (!inside.at(lane)) out[place] = Op::slowly(in[place]...);
+    const int offset = lane / 2 + lane % 2 * static_cast<int>(VecComplex::size / 2);
+    if (!inside.at(lane)) out[offset] = Op::slowly(in[offset]...);
   }
 }
 template <typename Op, typename R, typename... C>
-[[gnu::always_inline]] inline void some(R* out, const C*... in) {
+[[gnu::always_inline]] inline void map_register(R* out, const C*... in) {
   alignas(64) R results[VecComplex::size];
   Inside inside;
   if constexpr (requires { Op::checked(inside, VecComplex::load(in)...); }) {
@@ -275,7 +275,7 @@ template <typename Op, typename R, typename... C>
     store(Op::of(VecComplex::load(in)...), results);
   }
   if (any(!inside)) [[unlikely]]
-    put_right<Op>(inside, results, in...);
+    fix_lanes<Op>(inside, results, in...);
   std::copy_n(results, VecComplex::size, out);
 }
 // The tail is padded with ones to a full register.
@@ -285,12 +285,12 @@ void loop(void* out, const void* const* in, int64_t n, const void*) {
   R* to = static_cast<R*>(out);
   [&]<size_t... K>(std::index_sequence<K...>) {
     int64_t i = 0;
-    for (; i + size <= n; i += size) some<Op>(to + i, static_cast<const C*>(in[K]) + i...);
+    for (; i + size <= n; i += size) map_register<Op>(to + i, static_cast<const C*>(in[K]) + i...);
     if (i == n) return;
     alignas(64) C padded[N][size];
     R results[size];
     ((std::fill_n(std::copy_n(static_cast<const C*>(in[K]) + i, n - i, padded[K]), size - (n - i), C(1))), ...);
-    some<Op>(results, padded[K]...);
+    map_register<Op>(results, padded[K]...);
     std::copy_n(results, n - i, to + i);
   }(std::make_index_sequence<N>{});
 }

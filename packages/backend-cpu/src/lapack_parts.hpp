@@ -217,12 +217,12 @@ void invert_lu(int n, T* a, int leading, const int* pivots) {
     const int here = end - begin;
     Lapack<T>::trsm("L", "U", "N", "N", &n, &here, &one, a, &leading, inverse.data() + int64_t{begin} * n, &n);
   });
-  std::vector<int> place(static_cast<size_t>(n));  // of each column in the result
-  for (int j = 0; j < n; ++j) place[static_cast<size_t>(j)] = j;
-  for (int j = 0; j < n; ++j) std::swap(place[static_cast<size_t>(j)], place[static_cast<size_t>(pivots[j] - 1)]);
+  std::vector<int> destination(static_cast<size_t>(n));  // of each column in the result
+  for (int j = 0; j < n; ++j) destination[static_cast<size_t>(j)] = j;
+  for (int j = 0; j < n; ++j) std::swap(destination[static_cast<size_t>(j)], destination[static_cast<size_t>(pivots[j] - 1)]);
   over_parts(n, part, [&](int begin, int end) {
     for (int j = begin; j < end; ++j)
-      std::copy_n(inverse.data() + int64_t{j} * n, n, a + int64_t{place[static_cast<size_t>(j)]} * leading);
+      std::copy_n(inverse.data() + int64_t{j} * n, n, a + int64_t{destination[static_cast<size_t>(j)]} * leading);
   });
 }
 

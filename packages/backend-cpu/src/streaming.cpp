@@ -14,14 +14,14 @@
 namespace candelabra::cpu {
 namespace {
 
-enum Way { ordinary, streaming };
+enum StoreKind { ordinary, non_temporal };
 constexpr int undecided = -1;
 // Trials of each kind of store. The fastest counts, because first passes over new memory include
 // page faults.
 constexpr int trials_of_each = 3;
 // Required advantage of ordinary stores. If both are alike, non-temporal stores leave the caches to
 // other data.
-constexpr double clearly = 1.05;
+constexpr double required_advantage = 1.05;
 
 std::atomic<int> begun{0}, ended{0}, chosen{undecided};
 std::array<std::atomic<double>, 2> best_rates{};  // bytes a second
@@ -35,27 +35,27 @@ int forced() {
     if (value != "0" && value != "1")
       throw failure(CB_VALUE_ERROR, "the environment variable CANDELABRA_CPU_STREAMING must be \"0\" or \"1\", but is \"%s\"",
                     text);
-    return value == "1" ? static_cast<int>(streaming) : static_cast<int>(ordinary);
+    return value == "1" ? static_cast<int>(non_temporal) : static_cast<int>(ordinary);
   }();
   return way;
 }
 
-int64_t last_cache() {
+int64_t last_level_cache() {
   static const int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
   return bytes;
 }
 
 int64_t fraction_of_cache(int64_t parts) {
-  return std::clamp<int64_t>(last_cache() / parts, int64_t{4} << 20, int64_t{32} << 20);
+  return std::clamp<int64_t>(last_level_cache() / parts, int64_t{4} << 20, int64_t{32} << 20);
 }
 
-void note(Way way, double rate) {
+void note(StoreKind way, double rate) {
   std::atomic<double>& best = best_rates[way];
   double seen = best.load();
   while (rate > seen && !best.compare_exchange_weak(seen, rate)) {
   }
   if (ended.fetch_add(1) + 1 == 2 * trials_of_each)
-    chosen = best_rates[ordinary] > clearly * best_rates[streaming] ? ordinary : streaming;
+    chosen = best_rates[ordinary] > required_advantage * best_rates[non_temporal] ? ordinary : non_temporal;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ int64_t computed_streaming_threshold() {
 }
 
 int64_t memory_move_bytes() {
-  static const int64_t bytes = std::max<int64_t>(last_cache() / 2, int64_t{8} << 20);
+  static const int64_t bytes = std::max<int64_t>(last_level_cache() / 2, int64_t{8} << 20);
   return bytes;
 }
 
@@ -79,7 +79,7 @@ LargeMove::LargeMove(int64_t written, int64_t moved, bool is_steady) : moved_(mo
   const int way = forced() == undecided ? chosen.load(std::memory_order_relaxed) : forced();
   past_caches_ = written >= streaming_threshold() && way != ordinary;
   // A move that fits in the last-level cache says nothing about memory.
-  if (!past_caches_ || !is_steady || moved <= last_cache() || way != undecided) return;
+  if (!past_caches_ || !is_steady || moved <= last_level_cache() || way != undecided) return;
   const int trial = begun.fetch_add(1);
   if (trial >= 2 * trials_of_each) return;
   is_trial_ = true;
@@ -90,7 +90,7 @@ LargeMove::LargeMove(int64_t written, int64_t moved, bool is_steady) : moved_(mo
 LargeMove::~LargeMove() {
   if (!is_trial_) return;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-  note(past_caches_ ? streaming : ordinary, static_cast<double>(moved_) / std::max(passed.count(), 1e-9));
+  note(past_caches_ ? non_temporal : ordinary, static_cast<double>(moved_) / std::max(passed.count(), 1e-9));
 }
 
 void check_streaming_choice() {
@@ -105,7 +105,7 @@ std::string describe_streaming() {
   if (way == undecided) return line + "past the caches (measured on the first large ones)\n";
   char rates[100];
   std::snprintf(rates, sizeof rates, " (measured: past the caches %.1f GB/s, by ordinary stores %.1f GB/s)\n",
-                best_rates[streaming] / 1e9, best_rates[ordinary] / 1e9);
+                best_rates[non_temporal] / 1e9, best_rates[ordinary] / 1e9);
   return line + names[way] + rates;
 }
 

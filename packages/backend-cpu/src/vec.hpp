@@ -171,12 +171,12 @@ CANDELABRA_FORMULA Mask<double> low_bit(Vec<double> x) {
   return {_mm512_test_epi64_mask(_mm512_castpd_si512(x.v), _mm512_set1_epi64(1 << bit))};
 }
 // x, negated where bit 1 of that integer is set.
-CANDELABRA_FORMULA Vec<float> turned_by_bit1(Vec<float> x, Vec<float> n) {
+CANDELABRA_FORMULA Vec<float> negated_by_bit1(Vec<float> x, Vec<float> n) {
   __m512i sign = _mm512_maskz_slli_epi32(0xffff, _mm512_castps_si512(n.v), 30);
   return _mm512_castsi512_ps(
       _mm512_ternarylogic_epi32(_mm512_castps_si512(x.v), sign, _mm512_set1_epi32(INT32_MIN), 0x78));  // x ^ (sign & mask)
 }
-CANDELABRA_FORMULA Vec<double> turned_by_bit1(Vec<double> x, Vec<double> n) {
+CANDELABRA_FORMULA Vec<double> negated_by_bit1(Vec<double> x, Vec<double> n) {
   __m512i sign = _mm512_maskz_slli_epi64(0xff, _mm512_castpd_si512(n.v), 62);
   return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(_mm512_castpd_si512(x.v), sign, _mm512_set1_epi64(INT64_MIN), 0x78));
 }
@@ -227,19 +227,19 @@ CANDELABRA_FORMULA Vec<double> quotient(Vec<double> a, Vec<double> b) {
   return fma(fnma(b, q, a), y, q);
 }
 // Element n mod 16 (or 32) of a table, with n in the low bits as above.
-CANDELABRA_FORMULA Vec<float> looked_up(const float (&table)[16], Vec<float> n) {
+CANDELABRA_FORMULA Vec<float> lookup(const float (&table)[16], Vec<float> n) {
   return _mm512_maskz_permutexvar_ps(0xffff, _mm512_castps_si512(n.v), _mm512_load_ps(table));
 }
-CANDELABRA_FORMULA Vec<float> looked_up(const float (&table)[32], Vec<float> n) {
+CANDELABRA_FORMULA Vec<float> lookup(const float (&table)[32], Vec<float> n) {
   return _mm512_permutex2var_ps(_mm512_load_ps(table), _mm512_castps_si512(n.v), _mm512_load_ps(table + 16));
 }
-CANDELABRA_FORMULA Vec<double> looked_up(const double (&table)[16], Vec<double> n) {
+CANDELABRA_FORMULA Vec<double> lookup(const double (&table)[16], Vec<double> n) {
   return _mm512_permutex2var_pd(_mm512_load_pd(table), _mm512_castpd_si512(n.v), _mm512_load_pd(table + 8));
 }
 
 // Optimization barrier: keeps the rounding of x from being fused away.
 template <typename T>
-CANDELABRA_FORMULA Vec<T> settled(Vec<T> x) {
+CANDELABRA_FORMULA Vec<T> opaque(Vec<T> x) {
   asm("" : "+v"(x.v));
   return x;
 }
@@ -415,11 +415,11 @@ CANDELABRA_FORMULA Mask<double> low_bit(Vec<double> x) {
   // blendv reads only the sign bit
   return {_mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(x.v), 63 - bit))};
 }
-CANDELABRA_FORMULA Vec<float> turned_by_bit1(Vec<float> x, Vec<float> n) {
+CANDELABRA_FORMULA Vec<float> negated_by_bit1(Vec<float> x, Vec<float> n) {
   const __m256 sign = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(n.v), 30));
   return _mm256_xor_ps(x.v, _mm256_and_ps(sign, _mm256_set1_ps(-0.0f)));
 }
-CANDELABRA_FORMULA Vec<double> turned_by_bit1(Vec<double> x, Vec<double> n) {
+CANDELABRA_FORMULA Vec<double> negated_by_bit1(Vec<double> x, Vec<double> n) {
   const __m256d sign = _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(n.v), 62));
   return _mm256_xor_pd(x.v, _mm256_and_pd(sign, _mm256_set1_pd(-0.0)));
 }
@@ -468,18 +468,18 @@ CANDELABRA_FORMULA Vec<T> inverse(Vec<T> x) {
 }
 
 template <size_t N>
-CANDELABRA_FORMULA Vec<float> looked_up(const float (&table)[N], Vec<float> n) {
+CANDELABRA_FORMULA Vec<float> lookup(const float (&table)[N], Vec<float> n) {
   const __m256i index = _mm256_and_si256(_mm256_castps_si256(n.v), _mm256_set1_epi32(static_cast<int>(N) - 1));
   return _mm256_i32gather_ps(table, index, 4);
 }
 template <size_t N>
-CANDELABRA_FORMULA Vec<double> looked_up(const double (&table)[N], Vec<double> n) {
+CANDELABRA_FORMULA Vec<double> lookup(const double (&table)[N], Vec<double> n) {
   const __m256i index = _mm256_and_si256(_mm256_castpd_si256(n.v), _mm256_set1_epi64x(static_cast<int64_t>(N) - 1));
   return _mm256_i64gather_pd(table, index, 8);
 }
 
 template <typename T>
-CANDELABRA_FORMULA Vec<T> settled(Vec<T> x) {
+CANDELABRA_FORMULA Vec<T> opaque(Vec<T> x) {
   asm("" : "+x"(x.v));
   return x;
 }

@@ -45,7 +45,7 @@ inline constexpr Ascending<23> long_i0(0), long_i1(1);
 inline constexpr Ascending<13> short_i0(0), short_i1(1);
 inline constexpr Harmonic<13> k0_rest(0), k1_rest(1);
 
-constexpr double most = 1e300;  // a quotient by it is still a normal number
+constexpr double largest = 1e300;  // a quotient by it is still a normal number
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double two_over_pi = 0.636619772367581343076, quarter_pi = 0.785398163397448309616;
 
@@ -60,7 +60,7 @@ CANDELABRA_FORMULA V i_near(V a) {
 }
 template <int order>
 CANDELABRA_FORMULA V i_far(V a) {
-  const V b = greatest(V(8.0), least(V(most), a)), t = parts::quotient(V(16.0), b) - 1.0;
+  const V b = greatest(V(8.0), least(V(largest), a)), t = parts::quotient(V(16.0), b) - 1.0;
   return parts::series(t, order ? bessel_tables::i1_far : bessel_tables::i0_far) / hardware_sqrt(b);
 }
 template <int order, bool scaled>
@@ -99,7 +99,7 @@ CANDELABRA_FORMULA V modified_k(V x) {
     if constexpr (scaled) result = result * exp(b);
   }
   if (any(!near)) {
-    const V b = greatest(V(2.0), least(V(most), x)), t = parts::quotient(V(4.0), b) - 1.0;
+    const V b = greatest(V(2.0), least(V(largest), x)), t = parts::quotient(V(4.0), b) - 1.0;
     V far = parts::series(t, order ? bessel_tables::k1_far : bessel_tables::k0_far) / hardware_sqrt(b);
     if constexpr (scaled)
       far = select(x == V(infinite), V(0.0), far);
@@ -111,14 +111,14 @@ CANDELABRA_FORMULA V modified_k(V x) {
   return select(x < V(0.0), V(std::numeric_limits<double>::quiet_NaN()), select(x != x, x, result));
 }
 
-struct Turn {
+struct SineCosine {
   V sine, cosine;
 };
-CANDELABRA_FORMULA Turn sine_cosine(V x) {
-  const auto [r, n] = parts::reduced_turn(x);
+CANDELABRA_FORMULA SineCosine sine_cosine(V x) {
+  const auto [r, n] = parts::reduced_angle(x);
   const V z = r * r, s = parts::sin_of(r, z), c = parts::cos_of(z);
   const M odd = parts::low_bit<0>(n);
-  return {parts::turned_by_bit1(select(odd, c, s), n), parts::turned_by_bit1(select(odd, -s, c), n)};
+  return {parts::negated_by_bit1(select(odd, c, s), n), parts::negated_by_bit1(select(odd, -s, c), n)};
 }
 
 // J(a) for a = |x| <= 8, with its first two zeros factored out.

@@ -69,11 +69,11 @@ struct SinCos {
   Vec<double> sin, cos;
 };
 CANDELABRA_FORMULA SinCos sin_cos(Vec<double> x) {
-  const auto [r, n] = reduced_turn(x);
+  const auto [r, n] = reduced_angle(x);
   const Vec<double> z = r * r, s = sin_of(r, z), c = cos_of(z);
   const Mask<double> odd = low_bit<0>(n);
-  const Vec<double> sine = turned_by_bit1(select(odd, c, s), n);
-  return {select(x == Vec<double>(0.0), x, sine), turned_by_bit1(select(odd, -s, c), n)};
+  const Vec<double> sine = negated_by_bit1(select(odd, c, s), n);
+  return {select(x == Vec<double>(0.0), x, sine), negated_by_bit1(select(odd, -s, c), n)};
 }
 // For |x| < 700. Both are computed from t = (e^|x| - 1) / 2.
 struct SinhCosh {
@@ -92,13 +92,13 @@ struct Sum {
   Vec<double> high, low;
 };
 CANDELABRA_FORMULA Sum two_sum(Vec<double> a, Vec<double> b) {
-  const Vec<double> sum = settled(a + b), of_b = settled(sum - a);
-  return {sum, (a - settled(sum - of_b)) + (b - of_b)};
+  const Vec<double> sum = opaque(a + b), of_b = opaque(sum - a);
+  return {sum, (a - opaque(sum - of_b)) + (b - of_b)};
 }
 // log(high + low) / 2 for high + low > 0. The rounding error of the sum is corrected to first
 // order.
 CANDELABRA_FORMULA Vec<double> half_log(Vec<double> high, Vec<double> low) {
-  const Vec<double> u = settled(high + low);
+  const Vec<double> u = opaque(high + low);
   return 0.5 * fma((high - u) + low, inverse(u), log_positive(u));
 }
 

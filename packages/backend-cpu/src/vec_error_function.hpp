@@ -183,18 +183,18 @@ CANDELABRA_FORMULA Vec<double> erfinv(Vec<double> x) {
   const __m512i bits = _mm512_castpd_si512(z.v);
   const V half_octave = _mm512_castsi512_pd(_mm512_maskz_srli_epi64(0xff, bits, 51));
   // The significand without its first two bits: from 1 to 1.5.
-  const V place = V(_mm512_castsi512_pd(_mm512_ternarylogic_epi64(bits, _mm512_set1_epi64((int64_t{1} << 51) - 1),
-                                                                  _mm512_castpd_si512(V(1.0).v), 0xea))) -
-                  1.25;
+  const V offset = V(_mm512_castsi512_pd(_mm512_ternarylogic_epi64(bits, _mm512_set1_epi64((int64_t{1} << 51) - 1),
+                                                                   _mm512_castpd_si512(V(1.0).v), 0xea))) -
+                   1.25;
   constexpr int n = sizeof(c) / sizeof(c[0]);
-  V odd = parts::looked_up(c[n - 2], half_octave), even = parts::looked_up(c[n - 1], half_octave);
-  const V square = place * place;
+  V odd = parts::lookup(c[n - 2], half_octave), even = parts::lookup(c[n - 1], half_octave);
+  const V square = offset * offset;
 #pragma GCC unroll 16
   for (int k = n - 3; k > 0; k -= 2) {
-    even = fma(even, square, parts::looked_up(c[k], half_octave));
-    odd = fma(odd, square, parts::looked_up(c[k - 1], half_octave));
+    even = fma(even, square, parts::lookup(c[k], half_octave));
+    odd = fma(odd, square, parts::lookup(c[k - 1], half_octave));
   }
-  const V near = x * fma(odd, place, fma(even, square, parts::looked_up(c[0], half_octave)));
+  const V near = x * fma(odd, offset, fma(even, square, parts::lookup(c[0], half_octave)));
   const Mask<double> inner = V(0x1p-8) <= z;
   return any(!inner) ? select(inner, near, erfinv_by_logarithm(x)) : near;
 }

@@ -10,7 +10,7 @@ namespace parts {
 
 // log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2 as a function of 1 / x, for x >= 8: Stirling's
 // series (Abramowitz and Stegun 6.1.41).
-CANDELABRA_FORMULA Vec<double> stirling_rest(Vec<double> inverse) {
+CANDELABRA_FORMULA Vec<double> stirling_series(Vec<double> inverse) {
   static constexpr double c[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156};
   return inverse * series(inverse * inverse, c);
 }
@@ -23,7 +23,7 @@ CANDELABRA_FORMULA Vec<double> lgamma_positive(Vec<double> x) {
   const V product = select(low, pairs * (pairs + 6.0) * ((pairs + 10.0) * (pairs + 12.0)), V(1.0));
   const V z = select(low, x + 8.0, x);
   const V whole = fma(z - 0.5, log_positive(z), 0.918938533204672741780 - z);
-  return (whole - log_positive(product)) + stirling_rest(quotient(V(1.0), z));
+  return (whole - log_positive(product)) + stirling_series(quotient(V(1.0), z));
 }
 // Reflects x < 1/2: log Gamma(x) = log(pi / |sin(pi x)|) - log Gamma(1 - x).
 CANDELABRA_FORMULA Vec<double> lgamma_for_float(Vec<double> x) {
@@ -31,10 +31,10 @@ CANDELABRA_FORMULA Vec<double> lgamma_for_float(Vec<double> x) {
   const Mask<double> left = x < V(0.5);
   V result = lgamma_positive(least(V(1e60), select(left, 1.0 - x, x)));
   if (any(left)) {
-    const V turn = (x - round_even(x)) * 3.14159265358979323846;
-    const V sine = abs(sin_of(turn * select(abs(turn) < V(0.8), V(1.0), V(0.0)), turn * turn));
-    const V other = cos_of((1.57079632679489661923 - abs(turn)) * (1.57079632679489661923 - abs(turn)));
-    const V size = select(abs(turn) < V(0.8), sine, other);
+    const V angle = (x - round_even(x)) * 3.14159265358979323846;
+    const V sine = abs(sin_of(angle * select(abs(angle) < V(0.8), V(1.0), V(0.0)), angle * angle));
+    const V other = cos_of((1.57079632679489661923 - abs(angle)) * (1.57079632679489661923 - abs(angle)));
+    const V size = select(abs(angle) < V(0.8), sine, other);
     result =
         select(left, log_cases_of(3.14159265358979323846 / size, log_positive(3.14159265358979323846 / size)) - result, result);
   }
@@ -69,8 +69,8 @@ CANDELABRA_FORMULA Vec<double> digamma(Vec<double> x) {
   const V inverse = one / z, square = inverse * inverse;
   result = result + log(z) - 0.5 * inverse - square * parts::series(square, c);
   if (any(left)) {
-    const V part = x - round_even(x), turn = part * 3.14159265358979323846;
-    const V reflected = result - 3.14159265358979323846 / tan(turn);
+    const V part = x - round_even(x), angle = part * 3.14159265358979323846;
+    const V reflected = result - 3.14159265358979323846 / tan(angle);
     result = select(left, select(part == zero, V(detail::nan<double>), reflected), result);
   }
   result = select(x == zero, with_sign_of(V(detail::infinity<double>), -x), result);

@@ -33,18 +33,18 @@ CANDELABRA_FORMULA V density(V a, V x) {
   }
   if (any(!small)) {
     const V b = greatest(V(10.0), a), inverse = parts::quotient(V(1.0), b);
-    const V power = b * log1p_minus((x - b) * inverse) - parts::stirling_rest(inverse);
+    const V power = b * log1p_minus((x - b) * inverse) - parts::stirling_series(inverse);
     result = select(small, result, exp(power) / hardware_sqrt(6.28318530717958647693 * b));
   }
   return result;
 }
 
-constexpr int longest = 200000;
+constexpr int max_steps = 200000;
 
 // 1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + …
 CANDELABRA_FORMULA V lower_series(V a, V x, M wanted, double rounding) {
   V term = V(1.0), sum = V(1.0), k = a;
-  for (int step = 0; step < longest && any(wanted); ++step) {
+  for (int step = 0; step < max_steps && any(wanted); ++step) {
     k = k + 1.0;
     term = term * parts::quotient(x, k);
     sum = select(wanted, sum + term, sum);
@@ -57,7 +57,7 @@ CANDELABRA_FORMULA V lower_series(V a, V x, M wanted, double rounding) {
 CANDELABRA_FORMULA V upper_fraction(V a, V x, M wanted, double rounding) {
   const V tiny = V(1e-290);
   V b = x + 1.0 - a, c = V(1e290), d = parts::quotient(V(1.0), b), h = d;
-  for (double k = 1; k < longest && any(wanted); ++k) {
+  for (double k = 1; k < max_steps && any(wanted); ++k) {
     const V over = k * (a - k);
     b = b + 2.0;
     V under = fma(over, d, b);

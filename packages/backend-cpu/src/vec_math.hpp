@@ -85,7 +85,7 @@ struct Sixteenths {
 };
 CANDELABRA_FORMULA Sixteenths sixteenths_of(Vec<double> m) {
   const Vec<double> shifted = fma(m, Vec<double>(16.0), Vec<double>(detail::Format<double>::round_magic));
-  return {shifted, looked_up(inverse_table, shifted)};
+  return {shifted, lookup(inverse_table, shifted)};
 }
 CANDELABRA_FORMULA Vec<double> log_near_one(Vec<double> m) {
   if constexpr (Vec<double>::size == 8) {
@@ -95,8 +95,8 @@ CANDELABRA_FORMULA Vec<double> log_near_one(Vec<double> m) {
                                    1.11427406406664389e-01,  -1.00289944968337680e-01};
     const auto [shifted, inverse] = sixteenths_of(m);
     const Vec<double> r = fma(m, inverse, Vec<double>(-1.0)), square = r * r;
-    const Vec<double> low = fma(Vec<double>(-0.5), square, looked_up(log_low_table, shifted));
-    return looked_up(log_high_table, shifted) + (r + fma(r * square, series(r, c), low));
+    const Vec<double> low = fma(Vec<double>(-0.5), square, lookup(log_low_table, shifted));
+    return lookup(log_high_table, shifted) + (r + fma(r * square, series(r, c), low));
   } else {
     // f - (f^2/2 - s (f^2/2 + R)), s = f / (2 + f) (as in FreeBSD's msun, after Ng).
     static constexpr double c[] = {6.66666666666665964e-01, 4.00000000000569511e-01, 2.85714285557675307e-01,
@@ -137,10 +137,10 @@ CANDELABRA_FORMULA Vec<T> round_even(Vec<T> x) {
 
 #ifdef __AVX512F__
 namespace parts {
-CANDELABRA_FORMULA Vec<float> about_inverse_root(Vec<float> x) {
+CANDELABRA_FORMULA Vec<float> approximate_rsqrt(Vec<float> x) {
   return _mm512_maskz_rsqrt14_ps(0xffff, x.v);
 }
-CANDELABRA_FORMULA Vec<double> about_inverse_root(Vec<double> x) {
+CANDELABRA_FORMULA Vec<double> approximate_rsqrt(Vec<double> x) {
   return _mm512_maskz_rsqrt14_pd(0xff, x.v);
 }
 // Whether the iteration below neither overflows nor underflows. This holds for typical data.
@@ -162,7 +162,7 @@ struct Root {
 };
 template <typename T>
 CANDELABRA_FORMULA Root<T> root_of(Vec<T> x) {
-  const Vec<T> y = about_inverse_root(x);
+  const Vec<T> y = approximate_rsqrt(x);
   Vec<T> g = x * y, h = y * T(0.5);
 #pragma GCC unroll 2
   for (int step = 0; step < (sizeof(T) == 4 ? 1 : 2); ++step) {
@@ -344,11 +344,11 @@ namespace parts {
 
 // x = n pi/2 + r. The first step is exact, the others round r.
 template <typename T>
-struct Turned {
+struct ReducedAngle {
   Vec<T> r, shifted;  // n in the low bits
 };
 template <typename T>
-CANDELABRA_FORMULA Turned<T> reduced_turn(Vec<T> x) {
+CANDELABRA_FORMULA ReducedAngle<T> reduced_angle(Vec<T> x) {
   constexpr bool single = sizeof(T) == 4;
   const Vec<T> magic = detail::Format<T>::round_magic;
   const Vec<T> shifted = fma(x, Vec<T>(static_cast<T>(0.636619772367581343076)), magic);
@@ -395,21 +395,21 @@ CANDELABRA_FORMULA Vec<double> cos_of(Vec<double> z) {
 
 template <typename T>
 CANDELABRA_FORMULA Vec<T> sin(Vec<T> x) {
-  const auto [r, n] = parts::reduced_turn(x);
+  const auto [r, n] = parts::reduced_angle(x);
   const Vec<T> z = r * r;
   const Vec<T> value = select(parts::low_bit<0>(n), parts::cos_of(z), parts::sin_of(r, z));
-  return select(x == Vec<T>(T(0)), x, parts::turned_by_bit1(value, n));
+  return select(x == Vec<T>(T(0)), x, parts::negated_by_bit1(value, n));
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> cos(Vec<T> x) {
-  const auto [r, n] = parts::reduced_turn(x);
+  const auto [r, n] = parts::reduced_angle(x);
   const Vec<T> z = r * r;
   const Vec<T> value = select(parts::low_bit<0>(n), -parts::sin_of(r, z), parts::cos_of(z));
-  return parts::turned_by_bit1(value, n);
+  return parts::negated_by_bit1(value, n);
 }
 template <typename T>
 CANDELABRA_FORMULA Vec<T> tan(Vec<T> x) {
-  const auto [r, n] = parts::reduced_turn(x);
+  const auto [r, n] = parts::reduced_angle(x);
   const Vec<T> z = r * r, s = parts::sin_of(r, z), c = parts::cos_of(z);
   const Mask<T> odd = parts::low_bit<0>(n);
   return select(x == Vec<T>(T(0)), x, parts::quotient(select(odd, -c, s), select(odd, s, c)));

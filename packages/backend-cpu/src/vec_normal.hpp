@@ -14,7 +14,7 @@ using M = Mask<double>;
 
 // e^(a^2) erfc(a) for a >= 0 (Shepherd and Laframboise 1981). Large a use the asymptotic series
 // (Abramowitz and Stegun 7.1.23).
-CANDELABRA_FORMULA V scaled_tail(V a) {
+CANDELABRA_FORMULA V erfcx_positive(V a) {
   constexpr double k = parts::erfcx_centre<double>, root_pi = 1.77245385090551602730;
   const M far = V(25.0) < a;
   const V b = select(far, V(25.0), a), t = parts::quotient(b - k, b + k);
@@ -28,7 +28,7 @@ CANDELABRA_FORMULA V scaled_tail(V a) {
 }
 CANDELABRA_FORMULA V erfcx(V x) {
   const V a = abs(x);
-  V result = scaled_tail(a);
+  V result = erfcx_positive(a);
   const M negative = x < V(0.0);
   if (any(negative)) {
     const V b = least(V(30.0), a), square = b * b, rest = fma(b, b, -square);
@@ -63,7 +63,7 @@ CANDELABRA_FORMULA V log_ndtr(V x) {
     result = select(left, parts::log_positive(p), fma((1.0 - u) - p, parts::inverse(u), parts::log_positive(u)));
   }
   if (any(low)) {
-    const V far = parts::log_positive(0.5 * scaled_tail(0.70710678118654752440 * abs(x))) - 0.5 * x * x;
+    const V far = parts::log_positive(0.5 * erfcx_positive(0.70710678118654752440 * abs(x))) - 0.5 * x * x;
     result = select(low, select(x == V(-detail::infinity<double>), x, far), result);
   }
   return select(x != x, x, result);

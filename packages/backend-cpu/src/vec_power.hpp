@@ -32,7 +32,7 @@ CANDELABRA_FORMULA Vec<double> power_for_float(Vec<double> a, Vec<double> y) {
   const auto [m, e] = parts_of(a);
   const auto [shifted, inverse] = sixteenths_of(m);
   const Vec<double> r = fma(m, inverse, Vec<double>(-1.0));
-  Vec<double> l = fma(r, series(r, log_series), e + looked_up(log2_table, shifted));
+  Vec<double> l = fma(r, series(r, log_series), e + lookup(log2_table, shifted));
   l = select(a == Vec<double>(0.0), Vec<double>(-detail::infinity<double>), l);
   l = select(a == Vec<double>(detail::infinity<double>), Vec<double>(detail::infinity<double>), l);
   const Vec<double> power = clipped(y * l, -160.0, 135.0);
@@ -60,12 +60,12 @@ CANDELABRA_FORMULA Vec<double> pow(Vec<double> x, Vec<double> y) {
   const auto [m, e] = parts::parts_of(a);
   const auto [shifted, inverse] = parts::sixteenths_of(m);
   // m inverse = 1 + r + rest
-  const V product = parts::settled(m * inverse), rest = fma(m, inverse, -product), r = product - 1.0;
-  const V high = fma(e, V(0.6931471805601177), parts::looked_up(parts::log_high_table, shifted));  // exact
-  const V square = parts::settled(r * r), square_rest = fma(r, r, -square), half = 0.5 * square;
+  const V product = parts::opaque(m * inverse), rest = fma(m, inverse, -product), r = product - 1.0;
+  const V high = fma(e, V(0.6931471805601177), parts::lookup(parts::log_high_table, shifted));  // exact
+  const V square = parts::opaque(r * r), square_rest = fma(r, r, -square), half = 0.5 * square;
   const V first = high + r, first_rest = r - (first - high);
   const V second = first - half, second_rest = (first - second) - half;
-  V low = fma(e, V(-1.7239444525614835e-13), parts::looked_up(parts::log_low_table, shifted));
+  V low = fma(e, V(-1.7239444525614835e-13), parts::lookup(parts::log_low_table, shifted));
   low = low + fma(rest, square - r, rest);
   low = low + fma(V(-0.5), square_rest, first_rest + second_rest);
   low = fma(r * square, parts::series(r, c), low);
@@ -74,7 +74,7 @@ CANDELABRA_FORMULA Vec<double> pow(Vec<double> x, Vec<double> y) {
   l = select(a == V(0.0), V(-detail::infinity<double>), l);
   l = select(a == V(detail::infinity<double>), V(detail::infinity<double>), l);
 
-  const V power = parts::settled(y * l);
+  const V power = parts::opaque(y * l);
   V power_rest = fma(y, l, -power) + y * l_rest;
   power_rest = select(abs(power) < V(800.0), power_rest, V(0.0));
   auto [s, whole] = parts::reduced_exp(parts::clipped(power, detail::Format<double>::exp_low, detail::Format<double>::exp_high));

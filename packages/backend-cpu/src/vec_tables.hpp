@@ -21,14 +21,14 @@ CANDELABRA_FORMULA Vec<T> piecewise(const Piecewise<T, pieces, rows>& table, Vec
   const Vec<T> magic = detail::Format<T>::round_magic, shifted = fma(x, Vec<T>(table.per_unit), magic);
   const Vec<T> d = fnma(shifted - magic, Vec<T>(table.step), x), square = d * d;
   constexpr int last = static_cast<int>(rows) - 1;
-  Vec<T> even = looked_up(table.rows[last & 1 ? last : last - 1], shifted);
-  Vec<T> odd = looked_up(table.rows[last & 1 ? last - 1 : last], shifted);
+  Vec<T> even = lookup(table.rows[last & 1 ? last : last - 1], shifted);
+  Vec<T> odd = lookup(table.rows[last & 1 ? last - 1 : last], shifted);
 #pragma GCC unroll 16
-  for (int k = (last & 1 ? last : last - 1) - 2; k >= 3; k -= 2) even = fma(even, square, looked_up(table.rows[k], shifted));
+  for (int k = (last & 1 ? last : last - 1) - 2; k >= 3; k -= 2) even = fma(even, square, lookup(table.rows[k], shifted));
 #pragma GCC unroll 16
-  for (int k = (last & 1 ? last - 1 : last) - 2; k >= 2; k -= 2) odd = fma(odd, square, looked_up(table.rows[k], shifted));
-  even = fma(even, square, looked_up(table.rows[0], shifted));
-  return looked_up(table.rows[1], shifted) + fma(odd, d, even);
+  for (int k = (last & 1 ? last - 1 : last) - 2; k >= 2; k -= 2) odd = fma(odd, square, lookup(table.rows[k], shifted));
+  even = fma(even, square, lookup(table.rows[0], shifted));
+  return lookup(table.rows[1], shifted) + fma(odd, d, even);
 }
 
 template <typename T>

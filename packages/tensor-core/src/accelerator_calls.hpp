@@ -1,5 +1,5 @@
-// What the files of accelerator functions have in common: asking a backend for what it may not have, addresses as Python's
-// integers.
+// Shared by the accelerator_*.cpp files: checks for features that a backend may lack, and
+// conversion of addresses from Python ints.
 #pragma once
 
 #include "interop.hpp"
@@ -7,8 +7,8 @@
 
 namespace candelabra {
 
-inline void require(bool there, const DeviceType& type, const char* what) {
-  check(there, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ", what);
+inline void require(bool is_available, const DeviceType& type, const char* what) {
+  check(is_available, PyExc_NotImplementedError, "the device type '", type.name, "' (", type.distribution, ") has no ", what);
 }
 
 inline void succeed(const DeviceType& type, const char* what, int32_t status) {
@@ -22,7 +22,7 @@ inline void* address_of(PyObject* object) {
   return address;
 }
 
-// f(device, type, address) of the arguments (device, address).
+// Parses (device, address) and returns f(device, type, address).
 template <typename F>
 PyObject* with_address(PyObject* arguments, const char* format, F&& f) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {

@@ -203,15 +203,15 @@ Storage* make_pinned_storage(const DeviceType& type, size_t bytes) {
 }
 
 PyMethodDef accelerator_memory_functions[] = {
-    {"pinned_storage", pinned_storage, METH_VARARGS, "Allocate pinned host memory, which a device can copy to and from asynchronously."},
+    {"pinned_storage", pinned_storage, METH_VARARGS,
+     "Allocate pinned host memory, which a device can copy to and from asynchronously."},
     {"is_pinned", is_pinned, METH_VARARGS, "Whether a storage is pinned for a device."},
     {"empty_pinned_cache", empty_pinned_cache, METH_O, "Return cached pinned memory to the system."},
     {"ipc_export_storage", ipc_export_storage, METH_O, "The handle, the offset and the size of the block, for another process."},
     {"ipc_open_storage", ipc_open_storage, METH_VARARGS,
-     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\
-     "another process, which keeps `owner`; that of before where one of the same key is there."},
-    {"ipc_storage_owner", ipc_storage_owner, METH_O,
-     "The owner given to ipc_open_storage(); None for other storages."},
+     "ipc_open_storage(device, handle, offset, block_bytes, nbytes, key=..., owner=None) -> Storage\n\nA storage on memory "
+     "of another process; it keeps `owner` alive. Returns the existing storage if one has the same key."},
+    {"ipc_storage_owner", ipc_storage_owner, METH_O, "The owner given to ipc_open_storage(); None for other storages."},
     {"ipc_export_event", ipc_export_event, METH_VARARGS, "The handle of an event, for another process."},
     {"ipc_open_event", ipc_open_event, METH_VARARGS, "Open an event of another process; returns its address."},
     {nullptr, nullptr, 0, nullptr},

@@ -1,4 +1,4 @@
-// The arguments of a call: collected in the order of the schema, then parsed into a Call.
+// The arguments of a call: collected in schema order, then parsed into a Call.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace candelabra {
 
-// The arguments do not fit the schema: another spelling of the call may (Operator::fallback).
+// The arguments do not match the schema. Operator::fallback may still accept them.
 struct SchemaMismatch : Error {
   using Error::Error;
 };
@@ -16,21 +16,23 @@ template <typename... Parts>
   throw SchemaMismatch(PyExc_TypeError, text(parts...));
 }
 
-// What the caller gave, in the order of the schema. Borrowed.
+// The caller's arguments in schema order. Borrowed references.
 struct Given {
   PyObject* values[max_arguments];
   PyObject* out = nullptr;
   PyObject* generator = nullptr;
-  Ref<> spread;  // owns the tuple made of view(2, 3)
+  Ref<> spread;  // owns the tuple made from view(2, 3)
   std::vector<Ref<>> frozen;
 
-  // Others may change a list during the call (an __index__, another thread while a kernel runs): the call goes by a tuple.
+  // Replaces a list by a tuple, because an __index__ or another thread may change the list during
+  // the call.
   PyObject* freeze(PyObject* list) { return PyList_Check(list) ? frozen.emplace_back(owned(PyList_AsTuple(list))).get() : list; }
 };
 
-// Puts positional and keyword arguments in the order of the schema, with defaults. Throws SchemaMismatch.
+// Puts positional and keyword arguments into schema order and adds defaults. Throws SchemaMismatch.
 void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
-// Fills call.arguments from what was collected. Returns whether a tensor among them requires grad. Throws SchemaMismatch.
+// Converts the collected arguments to call.arguments. Returns whether any tensor argument requires
+// grad. Throws SchemaMismatch.
 bool parse(Call& call, Given& given);
 
 }  // namespace candelabra

@@ -52,9 +52,9 @@ int32_t host_copy(int32_t, void* destination, const void* source, size_t bytes, 
   return CB_OK;
 }
 
-
-void set_default(Function*& slot, Function* standard) {
-  if (!slot) slot = standard;
+template <typename Function>
+void set_default(Function*& slot, Function* function) {
+  if (!slot) slot = function;
 }
 
 }  // namespace

@@ -4,10 +4,11 @@
 
 namespace candelabra {
 
-// The table with defaults in the place of what is missing: null pointers, and fields beyond the size an older backend states.
+// The table with defaults for null pointers, and for fields beyond the size that an older backend
+// states.
 cb_backend completed(const cb_backend& given);
 
-// The table of a backend that has no library: ordinary host memory, one device, no compiled kernels.
+// The table of a backend without a library: host memory, one device, no compiled kernels.
 cb_backend host_memory_backend(const char* device_type);
 
 }  // namespace candelabra

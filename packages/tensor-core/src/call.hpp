@@ -1,4 +1,5 @@
-// One call of an operator, from parsed arguments to results. Shape rules read and write it; dispatch.cpp runs it.
+// One call of an operator, from parsed arguments to results. Shape rules read and modify it;
+// dispatch.cpp runs it.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@ struct Operator;
 enum class ArgumentKind : uint8_t {
   None,
   Tensor,
-  Number /* a number in a tensor's place */,
+  Number /* a number in place of a tensor */,
   Tensors,
   Scalar,
   Int,
@@ -32,10 +33,10 @@ enum class ArgumentKind : uint8_t {
 struct Argument {
   ArgumentKind kind;
   int32_t count;
-  PyObject* object;  // what the caller passed, or the default; borrowed
+  PyObject* object;  // the caller's argument, or the default; borrowed
   union {
-    TensorObject* tensor;    // borrowed; a shape rule that converts keeps the new one alive with Call::keep
-    TensorObject** tensors;  // count of them, in the arena; an entry may be null in Tensor?[]
+    TensorObject* tensor;    // borrowed; Call::keep() owns the tensors that a shape rule makes
+    TensorObject** tensors;  // `count` entries, in the arena; an entry of Tensor?[] may be null
     int64_t i;
     double f;
     const int64_t* ints;  // in the arena; also bool[]
@@ -45,11 +46,12 @@ struct Argument {
     Device device;
     MemoryFormat memory_format;
   };
-  cb_scalar scalar;  // Number and Scalar only; not set otherwise
-  // What the kernel sees of a tensor, where that is not the tensor's own geometry: set by broadcast() and the like.
+  cb_scalar scalar;  // only for Number and Scalar; otherwise uninitialized
+  // Set by broadcast() and similar functions if the kernel sees another geometry than the tensor's
+  // own; else null.
   cb_tensor* descriptor;
 
-  // Left uninitialized: a call has room for many arguments and pays only for those it has. The parser calls reset().
+  // Uninitialized, so that a call does not pay for unused entries. The parser calls reset().
   Argument() {}
   void reset(PyObject* passed) {
     kind = ArgumentKind::None;
@@ -62,7 +64,7 @@ struct Argument {
   bool is_tensor() const { return kind == ArgumentKind::Tensor; }
 };
 
-// Memory that lives as long as the call.
+// A bump allocator for memory that lives as long as the call.
 class Arena {
  public:
   template <typename T>
@@ -90,19 +92,24 @@ class Arena {
 };
 
 struct Output {
-  // Written by the shape rule.
+  // Set by the shape rule.
   Dtype dtype = Dtype::Float32;
   Dims sizes;
-  std::optional<Dims> strides;      // contiguous when not set
-  uint64_t inserted = 0;            // dimensions (bits) of size 1 that the kernel sees in addition: reductions without keepdim
-  uint64_t reduced = 0;             // dimensions (bits) of size 1 that the kernel sees with stride 0: reductions with keepdim
-  TensorObject* view_of = nullptr;  // operators tagged view: the result is a view of this tensor with `strides` and `offset`
+  std::optional<Dims> strides;  // contiguous when not set
+  // bit mask of dimensions of size 1 that only the kernel sees: reductions without keepdim
+  uint64_t inserted = 0;
+  // bit mask of dimensions of size 1 that have stride 0 in the kernel: reductions with keepdim
+  uint64_t reduced = 0;
+  // for operators tagged view: the result is a view of this tensor with `strides` and `offset`
+  TensorObject* view_of = nullptr;
   int64_t offset = 0;
-  // Set before the shape rule runs when the caller gave the tensor: out=, or the self of an in-place call.
+  // Set before the shape rule runs if the caller provided the tensor: out=, or self of an in-place
+  // call.
   TensorObject* given = nullptr;
   // Set by dispatch.
   TensorRef tensor;
-  void* scratch = nullptr;  // memory in the arena in a tensor's place, of a result that is not asked for
+  // memory in the arena, instead of `tensor`, for a result that the caller does not need
+  void* scratch = nullptr;
 };
 
 constexpr int max_arguments = 20;
@@ -112,15 +119,16 @@ struct Call {
   explicit Call(Operator& op) : op(op) {}
 
   Operator& op;
-  Device device;  // where the kernel runs: of the tensor arguments, else of the device argument, else the default
+  // where the kernel runs: the tensors' device, else the device argument, else the default
+  Device device;
   int argument_count = 0;
   int output_count = 0;
-  bool first_alone = false;  // only outputs[0] is asked for
-  bool in_place = false;     // the in-place variant: outputs[0].given is argument 0
+  bool first_alone = false;  // the caller needs only outputs[0]
+  bool in_place = false;     // an in-place variant: outputs[0].given is argument 0
   std::array<Argument, max_arguments> arguments;
   std::array<Output, max_outputs> outputs;
   Ref<> result;                   // operators tagged core set this instead of outputs
-  PyObject* generator = nullptr;  // borrowed; null: the device's default
+  PyObject* generator = nullptr;  // borrowed; null: the device's default generator
   Arena arena;
   std::vector<TensorRef> kept;
 
@@ -128,7 +136,8 @@ struct Call {
 
   // Arguments by position in the schema.
   Argument& operator[](int i) { return arguments[i]; }
-  // Throws TypeError where a number stands in the tensor's place: an operator may take one for some of its arguments only.
+  // Throws TypeError if the argument is a number: an operator may accept numbers for some of its
+  // arguments only.
   TensorObject& tensor(int i) const {
     if (!arguments[i].is_tensor()) [[unlikely]]
       raise_not_tensor(i);
@@ -139,58 +148,65 @@ struct Call {
   bool boolean(int i) const { return arguments[i].i != 0; }
   std::span<const int64_t> ints(int i) const { return {arguments[i].ints, static_cast<size_t>(arguments[i].count)}; }
   Dtype dtype_or(int i, Dtype fallback) const { return arguments[i].kind == ArgumentKind::Dtype ? arguments[i].dtype : fallback; }
-  int dim(int i, int ndim) { return static_cast<int>(arguments[i].i = wrap_dim(arguments[i].i, ndim)); }  // wraps in place
+  // also wraps the argument
+  int dim(int i, int ndim) { return static_cast<int>(arguments[i].i = wrap_dim(arguments[i].i, ndim)); }
 
-  // Replaces an argument by a list of integers that the kernel sees.
+  // Replace the argument that the kernel sees.
   void set_ints(int i, std::span<const int64_t> values);
   void set_int(int i, int64_t value);
   void set_float(int i, double value);
   void set_dtype(int i, Dtype dtype);
 
-  // Takes a tensor into the call's keeping and returns it.
+  // Makes the call own a tensor, and returns it.
   TensorObject* keep(TensorRef tensor) { return kept.emplace_back(std::move(tensor)).get(); }
 
-  // Converts tensor argument i to this dtype (a copy where it is not yet); a Number becomes a descriptor of one element.
+  // Converts tensor argument i to this dtype, which copies it unless the kernel converts. A Number
+  // becomes a descriptor of one element.
   void convert(int i, Dtype dtype);
-  // Makes the kernel see argument i (tensor or number) expanded to these sizes, which must be what it broadcasts to.
+  // Makes the kernel see argument i (tensor or number) expanded to these sizes. The argument must
+  // be broadcastable to them.
   void broadcast(int i, std::span<const int64_t> sizes);
-  // Makes the kernel see argument i in row-major order without gaps: a copy where it is not.
+  // Makes argument i contiguous; copies it if necessary.
   void make_contiguous(int i);
-  // Makes the kernel see another geometry on the memory of argument i.
+  // Makes the kernel see this geometry on the memory of argument i.
   void set_descriptor(int i, std::span<const int64_t> sizes, std::span<const int64_t> strides);
 
   Output& add_output(Dtype dtype, Dims sizes);
 };
 
-// A shape rule: checks the arguments, normalizes what the kernel is to see, and describes the outputs.
+// A shape rule checks the arguments, normalizes them for the kernel, and describes the outputs.
 using ShapeRule = void (*)(Call&);
-ShapeRule find_shape_rule(std::string_view name);  // null when there is none (shapes/registry.cpp)
+ShapeRule find_shape_rule(std::string_view name);  // null if there is none (shapes/registry.cpp)
 
-// Sets call.device and checks that all tensors are there. A tensor without dimensions in host memory becomes a number where the
-// operator takes numbers.
+// Sets call.device and checks that all tensors are on it. If the operator accepts numbers, a 0-dim
+// tensor in host memory becomes a Number.
 void resolve_device(Call& call);
-// Gives out= the sizes of the result, with new memory where it has others.
+// Resizes out=, with new memory if necessary. Warns if it had elements.
 void resize_output(const char* operator_name, TensorObject& out, std::span<const int64_t> sizes);
 
-// What run() throws where the kernel of an operator tagged declines does not take the call.
+// Thrown by run() if the kernel of an operator tagged declines rejects the call.
 struct Declined {};
 
-// Runs a parsed call: device, shape rule, memory, kernel, in that order. Results are in outputs[].tensor or in result.
+// Runs a parsed call: resolves the device, applies the shape rule, allocates outputs, calls the
+// kernel. Results are in outputs[].tensor or in result.
 void run(Call& call);
 
-// For the core's own use, without recording on the tape.
-TensorRef convert_dtype(TensorObject* self, Dtype dtype);  // the tensor itself where it has that dtype
+// For the core's own use. Autograd does not record these.
+// returns the tensor itself if it has that dtype
+TensorRef convert_dtype(TensorObject* self, Dtype dtype);
 TensorRef to_device(TensorObject* self, Device device);
 TensorRef clone(TensorObject* self, MemoryFormat format);
 TensorRef contiguous(TensorObject* self);
-void copy_into(TensorObject* destination, TensorObject* source);  // broadcasts, converts, crosses devices; bumps no version
+// broadcasts, converts, crosses devices; does not bump the version
+void copy_into(TensorObject* destination, TensorObject* source);
 void fill(TensorObject* self, const cb_scalar& value);
-cb_scalar item(TensorObject* self);  // the value of a tensor of one element, from any device
-// item() of a tensor as a Python number: new reference.
+cb_scalar item(TensorObject* self);  // the value of a one-element tensor on any device
+// The number as a Python object: new reference.
 PyObject* scalar_object(const cb_scalar& scalar);
-cb_scalar scalar_from_object(PyObject* object);  // bool, int, float, complex, NumPy numbers; throws TypeError
+// accepts bool, int, float, complex and NumPy scalars; throws TypeError
+cb_scalar scalar_from_object(PyObject* object);
 bool is_number(PyObject* object);
-// Writes the number as one element of this dtype.
+// Converts the number to this dtype and writes it as one element.
 void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element);
 cb_scalar load_scalar(Dtype dtype, const void* element);
 

@@ -1,4 +1,4 @@
-// Python's way to collectives of several processes; candelabra.communication is written on these functions.
+// Python functions for collectives, on which candelabra.communication is built.
 #pragma once
 
 #include <Python.h>

@@ -1,4 +1,4 @@
-// candelabra.tensor and tolist: numbers and nested sequences to a tensor, and back.
+// candelabra.tensor and tolist: conversion between tensors and numbers or nested sequences.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,7 +14,8 @@ namespace candelabra {
 
 namespace {
 
-// What the numbers are kept as while they are read: the widest kind seen so far, unless the caller said which dtype it is to be.
+// How the numbers are stored while they are read: the widest kind so far, or that of the requested
+// dtype.
 enum class Kind : int { Bool, Int, Float, Complex };
 
 Kind kind_of(Dtype dtype) {
@@ -23,7 +24,7 @@ Kind kind_of(Dtype dtype) {
   return is_floating(dtype) ? Kind::Float : Kind::Int;
 }
 
-// The dtype of a NumPy number, by the name of its type.
+// The dtype of a NumPy scalar, by the name of its type.
 Dtype dtype_of_numpy_scalar(PyObject* object, const cb_scalar& value) {
   const char* type_name = Py_TYPE(object)->tp_name;
   const char* dot = std::strchr(type_name, '.');
@@ -62,7 +63,7 @@ bool is_sequence(PyObject* object) {
   return PyList_Check(object) || PyTuple_Check(object) || (PySequence_Check(object) && !is_text(object) && !PyDict_Check(object));
 }
 
-// Reads nested sequences once: each number is written down as soon as it is met.
+// Reads nested sequences in one pass and stores each number as it is read.
 class Reader {
  public:
   Reader(PyObject* data, std::optional<Dtype> wanted) : wanted_(wanted), kind_(wanted ? kind_of(*wanted) : Kind::Bool) {
@@ -87,7 +88,7 @@ class Reader {
     return *result;
   }
 
-  // Writes the elements as this dtype.
+  // Writes the elements in this dtype.
   void write(Dtype dtype, void* destination) const {
     const size_t count = static_cast<size_t>(product(sizes_));
     if (kind_ == Kind::Float && dtype == Dtype::Float32) {
@@ -135,7 +136,7 @@ class Reader {
     }
   }
 
-  // A number of a wider kind was met: what is written already is converted.
+  // Converts the numbers read so far to a wider kind.
   void widen(Kind kind) {
     const size_t count = static_cast<size_t>(product(sizes_));
     std::vector<uint8_t> booleans = std::move(booleans_);
@@ -190,7 +191,8 @@ class Reader {
           ")");
   }
 
-  // Below a dimension of size 0 nothing is read, yet siblings must be empty, too.
+  // A tensor with a dimension of size 0 has no elements, but the sequences must still have
+  // consistent lengths.
   void check_empty(PyObject* data, int dim) const {
     if (dim >= sizes_.size() || is_tensor(data) || is_numpy_array(data)) return;
     check(is_sequence(data), PyExc_TypeError, "not a sequence: '", Py_TYPE(data)->tp_name, "' at dim ", dim);
@@ -212,7 +214,7 @@ class Reader {
     check_length(PySequence_Fast_GET_SIZE(items.get()), dim);
     const bool innermost = dim + 1 == sizes_.size();
     for (Py_ssize_t i = 0; i < sizes_[dim]; ++i) {
-      // Looked up anew: reading a number may run Python code, which may change the list.
+      // Checked again: reading a number may run Python code that changes the list.
       check_length(PySequence_Fast_GET_SIZE(items.get()), dim);
       PyObject* entry = PySequence_Fast_GET_ITEM(items.get(), i);
       if (innermost && read_plain(entry)) continue;
@@ -221,7 +223,7 @@ class Reader {
     }
   }
 
-  // The usual numbers, where they need no conversion.
+  // Fast path for exact floats and ints that need no conversion.
   bool read_plain(PyObject* entry) {
     if (kind_ == Kind::Float && PyFloat_CheckExact(entry)) {
       floats_[position_++] = PyFloat_AS_DOUBLE(entry);
@@ -231,7 +233,7 @@ class Reader {
     if (kind_ == Kind::Int && !wanted_ && PyLong_CheckExact(entry)) {
       int overflow = 0;
       const long long value = PyLong_AsLongLongAndOverflow(entry, &overflow);
-      if (overflow) return false;  // read_number() says so
+      if (overflow) return false;  // read_number() raises the error
       integers_[position_++] = value;
       negative_ |= value < 0;
       seen_ |= 1u << static_cast<int>(Dtype::Int64);
@@ -266,7 +268,7 @@ class Reader {
     const size_t i = position_++;
     const bool whole = value.kind <= CB_SCALAR_INT;
     if (value.flags & CB_SCALAR_UNSIGNED) {
-      // Without a dtype that is asked for, only an element of a uint64 array may be as large.
+      // Without a requested dtype, only an element of a uint64 array may be this large.
       check(wanted_ || dtype == Dtype::UInt64, PyExc_ValueError,
             "Overflow when unpacking long long: the integer does not fit into 64 bits; give dtype=candelabra.uint64");
       unsigned_ = true;
@@ -343,15 +345,15 @@ class Reader {
   std::optional<Dtype> wanted_;
   Kind kind_;
   Dims sizes_;
-  uint32_t seen_ = 0;  // a bit for each dtype met
+  uint32_t seen_ = 0;  // one bit for each dtype read
   size_t position_ = 0;
-  bool negative_ = false, unsigned_ = false;  // whether an integer below 0, or one of 2^63 or more, was met
+  bool negative_ = false, unsigned_ = false;  // integers < 0, or >= 2^63, were read
   std::vector<uint8_t> booleans_;
   std::vector<int64_t> integers_;
-  std::vector<double> floats_;  // pairs of them where the kind is complex
+  std::vector<double> floats_;  // (real, imaginary) pairs for Kind::Complex
 };
 
-TensorRef on(TensorRef tensor, std::optional<Dtype> dtype, Device device) {
+TensorRef convert_and_move(TensorRef tensor, std::optional<Dtype> dtype, Device device) {
   if (dtype) tensor = convert_dtype(tensor.get(), *dtype);
   return to_device(tensor.get(), device);
 }
@@ -365,7 +367,7 @@ T element_at(const char* data) {
 
 PyObject* number_object(Dtype dtype, const char* data) {
   PyObject* number;
-  switch (dtype) {  // without the detour by cb_scalar where there are many of them
+  switch (dtype) {  // fast paths that avoid cb_scalar
     case Dtype::Float32:
       number = PyFloat_FromDouble(element_at<float>(data));
       break;
@@ -395,7 +397,8 @@ PyObject* list_of(const HostBlock& block, int dim, const char* data) {
   return list.release();
 }
 
-// Of memory that the host can read; `sizes` and `strides` (in elements) are of the dimensions that are left.
+// Reads memory that the host can access. `sizes` and `strides` (in elements) are those of the
+// remaining dimensions.
 PyObject* list_of(Dtype dtype, std::span<const int64_t> sizes, const int64_t* strides, const char* data) {
   if (sizes.empty()) return number_object(dtype, data);
   const int64_t step = strides[0] * itemsize(dtype);
@@ -444,19 +447,19 @@ PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject*, PyObject*)
 
 TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::optional<Device> device) {
   if (is_tensor(data) && interposer() && is_wrapper(data)) {
-    const Ref<> apart = owned(PyObject_CallMethod(data, "detach", nullptr));
-    Ref<> made = owned(PyObject_CallMethod(apart.get(), "clone", nullptr));
+    const Ref<> detached = owned(PyObject_CallMethod(data, "detach", nullptr));
+    Ref<> made = owned(PyObject_CallMethod(detached.get(), "clone", nullptr));
     if (dtype) made = owned(PyObject_CallMethod(made.get(), "to", "O", dtype_object(*dtype)));
     return TensorRef(as_tensor(made.release()));
   }
   if (is_tensor(data)) {
     TensorObject* source = as_tensor(data);
-    TensorRef result = on(make_alias(source), dtype, device.value_or(source->device()));
-    // Never the caller's memory: changes of the one must not show in the other.
+    TensorRef result = convert_and_move(make_alias(source), dtype, device.value_or(source->device()));
+    // The result must not share memory with the caller's tensor.
     return result->storage == source->storage ? clone(result.get(), MemoryFormat::Preserve) : result;
   }
   const Device target = device ? *device : default_device();
-  if (is_numpy_array(data)) return on(copy_of_numpy(data, target), dtype, target);
+  if (is_numpy_array(data)) return convert_and_move(copy_of_numpy(data, target), dtype, target);
   check(!is_text(data), PyExc_TypeError, "tensor(): invalid data type '", Py_TYPE(data)->tp_name, "'");
   const Reader reader(data, dtype);
   const Dtype result_dtype = reader.dtype();
@@ -476,7 +479,8 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
 PyObject* nested_list(TensorObject* self) {
   if (device_type(self->device()).has(CB_CAP_HOST_MEMORY) && !(interposer() && is_wrapper(as_object(self)))) {
     wait_for(self->device());
-    // The tensor may be given other memory while lists are made: that may collect garbage, which runs any code.
+    // Making lists may collect garbage, which may run any code and replace the tensor's memory. So
+    // keep the storage and copy the geometry.
     const Dims sizes = self->sizes, strides = self->strides;
     const std::unique_ptr<Storage, void (*)(Storage*)> kept(retain(self->storage), release);
     return list_of(self->dtype, sizes, strides.data(), self->data());
@@ -507,7 +511,8 @@ HostBlock block_of_tensor(TensorObject* tensor) {
     block.data = PyBytes_AS_STRING(block.owner.get());
     copy_bytes_to_host(tensor->device(), PyBytes_AS_STRING(block.owner.get()), source->data(), bytes);
   }
-  for (int i = 0; i < block.sizes.size(); ++i) {  // a stride that nothing is reached with may be too long to be counted in bytes
+  // the stride of an unused dimension may overflow when scaled to bytes
+  for (int i = 0; i < block.sizes.size(); ++i) {
     block.strides[i] = block.sizes[i] > 1 && tensor->numel ? block.strides[i] * itemsize(tensor->dtype) : 0;
   }
   return block;
@@ -521,10 +526,11 @@ static PyObject* fill_unset_memory(PyObject*, PyObject* fills) {
 }
 
 PyMethodDef data_functions[] = {
-    {"fill_unset_memory", fill_unset_memory, METH_O, "fill_unset_memory(fills)\n\nWhether empty() fills what it returns."},
+    {"fill_unset_memory", fill_unset_memory, METH_O,
+     "fill_unset_memory(fills)\n\nSet whether empty() fills the memory that it returns."},
     {"tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_from_data_function)), METH_FASTCALL,
-     "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor of numbers, nested sequences, an array or a "
-     "tensor."},
+     "tensor_from_data(data, dtype=None, device=None) -> Tensor\n\nA new tensor from a number, nested sequences, an array or "
+     "a tensor."},
     {"tolist", tolist_function, METH_O, "tolist(tensor)\n\nNested lists of Python numbers."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -534,12 +540,12 @@ PyMethodDef interop_methods[] = {
     {"tolist", tensor_tolist, METH_NOARGS,
      "tolist()\n\nNested lists of Python numbers; one number for a tensor without dimensions."},
     {"numpy", with_keywords(tensor_numpy), METH_VARARGS | METH_KEYWORDS,
-     "numpy(*, force=False)\n\nA NumPy array on the same memory; with force=True a copy where it cannot be."},
+     "numpy(*, force=False)\n\nA NumPy array that shares the tensor's memory; with force=True, a copy if it cannot."},
     {"__array__", with_keywords(tensor_array), METH_VARARGS | METH_KEYWORDS,
-     "__array__(dtype=None, copy=None)\n\nFor numpy.asarray."},
-    {"__complex__", tensor_complex, METH_NOARGS, "The value of a tensor of one element, as a complex."},
+     "__array__(dtype=None, copy=None)\n\nThe protocol of numpy.asarray()."},
+    {"__complex__", tensor_complex, METH_NOARGS, "The value of a tensor of one element, as a Python complex."},
     {"__dlpack__", with_keywords(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nThe memory as a DLPack capsule."},
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nThe tensor as a DLPack capsule."},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "__dlpack_device__()\n\nDLPack's device type and index."},
     {nullptr, nullptr, 0, nullptr},
 };

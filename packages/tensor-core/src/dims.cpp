@@ -8,9 +8,9 @@ namespace candelabra {
 
 namespace {
 
-// Strides of sizes whose product overflows are never used, as such a tensor has no elements or is refused; the overflow is
-// harmless.
-int64_t stepped(int64_t step, int64_t size) {
+// The next stride. Overflow wraps: such a tensor either has no elements, so that its strides are
+// not used, or is rejected.
+int64_t next_stride(int64_t step, int64_t size) {
   int64_t result;
   __builtin_mul_overflow(step, std::max<int64_t>(size, 1), &result);
   return result;
@@ -35,7 +35,7 @@ int64_t product(std::span<const int64_t> sizes) {
   int64_t result = 1;
   bool overflow = false;
   for (int64_t size : sizes) {
-    if (size == 0) return 0;  // whatever the other sizes are: an empty tensor may have sizes whose product would overflow
+    if (size == 0) return 0;  // an empty tensor may have sizes whose product overflows
     overflow |= __builtin_mul_overflow(result, size, &result);
   }
   check(!overflow, PyExc_RuntimeError, "numel: integer multiplication overflow: a tensor of shape ", shown(sizes),
@@ -49,7 +49,7 @@ Dims contiguous_strides(std::span<const int64_t> sizes) {
   int64_t step = 1;
   for (int i = strides.size() - 1; i >= 0; --i) {
     strides[i] = step;
-    step = stepped(step, sizes[i]);
+    step = next_stride(step, sizes[i]);
   }
   return strides;
 }
@@ -59,11 +59,11 @@ Dims channels_last_strides(std::span<const int64_t> sizes) {
   check(rank == 4 || rank == 5, PyExc_RuntimeError, "required rank 4 tensor to use channels_last format, but got shape ",
         shown(sizes));
   Dims strides(rank, 1);
-  int64_t step = stepped(1, sizes[1]);
+  int64_t step = next_stride(1, sizes[1]);
   for (int i = rank - 1; i >= 0; --i) {
     if (i == 1) continue;
     strides[i] = step;
-    step = stepped(step, sizes[i]);
+    step = next_stride(step, sizes[i]);
   }
   return strides;
 }

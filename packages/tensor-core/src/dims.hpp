@@ -1,4 +1,4 @@
-// Sizes, strides and lists of dimensions: up to six live inline.
+// Dims: sizes, strides or dimension lists. Up to six entries are stored inline.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Dims {
   const int64_t* end() const { return data() + count_; }
   operator std::span<const int64_t>() const { return {data(), static_cast<size_t>(count_)}; }
 
-  // Keeps the values that fit; new ones are not initialized.
+  // Keeps existing values; new entries are uninitialized.
   void resize(int count) {
     if (count > inline_dims && count > capacity_) {
       auto grown = std::make_unique<int64_t[]>(count);
@@ -78,10 +78,11 @@ class Dims {
   std::unique_ptr<int64_t[]> heap_;
 };
 
-// "[2, 3]", as messages write shapes.
+// "[2, 3]", as in error messages.
 std::string to_text(std::span<const int64_t> values);
 
-// The same as a part of a message, made only where the message is: for arguments of check(), which are evaluated in any case.
+// Formats sizes only when the message is built. Use it in arguments of check(), which are evaluated
+// in any case.
 struct SizesText {
   std::span<const int64_t> values;
 };
@@ -90,21 +91,22 @@ inline SizesText shown(std::span<const int64_t> values) {
 }
 std::ostream& operator<<(std::ostream& stream, SizesText sizes);
 
-// Product of sizes; throws RuntimeError when it overflows.
-// Strides beyond this are refused, also where nothing is reached with them (a dimension of size 1): they are multiplied by sizes of
-// elements and by indices everywhere.
+// Larger strides are rejected, even for dimensions of size 1, because strides are multiplied by
+// item sizes and indices.
 constexpr int64_t max_stride = int64_t{1} << 56;
+// The product of sizes; throws RuntimeError on overflow.
 int64_t product(std::span<const int64_t> sizes);
 
-// Row-major strides of these sizes; those of a shape of four or five dimensions whose dimension 1 lies innermost.
+// Row-major strides, and the channels-last strides of a 4-D or 5-D shape, where dimension 1 is
+// innermost.
 Dims contiguous_strides(std::span<const int64_t> sizes);
 Dims channels_last_strides(std::span<const int64_t> sizes);
 
-// A dimension counted from the front: -1 is the last. Throws IndexError as PyTorch words it. A tensor without dimensions is
-// treated as having one where wrap_zero is true.
+// Wraps a negative dimension: -1 is the last. Throws IndexError with PyTorch's text. With
+// wrap_zero, a 0-dim tensor counts as having one dimension.
 int wrap_dim(int64_t dim, int ndim, bool wrap_zero = true);
 
-// The shape two shapes broadcast to; throws RuntimeError that names the operator and both.
+// The broadcast shape of two shapes. Throws a RuntimeError that names the operator and both shapes.
 Dims broadcast_sizes(const char* operator_name, std::span<const int64_t> a, std::span<const int64_t> b);
 
 }  // namespace candelabra

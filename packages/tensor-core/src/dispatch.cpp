@@ -12,7 +12,7 @@ namespace candelabra {
 
 namespace {
 
-// The number of elements read and written from which a kernel runs without Python's global lock.
+// The number of elements read and written from which a kernel runs without the GIL.
 constexpr int64_t release_threshold = 1 << 15;
 
 // What a kernel gets. allocate_output() casts the cb_call, which is first, back to the frame.
@@ -22,7 +22,7 @@ struct Frame {
   cb_tensor outputs[max_outputs];
   cb_value values[max_arguments];
   uint64_t contents[max_arguments];
-  PyThreadState* unlocked = nullptr;  // set while the kernel runs without Python's global lock
+  PyThreadState* unlocked = nullptr;  // set while the kernel runs without the GIL
   char error[512];
 };
 
@@ -275,7 +275,7 @@ void finish_output(const Call& call, Output& output) {
   output.tensor = TensorRef::borrow(output.given);
 }
 
-// Holds Python's global lock again inside a kernel that runs without it.
+// Holds the GIL again inside a kernel that runs without it.
 class LockedAgain {
  public:
   explicit LockedAgain(Frame& frame) : frame_(frame) {

@@ -1,4 +1,4 @@
-// DLPack both ways: who takes a capsule owns what it points to and calls its deleter once.
+// DLPack export and import. The consumer of a capsule owns its contents and calls the deleter once.
 #include "dlpack.hpp"
 
 #include <algorithm>
@@ -35,8 +35,9 @@ Dtype dtype_of(const dlpack::DataType& type) {
         type.lanes, " lanes");
 }
 
-// DLPack's number of a device type that is not in host memory: the backend's extension "dlpack_device_type", an int32_t.
-std::optional<int32_t> own_number(const DeviceType& type) {
+// DLPack's device type for one of ours, if it has one. Backends without host memory provide it as
+// extension("dlpack_device_type"), an int32_t.
+std::optional<int32_t> dlpack_device_type(const DeviceType& type) {
   if (type.has(CB_CAP_HOST_MEMORY)) return dlpack::device_cpu;
   const void* number = type.table->extension ? type.table->extension("dlpack_device_type") : nullptr;
   if (!number) return std::nullopt;
@@ -44,7 +45,7 @@ std::optional<int32_t> own_number(const DeviceType& type) {
 }
 
 dlpack::Device dlpack_device(Device device) {
-  const std::optional<int32_t> number = own_number(device_type(device));
+  const std::optional<int32_t> number = dlpack_device_type(device_type(device));
   check(number.has_value(), PyExc_BufferError, "device type '", device_type(device).name,
         "' has no number in DLPack. Use Tensor.cpu() to copy the tensor to host memory first.");
   return {*number, *number == dlpack::device_cpu ? 0 : device.index};
@@ -53,7 +54,7 @@ dlpack::Device dlpack_device(Device device) {
 Device device_of(const dlpack::Device& device) {
   if (device.type == dlpack::device_cpu || device.type == dlpack::device_cuda_host) return host_device();
   for (int i = 0; i < device_type_count(); ++i) {
-    if (own_number(device_type(i)) == device.type) {
+    if (dlpack_device_type(device_type(i)) == device.type) {
       check(device.index >= 0 && device.index < device_type(i).device_count, PyExc_BufferError, "from_dlpack(): '",
             device_type(i).name, "' has no device ", device.index);
       return {static_cast<int8_t>(i), static_cast<int8_t>(device.index)};
@@ -62,11 +63,11 @@ Device device_of(const dlpack::Device& device) {
   raise(PyExc_BufferError, "from_dlpack(): no loaded backend has the memory of DLPack's device type ", device.type);
 }
 
-// ---- out
+// ---- export
 
 struct Exported {
   TensorObject* tensor;  // kept alive
-  Storage* storage;      // and its memory, in case the tensor gets other memory
+  Storage* storage;      // kept alive, in case the tensor gets other memory
   std::unique_ptr<int64_t[]> geometry;
   union {
     dlpack::ManagedTensor plain;
@@ -75,7 +76,8 @@ struct Exported {
 };
 
 void free_exported(void* context) {
-  // Called from anywhere, possibly without the lock and possibly after Python has ended; then the process's end frees the rest.
+  // May run on any thread, without the GIL, and after Python has ended. In the last case the memory
+  // is left to the process's exit.
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
   const std::unique_ptr<Exported> exported(static_cast<Exported*>(context));
@@ -84,7 +86,7 @@ void free_exported(void* context) {
   PyGILState_Release(state);
 }
 
-// A capsule that nobody took over still owns the tensor.
+// A capsule that was not consumed still owns the tensor.
 template <typename Managed>
 void destroy_capsule(PyObject* capsule, const char* capsule_name) {
   if (!PyCapsule_IsValid(capsule, capsule_name)) return;
@@ -98,7 +100,7 @@ dlpack::Tensor describe(Exported& exported) {
   exported.geometry = std::make_unique<int64_t[]>(static_cast<size_t>(2 * ndim + 1));
   for (int i = 0; i < ndim; ++i) {
     exported.geometry[i] = tensor.sizes[i];
-    // The stride of a dimension of one entry says nothing, and some readers choke on odd ones.
+    // The stride of a dimension of size 1 has no meaning, and some consumers reject unusual ones.
     exported.geometry[ndim + i] = tensor.sizes[i] == 1 ? 1 : tensor.strides[i];
   }
   dlpack::Tensor result{};
@@ -134,7 +136,7 @@ PyObject* export_capsule(TensorRef tensor, bool versioned, bool copied) {
   return capsule;
 }
 
-// A pair of ints as (device type, index) or (major, minor); null for None.
+// Parses a pair of ints, (device type, index) or (major, minor); nullopt for None.
 std::optional<std::pair<long, long>> pair_from(PyObject* object, const char* what) {
   if (object == Py_None) return std::nullopt;
   const Ref<> items(PySequence_Fast(object, what));
@@ -146,7 +148,7 @@ std::optional<std::pair<long, long>> pair_from(PyObject* object, const char* wha
   return std::pair(first, second);
 }
 
-// ---- in
+// ---- import
 
 template <typename Managed>
 void release_imported(Storage& storage) {
@@ -155,7 +157,7 @@ void release_imported(Storage& storage) {
 }
 
 template <typename Managed>
-TensorRef take_over(PyObject* capsule, const char* capsule_name, const char* used_name) {
+TensorRef import_managed(PyObject* capsule, const char* capsule_name, const char* used_name) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name));
   const dlpack::Tensor& source = managed->tensor;
   const Dtype dtype = dtype_of(source.dtype);
@@ -170,7 +172,8 @@ TensorRef take_over(PyObject* capsule, const char* capsule_name, const char* use
     check(sizes[i] >= 0, PyExc_BufferError, "from_dlpack(): negative size ", sizes[i], " of dimension ", i);
     check(sizes[i] <= 1 || strides[i] >= 0, PyExc_BufferError,
           "from_dlpack(): negative strides are not supported; make a copy on the other side first");
-    if (sizes[i] <= 1) strides[i] = std::clamp<int64_t>(strides[i], 0, max_stride);  // never stepped along: may be anything
+    // unused, so any value is valid
+    if (sizes[i] <= 1) strides[i] = std::clamp<int64_t>(strides[i], 0, max_stride);
     check(strides[i] <= max_stride, PyExc_BufferError, "from_dlpack(): stride ", strides[i], " of dimension ", i,
           " is out of range");
     is_empty |= sizes[i] == 0;
@@ -181,7 +184,7 @@ TensorRef take_over(PyObject* capsule, const char* capsule_name, const char* use
   }
   check(is_empty || is_aligned(static_cast<char*>(source.data) + source.byte_offset, dtype), PyExc_BufferError,
         "from_dlpack(): the memory is not aligned to the size of an element; make a copy on the other side first");
-  // From here on the capsule is spent, and the storage calls the deleter.
+  // From here on the capsule is consumed, and the storage calls the deleter.
   if (PyCapsule_SetName(capsule, used_name) != 0) throw PythonError();
   PyCapsule_SetDestructor(capsule, nullptr);
   char* data = static_cast<char*>(source.data) + (source.data ? source.byte_offset : 0);
@@ -200,16 +203,16 @@ TensorRef import_capsule(PyObject* capsule) {
           "The memory given by DLPack is not writable, and Candelabra does not support non-writable tensors. "
           "Writing to this tensor is undefined behavior.");
     }
-    return take_over<dlpack::ManagedTensorVersioned>(capsule, versioned_name, versioned_used_name);
+    return import_managed<dlpack::ManagedTensorVersioned>(capsule, versioned_name, versioned_used_name);
   }
   check(PyCapsule_IsValid(capsule, plain_name), PyExc_RuntimeError,
         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already "
         "constructed a tensor from it once.");
-  return take_over<dlpack::ManagedTensor>(capsule, plain_name, plain_used_name);
+  return import_managed<dlpack::ManagedTensor>(capsule, plain_name, plain_used_name);
 }
 
-// What the object's __dlpack__ returns; an exporter from before DLPack 1.0 knows none of the keywords.
-Ref<> ask_for_capsule(PyObject* object) {
+// Calls the object's __dlpack__. An exporter older than DLPack 1.0 accepts no keywords.
+Ref<> call_dlpack_method(PyObject* object) {
   const Ref<> method = owned(PyObject_GetAttrString(object, "__dlpack__"));
   const Ref<> keywords = owned(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
   const Ref<> none = owned(PyTuple_New(0));
@@ -227,7 +230,7 @@ TensorRef tensor_from_dlpack(PyObject* object, PyObject* device, PyObject* copy)
   } else {
     check(PyObject_HasAttrString(object, "__dlpack__"), PyExc_TypeError, "from_dlpack(): '", Py_TYPE(object)->tp_name,
           "' has no __dlpack__ method");
-    capsule = ask_for_capsule(object);
+    capsule = call_dlpack_method(object);
   }
   TensorRef result = import_capsule(capsule.get());
   const Device target = device == Py_None ? result->device() : device_from_object(device);
@@ -275,7 +278,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
     bool copied = false;
     const bool on_host = device_type(tensor->device()).has(CB_CAP_HOST_MEMORY);
     if (wanted) {
-      const auto here = own_number(device_type(tensor->device()));
+      const auto here = dlpack_device_type(device_type(tensor->device()));
       if (here != static_cast<int32_t>(wanted->first)) {
         check(copy != Py_False, PyExc_BufferError, "__dlpack__(): a copy to another device is needed, and copy=False forbids it");
         check(wanted->first == dlpack::device_cpu, PyExc_BufferError, "__dlpack__(): cannot export ", to_text(tensor->device()),
@@ -291,7 +294,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
       source = clone(tensor, MemoryFormat::Preserve);
       copied = true;
     }
-    // Whatever stream the reader goes on with: what was queued here is done.
+    // Completes queued work, so that the consumer may use any stream.
     wait_for(source->device());
     return export_capsule(std::move(source), version && version->first >= 1, copied);
   });
@@ -306,7 +309,8 @@ PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
 
 PyMethodDef dlpack_functions[] = {
     {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_dlpack)), METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nA tensor on the memory of a DLPack capsule or exporter."},
+     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nA tensor that shares the memory of a DLPack capsule or "
+     "exporter."},
     {nullptr, nullptr, 0, nullptr},
 };
 

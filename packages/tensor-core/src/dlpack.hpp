@@ -1,4 +1,5 @@
-// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack), as its specification documents them: tensors between frameworks.
+// The structs of DLPack 1.0, a protocol to exchange tensors between frameworks, as its
+// specification documents them (https://dmlc.github.io/dlpack).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct Device {
 struct DataType {
   uint8_t code;
   uint8_t bits;
-  uint16_t lanes;  // 1: no vector type
+  uint16_t lanes;  // 1: a scalar type
 };
 
 struct Tensor {
@@ -38,7 +39,7 @@ struct Tensor {
   uint64_t byte_offset;
 };
 
-// A capsule named "dltensor" holds this; "used_dltensor" once somebody took it over.
+// In a capsule named "dltensor", renamed to "used_dltensor" when it is consumed.
 struct ManagedTensor {
   Tensor tensor;
   void* context;
@@ -52,7 +53,7 @@ struct Version {
 
 enum Flags : uint64_t { flag_read_only = 1, flag_copied = 2 };
 
-// "dltensor_versioned", "used_dltensor_versioned".
+// In a capsule named "dltensor_versioned", renamed to "used_dltensor_versioned".
 struct ManagedTensorVersioned {
   Version version;
   void* context;

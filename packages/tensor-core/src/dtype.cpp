@@ -49,14 +49,14 @@ PyGetSetDef dtype_getset[] = {
     {"is_complex", [](PyObject* self, void*) { return PyBool_FromLong(is_complex(value_of(self))); }, nullptr,
      "Whether this is a complex dtype.", nullptr},
     {"is_signed", [](PyObject* self, void*) { return PyBool_FromLong(info(value_of(self)).is_signed); }, nullptr,
-     "Whether values may be negative.", nullptr},
-    {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(value_of(self))); }, nullptr, "Bytes of one element.",
-     nullptr},
-    {"name", [](PyObject* self, void*) { return PyUnicode_FromString(name(value_of(self))); }, nullptr, "For instance ``float32``.",
-     nullptr},
+     "Whether values can be negative.", nullptr},
+    {"itemsize", [](PyObject* self, void*) { return PyLong_FromLong(itemsize(value_of(self))); }, nullptr,
+     "The size of an element in bytes.", nullptr},
+    {"name", [](PyObject* self, void*) { return PyUnicode_FromString(name(value_of(self))); }, nullptr,
+     "The name, such as ``float32``.", nullptr},
     {"_number", [](PyObject* self, void*) { return PyLong_FromLong(static_cast<long>(value_of(self))); }, nullptr,
-     "Its number in backend.h.", nullptr},
-    // pickle stores a dtype as the name of a global of this module
+     "The value of its enumerator in backend.h.", nullptr},
+    // pickle stores a dtype as the name of a global of this module.
     {"__module__", [](PyObject*, void*) { return PyUnicode_FromString("candelabra"); }, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -77,7 +77,7 @@ PyType_Slot dtype_slots[] = {
     {Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
     {Py_tp_getset, dtype_getset},
     {Py_tp_methods, dtype_methods},
-    {Py_tp_doc, const_cast<char*>("The type of the elements of a tensor.")},
+    {Py_tp_doc, const_cast<char*>("The element type of a tensor.")},
     {0, nullptr},
 };
 PyType_Spec dtype_spec = {"candelabra.dtype", sizeof(DtypeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,

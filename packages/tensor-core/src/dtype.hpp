@@ -1,4 +1,4 @@
-// The element types: their table, their Python objects, and promotion between them.
+// Element types: their properties, their Python objects, and type promotion.
 #pragma once
 
 #include <Python.h>
@@ -31,7 +31,7 @@ constexpr int dtype_count = CB_DTYPE_COUNT;
 
 struct DtypeInfo {
   const char* name;       // "float32"
-  const char* type_name;  // "Float", as PyTorch's messages say it
+  const char* type_name;  // "Float", as in PyTorch's messages
   int itemsize;
   bool floating;
   bool complex;
@@ -59,7 +59,8 @@ inline bool is_integral(Dtype dtype) {
 inline bool is_differentiable(Dtype dtype) {
   return !is_integral(dtype);
 }
-// Whether elements of this dtype may begin at this address; those of complex dtypes are pairs of numbers.
+// Whether an element of this dtype may be at this address. Complex elements need only the alignment
+// of their components.
 inline bool is_aligned(const void* address, Dtype dtype) {
   return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(itemsize(dtype) / (is_complex(dtype) ? 2 : 1)) == 0;
 }
@@ -67,7 +68,7 @@ inline const char* name(Dtype dtype) {
   return info(dtype).name;
 }
 
-// float32 for complex64, float64 for complex128, otherwise the dtype itself; and the other way round.
+// float32 for complex64, float64 for complex128, otherwise the dtype itself; and the reverse.
 Dtype real_of(Dtype dtype);
 Dtype complex_of(Dtype dtype);
 
@@ -75,14 +76,16 @@ Dtype complex_of(Dtype dtype);
 Dtype default_dtype();
 void set_default_dtype(Dtype dtype);
 
-// ---- promotion (promotion.cpp): PyTorch's rules, and NumPy's for uint16, uint32 and uint64 with other integers, where PyTorch has
-// none. There is none for uint64 with a signed dtype: that raises.
+// ---- type promotion (promotion.cpp) Follows PyTorch's rules. For uint16, uint32 and uint64 with
+// other integers, where PyTorch has none, it follows NumPy's. uint64 with a signed integer raises.
 
 Dtype promote(Dtype a, Dtype b);
-bool can_cast(Dtype from, Dtype to);  // whether an in-place or out= result of `from` may be stored as `to`
+// whether a result of dtype `from` can be stored in place, or as out=, in `to`
+bool can_cast(Dtype from, Dtype to);
 
-// One operand's part in the promotion of several. Numbers and zero-dimensional tensors only count where they are of a higher
-// category (bool < integer < floating < complex) than everything with dimensions.
+// Accumulates the result dtype of several operands. Numbers and 0-dim tensors count only if their
+// category (bool < integer < floating < complex) is higher than that of all operands with
+// dimensions.
 class Promotion {
  public:
   void add_tensor(Dtype dtype, bool zero_dimensional);
@@ -90,14 +93,16 @@ class Promotion {
   Dtype result() const;
 
  private:
-  int dimensioned_ = -1, zero_dimensional_ = -1, number_ = -1;  // a Dtype or -1; the number's in defaults (int64, default dtype…)
+  // a Dtype or -1; for numbers a default dtype (int64, default_dtype(), …)
+  int dimensioned_ = -1, zero_dimensional_ = -1, number_ = -1;
 };
 
 // ---- Python
 
-PyObject* dtype_object(Dtype dtype);        // borrowed
-bool is_dtype_object(PyObject* object);     // candelabra.dtype instance
-Dtype dtype_from_object(PyObject* object);  // dtype instance, or Python's bool, int, float, complex; throws TypeError
+PyObject* dtype_object(Dtype dtype);     // borrowed
+bool is_dtype_object(PyObject* object);  // candelabra.dtype instance
+// accepts a dtype, or Python's bool, int, float, complex; throws TypeError
+Dtype dtype_from_object(PyObject* object);
 bool init_dtype(PyObject* module);
 
 }  // namespace candelabra

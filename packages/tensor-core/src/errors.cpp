@@ -15,8 +15,8 @@ namespace {
 
 PyObject* accelerator_error = nullptr;
 
-// How many Python frames up the first is that is not of this package.
-Py_ssize_t level_of_program() {
+// The stack level, for warnings, of the innermost Python frame outside this package.
+Py_ssize_t user_stack_level() {
   Py_ssize_t level = 1;
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
@@ -45,14 +45,14 @@ PyObject* warn_function(PyObject*, PyObject* message) {
 }
 
 PyMethodDef warning_functions[] = {
-    {"warn", warn_function, METH_O, "warn(message)\n\nA UserWarning at the line of the program that called Candelabra."},
+    {"warn", warn_function, METH_O, "warn(message)\n\nIssue a UserWarning at the line of the program that called Candelabra."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
 void warn(const std::string& message) {
-  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), level_of_program()) < 0) throw PythonError();
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), user_stack_level()) < 0) throw PythonError();
 }
 
 bool init_errors(PyObject* module) {
@@ -61,8 +61,7 @@ bool init_errors(PyObject* module) {
     slot = PyErr_NewExceptionWithDoc((std::string("candelabra.") + name).c_str(), doc, base, nullptr);
     return slot && PyModule_AddObjectRef(module, name, slot) == 0;
   };
-  return add("OutOfMemoryError", "A device could not give the memory that was asked for.", PyExc_RuntimeError,
-             out_of_memory_error) &&
+  return add("OutOfMemoryError", "A device could not allocate the requested memory.", PyExc_RuntimeError, out_of_memory_error) &&
          add("AcceleratorError", "A device or its driver has failed.", PyExc_RuntimeError, accelerator_error) &&
          add("BackendError", "A device type has no backend, or its backend could not be loaded.", PyExc_RuntimeError,
              backend_error) &&

@@ -1,4 +1,5 @@
-// Errors: C++ exceptions inside, Python exceptions outside. Nothing else ever reaches Python.
+// Errors: the core throws C++ exceptions, and guarded() converts them to Python exceptions. No
+// other exception reaches Python.
 #pragma once
 
 #include <Python.h>
@@ -9,12 +10,12 @@
 
 namespace candelabra {
 
-// A Python exception that is already set.
+// Thrown when a Python exception is already set.
 struct PythonError : std::exception {
   const char* what() const noexcept override { return "a Python exception is set"; }
 };
 
-// A Python exception to be set: its type and message.
+// A Python exception that is not yet set: its type and message.
 struct Error : std::exception {
   Error(PyObject* type, std::string message) : type(type), message(std::move(message)) {}
   const char* what() const noexcept override { return message.c_str(); }
@@ -40,22 +41,25 @@ void check(bool condition, PyObject* type, const Parts&... parts) {
     raise(type, parts...);
 }
 
-extern PyObject* out_of_memory_error;    // candelabra.OutOfMemoryError, a RuntimeError
-extern PyObject* backend_error;          // candelabra.BackendError, a RuntimeError: no such device, broken plugin
-extern PyObject* backend_version_error;  // candelabra.BackendVersionError, a BackendError: another ABI major
+extern PyObject* out_of_memory_error;  // candelabra.OutOfMemoryError, a RuntimeError
+// candelabra.BackendError, a RuntimeError: no such device, broken plugin
+extern PyObject* backend_error;
+// candelabra.BackendVersionError, a BackendError: another ABI major
+extern PyObject* backend_version_error;
 bool init_errors(PyObject* module);
 
-// A UserWarning at the line of the program that called Candelabra, so that Python shows it once for each such line. Throws where
-// warnings are errors.
+// Issues a UserWarning at the line of the program that called Candelabra, so that Python shows it
+// once per line. Throws if warnings are errors.
 void warn(const std::string& message);
 
-// The exception type that an enum cb_status stands for.
+// The exception type for an enum cb_status.
 PyObject* exception_of_status(int32_t status);
 
-// Turns the C++ exception in flight into a Python exception. Call inside catch (...).
+// Converts the current C++ exception to a Python exception. Call inside catch (...).
 void set_python_error() noexcept;
 
-// Runs body() at the boundary to Python: returns what it returns, or `failure` with the Python exception set.
+// Runs body() at the boundary to Python. Returns its result, or `failure` with a Python exception
+// set.
 template <typename Body, typename Result>
 Result guarded(Result failure, Body&& body) noexcept {
   try {

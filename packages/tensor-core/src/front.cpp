@@ -16,7 +16,7 @@ Front& as_front(PyObject* object) {
   return *reinterpret_cast<Front*>(object);
 }
 
-// Before anything is parsed: a mismatch found later costs an exception.
+// A check before parsing: a mismatch that is found later costs an exception.
 bool may_fit(const Front& front, PyObject* const* arguments, Py_ssize_t count) {
   if (count > 0 && is_tensor(arguments[0]) && !front.is_for(*as_tensor(arguments[0]))) return false;
   const int seen = static_cast<int>(std::min<Py_ssize_t>(front.count, count));
@@ -44,7 +44,7 @@ PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t fl
       Ref<> result = call_operator(*front.op, given, given_count, names, Manner{.front = &front});
       return PyTuple_Check(result.get()) ? Py_NewRef(PyTuple_GET_ITEM(result.get(), 0)) : result.release();
     } catch (const SchemaMismatch&) {
-      // the function's, below
+      // Falls through to the Python function.
     } catch (...) {
       set_python_error();
       return nullptr;
@@ -104,7 +104,7 @@ void front_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// As a method, like a function.
+// Binds to an instance as a method, like a Python function.
 PyObject* front_bind(PyObject* self, PyObject* instance, PyObject*) {
   return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
 }
@@ -113,7 +113,7 @@ PyObject* front_repr(PyObject* self) {
   return PyObject_Repr(as_front(self).function);
 }
 
-// By name, as functions are pickled.
+// Pickled by name, like a Python function.
 PyObject* front_reduce(PyObject* self, PyObject*) {
   return PyObject_GetAttrString(as_front(self).function, "__qualname__");
 }
@@ -158,8 +158,8 @@ bool init_front(PyObject* module) {
       {Py_tp_methods, front_methods},
       {Py_tp_members, front_members},
       {Py_tp_getset, front_attributes},
-      {Py_tp_doc, const_cast<char*>("Front(operator, function, dimensions, appended)\n\nA function whose plain calls are the "
-                                    "operator's.")},
+      {Py_tp_doc, const_cast<char*>("Front(operator, function, dimensions, appended)\n\nA function with a fast path: calls "
+                                    "that fit the operator go to it directly.")},
       {0, nullptr},
   };
   PyType_Spec spec = {"candelabra.Front", sizeof(Front), 0,

@@ -1,24 +1,27 @@
-// Fronts: functions that hand the calls most programs make straight to an operator, without a step of Python.
+// Fast paths: callables that pass the most common calls directly to an operator, without running
+// Python code.
 #pragma once
 
 #include "operator.hpp"
 
 namespace candelabra {
 
-// A callable in the place of a Python function. A call that fits the operator's schema and has arguments of the right numbers of
-// dimensions, on a device that has a kernel, is the operator's, with its first result alone; all others are the function's.
+// Replaces a Python function. A call goes to the operator if it matches the schema, its arguments
+// have the required numbers of dimensions, and the device has a kernel. It returns the operator's
+// first result only. All other calls go to the Python function.
 struct Front {
   PyObject_HEAD vectorcallfunc vectorcall;
   Operator* op;
   PyObject* function;
-  PyObject* appended;  // a tuple of arguments that stand behind the only one of a call; or null
+  PyObject* appended;  // a tuple of arguments appended to a call with a single one; or null
   PyObject* dict;
   PyObject* weakrefs;
-  int count;              // of `dimensions`
-  int32_t dimensions[4];  // that the first arguments must have
+  int count;              // number of entries of `dimensions`
+  int32_t dimensions[4];  // required numbers of dimensions of the first arguments
 
   bool fits(int i, const TensorObject& tensor) const { return tensor.ndim() == dimensions[i]; }
-  // Where a device has no kernel for a composite operator, the function knows what is best without one.
+  // If the device has no kernel for a composite operator, the Python function has a better
+  // implementation.
   bool is_for(const TensorObject& first) const {
     return (op->tags & (tag_composite | tag_core)) != tag_composite || op->kernels[first.storage->device.type].there();
   }

@@ -1,4 +1,4 @@
-// What sizes and strides say about the memory of a tensor.
+// Memory layout of a tensor: density, overlap and memory formats.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -10,9 +10,8 @@ namespace candelabra {
 
 namespace {
 
-// Dimensions that move through memory (size over 1), from the smallest stride to the largest; the larger size first among equals,
-// so that two dimensions of the same stride are found to overlap.
-int by_stride(const TensorObject& tensor, int* order) {
+// The dimensions of a size other than 1, by ascending stride. Returns their number.
+int dims_by_stride(const TensorObject& tensor, int* order) {
   int count = 0;
   for (int dim = 0; dim < tensor.ndim(); ++dim) {
     if (tensor.sizes[dim] != 1) order[count++] = dim;
@@ -29,10 +28,10 @@ bool is_same_view(const TensorObject& a, const TensorObject& b) {
   return true;
 }
 
-// Whether two tensors have a byte of memory in common: whether there are indices i of a and j of b, and bytes k and l within an
-// element, such that begin(a) + sum i*stride(a) + k = begin(b) + sum j*stride(b) + l. In general that is a hard problem; with the
-// strides that views have, each stride being longer than what the smaller ones reach, only one or two values of an index are
-// possible at a time, and the search ends at once.
+// Whether two tensors share a byte of memory. This asks for indices i of a and j of b, and bytes k
+// and l within an element, such that begin(a) + sum i*stride(a) + k = begin(b) + sum j*stride(b) +
+// l. The general problem is NP-hard. In typical views each stride exceeds the reach of all smaller
+// ones. Then only one or two values of each index are possible, and the search ends quickly.
 class CommonByte {
  public:
   CommonByte(const TensorObject& a, const TensorObject& b) : distance_(b.data() - a.data()) {
@@ -55,8 +54,8 @@ class CommonByte {
 
  private:
   struct Term {
-    int64_t stride, low, high;  // a multiple of the stride between low and high
-    int64_t least, most;        // of the sum of this term and those of smaller strides
+    int64_t stride, low, high;  // the term is k * stride with low <= k <= high
+    int64_t least, most;        // bounds of the sum of this term and those of smaller strides
   };
 
   void add(int64_t stride, int64_t low, int64_t high) {
@@ -74,7 +73,7 @@ class CommonByte {
     if (i == count_) return target == 0;
     const Term& term = terms_[i];
     if (target < term.least || target > term.most) return false;
-    if (--budget_ < 0) return true;  // not found out: as good as yes
+    if (--budget_ < 0) return true;  // undecided: report an overlap
     const bool last = i + 1 == count_;
     const int64_t least = last ? 0 : terms_[i + 1].least, most = last ? 0 : terms_[i + 1].most;
     const int64_t from = std::max(term.low, -floor_divide(most - target, term.stride));
@@ -97,7 +96,8 @@ class CommonByte {
 
 bool is_channels_last(const TensorObject& tensor) {
   if (tensor.ndim() != 4 || tensor.numel == 0) return false;
-  // A tensor that is also row-major (one channel, or one pixel) counts only where its strides say so.
+  // A tensor that is also row-major (one channel, or one pixel) counts only if the stride of its
+  // channels is 1.
   int64_t expected = 1;
   for (int dim : {1, 3, 2, 0}) {
     if (tensor.sizes[dim] != 1) {
@@ -125,7 +125,7 @@ bool is_dense_and_non_overlapping(const TensorObject& tensor) {
   if (tensor.contiguous) return true;
   if (tensor.numel == 0) return true;
   int order[max_dims];
-  const int count = by_stride(tensor, order);
+  const int count = dims_by_stride(tensor, order);
   int64_t expected = 1;
   for (int i = 0; i < count; ++i) {
     if (tensor.strides[order[i]] != expected) return false;
@@ -136,25 +136,26 @@ bool is_dense_and_non_overlapping(const TensorObject& tensor) {
 
 namespace {
 
-// Marks the place of each element among those that the tensor spans; strides are positive.
-bool two_indices_meet(const TensorObject& tensor, int64_t span) {
-  std::vector<bool> taken(static_cast<size_t>(span));
+// Whether two indices refer to the same element. Marks the offset of each element in a bitmap of
+// `span` entries; strides must be positive.
+bool has_duplicate_offsets(const TensorObject& tensor, int64_t span) {
+  std::vector<bool> used(static_cast<size_t>(span));
   const int last = tensor.ndim() - 1;
   int64_t index[max_dims] = {};
-  int64_t place = 0;
+  int64_t offset = 0;
   while (true) {
     for (int64_t i = 0; i < tensor.sizes[last]; ++i) {
-      std::vector<bool>::reference here = taken[static_cast<size_t>(place + i * tensor.strides[last])];
+      std::vector<bool>::reference here = used[static_cast<size_t>(offset + i * tensor.strides[last])];
       if (here) return true;
       here = true;
     }
     int d = last - 1;
     for (; d >= 0 && ++index[d] == tensor.sizes[d]; --d) {
-      place -= (tensor.sizes[d] - 1) * tensor.strides[d];
+      offset -= (tensor.sizes[d] - 1) * tensor.strides[d];
       index[d] = 0;
     }
     if (d < 0) return false;
-    place += tensor.strides[d];
+    offset += tensor.strides[d];
   }
 }
 
@@ -163,9 +164,9 @@ bool two_indices_meet(const TensorObject& tensor, int64_t span) {
 bool may_overlap_itself(const TensorObject& tensor) {
   if (tensor.contiguous || tensor.numel <= 1) return false;
   int order[max_dims];
-  const int count = by_stride(tensor, order);
-  // Each dimension has to step over everything that the smaller ones reach. Where it does not, the elements may still be apart
-  // (interleaved).
+  const int count = dims_by_stride(tensor, order);
+  // No overlap is possible if each stride exceeds the reach of all smaller dimensions. Otherwise
+  // elements may still be distinct (interleaved).
   int64_t reach = 0;
   bool nested = true;
   for (int i = 0; i < count; ++i) {
@@ -174,7 +175,7 @@ bool may_overlap_itself(const TensorObject& tensor) {
     nested = nested && stride > reach;
     reach += stride * (tensor.sizes[order[i]] - 1);
   }
-  return !nested && (tensor.numel > reach + 1 || two_indices_meet(tensor, reach + 1));
+  return !nested && (tensor.numel > reach + 1 || has_duplicate_offsets(tensor, reach + 1));
 }
 
 bool share_memory_partly(const TensorObject& a, const TensorObject& b) {

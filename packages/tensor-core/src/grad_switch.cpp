@@ -1,4 +1,5 @@
-// What candelabra.no_grad and enable_grad are made of: context managers that turn recording off or on, one state a thread.
+// The base types of candelabra.no_grad and enable_grad: context managers that set the thread's grad
+// mode.
 #include <Python.h>
 
 #include <vector>
@@ -9,8 +10,9 @@ namespace candelabra {
 
 namespace {
 
-// What was before each time that the object was entered and not yet left: it may be entered again inside of itself.
-class Before {
+// A stack of previous grad modes, because a context manager may be entered again while it is
+// active.
+class ModeStack {
  public:
   void push(bool value) {
     if (depth_ < inline_depth) {
@@ -37,14 +39,14 @@ class Before {
 };
 
 struct Switch {
-  PyObject_HEAD Before before;
+  PyObject_HEAD ModeStack previous;
 };
 
 Switch& as_switch(PyObject* object) {
   return *reinterpret_cast<Switch*>(object);
 }
 
-// no_grad(function) decorates it, which is Python's to do.
+// no_grad(function) is a decorator, which Python code implements.
 PyObject* switch_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"function", nullptr};
   PyObject* function = Py_None;
@@ -52,13 +54,13 @@ PyObject* switch_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
   if (given && !PyArg_ParseTupleAndKeywords(arguments, keywords, "|O", const_cast<char**>(names), &function)) return nullptr;
   if (function != Py_None) return PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "_decorate", "O", function);
   PyObject* made = type->tp_alloc(type, 0);
-  if (made) new (&as_switch(made).before) Before();
+  if (made) new (&as_switch(made).previous) ModeStack();
   return made;
 }
 
 void switch_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  as_switch(self).before.~Before();
+  as_switch(self).previous.~ModeStack();
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -66,19 +68,19 @@ void switch_dealloc(PyObject* self) {
 template <bool recording>
 PyObject* enter(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
-    as_switch(self).before.push(grad_mode.enabled);
+    as_switch(self).previous.push(grad_mode.enabled);
     grad_mode.enabled = recording;
     return Py_NewRef(Py_None);
   });
 }
 
 PyObject* leave(PyObject* self, PyObject* const*, Py_ssize_t) {
-  Before& before = as_switch(self).before;
-  if (before.empty()) {
+  ModeStack& previous = as_switch(self).previous;
+  if (previous.empty()) {
     PyErr_SetString(PyExc_RuntimeError, "__exit__(): the block was not entered");
     return nullptr;
   }
-  grad_mode.enabled = before.pop();
+  grad_mode.enabled = previous.pop();
   Py_RETURN_NONE;
 }
 

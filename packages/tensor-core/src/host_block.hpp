@@ -1,4 +1,4 @@
-// Elements in host memory at any strides: what a NumPy array or a tensor on such a device looks like to the code that reads it.
+// A strided block of elements in host memory, such as a NumPy array or a tensor.
 #pragma once
 
 #include "call.hpp"
@@ -11,7 +11,7 @@ struct HostBlock {
   Dims sizes;
   Dims strides;  // in bytes; may be negative
   bool writable = true;
-  Ref<> owner;  // keeps the memory
+  Ref<> owner;  // keeps the memory alive
   bool has_negative_stride() const {
     for (int i = 0; i < sizes.size(); ++i) {
       if (strides[i] < 0 && sizes[i] > 1) return true;
@@ -20,9 +20,10 @@ struct HostBlock {
   }
 };
 
-// Of a NumPy array, by its __array_struct__; throws TypeError that names the supported dtypes where it is of another.
+// The block of a NumPy array, read from __array_struct__. For an unsupported dtype, throws a
+// TypeError that names the supported ones.
 HostBlock block_of_array(PyObject* array);
-// Of a tensor: its own memory where the host can read it, else a copy.
+// The block of a tensor: its own memory if the host can read it, else a copy.
 HostBlock block_of_tensor(TensorObject* tensor);
 
 // Calls body(element) for every element in row-major order.
@@ -35,7 +36,7 @@ void for_each_element(const HostBlock& block, Body&& body) {
   walk(walk, 0, block.data);
 }
 
-// The elements in row-major order, without gaps.
+// Copies the elements in row-major order, without gaps.
 void gather(const HostBlock& block, void* destination);
 
 }  // namespace candelabra

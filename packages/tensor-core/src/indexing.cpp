@@ -1,6 +1,7 @@
-// tensor[key] and tensor[key] = value. The basic parts of a key (ints, slices, None, ...) make a view; tensors, lists, arrays and
-// masks then go to the operators index and index_put_. Where the tape is on, the view is made by the operators select, slice and
-// unsqueeze, so that it is recorded; otherwise it is computed here in one go.
+// tensor[key] and tensor[key] = value. The basic parts of a key (ints, slices, None, ...) make a
+// view. Tensors, lists, arrays and masks are then passed to the operators index and index_put_. If
+// autograd records, the operators select, slice and unsqueeze make the view, so that it is
+// recorded. Otherwise the view's geometry is computed here directly.
 #include "indexing.hpp"
 
 #include <vector>
@@ -22,16 +23,17 @@ Operator& named_operator(const char* name) {
   return *found;
 }
 
-// A tensor of a subclass, seen by an interposer, may be more than its memory: then everything is done by operators, too.
+// Whether a dispatch hook sees this tensor of a subclass. Its memory may not tell the whole value,
+// so everything must go through operators.
 bool seen_by_interposer(const TensorObject* tensor) {
   return interposer() && Py_TYPE(tensor) != tensor_type;
 }
 
-bool by_operators(TensorObject* tensor) {
+bool uses_operators(TensorObject* tensor) {
   return (grad_mode.enabled && requires_grad(tensor)) || interposer();
 }
 
-// ---- the view that the basic parts make
+// ---- basic indexing
 
 class BasicView {
  public:
@@ -82,14 +84,14 @@ class BasicView {
     sizes_.insert(dim, 1);
   }
 
-  // A tensor of its own.
+  // Returns a new tensor.
   TensorRef view() {
     if (!recording_) return make_view(self_, std::move(sizes_), std::move(strides_), offset_);
     if (changed_) return std::move(current_);
     static Operator& op = named_operator("alias");
     return TensorRef(as_tensor(call_operator(op, {as_object(self_)}).release()));
   }
-  // The tensor itself where no part of the key changed anything.
+  // Returns the tensor itself if the key has no effect.
   TensorRef view_or_self() { return changed_ ? view() : TensorRef::borrow(self_); }
 
  private:
@@ -117,15 +119,15 @@ class BasicView {
   int64_t offset_ = 0;
 };
 
-// ---- the parts of a key
+// ---- parsing of keys
 
-enum class Part : uint8_t { Int, Slice, NewDimension, Ellipsis, Truth, Tensor };
+enum class Part : uint8_t { Int, Slice, NewDimension, Ellipsis, Bool, Tensor };
 
 struct Item {
   Part part;
-  int64_t index = 0;          // Int, and 0 or 1 for Truth
+  int64_t index = 0;          // for Int; 0 or 1 for Bool
   PyObject* slice = nullptr;  // borrowed
-  TensorRef tensor;           // integers or a mask, with at least one dimension
+  TensorRef tensor;           // integer indices or a mask; at least one dimension
 };
 
 bool is_mask(const TensorObject& tensor) {
@@ -142,7 +144,7 @@ int64_t integer_of(PyObject* object) {
   return value;
 }
 
-int64_t position_of(const cb_scalar& number) {
+int64_t index_of(const cb_scalar& number) {
   check(!(number.flags & CB_SCALAR_UNSIGNED), PyExc_IndexError, "index ", static_cast<uint64_t>(number.i),
         " is out of bounds: no dimension is as long");
   return number.i;
@@ -152,9 +154,9 @@ void classify_tensor(Item& item, TensorRef tensor, TensorObject* self) {
   check(is_integral(tensor->dtype), PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors, not ",
         name(tensor->dtype));
   if (tensor->ndim() == 0 && !seen_by_interposer(tensor.get())) {
-    item.part = is_mask(*tensor.get()) ? Part::Truth : Part::Int;
-    item.index = position_of(candelabra::item(tensor.get()));
-    if (item.part == Part::Truth) item.index = item.index != 0;
+    item.part = is_mask(*tensor.get()) ? Part::Bool : Part::Int;
+    item.index = index_of(candelabra::item(tensor.get()));
+    if (item.part == Part::Bool) item.index = item.index != 0;
     return;
   }
   if (tensor->device() != self->device()) {
@@ -185,7 +187,7 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
   } else if (object == Py_Ellipsis) {
     item.part = Part::Ellipsis;
   } else if (PyBool_Check(object)) {
-    item.part = Part::Truth;
+    item.part = Part::Bool;
     item.index = object == Py_True;
   } else if (is_tensor(object)) {
     classify_tensor(item, TensorRef::borrow(as_tensor(object)), self);
@@ -194,13 +196,14 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
   } else if (is_number(object)) {
     const cb_scalar number = scalar_from_object(object);
     if (number.kind > CB_SCALAR_INT) invalid_index(object);
-    item.part = number.kind == CB_SCALAR_BOOL ? Part::Truth : Part::Int;
-    item.index = position_of(number);
+    item.part = number.kind == CB_SCALAR_BOOL ? Part::Bool : Part::Int;
+    item.index = index_of(number);
   } else if (is_numpy_array(object) || PySequence_Check(object)) {
     TensorRef tensor = tensor_from_data(object, std::nullopt, self->device());
-    // An empty list has no type of its own; NumPy's integers of any width are positions, its bytes included.
-    const bool positions = tensor->dtype != Dtype::Bool && is_integral(tensor->dtype);
-    if (positions || (tensor->numel == 0 && !is_numpy_array(object))) tensor = convert_dtype(tensor.get(), Dtype::Int64);
+    // An empty list has no dtype of its own, so it becomes an index. NumPy integers of any width,
+    // uint8 included, are indices and not masks.
+    const bool is_index = tensor->dtype != Dtype::Bool && is_integral(tensor->dtype);
+    if (is_index || (tensor->numel == 0 && !is_numpy_array(object))) tensor = convert_dtype(tensor.get(), Dtype::Int64);
     classify_tensor(item, std::move(tensor), self);
   } else if (PyIndex_Check(object)) {
     item.part = Part::Int;
@@ -237,8 +240,8 @@ class Items {
   Item* data_ = inline_;
 };
 
-// How many dimensions of the tensor a part stands for.
-int dims_taken(const Item& item) {
+// How many dimensions of the tensor a part of the key consumes.
+int dims_consumed(const Item& item) {
   switch (item.part) {
     case Part::Int:
     case Part::Slice:
@@ -250,12 +253,13 @@ int dims_taken(const Item& item) {
   }
 }
 
-// What is left for index and index_put_ after the view: one entry a dimension, a mask of k dimensions standing for k of them.
+// The arguments of index and index_put_ after the basic view: one entry per dimension, where a mask
+// of k dimensions covers k.
 struct Advanced {
   std::vector<TensorRef> entries;
-  int dims = 0;           // that the entries stand for
-  int given = 0;          // entries that are not null
-  int last_position = 0;  // the dimension at which the last given one stands
+  int dims = 0;           // covered by the entries
+  int given = 0;          // number of entries that are not null
+  int last_position = 0;  // the dimension of the last entry that is not null
 
   void add(TensorRef tensor, int dim) {
     for (; dims < dim; ++dims) entries.emplace_back();
@@ -274,8 +278,8 @@ struct Advanced {
   }
 };
 
-// True as an index selects the one entry of a new dimension, False none of it.
-TensorRef truth_index(bool truth, Device device) {
+// As an index, True selects the only entry of a new dimension, and False selects none.
+TensorRef bool_index(bool truth, Device device) {
   TensorRef index = empty(Dims{truth ? 1 : 0}, Dtype::Int64, device);
   const int64_t zero = 0;
   if (truth) copy_bytes_from_host(device, index->data(), &zero, sizeof(zero));
@@ -304,14 +308,14 @@ void apply(BasicView& view, Advanced& advanced, std::span<Item> items, TensorObj
   const int ndim = self->ndim();
   int taken = 0, ellipses = 0;
   for (const Item& item : items) {
-    taken += dims_taken(item);
+    taken += dims_consumed(item);
     ellipses += item.part == Part::Ellipsis;
   }
   check(ellipses <= 1, PyExc_IndexError, "an index can only have a single ellipsis ('...')");
   if (ndim == 0 && taken > 0 && items.size() == 1 && items[0].part == Part::Int) index_of_scalar();
   check(taken <= ndim, PyExc_IndexError, "too many indices for tensor of dimension ", ndim);
-  int dim = 0;     // of the view
-  int source = 0;  // of self
+  int dim = 0;     // dimension of the view
+  int source = 0;  // dimension of self
   for (Item& item : items) {
     switch (item.part) {
       case Part::Int:
@@ -327,12 +331,12 @@ void apply(BasicView& view, Advanced& advanced, std::span<Item> items, TensorObj
         dim += ndim - taken;
         source += ndim - taken;
         break;
-      case Part::Truth:
+      case Part::Bool:
         view.unsqueeze(dim);
-        advanced.add(truth_index(item.index != 0, self->device()), dim++);
+        advanced.add(bool_index(item.index != 0, self->device()), dim++);
         break;
       case Part::Tensor: {
-        const int count = dims_taken(item);
+        const int count = dims_consumed(item);
         advanced.add(std::move(item.tensor), dim);
         dim += count;
         source += count - 1;
@@ -344,7 +348,7 @@ void apply(BasicView& view, Advanced& advanced, std::span<Item> items, TensorObj
 }
 
 Ref<> get(TensorObject* self, PyObject* key) {
-  const bool recording = by_operators(self);
+  const bool recording = uses_operators(self);
   if (PyLong_CheckExact(key) && !recording) {
     if (self->ndim() == 0) index_of_scalar();
     const int64_t index = checked_index(integer_of(key), self->sizes[0], 0);
@@ -365,7 +369,7 @@ Ref<> get(TensorObject* self, PyObject* key) {
 
 // ---- writing
 
-// Without the leading dimensions of size 1 that the place it goes to does not have.
+// Drops leading dimensions of size 1 that the destination does not have.
 TensorRef without_leading_ones(TensorRef value, int ndim, bool recording) {
   while (value->ndim() > ndim && value->sizes[0] == 1) {
     if (recording) {
@@ -380,20 +384,20 @@ TensorRef without_leading_ones(TensorRef value, int ndim, bool recording) {
   return value;
 }
 
-void check_expands(const TensorObject& value, const TensorObject& place) {
-  const int added = place.ndim() - value.ndim();
+void check_expands(const TensorObject& value, const TensorObject& destination) {
+  const int added = destination.ndim() - value.ndim();
   check(added >= 0, PyExc_RuntimeError, "expand(", info(value.dtype).type_name, "Tensor{", shown(value.sizes),
-        "}, size=", shown(place.sizes), "): the number of sizes provided (", place.ndim(),
+        "}, size=", shown(destination.sizes), "): the number of sizes provided (", destination.ndim(),
         ") must be greater or equal to the number of dimensions in the tensor (", value.ndim(), ")");
   for (int i = 0; i < value.ndim(); ++i) {
-    const int64_t wanted = place.sizes[added + i];
+    const int64_t wanted = destination.sizes[added + i];
     check(value.sizes[i] == wanted || value.sizes[i] == 1, PyExc_RuntimeError, "The expanded size of the tensor (", wanted,
           ") must match the existing size (", value.sizes[i], ") at non-singleton dimension ", added + i,
-          ".  Target sizes: ", shown(place.sizes), ".  Tensor sizes: ", shown(value.sizes));
+          ".  Target sizes: ", shown(destination.sizes), ".  Tensor sizes: ", shown(value.sizes));
   }
 }
 
-// The value as a tensor; null for a number.
+// The assigned value as a tensor; null for a number.
 TensorRef value_tensor(TensorObject* self, PyObject* value) {
   if (is_tensor(value)) return TensorRef::borrow(as_tensor(value));
   if (is_number(value)) return {};
@@ -407,76 +411,76 @@ bool is_half(Dtype dtype) {
   return is_floating(dtype) && itemsize(dtype) == 2;
 }
 
-// Half precisions take infinity for what is beyond them: masks are often made with -1e9.
+// In half precision, numbers out of range become infinity: masks are often made with -1e9.
 void check_assigned(const cb_scalar& number, Dtype dtype) {
   shapes::check_number_fits(number, dtype, !is_half(dtype));
 }
 
-void write_basic(TensorRef place, TensorRef value, PyObject* number, bool recording) {
+void write_basic(TensorRef destination, TensorRef value, PyObject* number, bool recording) {
   if (!value) {
     if (recording) {
       static Operator& op = named_operator("fill_");
-      call_operator(op, {as_object(place.get()), number});
+      call_operator(op, {as_object(destination.get()), number});
       return;
     }
-    check(!may_overlap_itself(*place.get()), PyExc_RuntimeError,
+    check(!may_overlap_itself(*destination.get()), PyExc_RuntimeError,
           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
           "Please clone() the tensor before performing the operation.");
     const cb_scalar scalar = scalar_from_object(number);
-    check_assigned(scalar, place->dtype);
-    fill(place.get(), scalar);
-    ++place->storage->version;
+    check_assigned(scalar, destination->dtype);
+    fill(destination.get(), scalar);
+    ++destination->storage->version;
     return;
   }
-  value = without_leading_ones(std::move(value), place->ndim(), recording && by_operators(value.get()));
-  check_expands(*value.get(), *place.get());
+  value = without_leading_ones(std::move(value), destination->ndim(), recording && uses_operators(value.get()));
+  check_expands(*value.get(), *destination.get());
   if (recording) {
     static Operator& op = named_operator("copy_");
-    call_operator(op, {as_object(place.get()), as_object(value.get())});
+    call_operator(op, {as_object(destination.get()), as_object(value.get())});
     return;
   }
-  copy_into(place.get(), value.get());
-  ++place->storage->version;
+  copy_into(destination.get(), value.get());
+  ++destination->storage->version;
 }
 
-// The mask with a dimension of size 1 for each one of the tensor that comes after it.
-TensorRef mask_for(const TensorObject& place, TensorObject* mask, int position) {
+// Appends dimensions of size 1 to the mask, one for each later dimension of the tensor.
+TensorRef mask_for(const TensorObject& destination, TensorObject* mask, int position) {
   if (seen_by_interposer(mask)) {
     BasicView view(mask, true);
-    for (int i = position + mask->ndim(); i < place.ndim(); ++i) view.unsqueeze(view.sizes().size());
+    for (int i = position + mask->ndim(); i < destination.ndim(); ++i) view.unsqueeze(view.sizes().size());
     return view.view_or_self();
   }
   Dims sizes = mask->sizes, strides = mask->strides;
   for (int i = 0; i < mask->ndim(); ++i) {
-    check(sizes[i] == place.sizes[position + i], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ", i,
-          " does not match the shape of the indexed tensor ", shown(place.sizes), " at index ", position + i);
+    check(sizes[i] == destination.sizes[position + i], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes), " at index ",
+          i, " does not match the shape of the indexed tensor ", shown(destination.sizes), " at index ", position + i);
   }
-  for (int i = position + mask->ndim(); i < place.ndim(); ++i) {
+  for (int i = position + mask->ndim(); i < destination.ndim(); ++i) {
     sizes.push_back(1);
     strides.push_back(1);
   }
   return make_view(mask, std::move(sizes), std::move(strides), mask->offset);
 }
 
-void write_advanced(TensorRef place, const Advanced& advanced, TensorRef value, PyObject* number) {
+void write_advanced(TensorRef destination, const Advanced& advanced, TensorRef value, PyObject* number) {
   if (!value) {
     TensorObject* last = advanced.entries.back().get();
     if (advanced.given == 1 && last->dtype == Dtype::Bool) {
       static Operator& op = named_operator("masked_fill_");
-      const TensorRef mask = mask_for(*place.get(), last, advanced.last_position);
-      if (is_half(place->dtype)) value = number_tensor(scalar_from_object(number), place->dtype, place->device());
-      call_operator(op, {as_object(place.get()), as_object(mask.get()), value ? as_object(value.get()) : number});
+      const TensorRef mask = mask_for(*destination.get(), last, advanced.last_position);
+      if (is_half(destination->dtype)) value = number_tensor(scalar_from_object(number), destination->dtype, destination->device());
+      call_operator(op, {as_object(destination.get()), as_object(mask.get()), value ? as_object(value.get()) : number});
       return;
     }
     const cb_scalar scalar = scalar_from_object(number);
-    check_assigned(scalar, place->dtype);
-    value = number_tensor(scalar, place->dtype, place->device());
-  } else if (value->ndim() == 0 && value->device() != place->device()) {
-    value = to_device(value.get(), place->device());
+    check_assigned(scalar, destination->dtype);
+    value = number_tensor(scalar, destination->dtype, destination->device());
+  } else if (value->ndim() == 0 && value->device() != destination->device()) {
+    value = to_device(value.get(), destination->device());
   }
   static Operator& op = named_operator("index_put_");
   const Ref<> list = advanced.list();
-  call_operator(op, {as_object(place.get()), list.get(), as_object(value.get())});
+  call_operator(op, {as_object(destination.get()), list.get(), as_object(value.get())});
 }
 
 void set(TensorObject* self, PyObject* key, PyObject* given) {
@@ -485,22 +489,22 @@ void set(TensorObject* self, PyObject* key, PyObject* given) {
       "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before "
       "doing inplace update.");
   TensorRef value = value_tensor(self, given);
-  const bool recording_view = by_operators(self);
-  const bool recording = recording_view || (value && by_operators(value.get()));
+  const bool recording_view = uses_operators(self);
+  const bool recording = recording_view || (value && uses_operators(value.get()));
   BasicView view(self, recording_view);
   Advanced advanced;
   Items items(key, self);
-  if (key == Py_False) return;  // nothing is there
-  if (key == Py_True) {         // as None: what is assigned may be of another dtype
+  if (key == Py_False) return;  // False selects nothing
+  if (key == Py_True) {         // like None; unlike a mask, it allows a value of another dtype
     view.unsqueeze(0);
   } else {
     apply(view, advanced, items.all(), self);
   }
-  TensorRef place = view.view_or_self();
+  TensorRef destination = view.view_or_self();
   if (advanced.given) {
-    write_advanced(std::move(place), advanced, std::move(value), given);
+    write_advanced(std::move(destination), advanced, std::move(value), given);
   } else {
-    write_basic(std::move(place), std::move(value), given, recording);
+    write_basic(std::move(destination), std::move(value), given, recording);
   }
 }
 
@@ -529,7 +533,7 @@ PyObject* tensor_iter(PyObject* self) {
   return guarded<>(failure, [&] {
     TensorObject* tensor = as_tensor(self);
     check(tensor->ndim() > 0, PyExc_TypeError, "iteration over a 0-d tensor");
-    const bool recording = by_operators(tensor);
+    const bool recording = uses_operators(tensor);
     const Ref<> entries = owned(PyList_New(tensor->sizes[0]));
     for (int64_t i = 0; i < tensor->sizes[0]; ++i) {
       BasicView view(tensor, recording);

@@ -1,4 +1,4 @@
-// tensor[key], tensor[key] = value.
+// tensor[key] and tensor[key] = value.
 #pragma once
 
 #include <Python.h>

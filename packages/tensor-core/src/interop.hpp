@@ -1,4 +1,5 @@
-// Tensors and the rest of Python: data in and out, NumPy, DLPack, the buffer protocol, numbers, Size.
+// Interoperation of tensors with Python: data conversion, NumPy, DLPack, the buffer protocol,
+// numbers, Size.
 #pragma once
 
 #include <Python.h>
@@ -10,7 +11,7 @@
 
 namespace candelabra {
 
-// Functions of the module, each list ending with an empty entry.
+// Functions of the module. Each list ends with an empty entry.
 extern PyMethodDef data_functions[];    // tensor_from_data(data, dtype, device), tolist(tensor)
 extern PyMethodDef numpy_functions[];   // from_numpy(array), to_numpy(tensor)
 extern PyMethodDef dlpack_functions[];  // from_dlpack(object, device=None, copy=None)
@@ -31,40 +32,43 @@ int tensor_contains(PyObject* self, PyObject* element);
 int tensor_getbuffer(PyObject* self, Py_buffer* view, int flags);
 void tensor_releasebuffer(PyObject* self, Py_buffer* view);
 
-// candelabra.Size: new reference; throws.
+// A new candelabra.Size: new reference; throws.
 PyObject* size_object(std::span<const int64_t> sizes);
-// The same of a tensor, which keeps it for the next time.
+// The Size of a tensor, which caches it: new reference; throws.
 PyObject* shape_object(TensorObject& tensor);
 bool is_size_object(PyObject* object);
 bool init_size(PyObject* module);
 
-// A device whose memory is host memory: the default device where it is one, else one that is loaded, else the first that can be.
+// A device with host memory: the default device if it has it, else a loaded one, else the first
+// that can be loaded.
 Device host_device();
-// Waits until what was queued on this device is done, where kernels may return before they are.
+// Waits until the work queued on this device is done. Returns at once if its kernels are
+// synchronous.
 void wait_for(Device device);
-// Plain bytes between host memory and a device, complete on return.
+// Copy bytes between host memory and a device; complete on return.
 void copy_bytes_to_host(Device device, void* destination, const void* source, size_t bytes);
 void copy_bytes_from_host(Device device, void* destination, const void* source, size_t bytes);
 
-// Copies where plain bytes do it: the elements of both lie in the same order in one block each. Returns whether it has.
+// Copies the bytes if both tensors are dense with the same layout. Returns whether it did.
 bool copy_as_bytes(TensorObject* destination, TensorObject* source);
 
-// What candelabra.tensor does: numbers, nested sequences, NumPy arrays, tensors. Without dtype it is inferred.
+// Implements candelabra.tensor: accepts numbers, nested sequences, NumPy arrays and tensors. Infers
+// the dtype if none is given.
 TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::optional<Device> device);
 // Nested lists of Python numbers, or one number: new reference; throws.
 PyObject* nested_list(TensorObject* self);
-// A tensor without dimensions that holds this number.
+// A 0-dim tensor that holds this number.
 TensorRef number_tensor(const cb_scalar& number, Dtype dtype, Device device);
 
-// Whether the object is a NumPy array (or of a subclass), found out without importing NumPy.
+// Whether the object is a NumPy array, subclasses included. Does not import NumPy.
 bool is_numpy_array(PyObject* object);
 bool is_numpy_scalar(PyObject* object);
-// A tensor on the memory of a NumPy array (or anything with __array_struct__).
+// A tensor that shares the memory of a NumPy array (or of any object with __array_struct__).
 TensorRef tensor_from_numpy(PyObject* array);
-// A copy of a NumPy array with any strides; on this device.
+// Copies a NumPy array with any strides to this device.
 TensorRef copy_of_numpy(PyObject* array, Device device);
 
-// The methods behind interop_methods that live in files of their own.
+// The methods in interop_methods that are in files of their own.
 PyObject* tensor_numpy(PyObject* self, PyObject* arguments, PyObject* keywords);
 PyObject* tensor_array(PyObject* self, PyObject* arguments, PyObject* keywords);
 PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords);

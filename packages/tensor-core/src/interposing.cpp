@@ -16,14 +16,14 @@ PyObject* const failure = nullptr;
 
 struct Slot {
   Ref<> callable;
-  // A thread that ends with one must not leave the others looking for theirs.
+  // A thread that ends with a hook set must decrement the count.
   ~Slot() {
     if (callable.release()) --interposers;
   }
 };
 thread_local Slot slot;
 
-// The classes of wrappers there have been: a few.
+// The classes that make_wrapper has instantiated; there are only a few.
 std::vector<PyTypeObject*>& wrapper_types() {
   static std::vector<PyTypeObject*> types;
   return types;
@@ -39,8 +39,8 @@ PyObject* set_interposer(PyObject*, PyObject* callable) {
   return before ? before.release() : Py_NewRef(Py_None);
 }
 
-// An instance of a subclass on the memory of `data`, without one of its dimensions (the first element along it is taken), as a view
-// of `base`.
+// Creates an instance of a subclass on the memory of `data`, as a view of `base`. Drops one
+// dimension by taking the first element along it.
 PyObject* make_wrapper(PyObject*, PyObject* arguments) {
   return guarded<>(failure, [&]() -> PyObject* {
     PyObject *type, *data, *base;
@@ -84,14 +84,12 @@ bool is_wrapper(PyObject* object) {
 
 PyMethodDef interposing_functions[] = {
     {"set_interposer", set_interposer, METH_O,
-     "set_interposer(callable)\n\nHave every call of an operator on this thread go to callable(operator, arguments, out, "
-     "generator, "
-     "record) "
-     "first; where it returns NotImplemented, the operator runs. None for no interposer. Returns what was set."},
+     "set_interposer(callable)\n\nSet this thread's dispatch hook. Every operator call first calls callable(operator, "
+     "arguments, out, generator, record); if that returns NotImplemented, the operator runs. None removes the hook. Returns "
+     "the previous hook."},
     {"make_wrapper", make_wrapper, METH_VARARGS,
-     "make_wrapper(cls, data, dropped, base)\n\nAn instance of a subclass on the memory of data, without dimension `dropped` (-1 "
-     "for "
-     "none), as a view of base."},
+     "make_wrapper(cls, data, dropped, base)\n\nAn instance of a subclass on the memory of data, as a view of base. Drops "
+     "dimension `dropped` by taking its first element; -1 drops none."},
     {nullptr, nullptr, 0, nullptr},
 };
 

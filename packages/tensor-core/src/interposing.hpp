@@ -1,5 +1,5 @@
-// Interposers: what sees every call of an operator on a thread before it runs. Transformations of functions (vmap, jvp, grad) and
-// the profiler of candelabra.autograd are made with it.
+// Dispatch hooks, which see every operator call on a thread before it runs. The function transforms
+// (vmap, jvp, grad) and the profiler of candelabra.autograd use them.
 #pragma once
 
 #include <Python.h>
@@ -8,16 +8,17 @@
 
 namespace candelabra {
 
-// How many threads have one: where there is none, a call pays for one comparison.
+// How many threads have a hook. Without any, a call pays for one comparison.
 extern std::atomic<int> interposers;
-// This thread's, or null. Borrowed.
+// This thread's hook, or null. Borrowed.
 PyObject* thread_interposer();
 
 inline PyObject* interposer() {
   return interposers.load(std::memory_order_relaxed) == 0 ? nullptr : thread_interposer();
 }
 
-// Whether an object was made by make_wrapper: it may be more than its memory shows, and is asked for its value.
+// Whether an object was made by make_wrapper. Its memory may not be its whole value, so callers ask
+// the object for the value.
 bool is_wrapper(PyObject* object);
 
 extern PyMethodDef interposing_functions[];

@@ -1,4 +1,4 @@
-// Strides without gaps for dimensions in an order that is only partly known.
+// Dense strides for dimensions in a partial order.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace candelabra {
 
-// `order(a, b)` is positive when dimension a is to be outside of b, negative when inside, 0 when nothing is known of the two.
-// Where nothing is known, row-major.
+// `order(a, b)` is positive if dimension a must be outside of b, negative if inside, and 0 if their
+// order is unspecified. Unspecified pairs are row-major.
 template <typename Order>
 Dims strides_in_order(const Dims& sizes, const Order& order) {
   const int ndim = sizes.size();
   Dims fastest_first;
   fastest_first.resize(ndim);
   for (int d = 0; d < ndim; ++d) fastest_first[d] = ndim - 1 - d;
-  // Insertion that skips pairs nothing is known about, as the order need not be total.
+  // Insertion sort that skips unspecified pairs, because the order need not be total.
   for (int i = 1; i < ndim; ++i) {
     int moving = i;
     for (int other = i - 1; other >= 0; --other) {

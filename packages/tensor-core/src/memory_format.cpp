@@ -25,7 +25,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef attributes[] = {
-    // pickle stores a memory format as the name of a global of this module
+    // pickle stores a memory format as the name of a global of this module.
     {"__module__", [](PyObject*, void*) { return PyUnicode_FromString("candelabra"); }, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -38,7 +38,7 @@ PyType_Slot slots[] = {
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
-    {Py_tp_doc, const_cast<char*>("The order in which the elements of a tensor lie in memory.")},
+    {Py_tp_doc, const_cast<char*>("The order of a tensor's elements in memory.")},
     {0, nullptr},
 };
 PyType_Spec spec = {"candelabra.memory_format", sizeof(MemoryFormatObject), 0,

@@ -66,18 +66,18 @@ PyObject* result_type(PyObject*, PyObject* arguments) {
 }
 
 PyMethodDef dtype_functions[] = {
-    {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of floating-point tensors made without dtype=."},
-    {"set_default_dtype", set_default_dtype_function, METH_O, "Set the dtype of floating-point tensors made without dtype=."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, "The default dtype of floating-point tensors."},
+    {"set_default_dtype", set_default_dtype_function, METH_O, "Set the default dtype of floating-point tensors."},
     {"promote_types", promote_types, METH_VARARGS, "The smallest dtype that both dtypes can be converted to."},
-    {"can_cast", can_cast_function, METH_VARARGS, "Whether a result of the first dtype may be stored as the second."},
-    {"result_type", result_type, METH_VARARGS, "The dtype of an operation on these tensors and numbers."},
+    {"can_cast", can_cast_function, METH_VARARGS, "Whether a result of the first dtype can be stored in the second."},
+    {"result_type", result_type, METH_VARARGS, "The result dtype of an operation on these tensors and numbers."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "candelabra._C", "Candelabra's tensor core.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 
-bool fill(PyObject* module) {
+bool populate(PyObject* module) {
   init_tensor_methods();
   if (!init_errors(module) || !init_dtype(module) || !init_device(module) || !init_storage(module) || !init_size(module) ||
       !init_memory_format(module) || !init_tensor(module) || !init_operator(module) || !init_front(module) ||
@@ -98,7 +98,7 @@ bool fill(PyObject* module) {
 
 PyMODINIT_FUNC PyInit__C() {
   PyObject* module = PyModule_Create(&definition);
-  if (module && !fill(module)) {
+  if (module && !populate(module)) {
     Py_DECREF(module);
     return nullptr;
   }

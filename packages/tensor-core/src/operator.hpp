@@ -1,4 +1,5 @@
-// The operator object: a CPython callable that parses by its schema and runs.
+// The operator object: a Python callable that parses its arguments by its schema and runs the
+// kernel.
 #pragma once
 
 #include <array>
@@ -14,17 +15,17 @@ struct Kernel {
   cb_kernel compiled = nullptr;
   PyObject* python = nullptr;  // a callable
   const cb_backend* backend = nullptr;
-  bool reads_contents = false;  // cb_call.contents is for it
-  bool converts = false;        // takes tensors of any dtype for that of its result
-  bool channels_last = false;   // takes tensors with the channels innermost in memory
+  bool reads_contents = false;  // the kernel reads cb_call.contents
+  bool converts = false;        // accepts inputs of any dtype in place of the result's dtype
+  bool channels_last = false;   // accepts channels-last tensors
   bool there() const { return compiled || python; }
 };
 
 namespace shapes {
 struct ElementwiseTraits;
 }
-// What the elementwise shape rules treat specially about the operator of this name
-// (shapes/elementwise.cpp). Never null.
+// The special cases of the elementwise shape rules for this operator (shapes/elementwise.cpp).
+// Never null.
 const shapes::ElementwiseTraits* find_elementwise_traits(std::string_view operator_name);
 
 struct Operator {
@@ -32,23 +33,32 @@ struct Operator {
   Schema schema;
   uint32_t tags;
   ShapeRule shape;
-  const shapes::ElementwiseTraits* traits;  // never null; an in-place variant has those of its operator
+  // never null; an in-place variant has those of its operator
+  const shapes::ElementwiseTraits* traits;
   std::array<Kernel, max_device_types> kernels;
-  PyObject* composite;         // the decomposition, for operators tagged composite
-  PyObject* fallback;          // called with the same arguments when they do not fit the schema: other spellings of the call
-  PyObject* recorder;          // recorder(result, *arguments) -> result, after the kernel; set by candelabra.autograd
-  PyObject* inplace_recorder;  // on in-place operators: inplace_recorder(operator, *arguments) -> result, instead of the kernel
-  PyObject* implementation;  // of custom operators: implementation(device, *arguments) -> result, where there is no compiled kernel
-  PyObject* allocator;       // of custom operators: allocator(*arguments) -> the results of a compiled kernel, to be written
+  PyObject* composite;  // the decomposition of operators tagged composite
+  PyObject* fallback;   // called with arguments that do not match the schema: alternative signatures
+  // the autograd function, set by candelabra.autograd and called after the kernel: recorder(result,
+  // *arguments) -> result
+  PyObject* recorder;
+  // the autograd function of in-place operators, called instead of the kernel:
+  // inplace_recorder(operator, *arguments) -> result
+  PyObject* inplace_recorder;
+  // for custom operators without a compiled kernel: implementation(device, *arguments) -> result
+  PyObject* implementation;
+  // for custom operators with a compiled kernel: allocator(*arguments) -> the results to write
+  PyObject* allocator;
   PyObject* doc;
   PyObject* dict;
   Operator* inplace;       // the in-place variant of this operator
-  Operator* functional;    // of an in-place variant: the operator it belongs to
-  PyObject* result_type;   // a structseq type where results are named, else null
-  bool changes_arguments;  // any Tensor(a!), in-place variants included
-  bool returns_self;       // in-place variants, and operators such as fill_ that return the Tensor(a!) they were given first
-  bool elementwise;        // reads element i of its inputs only for element i of the result, so that the two may be one memory
-  bool exact_out;          // out= must have the dtype of the result
+  Operator* functional;    // on an in-place variant: the operator it belongs to
+  PyObject* result_type;   // a structseq type if results are named, else null
+  bool changes_arguments;  // has any Tensor(a!), in-place variants included
+  // in-place variants, and operators such as fill_ that return their first Tensor(a!)
+  bool returns_self;
+  // element i of the result depends only on element i of the inputs, so they may share memory
+  bool elementwise;
+  bool exact_out;  // out= must have the dtype of the result
   OutMemory out_memory;
 
   // Operators with `returns_self` change and return this argument.
@@ -59,22 +69,24 @@ struct Operator {
 
 extern PyTypeObject* operator_type;
 
-// Borrowed; null when there is none of that name.
+// Borrowed; null if there is no such operator.
 Operator* find_operator(std::string_view name);
-// Every operator of the catalogue, in-place variants not counted, in the order of declaration.
+// All operators of the catalogue, without in-place variants, in declaration order.
 const std::vector<Operator*>& all_operators();
 
 struct Front;
 
-// How a call comes in.
+// Options of a call.
 struct Manner {
   bool record = true;
-  bool counted = true;           // whether the change of an argument is
-  const Front* front = nullptr;  // what handed the call on, if something did
+  bool counted = true;           // whether to bump the version of modified arguments
+  const Front* front = nullptr;  // the fast path that made the call, if any
 };
-// Calls an operator as Python does. New reference; throws SchemaMismatch (arguments.hpp) where the arguments do not fit.
+// Calls an operator like a call from Python. New reference. Throws SchemaMismatch (arguments.hpp)
+// if the arguments do not match.
 Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, PyObject* names, Manner manner);
-// Calls an operator with these Python arguments, recording where the tape is on. New reference; throws.
+// Calls an operator with these Python arguments; autograd records it if enabled. New reference;
+// throws.
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments);
 
 bool init_operator(PyObject* module);

@@ -87,8 +87,9 @@ Ref<> give_to_outs(const char* operator_name, PyObject* outs, PyObject* results)
 
 namespace {
 
-// name, out, result, and the inputs whose memory out must not share where the operator's rule says so.
-struct Giving {
+// The arguments of give_to_out() and give_to_outs(): name, out, result, and the inputs to check for
+// shared memory.
+struct OutArguments {
   const char* operator_name;
   PyObject *out, *result;
 
@@ -111,20 +112,20 @@ struct Giving {
 };
 
 PyObject* give_to_out_function(PyObject*, PyObject* arguments) {
-  Giving giving;
-  if (!giving.parse(arguments)) return nullptr;
+  OutArguments call;
+  if (!call.parse(arguments)) return nullptr;
   return guarded<>(failure, [&] {
-    giving.check_inputs(arguments);
-    return give_to_out(giving.operator_name, giving.out, giving.result).release();
+    call.check_inputs(arguments);
+    return give_to_out(call.operator_name, call.out, call.result).release();
   });
 }
 
 PyObject* give_to_outs_function(PyObject*, PyObject* arguments) {
-  Giving giving;
-  if (!giving.parse(arguments)) return nullptr;
+  OutArguments call;
+  if (!call.parse(arguments)) return nullptr;
   return guarded<>(failure, [&] {
-    giving.check_inputs(arguments);
-    return give_to_outs(giving.operator_name, giving.out, giving.result).release();
+    call.check_inputs(arguments);
+    return give_to_outs(call.operator_name, call.out, call.result).release();
   });
 }
 
@@ -146,11 +147,12 @@ PyObject* declare_out_rule(PyObject*, PyObject* arguments) {
 
 PyMethodDef out_functions[] = {
     {"give_to_out", give_to_out_function, METH_VARARGS,
-     "give_to_out(name, out, result)\n\nGive out the sizes and values of the result of this operator, and return it."},
+     "give_to_out(name, out, result)\n\nResize out like this operator's result, copy the result to it, and return it."},
     {"give_to_outs", give_to_outs_function, METH_VARARGS,
-     "give_to_outs(name, outs, results)\n\nThe same for several results; nothing is written before all have been checked."},
+     "give_to_outs(name, outs, results)\n\nThe same for several results; all are checked before the first is written."},
     {"declare_out_rule", declare_out_rule, METH_VARARGS,
-     "declare_out_rule(name, rule)\n\nSay what is asked of a tensor given as out=: the words exact, whole, apart."},
+     "declare_out_rule(name, rule)\n\nAdd rules for the out= of an operator: any of the words exact, whole, apart, separated by "
+     "spaces."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -21,13 +21,13 @@ constexpr bool is_signed_integer(int dtype) {
   return dtype >= CB_INT8 && dtype <= CB_INT64;
 }
 
-// The size of an integer dtype as a power of two of bytes.
+// log2 of the size in bytes of an integer dtype.
 constexpr int width(int dtype) {
   if (is_signed_integer(dtype)) return dtype - CB_INT8;
   return dtype == CB_UINT8 ? 0 : dtype - CB_UINT16 + 1;
 }
 
-// No dtype holds the values of both.
+// Marks pairs without a common dtype.
 constexpr int none = 255;
 
 constexpr int promoted_integers(int a, int b) {
@@ -44,7 +44,8 @@ constexpr int promoted(int a, int b) {
   if (category(a) == category(b) && a > b) return promoted(b, a);
   if (category(b) == complex_number) return a == CB_FLOAT64 ? CB_COMPLEX128 : b;
   if (category(b) != category(a)) return b;
-  if (a == CB_FLOAT16 && b == CB_BFLOAT16) return CB_FLOAT32;  // neither holds all values of the other
+  // neither represents all values of the other
+  if (a == CB_FLOAT16 && b == CB_BFLOAT16) return CB_FLOAT32;
   return b;
 }
 
@@ -68,14 +69,15 @@ int promotion_of(int a, int b) {
   return result;
 }
 
-// Promotes where one of the two may be missing (-1).
+// Promotes two dtypes, either of which may be missing (-1).
 int join(int a, int b) {
   if (a < 0) return b;
   if (b < 0) return a;
   return promotion_of(a, b);
 }
 
-// `higher` takes precedence; `lower` only counts where it is of a higher category, and then in higher's precision.
+// Combines dtypes of different priority. `lower` counts only if its category is higher, and then
+// takes the precision of `higher`.
 int combine(int higher, int lower) {
   if (higher < 0) return lower;
   if (lower < 0) return higher;

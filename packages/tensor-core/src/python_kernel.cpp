@@ -1,4 +1,5 @@
-// Kernels that are Python callables: the kernel's view of a call as Python objects.
+// Kernels that are Python callables: conversion of a call's arguments and outputs to Python
+// objects.
 #include "python_kernel.hpp"
 
 #include <bit>
@@ -10,14 +11,15 @@ namespace candelabra {
 
 namespace {
 
-// The view of a tensor that a descriptor gives a compiled kernel.
+// The view that a compiled kernel would get through the descriptor.
 Ref<> view_of(const Argument& argument) {
-  const cb_tensor& seen = *argument.descriptor;
+  const cb_tensor& descriptor = *argument.descriptor;
   TensorObject* tensor = argument.tensor;
-  int64_t bytes = static_cast<char*>(seen.data) - static_cast<char*>(tensor->storage->data);
-  auto ndim = static_cast<size_t>(seen.ndim);
-  TensorRef view = make_tensor(retain(tensor->storage), tensor->dtype, Dims(std::span(seen.sizes, ndim)),
-                               Dims(std::span(seen.strides, ndim)), seen.data ? bytes / itemsize(tensor->dtype) : tensor->offset);
+  int64_t bytes = static_cast<char*>(descriptor.data) - static_cast<char*>(tensor->storage->data);
+  auto ndim = static_cast<size_t>(descriptor.ndim);
+  TensorRef view =
+      make_tensor(retain(tensor->storage), tensor->dtype, Dims(std::span(descriptor.sizes, ndim)),
+                  Dims(std::span(descriptor.strides, ndim)), descriptor.data ? bytes / itemsize(tensor->dtype) : tensor->offset);
   return Ref<>(view.release_object());
 }
 
@@ -33,7 +35,7 @@ Ref<> argument_object(const Argument& argument) {
     case ArgumentKind::Tensor:
       return argument.descriptor ? view_of(argument) : Ref<>::borrow(as_object(argument.tensor));
     case ArgumentKind::Number:
-      // As converted to the dtype of the computation.
+      // The number after conversion to the computation's dtype.
       return owned(scalar_object(load_scalar(static_cast<Dtype>(argument.descriptor->dtype), argument.descriptor->data)));
     case ArgumentKind::Tensors:
       return tuple_of(argument.tensors, argument.count,
@@ -59,7 +61,7 @@ Ref<> argument_object(const Argument& argument) {
   }
 }
 
-// An output with the reduced dimensions in it.
+// An output that includes the reduced dimensions.
 Ref<> output_object(const Output& output) {
   TensorObject* tensor = output.tensor.get();
   if (!output.inserted) return Ref<>::borrow(as_object(tensor));
@@ -92,7 +94,8 @@ PyObject* allocate(PyObject* self, PyObject* arguments) {
   });
 }
 
-PyMethodDef allocate_definition = {"allocate", allocate, METH_VARARGS, "Memory for the result: allocate(*sizes)."};
+PyMethodDef allocate_definition = {"allocate", allocate, METH_VARARGS,
+                                   "allocate(*sizes)\n\nAllocate the result with these sizes, and return it."};
 
 Ref<> first_argument(Call& call, Ref<>& capsule) {
   if (call.op.tags & tag_data_dependent) {
@@ -119,11 +122,12 @@ void call_python_kernel(Call& call, PyObject* function) {
     keywords = owned(Py_BuildValue("{s:K,s:K}", "seed", static_cast<unsigned long long>(taken.seed), "offset",
                                    static_cast<unsigned long long>(taken.offset)));
   }
-  // A kernel computes: nothing of what it does with tensors is recorded.
+  // Operations inside a kernel are not recorded.
   bool enabled = std::exchange(grad_mode.enabled, false);
   PyObject* result = PyObject_Call(function, arguments.get(), keywords.get());
   grad_mode.enabled = enabled;
-  if (capsule) PyCapsule_SetName(capsule.get(), "candelabra.call that is over");  // a kernel that kept allocate() gets an error
+  // a kernel that kept allocate() gets an error when it calls it later
+  if (capsule) PyCapsule_SetName(capsule.get(), "candelabra.finished_call");
   owned(result);
   if (call.op.tags & tag_data_dependent) {
     check(static_cast<bool>(call.outputs[0].tensor), PyExc_RuntimeError, call.name(), "(): the kernel did not call allocate()");

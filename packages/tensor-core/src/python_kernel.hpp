@@ -5,10 +5,11 @@
 
 namespace candelabra {
 
-// Calls a Python kernel as docs/architecture.md, "Python kernels", says.
+// Calls a Python kernel. docs/architecture.md, "Python kernels", describes the protocol.
 void call_python_kernel(Call& call, PyObject* function);
 
-// What an operator tagged random draws from: the generator's state before the call, which is moved on by what the call may use.
+// Reserves random numbers for a call of an operator tagged random. Returns the generator's state
+// before the call, and advances the generator by what the call may use.
 GeneratorState take_random_numbers(Call& call);
 
 }  // namespace candelabra

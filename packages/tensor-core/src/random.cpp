@@ -1,4 +1,4 @@
-// Generators: the Python type, one default generator a device, and the seed they start from.
+// Generators: the Python type, one default generator per device, and their initial seed.
 #include "random.hpp"
 
 #include <cstring>
@@ -19,10 +19,10 @@ struct GeneratorObject {
 };
 
 PyTypeObject* generator_type = nullptr;
-// By device type and index; made when first asked for.
-std::vector<GeneratorObject*> defaults[max_device_types];
-// What manual_seed said last; devices used for the first time later start from it, too.
-std::optional<uint64_t> chosen_seed;
+// By device type and index; created on first use.
+std::vector<GeneratorObject*> default_generators[max_device_types];
+// The last seed from manual_seed(). Devices used for the first time later start from it too.
+std::optional<uint64_t> manual_seed_value;
 
 GeneratorObject* as_generator(PyObject* object) {
   return reinterpret_cast<GeneratorObject*>(object);
@@ -39,7 +39,7 @@ uint64_t seed_from_object(PyObject* object) {
   const Ref<> zero = owned(PyLong_FromLong(0));
   const int negative = PyObject_RichCompareBool(integer.get(), zero.get(), Py_LT);
   if (negative < 0) throw PythonError();
-  // Negative seeds count back from 2^64 - 1, as two's complement has them.
+  // Negative seeds wrap around to 2^64 - |seed|, as in two's complement.
   const uint64_t seed =
       negative ? static_cast<uint64_t>(PyLong_AsLongLong(integer.get())) : PyLong_AsUnsignedLongLong(integer.get());
   if (PyErr_Occurred()) {
@@ -58,10 +58,10 @@ GeneratorObject* new_generator(Device device, uint64_t seed) {
 }
 
 GeneratorObject* default_generator(Device device) {
-  std::vector<GeneratorObject*>& of_type = defaults[device.type];
+  std::vector<GeneratorObject*>& of_type = default_generators[device.type];
   const size_t index = static_cast<size_t>(device.index);
   if (of_type.size() <= index) of_type.resize(index + 1);
-  if (!of_type[index]) of_type[index] = new_generator(device, chosen_seed ? *chosen_seed : random_seed());
+  if (!of_type[index]) of_type[index] = new_generator(device, manual_seed_value ? *manual_seed_value : random_seed());
   return of_type[index];
 }
 
@@ -70,7 +70,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* arguments, PyObject* keywords) 
     static const char* names[] = {"device", nullptr};
     PyObject* device = Py_None;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
-    // PyTorch's default seed of a new generator: two programs that make one get the same numbers.
+    // PyTorch's default seed of a new generator, so that its numbers are the same in every run.
     constexpr uint64_t initial_seed = 67280421310721u;
     return reinterpret_cast<PyObject*>(
         new_generator(device == Py_None ? default_device() : device_from_object(device), initial_seed));
@@ -108,7 +108,7 @@ PyObject* generator_get_state(PyObject* self, PyObject*) {
     const GeneratorState& state = as_generator(self)->state;
     const uint64_t words[2] = {state.seed, state.offset};
     const Device own = as_generator(self)->device;
-    // In host memory, so that states of all devices can be kept and compared alike.
+    // The state is in host memory, so that states of all devices can be stored and compared alike.
     const Device device = device_type(own).has(CB_CAP_HOST_MEMORY) ? own : host_device();
     TensorRef result = empty(Dims{state_bytes}, Dtype::UInt8, device);
     copy_bytes_from_host(device, result->data(), words, sizeof(words));
@@ -171,16 +171,17 @@ PyObject* generator_repr(PyObject* self) {
 
 PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
-     "manual_seed(seed) -> Generator\n\nStart the stream of this seed from its beginning."},
-    {"seed", generator_seed, METH_NOARGS, "seed() -> int\n\nStart from a seed that the system picks, and return it."},
-    {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed the stream began with."},
-    {"get_state", generator_get_state, METH_NOARGS, "get_state() -> Tensor\n\nSeed and position in the stream, as a uint8 tensor."},
+     "manual_seed(seed) -> Generator\n\nStart at the beginning of this seed's stream."},
+    {"seed", generator_seed, METH_NOARGS, "seed() -> int\n\nStart from a seed that the system chooses, and return it."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed of the stream."},
+    {"get_state", generator_get_state, METH_NOARGS,
+     "get_state() -> Tensor\n\nThe seed and the position in the stream, as a uint8 tensor."},
     {"get_offset", generator_get_offset, METH_NOARGS,
-     "get_offset() -> int\n\nThe position in the stream: how many blocks of four 32-bit numbers were drawn."},
-    {"set_offset", generator_set_offset, METH_O, "set_offset(offset)\n\nGo to a position in the stream."},
-    {"set_state", generator_set_state, METH_O, "set_state(state)\n\nGo to the seed and position that get_state() gave."},
+     "get_offset() -> int\n\nThe position in the stream, in blocks of four 32-bit numbers."},
+    {"set_offset", generator_set_offset, METH_O, "set_offset(offset)\n\nMove to a position in the stream."},
+    {"set_state", generator_set_state, METH_O, "set_state(state)\n\nRestore the seed and the position that get_state() returned."},
     {"clone_state", generator_clone_state, METH_NOARGS,
-     "clone_state() -> Generator\n\nA generator that goes on from the same place."},
+     "clone_state() -> Generator\n\nA new generator with the same seed and position."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -204,8 +205,8 @@ PyType_Spec generator_spec = {"candelabra.Generator", sizeof(GeneratorObject), 0
 PyObject* manual_seed(PyObject*, PyObject* object) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     const uint64_t seed = seed_from_object(object);
-    chosen_seed = seed;
-    for (std::vector<GeneratorObject*>& of_type : defaults) {
+    manual_seed_value = seed;
+    for (std::vector<GeneratorObject*>& of_type : default_generators) {
       for (GeneratorObject* generator : of_type) {
         if (generator) generator->state = {seed, 0};
       }
@@ -224,8 +225,8 @@ PyObject* default_generator_function(PyObject*, PyObject* device) {
 }  // namespace
 
 PyMethodDef random_functions[] = {
-    {"manual_seed", manual_seed, METH_O, "Seed the default generators of all devices, those that are loaded later included."},
-    {"default_generator", default_generator_function, METH_O, "The generator that a device uses when none is given."},
+    {"manual_seed", manual_seed, METH_O, "Seed the default generators of all devices, including devices loaded later."},
+    {"default_generator", default_generator_function, METH_O, "The default generator of a device."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,4 +1,5 @@
-// Generators of random numbers: a seed and a count of the Philox blocks that were drawn (candelabra/random.hpp has the numbers).
+// Random generators: a seed and the number of Philox blocks drawn so far. candelabra/random.hpp
+// computes the numbers.
 #pragma once
 
 #include <Python.h>
@@ -11,11 +12,12 @@ namespace candelabra {
 
 struct GeneratorState {
   uint64_t seed = 0;
-  uint64_t offset = 0;  // the next block
+  uint64_t offset = 0;  // index of the next block
 };
 
-// The state of this generator (or of the device's own when null or None). Throws where it belongs to another device type. A caller
-// reads seed and offset and adds to offset the number of blocks it takes.
+// The state of this generator, or of the device's default generator for null or None. Throws if the
+// generator belongs to another device type. The caller adds the number of blocks it uses to
+// `offset`.
 GeneratorState& generator_state(PyObject* generator_or_null, Device device);
 bool is_generator(PyObject* object);
 

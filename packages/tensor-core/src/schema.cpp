@@ -29,7 +29,7 @@ const std::map<std::string, TypeName, std::less<>> type_names = {
     {"memory_format", {ParameterType::MemoryFormat, ParameterType::MemoryFormat, false}},
     {"Generator", {ParameterType::Generator, ParameterType::Generator, false}},
     {"object", {ParameterType::Object, ParameterType::Object, false}},
-    // PyTorch's names, in schemas of custom operators.
+    // PyTorch's type names, for schemas of custom operators.
     {"SymInt", {ParameterType::Int, ParameterType::Ints, true}},
     {"ScalarType", {ParameterType::Dtype, ParameterType::Dtype, false}},
     {"Device", {ParameterType::Device, ParameterType::Device, false}},
@@ -65,7 +65,7 @@ class Parser {
     results(schema);
     skip_spaces();
     if (at_ != source_.size()) fail("nothing more");
-    if (!schema.custom) spread_first_list(schema);
+    if (!schema.custom) set_variadic_first_list(schema);
     return schema;
   }
 
@@ -178,7 +178,7 @@ class Parser {
     return number;
   }
 
-  // [1, 2], of which the opening bracket was read.
+  // Parses the rest of a list such as [1, 2] after its opening bracket.
   PyObject* default_list(ParameterType type) {
     const Ref<> list = owned(PyList_New(0));
     if (!accept(']')) {
@@ -191,7 +191,6 @@ class Parser {
     return owned(PyList_AsTuple(list.get())).release();
   }
 
-  // float32
   PyObject* dtype_named(const std::string& word) {
     const Ref<> module = owned(PyImport_ImportModule("candelabra._C"));
     PyObject* dtype = PyObject_GetAttrString(module.get(), word.c_str());
@@ -244,8 +243,9 @@ class Parser {
     expect(')');
   }
 
-  // view(2, 3) for view([2, 3]), where the list is the only positional parameter behind the tensor.
-  static void spread_first_list(Schema& schema) {
+  // Allows view(2, 3) for view([2, 3]) if the list is the only positional parameter besides the
+  // tensor.
+  static void set_variadic_first_list(Schema& schema) {
     if (schema.positional_count == 2 && schema.parameters[0].type == ParameterType::Tensor) {
       schema.variadic_first_list = schema.parameters[1].type == ParameterType::Ints && schema.parameters[1].fixed_length == 0 &&
                                    !schema.parameters[1].optional;

@@ -1,4 +1,4 @@
-// Operator schemas: the text of the catalogue, parsed.
+// Operator schemas, parsed from the catalogue's text.
 #pragma once
 
 #include <Python.h>
@@ -43,7 +43,7 @@ enum class ParameterType : uint8_t {
   Device,
   MemoryFormat,
   Generator,
-  Object  // any; what it means is for the shape rule and the fallback to say
+  Object  // any object; the shape rule and the fallback interpret it
 };
 
 struct Parameter {
@@ -54,8 +54,8 @@ struct Parameter {
   bool optional_elements = false;  // Tensor?[]
   bool keyword_only = false;
   bool mutated = false;               // Tensor(a!)
-  int fixed_length = 0;               // int[2]: one int stands for two of them
-  PyObject* default_value = nullptr;  // a Python object; null when required
+  int fixed_length = 0;               // int[2]: a single int is repeated
+  PyObject* default_value = nullptr;  // a Python object; null if required
 };
 
 struct Schema {
@@ -63,14 +63,16 @@ struct Schema {
   std::string name;
   std::vector<Parameter> parameters;
   int positional_count = 0;
-  std::vector<std::string> result_names;  // empty strings when not named
+  std::vector<std::string> result_names;  // empty strings for unnamed results
   bool returns_nothing = false;
-  bool custom = false;               // named ns::name: defined by a program, not by the catalogue
-  bool aliased_results = false;      // of a custom operator: a result is marked as (a view of) an argument
-  bool variadic_first_list = false;  // view(2, 3) for view([2, 3]): the first list parameter may be spread
+  bool custom = false;  // named ns::name; defined by a program, not by the catalogue
+  // for custom operators: a result is marked as (a view of) an argument
+  bool aliased_results = false;
+  // the first list may be given as view(2, 3) instead of view([2, 3])
+  bool variadic_first_list = false;
 };
 
-// Throws ValueError that points at the place.
+// Throws a ValueError that tells the position of the error.
 Schema parse_schema(const std::string& text);
 
 }  // namespace candelabra

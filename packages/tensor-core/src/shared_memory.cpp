@@ -1,5 +1,6 @@
-// Storages on memory that several processes map. Which file it is, how it gets to another process and when it goes is the matter of
-// candelabra-multiprocessing; here are the mapping, and the change from private to shared memory under tensors that are there.
+// Storages on memory-mapped files, which several processes can share. This file maps the memory and
+// moves existing tensors from private to shared memory. candelabra-multiprocessing chooses the
+// files, passes them to other processes and removes them.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,15 +20,15 @@ namespace candelabra {
 
 namespace {
 
-using FileKey = std::tuple<dev_t, ino_t, size_t>;  // with how many bytes of it are mapped
+using FileKey = std::tuple<dev_t, ino_t, size_t>;  // device, inode, and number of mapped bytes
 
 struct Mapping {
   FileKey file;
-  PyObject* owner;          // what keeps the file: closed, or its name removed, with its last reference
-  Storage* kept = nullptr;  // the private memory from before, where arrays or capsules of others still point to it
+  PyObject* owner;          // keeps the file: dropping the last reference closes or removes it
+  Storage* kept = nullptr;  // the former private memory, while exported arrays or capsules use it
 };
 
-// A file that comes again, by another message or under another number, is the same storage. Used under Python's global lock.
+// Storages by file: mapping a file again returns the same storage. Guarded by the GIL.
 std::map<FileKey, Storage*>& mapped_storages() {
   static std::map<FileKey, Storage*> storages;
   return storages;
@@ -63,7 +64,7 @@ PyObject* map_storage(PyObject*, PyObject* arguments) {
     check(bytes >= 0, PyExc_ValueError, "map_storage(): the number of bytes must not be negative, but is ", bytes);
     struct stat status;
     if (fstat(descriptor, &status) != 0) raise_system_error("map_storage");
-    // Beyond the end of the file, reading would end the process.
+    // Reading beyond the end of the file would kill the process with SIGBUS.
     check(status.st_size >= bytes, PyExc_ValueError, "map_storage(): the file has ", status.st_size, " bytes, fewer than ", bytes);
     const FileKey file(status.st_dev, status.st_ino, static_cast<size_t>(bytes));
     if (const auto found = mapped_storages().find(file); found != mapped_storages().end()) {
@@ -81,12 +82,12 @@ PyObject* map_storage(PyObject*, PyObject* arguments) {
     Storage* storage = adopt_storage(device, data, static_cast<size_t>(bytes), release_mapping, mapping.release());
     mapped_storages()[file] = storage;
     PyObject* object = storage_object(storage);
-    release(storage);  // the object has a reference of its own
+    release(storage);  // the object holds its own reference
     return object;
   });
 }
 
-// The pages of a file on which a storage from map_range() lies.
+// The mapped pages that contain a storage from map_range().
 struct Pages {
   void* start;
   size_t bytes;
@@ -111,7 +112,7 @@ PyObject* map_range(PyObject*, PyObject* arguments) {
     if (fstat(descriptor, &status) != 0) raise_system_error("map_range");
     check(offset <= status.st_size && bytes <= status.st_size - offset, PyExc_ValueError, "map_range(): ", bytes, " bytes at ",
           offset, " reach beyond the end of the file, which has ", status.st_size);
-    // Mappings begin at pages.
+    // A mapping must begin at a page boundary.
     const long long before = offset % sysconf(_SC_PAGESIZE);
     const auto length = static_cast<size_t>(before + bytes);
     const int flags = shared ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE;
@@ -121,12 +122,13 @@ PyObject* map_range(PyObject*, PyObject* arguments) {
     Storage* storage =
         adopt_storage(device, static_cast<char*>(start) + before, static_cast<size_t>(bytes), release_pages, pages.release());
     PyObject* object = storage_object(storage);
-    release(storage);  // the object has a reference of its own
+    release(storage);  // the object holds its own reference
     return object;
   });
 }
 
-// move_storage(storage, target): the bytes go to target's memory, which takes the place of storage's under all tensors.
+// move_storage(storage, target): copies the bytes to target's memory, which then replaces the
+// memory of storage under all its tensors.
 PyObject* move_storage(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *storage_argument, *target_argument;
@@ -141,12 +143,12 @@ PyObject* move_storage(PyObject*, PyObject* arguments) {
     if (mapping_of(storage)) return Py_NewRef(Py_None);
     wait_for(storage->device);
     if (storage->bytes > 0) {
-      // Nobody frees what both arguments hold.
+      // The arguments hold references to both, so neither can be freed meanwhile.
       Py_BEGIN_ALLOW_THREADS;
       std::memcpy(target->data, storage->data, storage->bytes);
       Py_END_ALLOW_THREADS;
     }
-    // Another thread may have been faster.
+    // Another thread may have moved the storage meanwhile.
     if (mapping_of(storage)) return Py_NewRef(Py_None);
     Mapping* mapping = mapping_of(target);
     Storage* old = adopt_storage(storage->device, storage->data, storage->bytes, storage->release, storage->owner);
@@ -172,7 +174,7 @@ PyObject* storage_owner(PyObject*, PyObject* object) {
   });
 }
 
-// The owners of all files that are mapped, for who has to take care of them in a process that was forked.
+// The owners of all mapped files. A forked process needs them to take care of the files.
 PyObject* mapped_owners(PyObject*, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Ref<> owners = owned(PyList_New(0));
@@ -187,17 +189,16 @@ PyObject* mapped_owners(PyObject*, PyObject*) {
 
 PyMethodDef shared_memory_functions[] = {
     {"map_storage", map_storage, METH_VARARGS,
-     "map_storage(descriptor, nbytes, owner, device) -> Storage\n\nA storage on the memory of a file, which keeps `owner`; that of "
-     "before where so many bytes of the file are mapped already."},
+     "map_storage(descriptor, nbytes, owner, device) -> Storage\n\nA storage on the memory of a file; it keeps `owner` alive. "
+     "Returns the existing storage if the same number of bytes of the file is already mapped."},
     {"map_range", map_range, METH_VARARGS,
-     "map_range(descriptor, offset, nbytes, shared, device) -> Storage\n\nA storage on a part of a file. Writing to it changes the "
-     "file "
-     "where it is shared, and otherwise copies the page first. No descriptor is kept."},
+     "map_range(descriptor, offset, nbytes, shared, device) -> Storage\n\nA storage on a part of a file. If it is shared, "
+     "writing to it changes the file; otherwise writing copies the page first. No descriptor is kept open."},
     {"move_storage", move_storage, METH_VARARGS,
-     "move_storage(storage, target)\n\nMove the bytes of a storage to the memory of one from map_storage() that nobody else uses."},
+     "move_storage(storage, target)\n\nMove the bytes of a storage to the memory of an otherwise unused one from map_storage()."},
     {"storage_owner", storage_owner, METH_O,
-     "storage_owner(storage)\n\nThe owner given to map_storage(); None for storages that were not made by it."},
-    {"mapped_owners", mapped_owners, METH_NOARGS, "mapped_owners() -> list\n\nThe owners of all files that are mapped."},
+     "storage_owner(storage)\n\nThe owner given to map_storage(); None for other storages."},
+    {"mapped_owners", mapped_owners, METH_NOARGS, "mapped_owners() -> list\n\nThe owners of all mapped files."},
     {nullptr, nullptr, 0, nullptr},
 };
 

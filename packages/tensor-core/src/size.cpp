@@ -1,4 +1,4 @@
-// candelabra.Size: the shape of a tensor, a tuple of ints that knows their product.
+// candelabra.Size: the shape of a tensor, a tuple of ints with numel().
 #include <string>
 
 #include "interop.hpp"
@@ -9,47 +9,47 @@ namespace {
 
 PyTypeObject size_type = {};  // filled in by init_size
 
-// Sizes that were given up are kept for the next tensor.shape, a few of each length. They hold nothing but ints, so no cycle goes
-// through them, and the garbage collector need not know of them.
-class Kept {
+// A free list of deallocated Size objects, by length, for the next tensor.shape. A Size holds only
+// ints, so it cannot be part of a reference cycle, and the garbage collector need not track it.
+class SizeFreeList {
  public:
-  PyObject* take(Py_ssize_t length) {
-    if (length == 0 || length > longest || counts_[length] == 0) return nullptr;
+  PyObject* pop(Py_ssize_t length) {
+    if (length == 0 || length > max_length || counts_[length] == 0) return nullptr;
     PyObject* size = slots_[length][--counts_[length]];
     Py_SET_REFCNT(size, 1);
     return size;
   }
-  // Whether it is kept.
-  bool put(PyObject* size, Py_ssize_t length) {
-    if (length == 0 || length > longest || counts_[length] == most) return false;
+  // Returns whether the list took it.
+  bool push(PyObject* size, Py_ssize_t length) {
+    if (length == 0 || length > max_length || counts_[length] == max_count) return false;
     slots_[length][counts_[length]++] = size;
     return true;
   }
 
  private:
-  static constexpr Py_ssize_t longest = 6;
-  static constexpr int most = 16;
-  PyObject* slots_[longest + 1][most];
-  int counts_[longest + 1] = {};
+  static constexpr Py_ssize_t max_length = 6;
+  static constexpr int max_count = 16;
+  PyObject* slots_[max_length + 1][max_count];
+  int counts_[max_length + 1] = {};
 };
-Kept kept;
+SizeFreeList free_sizes;
 
-// With room for so many entries, which are null. Null where there is no memory.
-PyObject* size_for(Py_ssize_t length) {
-  PyObject* made = kept.take(length);
+// A Size with this many null entries, or null if out of memory.
+PyObject* new_size(Py_ssize_t length) {
+  PyObject* made = free_sizes.pop(length);
   if (!made) {
     PyTupleObject* tuple = PyObject_GC_NewVar(PyTupleObject, &size_type, length);
     if (!tuple) return nullptr;
     for (Py_ssize_t i = 0; i < length; ++i) tuple->ob_item[i] = nullptr;
     made = reinterpret_cast<PyObject*>(tuple);
   }
-#if PY_VERSION_HEX >= 0x030E0000  // keeps its hash
+#if PY_VERSION_HEX >= 0x030E0000  // tuples cache their hash
   reinterpret_cast<PyTupleObject*>(made)->ob_hash = -1;
 #endif
   return made;
 }
 
-// Those of subclasses come here from their own deallocation.
+// Subclasses call this from their own deallocation.
 void size_dealloc(PyObject* self) {
   const Py_ssize_t length = PyTuple_GET_SIZE(self);
   if (!Py_IS_TYPE(self, &size_type)) return PyTuple_Type.tp_dealloc(self);
@@ -58,15 +58,16 @@ void size_dealloc(PyObject* self) {
     Py_XDECREF(PyTuple_GET_ITEM(self, i));
     PyTuple_SET_ITEM(self, i, nullptr);
   }
-  if (!kept.put(self, length)) PyObject_GC_Del(self);
+  if (!free_sizes.push(self, length)) PyObject_GC_Del(self);
 }
 
-PyObject* adopt_tuple(PyObject* tuple) {
-  // Turns the plain tuple that a method of tuple returned into a Size. Takes over the reference; null stays null.
+PyObject* size_from_tuple(PyObject* tuple) {
+  // Converts a plain tuple, returned by a method of tuple, to a Size. Steals the reference; passes
+  // null through.
   if (!tuple || !PyTuple_CheckExact(tuple)) return tuple;
   const Ref<> plain(tuple);
   const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
-  PyObject* result = size_for(count);
+  PyObject* result = new_size(count);
   if (!result) return nullptr;
   for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(result, i, Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
   return result;
@@ -85,7 +86,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) 
                    Py_TYPE(entry)->tp_name);
       return nullptr;
     }
-    // Not PyTuple_SetItem: it refuses a tuple that is referred to twice, and this one is nobody else's yet.
+    // Not PyTuple_SetItem, which rejects a tuple with more than one reference. This tuple is not
+    // shared yet.
     PyTuple_SET_ITEM(made.get(), i, integer);
     Py_DECREF(entry);
   }
@@ -106,17 +108,18 @@ PyObject* size_repr(PyObject* self) {
 }
 
 PyObject* size_subscript(PyObject* self, PyObject* key) {
-  return adopt_tuple(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
+  return size_from_tuple(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
 }
 PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
-  // tuple's own answer to "times 1" is the object itself only for exact tuples, so this is always a new plain tuple.
-  return adopt_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
+  // For `size * 1`, tuple returns the object itself only for exact tuples. So this is always a new
+  // plain tuple.
+  return size_from_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
 }
 
-// On both sides of +, so that (1,) + size is a Size, too.
+// Handles both operand orders, so that (1,) + size is a Size too.
 PyObject* size_add(PyObject* left, PyObject* right) {
   if (!PyTuple_Check(left) || !PyTuple_Check(right)) Py_RETURN_NOTIMPLEMENTED;
-  return adopt_tuple(PyTuple_Type.tp_as_sequence->sq_concat(left, right));
+  return size_from_tuple(PyTuple_Type.tp_as_sequence->sq_concat(left, right));
 }
 
 PyObject* size_numel(PyObject* self, PyObject*) {
@@ -130,7 +133,7 @@ PyObject* size_numel(PyObject* self, PyObject*) {
 }
 
 PyMethodDef size_methods[] = {
-    {"numel", size_numel, METH_NOARGS, "numel() -> int\n\nHow many elements a tensor of this size has."},
+    {"numel", size_numel, METH_NOARGS, "numel() -> int\n\nThe number of elements of a tensor of this size."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -141,7 +144,7 @@ PyMappingMethods size_mapping{};
 }  // namespace
 
 PyObject* size_object(std::span<const int64_t> sizes) {
-  PyObject* result = size_for(static_cast<Py_ssize_t>(sizes.size()));
+  PyObject* result = new_size(static_cast<Py_ssize_t>(sizes.size()));
   if (!result) throw PythonError();
   for (size_t i = 0; i < sizes.size(); ++i) {
     PyObject* entry = PyLong_FromLongLong(sizes[i]);
@@ -156,7 +159,7 @@ PyObject* size_object(std::span<const int64_t> sizes) {
 
 namespace {
 
-bool says(PyObject* size, const Dims& sizes) {
+bool has_sizes(PyObject* size, const Dims& sizes) {
   if (PyTuple_GET_SIZE(size) != sizes.size()) return false;
   for (int i = 0; i < sizes.size(); ++i) {
     if (PyLong_AsLongLong(PyTuple_GET_ITEM(size, i)) != sizes[i]) return false;
@@ -167,7 +170,7 @@ bool says(PyObject* size, const Dims& sizes) {
 }  // namespace
 
 PyObject* shape_object(TensorObject& tensor) {
-  if (!tensor.shape || !says(tensor.shape, tensor.sizes)) Py_XSETREF(tensor.shape, size_object(tensor.sizes));
+  if (!tensor.shape || !has_sizes(tensor.shape, tensor.sizes)) Py_XSETREF(tensor.shape, size_object(tensor.sizes));
   return Py_NewRef(tensor.shape);
 }
 
@@ -181,7 +184,7 @@ bool init_size(PyObject* module) {
   size_mapping.mp_subscript = size_subscript;
   Py_SET_REFCNT(reinterpret_cast<PyObject*>(&size_type), 1);
   size_type.tp_name = "candelabra.Size";
-  size_type.tp_doc = "The sizes of a tensor: a tuple of ints, and numel().";
+  size_type.tp_doc = "The shape of a tensor: a tuple of ints with numel().";
   size_type.tp_basicsize = PyTuple_Type.tp_basicsize;
   size_type.tp_itemsize = PyTuple_Type.tp_itemsize;
   size_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;

@@ -14,7 +14,7 @@ namespace candelabra {
 
 namespace {
 
-// Freed Storage structs, kept for reuse: one is made for every result.
+// A free list of Storage structs: every operator result needs one.
 constexpr int free_limit = 512;
 Storage* free_list[free_limit];
 int free_count = 0;
@@ -66,7 +66,7 @@ PyObject* storage_bytes(PyObject* self, PyObject*) {
   });
 }
 
-// tensor_on_storage(storage, dtype): the whole memory as one dimension.
+// tensor_on_storage(storage, dtype): a 1-D tensor on the whole memory.
 PyObject* tensor_on_storage(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *object, *dtype_argument;
@@ -80,26 +80,26 @@ PyObject* tensor_on_storage(PyObject*, PyObject* arguments) {
 
 PyMethodDef storage_functions[] = {
     {"tensor_on_storage", tensor_on_storage, METH_VARARGS,
-     "tensor_on_storage(storage, dtype) -> Tensor\n\nThe whole memory of a storage as one dimension."},
+     "tensor_on_storage(storage, dtype) -> Tensor\n\nA 1-D tensor on the whole memory of a storage."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyMethodDef storage_methods[] = {
-    {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
-    {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "Size in bytes."},
+    {"nbytes", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "The size in bytes."},
+    {"size", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, "The size in bytes."},
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        root_storage(&of(self))->is_address_known = true;
        return PyLong_FromVoidPtr(of(self).data);
      },
-     METH_NOARGS, "Address on its device."},
+     METH_NOARGS, "The address of the memory on its device."},
     {"tobytes", storage_bytes, METH_NOARGS, "A copy of the memory as bytes."},
     {"__len__", [](PyObject* self, PyObject*) { return PyLong_FromSize_t(of(self).bytes); }, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyGetSetDef storage_getset[] = {
-    {"device", [](PyObject* self, void*) { return device_object(of(self).device); }, nullptr, "Where the memory is.", nullptr},
+    {"device", [](PyObject* self, void*) { return device_object(of(self).device); }, nullptr, "The device of the memory.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -183,7 +183,7 @@ Storage* begin_export(Storage* storage) {
 
 void end_export(Storage* storage) {
   --storage->exports;
-  ++storage->past_changes;  // whether it was written to, nobody says
+  ++storage->past_changes;  // the exporter may have written to it
   release(storage);
 }
 

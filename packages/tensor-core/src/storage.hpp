@@ -1,4 +1,5 @@
-// Storage: one block of memory on one device, shared by the tensors that view it, with their version counter.
+// Storage: a block of memory on one device, shared by the tensors that view it, with its version
+// counter.
 #pragma once
 
 #include <Python.h>
@@ -10,50 +11,54 @@
 
 namespace candelabra {
 
-// Counted by reference; counts change only under Python's global lock.
+// Reference-counted; guarded by the GIL.
 struct Storage {
   int64_t references = 1;
   void* data = nullptr;
   size_t bytes = 0;
   Device device;
-  uint32_t version = 0;           // bumped by every in-place change of any tensor on this storage
-  uint32_t exports = 0;           // buffers and capsules of others that know the address
-  uint32_t past_changes = 0;      // those of aliases that are no more, and of exports that ended
-  bool is_address_known = false;  // it was handed out as a number: anybody may write there at any time
-  uint64_t contents = 0;          // the last number from contents_of(), given out when there had been so many changes
+  uint32_t version = 0;           // bumped by every in-place modification of a tensor on this storage
+  uint32_t exports = 0;           // buffers and capsules outside the core that know the address
+  uint32_t past_changes = 0;      // changes through deleted aliases and ended exports
+  bool is_address_known = false;  // the address was given out as a number: writes can go unnoticed
+  // the last result of contents_of(), valid while the number of changes is contents_changes
+  uint64_t contents = 0;
   uint64_t contents_changes = 0;
-  void (*release)(Storage&) = nullptr;  // gives the memory back; null: the device's deallocate
-  void* owner = nullptr;                // what release needs: a PyObject*, a DLManagedTensor*, another Storage*
-  PyObject* wrapper = nullptr;          // the Python Storage object of this storage while there is one; borrowed
-  Storage* aliases = nullptr;           // those from alias_storage(), each with the next in next_alias; borrowed
+  void (*release)(Storage&) = nullptr;  // frees the memory; null: the device's deallocate
+  void* owner = nullptr;                // data for release: a PyObject*, a DLManagedTensor*, another Storage*
+  PyObject* wrapper = nullptr;          // the Python Storage object, if it exists; borrowed
+  // list of aliases from alias_storage(), linked by next_alias; borrowed
+  Storage* aliases = nullptr;
   Storage* next_alias = nullptr;
 };
 
-Storage* make_storage(Device device, size_t bytes);  // memory from the device's allocator; throws OutOfMemoryError
-// Memory that somebody else owns; release(storage) is called when the last tensor lets go.
+Storage* make_storage(Device device, size_t bytes);  // allocates memory; throws OutOfMemoryError
+// Memory with another owner. Calls release(storage) when the last reference is dropped.
 Storage* adopt_storage(Device device, void* data, size_t bytes, void (*release)(Storage&), void* owner);
 inline Storage* retain(Storage* storage) {
   ++storage->references;
   return storage;
 }
-void release(Storage* storage);  // the counterpart of retain
+void release(Storage* storage);  // the counterpart of retain()
 
-// The same memory with a version counter of its own.
+// A storage on the same memory with its own version counter.
 Storage* alias_storage(Storage* storage);
-// The storage that owns the memory: of an alias the one that it was made of.
+// The storage that owns the memory: for an alias, the one it was made from.
 Storage* root_storage(Storage* storage);
 
-// Keeps the memory where it is while somebody outside knows its address; the counterpart is end_export.
+// Keeps the memory at its address while an exported buffer or capsule uses it. The counterpart is
+// end_export().
 Storage* begin_export(Storage* storage);
 void end_export(Storage* storage);
 
-// A number that stands for what the memory holds: no other memory has it, and it is another one after each change. 0 where changes
-// could go unseen.
+// A number that identifies the contents of the memory: unique to this memory, and different after
+// each change. 0 if changes could go unnoticed.
 uint64_t contents_of(Storage* storage);
 
 PyObject* storage_object(Storage* storage);      // new reference
 Storage* storage_from_object(PyObject* object);  // borrowed; throws TypeError
-extern PyMethodDef shared_memory_functions[];  // map_storage, move_storage, storage_owner, mapped_owners; ends with an empty entry
+// map_storage, move_storage, storage_owner, mapped_owners; ends with an empty entry
+extern PyMethodDef shared_memory_functions[];
 bool init_storage(PyObject* module);
 
 }  // namespace candelabra

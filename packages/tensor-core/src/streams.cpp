@@ -8,7 +8,7 @@ namespace candelabra {
 
 namespace {
 
-// By device type and index; most threads never set one.
+// By device type and index. Most threads never set one.
 thread_local std::array<std::vector<void*>, max_device_types> streams;
 thread_local std::array<int8_t, max_device_types> indices{};
 
@@ -36,7 +36,7 @@ void set_current_index(int type, int index) {
 }
 
 const cb_accelerator& accelerator_of(const DeviceType& type) {
-  // Used under Python's global lock; tables of backends live as long as the process.
+  // Guarded by the GIL. Backend tables live as long as the process.
   static std::vector<std::pair<const cb_backend*, cb_accelerator>> known;
   static const cb_accelerator nothing{};
   if (!type.original || !type.original->extension) return nothing;
@@ -49,7 +49,7 @@ const cb_accelerator& accelerator_of(const DeviceType& type) {
     std::memcpy(&table, original, std::min<size_t>(original->size, sizeof table));
     table.size = sizeof table;
   }
-  known.reserve(max_device_types);  // references stay good
+  known.reserve(max_device_types);  // keeps references valid
   return known.emplace_back(type.original, table).second;
 }
 

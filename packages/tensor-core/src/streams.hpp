@@ -1,4 +1,4 @@
-// Which stream is current: for every thread and device one, the device's default until another is set.
+// The current stream of each thread and device: the device's default stream unless another is set.
 #pragma once
 
 #include "candelabra/accelerator.h"
@@ -11,18 +11,20 @@ namespace candelabra {
 void* current_stream(Device device);
 void set_current_stream(Device device, void* stream);
 
-// This thread's current device of a type: what a name without a number means.
+// This thread's current device of a type, which a device name without an index refers to.
 int current_index(int type);
 void set_current_index(int type, int index);
 
-// What the device has beyond backend.h, complete as far as the core knows it: absent functions are null. Never null itself.
+// The table of accelerator.h for a device type, padded with null for absent functions. Always a
+// valid reference.
 const cb_accelerator& accelerator_of(const DeviceType& type);
 
-// Pinned host memory, for copies to and from devices of this type that go on after the call.
+// Pinned host memory, for asynchronous copies to and from devices of this type.
 bool has_pinned_memory(const DeviceType& type);
 Storage* make_pinned_storage(const DeviceType& type, size_t bytes);
 
-// As in interop.hpp and call.hpp; with non_blocking, what lies in pinned memory may be copied after the call.
+// Like those in interop.hpp and call.hpp. With non_blocking, copies from and to pinned memory may
+// continue after the call.
 bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blocking);
 TensorRef to_device(TensorObject* self, Device device, bool non_blocking);
 

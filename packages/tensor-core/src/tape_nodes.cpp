@@ -1,4 +1,5 @@
-// What recorders do for every operation that goes on the tape: where gradients go next, and the entry of the tape.
+// Helpers by which autograd functions build a node: its creation, and the edges to where gradients
+// flow next.
 #include <Python.h>
 
 #include <structmember.h>
@@ -10,12 +11,12 @@ namespace candelabra {
 namespace {
 
 PyTypeObject* node_type = nullptr;
-// Where every node has its number and its hooks.
+// Offsets of a node's slots _sequence and _hooks.
 Py_ssize_t sequence_offset = 0, hooks_offset = 0;
-// Numbers go downwards: what a node was made from has higher ones.
+// Sequence numbers decrease, so a node's inputs have higher numbers than the node.
 long next_number = 0;
 
-PyObject* take_number() {
+PyObject* new_sequence() {
   return PyLong_FromLong(next_number--);
 }
 
@@ -39,7 +40,7 @@ PyObject*& slot_of(PyObject* node, Py_ssize_t offset) {
   return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(node) + offset);
 }
 
-// Without a step of object.__new__ and __init__, which nodes have none of their own of.
+// Skips object.__new__ and __init__, which node classes do not override.
 PyObject* new_node(PyObject*, PyObject* given) {
   PyTypeObject* type = reinterpret_cast<PyTypeObject*>(given);
   if (!node_type || !PyType_Check(given) || !PyType_IsSubtype(type, node_type)) {
@@ -47,7 +48,7 @@ PyObject* new_node(PyObject*, PyObject* given) {
     return nullptr;
   }
   PyObject* node = type->tp_alloc(type, 0);
-  PyObject* number = node ? take_number() : nullptr;
+  PyObject* number = node ? new_sequence() : nullptr;
   if (!number) {
     Py_XDECREF(node);
     return nullptr;
@@ -66,12 +67,13 @@ PyObject* edge_of(PyObject*, PyObject* argument) {
 
 PyMethodDef tape_functions[] = {
     {"set_node_type", set_node_type, METH_O,
-     "set_node_type(type)\n\nThe class of all entries of the tape, with slots _sequence and _hooks."},
-    {"new_node", new_node, METH_O, "new_node(type)\n\nA new entry of the tape of this class, with its number and without hooks."},
-    {"next_sequence", [](PyObject*, PyObject*) { return take_number(); }, METH_NOARGS,
-     "next_sequence()\n\nThe number of the next entry of the tape: one less than that of the last."},
+     "set_node_type(type)\n\nSet the base class of all autograd nodes, which has slots _sequence and _hooks."},
+    {"new_node", new_node, METH_O,
+     "new_node(type)\n\nA new autograd node of this class, with a sequence number and without hooks."},
+    {"next_sequence", [](PyObject*, PyObject*) { return new_sequence(); }, METH_NOARGS,
+     "next_sequence()\n\nThe sequence number of the next autograd node: one less than the last."},
     {"edge_of", edge_of, METH_O,
-     "edge_of(argument)\n\nWhere the gradient of an argument goes: its _edge if it is a tensor, else None."},
+     "edge_of(argument)\n\nThe edge that an argument's gradient flows along: a tensor's _edge, else None."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,4 +1,4 @@
-// The Tensor type: life and death, and making new ones.
+// The Tensor type: creation, deallocation, and constructors of new tensors.
 #include "tensor.hpp"
 
 #include "call.hpp"
@@ -13,7 +13,7 @@ thread_local GradMode grad_mode;
 
 namespace {
 
-// Freed tensors of exactly this type, kept for reuse: one is made for every result.
+// A free list of tensors of exactly this type: every operator result needs one.
 constexpr int free_limit = 256;
 TensorObject* free_list[free_limit];
 int free_count = 0;
@@ -30,7 +30,8 @@ void construct(TensorObject* tensor) {
   tensor->grad = tensor->grad_fn = tensor->base = tensor->hooks = tensor->dict = tensor->weakrefs = tensor->shape = nullptr;
 }
 
-// Not tracked by the garbage collector: a tensor is, from the moment that it refers to other objects.
+// The garbage collector does not track a new tensor. track() is called once it refers to other
+// objects.
 TensorObject* allocate() {
   if (free_count > 0) {
     TensorObject* tensor = free_list[--free_count];
@@ -68,7 +69,7 @@ int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
 void tensor_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  // A chain of tensors and tape entries of any length is freed without recursion.
+  // Frees a chain of tensors and autograd nodes of any length without recursion.
   Py_TRASHCAN_BEGIN(self, tensor_dealloc);
   TensorObject* tensor = as_tensor(self);
   if (tensor->weakrefs) PyObject_ClearWeakRefs(self);
@@ -86,7 +87,7 @@ void tensor_dealloc(PyObject* self) {
   Py_TRASHCAN_END;
 }
 
-// What makes a tensor of the old constructor's arguments where they are not the usual ones; set from Python.
+// Called for unusual arguments of Tensor(...); set from Python.
 PyObject* legacy_constructor = nullptr;
 
 PyObject* set_legacy_constructor(PyObject*, PyObject* function) {
@@ -94,7 +95,7 @@ PyObject* set_legacy_constructor(PyObject*, PyObject* function) {
   Py_RETURN_NONE;
 }
 
-// Whether memory that nobody has set is to be filled, which the function does.
+// Whether Tensor(sizes) calls legacy_constructor, which then fills the memory.
 bool fill_unset = false;
 
 PyObject* set_fill_unset(PyObject*, PyObject* value) {
@@ -105,9 +106,9 @@ PyObject* set_fill_unset(PyObject*, PyObject* value) {
 }
 
 PyMethodDef tensor_functions[] = {
-    {"set_fill_unset", set_fill_unset, METH_O, "Set whether Tensor(sizes) leaves its making to the legacy constructor."},
+    {"set_fill_unset", set_fill_unset, METH_O, "Set whether Tensor(sizes) calls the legacy constructor, which fills the memory."},
     {"set_legacy_constructor", set_legacy_constructor, METH_O,
-     "Set the function that Tensor(...) calls with keywords, storages, and what is neither sizes, a sequence nor a tensor."},
+     "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a tensor."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -115,7 +116,8 @@ bool is_usual(PyObject* first) {
   return is_tensor(first) || PyLong_CheckExact(first) || PyList_Check(first) || PyTuple_Check(first) || is_size_object(first);
 }
 
-// Tensor(), Tensor(2, 3), Tensor([1., 2.]), Tensor(tensor): PyTorch's old constructor, of the default dtype.
+// Tensor(), Tensor(2, 3), Tensor([1., 2.]), Tensor(tensor): PyTorch's legacy constructor, which
+// uses the default dtype.
 PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Py_ssize_t count = PyTuple_GET_SIZE(arguments);
@@ -150,7 +152,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
   });
 }
 
-// Attributes of its own may lead back to the tensor.
+// Instance attributes may form a reference cycle through the tensor.
 int tensor_setattr(PyObject* self, PyObject* name, PyObject* value) {
   const int status = PyObject_GenericSetAttr(self, name, value);
   if (as_tensor(self)->dict) track(as_tensor(self));
@@ -191,7 +193,7 @@ void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset
     }
   }
   if (overflow) [[unlikely]]
-    expected = product(sizes);  // throws, but for an empty tensor; nothing of the tensor has changed yet
+    expected = product(sizes);  // throws unless the tensor is empty; nothing has been modified yet
   tensor.offset = offset;
   tensor.numel = expected;
   tensor.contiguous = contiguous || expected == 0;
@@ -218,7 +220,7 @@ TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device) {
   Dims strides;
   int count = static_cast<int>(sizes.size());
   strides.resize(count);
-  // Overflow-checked apart from the product of small sizes, which cannot overflow.
+  // Fast path: products of small sizes cannot overflow. Others are checked below.
   int64_t numel = 1;
   bool small = true;
   for (int i = count - 1; i >= 0; --i) {

@@ -1,4 +1,4 @@
-// Python's number slots on Tensor: each goes straight to its operator.
+// Python's number slots of Tensor, which call the operators directly.
 #include <array>
 
 #include "interop.hpp"
@@ -9,7 +9,8 @@ namespace candelabra {
 
 namespace {
 
-// The operators, found by name at the first use of a slot. matmul is not in the catalogue: a function of candelabra.composite.
+// The operators, looked up by name on first use. matmul is not in the catalogue: it is a function
+// of candelabra.composite.
 enum Slot {
   Add,
   Sub,
@@ -67,8 +68,8 @@ Operator* operator_of(Slot slot) {
   return operators[slot];
 }
 
-// What another operand may be; anything else is left to that operand's own type.
-bool operand(PyObject* object) {
+// Whether a slot handles this is_operand. Other types get their chance through NotImplemented.
+bool is_operand(PyObject* object) {
   return is_tensor(object) || is_number(object);
 }
 
@@ -76,14 +77,15 @@ PyObject* call(Operator* op, PyObject* const* arguments, size_t count) {
   return op ? op->vectorcall(reinterpret_cast<PyObject*>(op), arguments, count, nullptr) : nullptr;
 }
 
-// Left to NumPy, array + tensor would leave the tape (and x == array would be False): an array is an operand by its values.
+// Converts NumPy arrays to tensors. If NumPy handled array + tensor instead, autograd would not
+// record it, and x == array would be False.
 PyObject* with_arrays(Operator* op, PyObject* a, PyObject* b) {
   if (!op) return nullptr;
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     std::array<PyObject*, 2> arguments{a, b};
     std::array<TensorRef, 2> copies;
     for (size_t k = 0; k < arguments.size(); ++k) {
-      if (operand(arguments[k])) continue;
+      if (is_operand(arguments[k])) continue;
       if (!is_numpy_array(arguments[k])) return Py_NewRef(Py_NotImplemented);
       copies[k] = copy_of_numpy(arguments[k], host_device());
       arguments[k] = as_object(copies[k].get());
@@ -93,7 +95,7 @@ PyObject* with_arrays(Operator* op, PyObject* a, PyObject* b) {
 }
 
 PyObject* binary(Slot slot, PyObject* a, PyObject* b) {
-  if (!operand(a) || !operand(b)) return with_arrays(operator_of(slot), a, b);
+  if (!is_operand(a) || !is_operand(b)) return with_arrays(operator_of(slot), a, b);
   PyObject* arguments[] = {a, b};
   return call(operator_of(slot), arguments, 2);
 }
@@ -101,7 +103,7 @@ PyObject* binary(Slot slot, PyObject* a, PyObject* b) {
 PyObject* inplace_binary(Slot slot, PyObject* a, PyObject* b) {
   Operator* op = operator_of(slot);
   if (!op) return nullptr;
-  if (!operand(b)) return with_arrays(op->inplace, a, b);
+  if (!is_operand(b)) return with_arrays(op->inplace, a, b);
   PyObject* arguments[] = {a, b};
   return call(op->inplace, arguments, 2);
 }
@@ -173,7 +175,7 @@ PyObject* negative(PyObject* a) {
   return unary(Neg, a);
 }
 PyObject* positive(PyObject* a) {
-  // The operator behind candelabra.positive too: the tensor itself, as in PyTorch.
+  // candelabra.positive does the same: it returns the tensor itself, as in PyTorch.
   if (as_tensor(a)->dtype == Dtype::Bool) {
     PyErr_SetString(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
     return nullptr;

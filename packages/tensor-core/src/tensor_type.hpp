@@ -1,4 +1,4 @@
-// The parts of the Tensor type that live in files of their own.
+// The parts of the Tensor type that are in files of their own.
 #pragma once
 
 #include <structmember.h>
@@ -8,20 +8,23 @@
 namespace candelabra {
 
 extern PyGetSetDef tensor_attributes[];  // tensor_attributes.cpp
-extern PyMethodDef tensor_methods[];     // tensor_attributes.cpp: its own and those of interop.hpp
-void init_tensor_methods();              // gathers tensor_methods; before the type is made
+// tensor_attributes.cpp: its own methods and those of interop.hpp
+extern PyMethodDef tensor_methods[];
+void init_tensor_methods();  // fills tensor_methods; call before the type is created
 
-// Called when a tensor begins to refer to other Python objects, so that cycles through it are found.
+// Call when a tensor starts to refer to other Python objects, so that the garbage collector finds
+// cycles.
 void track(TensorObject* tensor);
-// An instance of a subclass on the memory of `data`.
+// Creates an instance of a subclass on the memory of `data`.
 TensorRef make_subclass(PyTypeObject* type, TensorObject* data);
 
-// Called when requires_grad becomes true anywhere for the first time: loads the tape (candelabra.autograd), if it is installed.
+// Called the first time that requires_grad becomes true: loads candelabra.autograd, if it is
+// installed.
 void load_autograd();
 // tensor.requires_grad = True
 void ask_for_gradients(TensorObject* tensor);
 extern PyMethodDef grad_functions[];
-// Where the gradient of a tensor goes (Tensor._edge): new reference.
+// The edge along which a tensor's gradient flows (Tensor._edge): new reference.
 PyObject* tensor_edge(PyObject* self);
 extern PyMethodDef tape_functions[];      // tape_nodes.cpp
 extern PyMethodDef gradient_functions[];  // gradient_walk.cpp

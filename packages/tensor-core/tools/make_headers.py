@@ -88,8 +88,8 @@ class Row:
         return f"{name}_" if name in RESERVED else name
 
 
-def parse_arguments(schema: str) -> tuple[Argument, ...]:
-    """Return the arguments of a schema, in order.
+def parse_arguments(schema: str, kernel_types: dict[str, str] | None = None) -> tuple[Argument, ...]:
+    """Return the arguments of a schema, in order, with the types that a kernel reads where they are others.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def parse_arguments(schema: str) -> tuple[Argument, ...]:
         match = PARAMETER.fullmatch(part)
         if match is None:
             raise ValueError(f"cannot read the parameter {part!r} of {schema!r}")
-        kind = match[1] + re.sub(r"\[\d+\]", "[]", match[2])
+        kind = (kernel_types or {}).get(match[3], match[1] + re.sub(r"\[\d+\]", "[]", match[2]))
         arguments.append(Argument(kind, match[3], len(arguments)))
     return tuple(arguments)
 
@@ -144,7 +144,16 @@ def read_catalogue() -> list[Row]:
         # bernoulli_ is BernoulliInPlace because there is bernoulli; fused_adam_ is FusedAdam.
         if name.endswith("_") and name[:-1] in families:
             words += ("in", "place")
-        rows.append(Row(name, families[name], schema, bool(tags & declaration.NUMBERS), parse_arguments(schema), words))
+        rows.append(
+            Row(
+                name,
+                families[name],
+                schema,
+                bool(tags & declaration.NUMBERS),
+                parse_arguments(schema, declaration.FACTS[name].kernel_types),
+                words,
+            )
+        )
     return rows
 
 

@@ -18,7 +18,7 @@ void round_to(int32_t dtype, float* values, int64_t n) {
 
 struct Operand {
   Blocks convert;  // without a loop if the operand has the computation's dtype
-  int64_t size;  // bytes of an element as the block driver passes it
+  int64_t size;    // bytes of an element as the block driver passes it
 };
 
 struct Mixed {

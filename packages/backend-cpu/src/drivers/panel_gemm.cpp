@@ -76,25 +76,15 @@ constexpr std::array<BlockLoop<T>, sizeof...(rows)> loops_for(std::integer_seque
 template <typename T, int vectors, bool whole>
 constexpr auto loops = loops_for<T, vectors, whole>(std::make_integer_sequence<int, most_rows(vectors)>{});
 
-// End of share i of `count`. The single share of tiny products avoids a division, which would be
-// most of the work.
-int64_t end_of_share(int64_t size, int64_t i, int64_t count) {
-  return count == 1 ? size : size * (i + 1) / count;
-}
-
-// All rows, in blocks of nearly the same number of rows.
 template <int vectors, bool whole, typename T>
 void multiply_rows(Block<T> block, int64_t rows) {
-  const int64_t most = most_rows(vectors), blocks = (rows + most - 1) / most;
   const T* const a = block.a;
   T* const c = block.c;
-  for (int64_t i = 0, at = 0; i < blocks; ++i) {
-    const int64_t end = end_of_share(rows, i, blocks);
+  for_row_blocks<most_rows(vectors)>(rows, [&](int64_t at, int64_t count) {
     block.a = a + at * block.a_step;
     block.c = c + at * block.c_step;
-    loops<T, vectors, whole>[end - at - 1](block);
-    at = end;
-  }
+    loops<T, vectors, whole>[count - 1](block);
+  });
 }
 
 template <typename T, int... counts>

@@ -15,14 +15,14 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 namespace {
 
-constexpr int64_t loaded_columns = 256;  // columns accumulated together if they go through a buffer
-constexpr int64_t loaded_rows = 32;  // rows of such a buffer
-constexpr int64_t few_values = 16;  // of one result: less than the cost of a call of blocks()
+constexpr int64_t loaded_columns = 256;    // columns accumulated rows_per_step if they go through a buffer
+constexpr int64_t loaded_rows = 32;        // rows of such a buffer
+constexpr int64_t few_values = 16;         // of one result: less than the cost of a call of blocks()
 constexpr int64_t chunk_elements = 65536;  // elements per task if one result has many
 constexpr int64_t half_page = 2048;        // bytes
 
 struct Plan {
-  Geometry<2> kept;  // one element per result; operands: the input and the output
+  Geometry<2> kept;     // one element per result; operands: the input and the output
   Geometry<1> reduced;  // one element per input element of a result
   int64_t outputs = 1;
   int64_t length = 1;  // elements per result
@@ -117,19 +117,19 @@ class Reducer {
   }
 
   // Accumulates n contiguous values.
-  void take_values(std::byte* result, const char* values, int64_t n, int64_t first) const {
+  void accumulate_values(std::byte* result, const char* values, int64_t n, int64_t first) const {
     for (int64_t i = 0; i < n; i += block_length)
       steps_.blocks(result, 1, values + i * steps_.value_size, 0, std::min(block_length, n - i), first + i);
   }
 
   // Accumulates elements [begin, end) of the result whose input begins at `offset`.
-  void take_inner(std::byte* result, int64_t offset, int64_t begin, int64_t end) const {
-    if (direct_ && plan_.reduced.flat()) return take_values(result, address(offset + begin), end - begin, begin);
+  void accumulate_inner(std::byte* result, int64_t offset, int64_t begin, int64_t end) const {
+    if (direct_ && plan_.reduced.flat()) return accumulate_values(result, address(offset + begin), end - begin, begin);
     int64_t stride = plan_.reduced.strides[0][0], first = begin;
     for_each_run(plan_.reduced, begin, end, [&](const int64_t* at, int64_t n) {
       const char* from = address(offset + at[0]);
       if (direct_) {
-        take_values(result, from, n, first);
+        accumulate_values(result, from, n, first);
       } else {
         alignas(64) std::byte buffer[block_length * largest_value];
         for (int64_t i = 0; i < n; i += block_length) {
@@ -155,10 +155,10 @@ class Reducer {
           steps_.begin(results, count);
           if (direct_ && plan_.reduced.flat() && plan_.length <= block_length)
             steps_.blocks(results, count, address(offset), in_stride, plan_.length, 0);
-          else if (results_alternate())
-            take_side_by_side(results, count, offset, in_stride);
+          else if (results_interleave())
+            accumulate_interleaved(results, count, offset, in_stride);
           else
-            for (int64_t j = 0; j < count; ++j) take_inner(partial(results, j), offset + j * in_stride, 0, plan_.length);
+            for (int64_t j = 0; j < count; ++j) accumulate_inner(partial(results, j), offset + j * in_stride, 0, plan_.length);
           store(results, count, at[1] + i * plan_.kept.strides[1][0], plan_.kept.strides[1][0]);
         }
       });
@@ -167,16 +167,16 @@ class Reducer {
 
   // Whether runs of several results interleave in memory. They are then accumulated in memory
   // order.
-  bool results_alternate() const {
+  bool results_interleave() const {
     return direct_ && !plan_.reduced.flat() && std::abs(plan_.kept.strides[0][0]) < std::abs(plan_.reduced.strides[0][1]);
   }
-  void take_side_by_side(std::byte* results, int64_t count, int64_t offset, int64_t step) const {
+  void accumulate_interleaved(std::byte* results, int64_t count, int64_t offset, int64_t step) const {
     int64_t first = 0;
     for_each_run(plan_.reduced, 0, plan_.length, [&](const int64_t* at, int64_t n) {
       if (n <= block_length)
         steps_.blocks(results, count, address(offset + at[0]), step, n, first);
       else
-        for (int64_t j = 0; j < count; ++j) take_values(partial(results, j), address(offset + at[0] + j * step), n, first);
+        for (int64_t j = 0; j < count; ++j) accumulate_values(partial(results, j), address(offset + at[0] + j * step), n, first);
       first += n;
     });
   }
@@ -190,7 +190,7 @@ class Reducer {
         const int64_t first = std::min(task % chunks * each, plan_.length);
         std::byte* result = partial(partials.data(), task);
         steps_.begin(result, 1);
-        take_inner(result, Position<2>(plan_.kept, task / chunks).offsets[0], first, std::min(first + each, plan_.length));
+        accumulate_inner(result, Position<2>(plan_.kept, task / chunks).offsets[0], first, std::min(first + each, plan_.length));
       }
     });
     for (int64_t i = 0; i < plan_.outputs; ++i) {
@@ -201,14 +201,14 @@ class Reducer {
   }
 
   // Accumulates rows that lie `pitch` elements apart, column by column.
-  void take_rows(std::byte* results, int64_t offset, int64_t pitch, int64_t rows, int64_t columns, int64_t stride,
-                 int64_t first) const {
+  void accumulate_rows(std::byte* results, int64_t offset, int64_t pitch, int64_t rows, int64_t columns, int64_t stride,
+                       int64_t first) const {
     if (direct_) return steps_.rows(results, address(offset), pitch, rows, columns, first);
     alignas(64) std::byte buffer[loaded_rows * loaded_columns * largest_value];
     for (int64_t r = 0; r < rows; r += loaded_rows) {
       int64_t count = std::min(loaded_rows, rows - r);
       if (pitch == 1 && stride != 1)
-        load_turned(address(offset + r), stride, columns, count, buffer);
+        load_transposed(address(offset + r), stride, columns, count, buffer);
       else
         for (int64_t i = 0; i < count; ++i)
           load_(address(offset + (r + i) * pitch), stride, columns, buffer + i * columns * steps_.value_size, input_.context);
@@ -218,18 +218,18 @@ class Reducer {
 
   // Loads rows whose elements are contiguous from row to row: transposes tiles, then converts them
   // to values.
-  void load_turned(const char* from, int64_t stride, int64_t columns, int64_t rows, std::byte* to) const {
+  void load_transposed(const char* from, int64_t stride, int64_t columns, int64_t rows, std::byte* to) const {
     dispatch_size(input_.itemsize, [&]<typename U>() {
       const U* elements = reinterpret_cast<const U*>(from);
       if (!input_.load) return transpose_tile(reinterpret_cast<U*>(to), columns, elements, stride, columns, rows);
-      alignas(64) U turned[loaded_rows * loaded_columns];
-      transpose_tile(turned, columns, elements, stride, columns, rows);
-      load_(reinterpret_cast<const char*>(turned), 1, rows * columns, to, input_.context);
+      alignas(64) U transposed[loaded_rows * loaded_columns];
+      transpose_tile(transposed, columns, elements, stride, columns, rows);
+      load_(reinterpret_cast<const char*>(transposed), 1, rows * columns, to, input_.context);
     });
   }
 
   // Accumulates rows [begin, end) of columns that begin at `offset`.
-  void take_outer(std::byte* results, int64_t offset, int64_t columns, int64_t begin, int64_t end) const {
+  void accumulate_outer(std::byte* results, int64_t offset, int64_t columns, int64_t begin, int64_t end) const {
     int64_t stride = plan_.kept.strides[0][0], pitch = plan_.reduced.strides[0][0], first = begin;
     steps_.begin(results, columns);
     for_each_run(plan_.reduced, begin, end, [&](const int64_t* at, int64_t n) {
@@ -237,18 +237,18 @@ class Reducer {
       // Few contiguous columns: several rows are accumulated as one wide row, whose parts are
       // merged at the end.
       constexpr int64_t wide = 128;
-      int64_t together = wide / columns;
-      if (!steps_.ordered && stride == 1 && pitch == columns && together > 1 && n >= 16 * together) {
-        int64_t rows = n / together, width = together * columns;
+      int64_t rows_per_step = wide / columns;
+      if (!steps_.ordered && stride == 1 && pitch == columns && rows_per_step > 1 && n >= 16 * rows_per_step) {
+        int64_t rows = n / rows_per_step, width = rows_per_step * columns;
         alignas(64) std::byte parts[wide * largest_partial];
         steps_.begin(parts, width);
-        take_rows(parts, from, width, rows, width, 1, first);
-        for (int64_t k = 0; k < together; ++k) steps_.merge(results, partial(parts, k * columns), columns);
+        accumulate_rows(parts, from, width, rows, width, 1, first);
+        for (int64_t k = 0; k < rows_per_step; ++k) steps_.merge(results, partial(parts, k * columns), columns);
         from += rows * width;
-        first += rows * together;
-        n -= rows * together;
+        first += rows * rows_per_step;
+        n -= rows * rows_per_step;
       }
-      if (n > 0) take_rows(results, from, pitch, n, columns, stride, first);
+      if (n > 0) accumulate_rows(results, from, pitch, n, columns, stride, first);
       first += n;
     });
   }
@@ -265,7 +265,7 @@ class Reducer {
     auto columns = [&](int64_t unit) { return std::min(width, size - unit % tiles * width); };
     auto position = [&](int64_t unit) { return Position<2>(plan_.kept, unit / tiles * size + unit % tiles * width); };
     auto take = [&](std::byte* results, int64_t unit, int64_t chunk) {
-      take_outer(results, position(unit).offsets[0], columns(unit), chunk * rows, std::min((chunk + 1) * rows, plan_.length));
+      accumulate_outer(results, position(unit).offsets[0], columns(unit), chunk * rows, std::min((chunk + 1) * rows, plan_.length));
     };
     auto finish = [&](const std::byte* results, int64_t unit) {
       store(results, columns(unit), position(unit).offsets[1], plan_.kept.strides[1][0]);

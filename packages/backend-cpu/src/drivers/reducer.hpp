@@ -17,9 +17,9 @@ namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 
-constexpr int64_t block_length = 2048;  // most values in a block: two passes over it stay in L1
-constexpr int64_t tile_columns = 512;  // columns that rows() accumulates together
-constexpr int64_t largest_value = 16;  // bytes of a value
+constexpr int64_t block_length = 2048;   // most values in a block: two passes over it stay in L1
+constexpr int64_t tile_columns = 512;    // columns that rows() accumulates together
+constexpr int64_t largest_value = 16;    // bytes of a value
 constexpr int64_t largest_partial = 32;  // bytes of a partial result
 
 // complex elements as they are; as pairs of numbers reduced into one result
@@ -45,7 +45,7 @@ using Load = void (*)(const char* from, int64_t stride, int64_t n, void* to, con
 struct Input {
   const char* data;
   int64_t itemsize;  // bytes of an element as strides count them
-  Load load;  // null: memory holds values
+  Load load;         // null: memory holds values
   const void* context;
 };
 

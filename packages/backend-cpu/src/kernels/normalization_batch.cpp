@@ -110,26 +110,21 @@ void forward(Call& call, const arguments::NativeBatchNorm& args) {
 // threads.
 constexpr int64_t piece_elements = 65536;
 
+// Sums grad and grad * (x - mean) of each channel.
 template <typename T>
-void backward(Call& call, const arguments::NativeBatchNormBackward& args) {
+void sum_channels(const cb_tensor& input, const cb_tensor& grad, const Channels& expanded, const Vector<double>& mean,
+                  double* grads, double* products) {
   using V = compute_t<T>;
-  const cb_tensor &grad = *args.grad, &input = *args.input;
-  cb_tensor& out = call.output(0);
-  bool training = args.training;
-  int64_t channels = input.sizes[1];
-  Vector<V> weight(args.weight, channels, V(1));
-  Vector<double> mean(args.mean, channels, 0), rstd(args.rstd, channels, 1);
-
-  Channels expanded(input, true);
+  const int64_t channels = input.sizes[1];
   auto g = geometry<3>({&input, &grad, &expanded.tensor});
   int64_t piece = std::max(piece_elements, 16 * channels);
   int64_t pieces = (g.numel + piece - 1) / piece;
   Scratch<double> partial(pieces * 2 * channels);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      double* grads = partial.data() + p * 2 * channels;
-      double* products = grads + channels;
-      std::fill_n(grads, 2 * channels, 0.0);
+      double* piece_grads = partial.data() + p * 2 * channels;
+      double* piece_products = piece_grads + channels;
+      std::fill_n(piece_grads, 2 * channels, 0.0);
       for_each_run(g, p * piece, std::min((p + 1) * piece, g.numel), [&](const int64_t* at, int64_t n) {
         const T* x = data<T>(input) + at[0];
         const T* dy = data<T>(grad) + at[1];
@@ -137,13 +132,13 @@ void backward(Call& call, const arguments::NativeBatchNormBackward& args) {
         if (in_stride == 1 && grad_stride == 1 && channel_stride == 0) {
           GradientSums sums;
           consume(n, [&](const V* d, const V* v, int64_t, int64_t count) { sums.add(d, v, mean[c], count); }, dy, x);
-          grads[c] += sums.grad;
-          products[c] += sums.product;
+          piece_grads[c] += sums.grad;
+          piece_products[c] += sums.product;
         } else if (in_stride == 1 && grad_stride == 1 && channel_stride == 1) {
           consume(
               n,
               [&](const V* d, const V* v, int64_t first, int64_t count) {
-                double *to_grads = grads + c + first, *to_products = products + c + first;
+                double *to_grads = piece_grads + c + first, *to_products = piece_products + c + first;
                 const double* means = mean.data() + c + first;
 #pragma omp simd
                 for (int64_t i = 0; i < count; ++i) {
@@ -157,14 +152,13 @@ void backward(Call& call, const arguments::NativeBatchNormBackward& args) {
           for (int64_t i = 0; i < n; ++i) {
             int64_t k = c + i * channel_stride;
             double gradient = static_cast<double>(dy[i * grad_stride]);
-            grads[k] += gradient;
-            products[k] += gradient * (static_cast<double>(x[i * in_stride]) - mean[k]);
+            piece_grads[k] += gradient;
+            piece_products[k] += gradient * (static_cast<double>(x[i * in_stride]) - mean[k]);
           }
         }
       });
     }
   });
-  Scratch<double> grads(channels), products(channels);
   for (int64_t c = 0; c < channels; ++c) {
     grads[c] = products[c] = 0;
     for (int64_t p = 0; p < pieces; ++p) {
@@ -172,6 +166,21 @@ void backward(Call& call, const arguments::NativeBatchNormBackward& args) {
       products[c] += partial[(p * 2 + 1) * channels + c];
     }
   }
+}
+
+template <typename T>
+void backward(Call& call, const arguments::NativeBatchNormBackward& args) {
+  using V = compute_t<T>;
+  const cb_tensor &grad = *args.grad, &input = *args.input;
+  cb_tensor& out = call.output(0);
+  bool training = args.training;
+  int64_t channels = input.sizes[1];
+  Vector<V> weight(args.weight, channels, V(1));
+  Vector<double> mean(args.mean, channels, 0), rstd(args.rstd, channels, 1);
+
+  Channels expanded(input, true);
+  Scratch<double> grads(channels), products(channels);
+  sum_channels<T>(input, grad, expanded, mean, grads.data(), products.data());
   write_vector(call.output(1), [&](int64_t c) { return products[c] * rstd[c]; });
   write_vector(call.output(2), [&](int64_t c) { return grads[c]; });
 

@@ -203,9 +203,8 @@ void order_position(Call& call) {
   const arguments::OrderPosition args(call);
   const cb_tensor &in = *args.self, &out = call.output();
   if (out.numel == 0) return;
-  dispatch_among(in.dtype, BoolType{} + RealTypes{}, [&]<typename T>() {
-    positions_of<T>(in, out, static_cast<int>(args.dim), among_named(args.among), args.rank);
-  });
+  dispatch_among(in.dtype, BoolType{} + RealTypes{},
+                 [&]<typename T>() { positions_of<T>(in, out, static_cast<int>(args.dim), among_named(args.among), args.rank); });
 }
 
 // ---- histograms

@@ -1,6 +1,7 @@
 #include "choice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -18,13 +19,15 @@
 namespace candelabra::cpu {
 namespace {
 
+constexpr size_t library_count = 4;
+
 // The choice for one shape class, 0 while undecided. The times are for describe_gemm_choices().
 struct Decision {
-  std::atomic<int> chosen{0};  // 1 + GemmLibrary
-  std::atomic<float> mkl_microseconds{0};
-  std::atomic<float> onednn_microseconds{0};
-  std::atomic<float> tiles_microseconds{0};
-  std::atomic<float> panels_microseconds{0};
+  std::atomic<int> chosen{0};                                    // 1 + GemmLibrary
+  std::array<std::atomic<float>, library_count> microseconds{};  // by GemmLibrary, 0 if not timed
+
+  std::atomic<float>& time_of(GemmLibrary library) { return microseconds[static_cast<size_t>(library)]; }
+  float time_of(GemmLibrary library) const { return microseconds[static_cast<size_t>(library)]; }
 };
 Decision decisions[shape_class_count];
 
@@ -113,13 +116,13 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
     mkl = std::min(mkl, microseconds(by_mkl));
     onednn = std::min(onednn, microseconds(by_onednn));
   }
-  decision.mkl_microseconds = mkl;
-  decision.onednn_microseconds = onednn;
+  decision.time_of(GemmLibrary::mkl) = mkl;
+  decision.time_of(GemmLibrary::onednn) = onednn;
   if (shape_class(shape.m, shape.n, shape.k) == ShapeClass::heavy && has_split_gemm()) {
     // Timed alone: AMX does not reach its clock right after other work.
     float tiles = std::numeric_limits<float>::infinity();
     for (int round = 0; round < shape.rounds; ++round) tiles = std::min(tiles, microseconds([&] { split_gemm(problem); }));
-    decision.tiles_microseconds = tiles;
+    decision.time_of(GemmLibrary::tiles) = tiles;
     if (std::min(mkl, onednn) >= 0.85f * tiles) return GemmLibrary::tiles;
   }
   if (&decision == &decisions[static_cast<int>(ShapeClass::compact)]) {
@@ -127,7 +130,7 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
     for (int round = 0; round < shape.rounds; ++round)
       panels =
           std::min(panels, microseconds([&] { multiply_in_parts<float>(problem, cuts, panel_gemm, nullptr, nullptr, false); }));
-    decision.panels_microseconds = panels;
+    decision.time_of(GemmLibrary::panels) = panels;
     if (std::min(mkl, onednn) >= 0.85f * panels) return GemmLibrary::panels;
   }
   // Another library must be clearly faster than the expected one. Noise should not change results
@@ -189,24 +192,21 @@ std::string describe_gemm_choices() {
     if (!chosen)
       std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n",
                     representatives[i].name, name_of(expected(static_cast<ShapeClass>(i))));
-    else if (decision.mkl_microseconds == 0)
+    else if (decision.time_of(GemmLibrary::mkl) == 0)
       std::snprintf(line, sizeof line, "float32 matmul, %s: %s (CANDELABRA_CPU_GEMM)\n", representatives[i].name,
                     name_of(static_cast<GemmLibrary>(chosen - 1)));
     else
       std::snprintf(line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",
                     representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)),
                     static_cast<long long>(representatives[i].m), static_cast<long long>(representatives[i].n),
-                    static_cast<long long>(representatives[i].k), static_cast<double>(decision.mkl_microseconds),
-                    static_cast<double>(decision.onednn_microseconds));
+                    static_cast<long long>(representatives[i].k), static_cast<double>(decision.time_of(GemmLibrary::mkl)),
+                    static_cast<double>(decision.time_of(GemmLibrary::onednn)));
     lines += line;
-    if (const float tiles = decision.tiles_microseconds; tiles != 0) {
-      std::snprintf(line, sizeof line, ", tile units %.1f us)\n", static_cast<double>(tiles));
-      lines.replace(lines.size() - 2, 2, line);
-    }
-    if (const float panels = decision.panels_microseconds; panels != 0) {
-      std::snprintf(line, sizeof line, ", panels %.1f us)\n", static_cast<double>(panels));
-      lines.replace(lines.size() - 2, 2, line);
-    }
+    for (const GemmLibrary library : {GemmLibrary::tiles, GemmLibrary::panels})
+      if (const float time = decision.time_of(library); time != 0) {
+        std::snprintf(line, sizeof line, ", %s %.1f us)\n", name_of(library), static_cast<double>(time));
+        lines.replace(lines.size() - 2, 2, line);
+      }
   }
   return lines;
 }

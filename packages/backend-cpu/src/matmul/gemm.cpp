@@ -183,7 +183,7 @@ namespace {
 
 // Returns whether our own panels computed the product.
 template <typename T>
-bool multiplied_by_panels(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
+bool try_panels(const Gemm<T>& p, const Finish<T>* finish = nullptr, FinishBlock<T> finish_block = nullptr) {
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
   Gemm<T> part = p;
   part.k = p.k / cuts.deep;
@@ -197,8 +197,8 @@ void multiply_by_mkl_in_parts(const Gemm<T>& p, const Finish<T>* finish = nullpt
   multiply_in_parts(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, finish_block);
 }
 
-void multiply_by_choice(const Gemm<float>& p, const Finish<float>* finish, FinishBlock<float> finish_block) {
-  if (multiplied_by_panels(p, finish, finish_block)) return;
+void multiply_autotuned(const Gemm<float>& p, const Finish<float>* finish, FinishBlock<float> finish_block) {
+  if (try_panels(p, finish, finish_block)) return;
   // A product cut along k is multiplied in parts, none of which uses AMX.
   const GemmLibrary library = choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
   if (library == GemmLibrary::tiles) return finish ? split_gemm(p, *finish) : split_gemm(p);
@@ -209,16 +209,16 @@ void multiply_by_choice(const Gemm<float>& p, const Finish<float>* finish, Finis
 }  // namespace
 
 void gemm(const Gemm<float>& problem) {
-  multiply_by_choice(problem, nullptr, nullptr);
+  multiply_autotuned(problem, nullptr, nullptr);
 }
 void gemm(const Gemm<float>& problem, const Finish<float>& finish, FinishBlock<float> finish_block) {
-  multiply_by_choice(problem, &finish, finish_block);
+  multiply_autotuned(problem, &finish, finish_block);
 }
 void gemm(const Gemm<double>& problem) {
-  if (!multiplied_by_panels(problem)) multiply_by_mkl_in_parts(problem);
+  if (!try_panels(problem)) multiply_by_mkl_in_parts(problem);
 }
 void gemm(const Gemm<double>& problem, const Finish<double>& finish, FinishBlock<double> finish_block) {
-  if (!multiplied_by_panels(problem, &finish, finish_block)) multiply_by_mkl_in_parts(problem, &finish, finish_block);
+  if (!try_panels(problem, &finish, finish_block)) multiply_by_mkl_in_parts(problem, &finish, finish_block);
 }
 void gemm(const Gemm<std::complex<float>>& problem) {
   multiply_by_mkl_in_parts(problem);
@@ -246,7 +246,7 @@ namespace {
 
 // Without bfloat16 instructions, oneDNN is slower than widening the factors to float32 first. With
 // few rows or columns the widening itself dominates.
-bool is_quicker_widened(const HalfGemm& p) {
+bool is_faster_widened(const HalfGemm& p) {
   constexpr int64_t few = 8;
   return p.dtype == CB_BFLOAT16 && std::min(p.m, p.n) >= few && !has_product_instructions(CB_BFLOAT16);
 }
@@ -254,7 +254,7 @@ bool is_quicker_widened(const HalfGemm& p) {
 }  // namespace
 
 bool half_gemm(const HalfGemm& p) {
-  if (is_quicker_widened(p)) return false;
+  if (is_faster_widened(p)) return false;
   return onednn_matmul({.a_dtype = p.dtype,
                         .c_dtype = p.float_result ? int32_t{CB_FLOAT32} : p.dtype,
                         .bias_dtype = p.dtype,

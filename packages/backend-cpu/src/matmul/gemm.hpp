@@ -35,7 +35,7 @@ enum class Activation : int32_t { none, relu, gelu };
 // The epilogue of a product: c = activation(c + factor * added) (matmul/finish.hpp).
 template <typename T>
 struct Finish {
-  const T* added;  // n elements per row, or null
+  const T* added;      // n elements per row, or null
   int64_t added_step;  // elements between rows: 0 for a bias
   T factor;
   Activation activation;

@@ -17,6 +17,24 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
+// End of share i of `count`. The single share of tiny products avoids a division, which would be
+// most of the work.
+inline int64_t end_of_share(int64_t size, int64_t i, int64_t count) {
+  return count == 1 ? size : size * (i + 1) / count;
+}
+
+// Calls f(first row, rows) for blocks of at most `most` rows. They have nearly the same number of
+// rows: a block of six and one of one would leave registers unused.
+template <int64_t most, typename F>
+[[gnu::always_inline]] inline void for_row_blocks(int64_t rows, F&& f) {
+  const int64_t blocks = (rows + most - 1) / most;
+  for (int64_t i = 0, at = 0; i < blocks; ++i) {
+    const int64_t end = end_of_share(rows, i, blocks);
+    f(at, end - at);
+    at = end;
+  }
+}
+
 // A panel is four registers wide. With this many rows the sums fill the registers and leave room
 // for the factors.
 constexpr int panel_vectors = 4;
@@ -147,15 +165,11 @@ class Panels {
     int64_t depth;
     bool add;
   };
-  // Blocks of nearly the same number of rows: a block of six and one of one would leave registers
-  // unused.
   template <int vectors>
   static void rows_of(const Part& part, int64_t rows, C* sums) {
-    const int64_t blocks = (rows + panel_rows - 1) / panel_rows;
-    for (int64_t b = 0; b < blocks; ++b) {
-      const int64_t at = b * rows / blocks, here = (b + 1) * rows / blocks - at;
-      one_block<vectors>(std::make_integer_sequence<int, panel_rows>{}, here, part, at, sums + at * width);
-    }
+    for_row_blocks<panel_rows>(rows, [&](int64_t at, int64_t count) {
+      one_block<vectors>(std::make_integer_sequence<int, panel_rows>{}, count, part, at, sums + at * width);
+    });
   }
   template <int vectors, int... counts>
   static void one_block(std::integer_sequence<int, counts...>, int64_t rows, const Part& part, int64_t at, C* sums) {

@@ -27,7 +27,7 @@ struct StepForward {
   using V = math::Vec<C>;
   V sums[gates], given[gates];
   V bias[gates];  // of the recurrent part, if the cell has one
-  V h, c;  // the states before the step, then those after it
+  V h, c;         // the states before the step, then those after it
   V kept[4];
 };
 
@@ -37,7 +37,7 @@ struct StepForward {
 template <typename C, int gates>
 struct StepBack {
   using V = math::Vec<C>;
-  V kept[4], more[4];  // saved by the step, and further gradients of those
+  V kept[4], more[4];          // saved by the step, and further gradients of those
   V h_before, c_before, h, c;  // as far as the cell needs them
   V dh, dc;
   V of_input[gates], of_state[gates];

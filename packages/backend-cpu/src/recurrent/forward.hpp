@@ -77,7 +77,7 @@ class ForwardWalk {
   struct Step {
     const C *gates, *input;  // the input part of the gates, or else the input
     const C* h;
-    C *after, *c;  // the states after the step; the cells before and after it
+    C *after, *c;              // the states after the step; the cells before and after it
     C *output, *cells, *kept;  // further copies of these, and what is saved for the gradient
 
     Step from(int64_t row, int64_t width, int64_t input_width, int64_t hidden, int64_t kept_width) const {

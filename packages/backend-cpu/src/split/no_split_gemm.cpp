@@ -15,7 +15,7 @@ bool has_split_gemm() {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw failure(CB_RUNTIME_ERROR, "this build has no products on tile units");
+  throw failure(CB_RUNTIME_ERROR, "this build has no matrix products on AMX");
 }
 
 }  // namespace

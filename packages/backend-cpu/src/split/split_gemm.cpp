@@ -65,7 +65,7 @@ class Parts {
         parts_(panels * plan.pass_chains * plan.chain_elements()),
         ranges_(panels * plan.pass_chains) {}
 
-  void take_apart(int64_t side, int64_t sides, int64_t depth, int64_t depths) {
+  void split(int64_t side, int64_t sides, int64_t depth, int64_t depths) {
     for (int64_t chain = 0; chain * plan_.chain_depth() < depths; ++chain) {
       const int64_t from = chain * plan_.chain_depth();
       split_panels(source_, left_, side, sides, depth + from, std::min(plan_.chain_depth(), depths - from), at(0, chain),
@@ -88,9 +88,9 @@ class Parts {
 class SplitProduct {
  public:
   // `epilogue` may be null.
-  SplitProduct(const Gemm<float>& problem, const Finish<float>* last_step)
+  SplitProduct(const Gemm<float>& problem, const Finish<float>* epilogue)
       : p_(problem),
-        last_step_(last_step),
+        epilogue_(epilogue),
         plan_(problem),
         left_{p_.a, p_.transpose_a ? 1 : p_.lda, p_.transpose_a ? p_.lda : 1},
         right_{p_.b, p_.transpose_b ? p_.ldb : 1, p_.transpose_b ? 1 : p_.ldb},
@@ -131,7 +131,7 @@ class SplitProduct {
   // One rectangle of the result, on one thread.
   void compute(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) const {
     if (row_begin >= row_end || column_begin >= column_end) return;
-    const TileUnits units;
+    const AmxTiles units;
     if (plan_.rows_stay)
       keep_rows(row_begin, row_end - row_begin, column_begin, column_end - column_begin);
     else
@@ -146,10 +146,10 @@ class SplitProduct {
       const int64_t columns = std::min(most_columns, column_end - column);
       for (int64_t depth = 0; depth < p_.k; depth += plan_.pass_depth()) {
         const int64_t depths = std::min(plan_.pass_depth(), p_.k - depth);
-        right.take_apart(column, columns, depth, depths);
+        right.split(column, columns, depth, depths);
         for (int64_t row = row_begin; row < row_end; row += most_rows) {
           const int64_t rows = std::min(most_rows, row_end - row);
-          left.take_apart(row, rows, depth, depths);
+          left.split(row, rows, depth, depths);
           Sums sums;
           // A right panel stays in L1 while the left panels pass by.
           for (int64_t j = 0; j * panel_side < columns; ++j)
@@ -167,7 +167,7 @@ class SplitProduct {
     Scratch<uint16_t> right(plan_.chain_elements());
     for (int64_t depth = 0; depth < p_.k; depth += plan_.pass_depth()) {
       const int64_t depths = std::min(plan_.pass_depth(), p_.k - depth);
-      left.take_apart(row, rows, depth, depths);
+      left.split(row, rows, depth, depths);
       Sums sums;
       for (int64_t j = 0; j < columns; j += panel_side)
         for (int64_t chain = 0; chain * plan_.chain_depth() < depths; ++chain) {
@@ -184,8 +184,8 @@ class SplitProduct {
   // One chain of a block of the result, which begins at `row` and `column`.
   struct Block {
     int64_t row = 0, rows = 0, column = 0, columns = 0;
-    float* totals = nullptr;  // sums of the chains so far
-    bool first = true, last = true;  // whether this is the first or the last chain
+    float* totals = nullptr;                   // sums of the chains so far
+    bool first = true, last = true;            // whether this is the first or the last chain
     bool first_pass = true, last_pass = true;  // whether this is the first or the last pass
   };
 
@@ -226,7 +226,7 @@ class SplitProduct {
                               between);
       } else {
         between();
-        multiply_plainly(left_, right_, block.row, block.rows, block.column, block.columns, depth + from, here, sums.of[sums.turn]);
+        multiply_float32(left_, right_, block.row, block.rows, block.column, block.columns, depth + from, here, sums.of[sums.turn]);
       }
       sums.before = block;
       sums.turn = 1 - sums.turn;
@@ -243,7 +243,7 @@ class SplitProduct {
       return;
     }
     const float factor = b.first_pass ? p_.beta : 1.0f;
-    const Finish<float>* last_step = b.last_pass ? last_step_ : nullptr;
+    const Finish<float>* epilogue = b.last_pass ? epilogue_ : nullptr;
     const __m512 alpha = _mm512_set1_ps(p_.alpha), beta = _mm512_set1_ps(factor);
     alignas(64) float line[panel_side];
     for (int64_t i = 0; i < b.rows; ++i) {
@@ -254,15 +254,14 @@ class SplitProduct {
         if (!b.first) sum = _mm512_add_ps(sum, _mm512_load_ps(b.totals + i * panel_side + j));
         sum = _mm512_mul_ps(alpha, sum);
         if (factor != 0) sum = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, c + j), sum);
-        if (last_step)
+        if (epilogue)
           _mm512_store_ps(line + j, sum);
         else
           store(c + j, mask, sum);
       }
-      if (!last_step) continue;
-      finish_row(last_step->activation,
-                 last_step->added ? last_step->added + (b.row + i) * last_step->added_step + b.column : nullptr, last_step->factor,
-                 line, b.columns);
+      if (!epilogue) continue;
+      finish_row(epilogue->activation, epilogue->added ? epilogue->added + (b.row + i) * epilogue->added_step + b.column : nullptr,
+                 epilogue->factor, line, b.columns);
       for (int64_t j = 0; j < b.columns; j += 16) store(c + j, split_detail::first_lanes(b.columns - j), _mm512_load_ps(line + j));
     }
   }
@@ -274,13 +273,13 @@ class SplitProduct {
   }
 
   const Gemm<float>& p_;
-  const Finish<float>* last_step_;
+  const Finish<float>* epilogue_;
   const Plan plan_;
   const SplitSource left_, right_;
   bool streams_;  // uses non-temporal stores
 };
 
-bool ask_for_tiles() {
+bool request_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
   constexpr unsigned bfloat16_tiles = 1u << 22, tiles = 1u << 24;
@@ -301,7 +300,7 @@ bool ask_for_tiles() {
 bool has_split_gemm() {
   static const bool has = [] {
     const char* isa = std::getenv("CANDELABRA_CPU_ISA");
-    return !(isa && std::string_view(isa) == "avx2") && ask_for_tiles();
+    return !(isa && std::string_view(isa) == "avx2") && request_amx();
   }();
   return has;
 }

@@ -9,10 +9,10 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-constexpr int64_t tile_side = 16;                            // rows of a tile, and its columns of 32 bits
-constexpr int64_t tile_elements = 512;                       // bfloat16 in a tile
-constexpr int64_t panel_side = 32;                           // rows of a left panel, columns of a right one: two tiles
-constexpr int64_t tile_depth = 32;  // k in a tile
+constexpr int64_t tile_side = 16;       // rows of a tile, and its columns of 32 bits
+constexpr int64_t tile_elements = 512;  // bfloat16 in a tile
+constexpr int64_t panel_side = 32;      // rows of a left panel, columns of a right one: two tiles
+constexpr int64_t tile_depth = 32;      // k in a tile
 // bfloat16 in a panel per tile_depth of k
 constexpr int64_t tile_block = panel_side * tile_depth * 3;
 constexpr int64_t longest_chain = 4;  // in tile_depth of k: what AMX sums before float32 additions
@@ -55,7 +55,7 @@ namespace split_detail {
 
 // Transposes sixteen rows of sixteen elements. Rows lie `step` elements apart; missing ones are
 // zero.
-inline void turn(const float* from, int64_t step, int64_t rows, __mmask16 columns, float* to) {
+inline void transpose_16x16_floats(const float* from, int64_t step, int64_t rows, __mmask16 columns, float* to) {
   __m512i r[16], t[16];
   if (rows >= 16 && columns == 0xffff) {
 #pragma GCC unroll 16
@@ -107,7 +107,7 @@ inline __mmask16 first_lanes(int64_t count) {
 // both factors use the same.
 [[gnu::noinline]] inline SplitRange split_block(const SplitSource& source, bool left, int64_t side, int64_t sides, int64_t depth,
                                                 int64_t depths, uint16_t* to) {
-  const bool along_depth = source.depth_step == 1, turned = along_depth != left;
+  const bool along_depth = source.depth_step == 1, transposes = along_depth != left;
   // Distances in elements: between rows in memory, to k + 16, and to what is prefetched. A block
   // has two cache lines of each row.
   const int64_t step = along_depth ? source.side_step : source.depth_step, far = 16 * source.depth_step,
@@ -115,8 +115,8 @@ inline __mmask16 first_lanes(int64_t count) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(1);
   // bits of numbers without their sign, minus one; bits
   __m512i least = _mm512_set1_epi32(-1), most = _mm512_setzero_si512();
-  alignas(64) float turned_rows[2][256];
-  const auto take = [&](__m512 low, __m512 high, uint16_t* row) __attribute__((always_inline)) {
+  alignas(64) float transposed_rows[2][256];
+  const auto split_vectors = [&](__m512 low, __m512 high, uint16_t* row) __attribute__((always_inline)) {
     for (const __m512 value : {low, high}) {
       const __m512i bits = _mm512_and_si512(_mm512_castps_si512(value), magnitude);
       most = _mm512_max_epu32(most, bits);
@@ -128,10 +128,11 @@ inline __mmask16 first_lanes(int64_t count) {
 #pragma GCC unroll 3
     for (int part = 0; part < 3; ++part) _mm512_store_si512(row + part * 2 * tile_elements, parts[part]);
   };
-  const auto take_rows = [&](const float* low, const float* high, int64_t row_step, uint16_t* tile) __attribute__((always_inline)) {
+  const auto split_rows = [&](const float* low, const float* high, int64_t row_step,
+                              uint16_t* tile) __attribute__((always_inline)) {
 #pragma GCC unroll 4
     for (int64_t row = 0; row < 16; ++row)
-      take(_mm512_loadu_ps(low + row * row_step), _mm512_loadu_ps(high + row * row_step), tile + row * 32);
+      split_vectors(_mm512_loadu_ps(low + row * row_step), _mm512_loadu_ps(high + row * row_step), tile + row * 32);
   };
   for (int64_t half = 0; half < sides; half += tile_side) {
     const float* from = source.data + (side + half) * source.side_step + depth * source.depth_step;
@@ -145,16 +146,16 @@ inline __mmask16 first_lanes(int64_t count) {
       _mm_prefetch(from + row * step + ahead, _MM_HINT_T1);
       _mm_prefetch(from + row * step + far + ahead, _MM_HINT_T1);
     }
-    if (turned) {
-      split_detail::turn(from, step, near_rows, near_lanes, turned_rows[0]);
-      split_detail::turn(from + far, step, far_rows, far_lanes, turned_rows[1]);
-      take_rows(turned_rows[0], turned_rows[1], 16, tile);
+    if (transposes) {
+      split_detail::transpose_16x16_floats(from, step, near_rows, near_lanes, transposed_rows[0]);
+      split_detail::transpose_16x16_floats(from + far, step, far_rows, far_lanes, transposed_rows[1]);
+      split_rows(transposed_rows[0], transposed_rows[1], 16, tile);
     } else if (near_rows >= 16 && far_rows >= 16 && near_lanes == 0xffff && far_lanes == 0xffff) {
-      take_rows(from, from + far, step, tile);
+      split_rows(from, from + far, step, tile);
     } else {
       for (int64_t row = 0; row < 16; ++row)
-        take(_mm512_maskz_loadu_ps(row < near_rows ? near_lanes : 0, from + row * step),
-             _mm512_maskz_loadu_ps(row < far_rows ? far_lanes : 0, from + far + row * step), tile + row * 32);
+        split_vectors(_mm512_maskz_loadu_ps(row < near_rows ? near_lanes : 0, from + row * step),
+                      _mm512_maskz_loadu_ps(row < far_rows ? far_lanes : 0, from + far + row * step), tile + row * 32);
     }
   }
   const uint32_t low = _mm512_reduce_min_epu32(least), high = _mm512_reduce_max_epu32(most);

@@ -28,12 +28,12 @@ inline void configure_tiles(int64_t rows) {
 
 // Eight whole tiles while in scope. The destructor releases the AMX state, so that context switches
 // need not save it.
-class TileUnits {
+class AmxTiles {
  public:
-  TileUnits() { configure_tiles(tile_side); }
-  ~TileUnits() { _tile_release(); }
-  TileUnits(const TileUnits&) = delete;
-  TileUnits& operator=(const TileUnits&) = delete;
+  AmxTiles() { configure_tiles(tile_side); }
+  ~AmxTiles() { _tile_release(); }
+  AmxTiles(const AmxTiles&) = delete;
+  AmxTiles& operator=(const AmxTiles&) = delete;
 };
 
 namespace split_detail {
@@ -116,7 +116,7 @@ void multiply_split_panels(const uint16_t* left, const uint16_t* right, int64_t 
 }
 
 // sums = left @ right in plain float32, for a block outside the range of the emulation.
-inline void multiply_plainly(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows, int64_t column,
+inline void multiply_float32(const SplitSource& left, const SplitSource& right, int64_t row, int64_t rows, int64_t column,
                              int64_t columns, int64_t depth, int64_t depths, float* sums) {
   alignas(64) float line[panel_side];
   std::fill_n(sums, panel_side * panel_side, 0.0f);

@@ -36,22 +36,22 @@ struct Largest {
 // The smallest float32 exponent among some nonzero numbers.
 class Least {
  public:
-  void look(Largest values) {
+  void note(Largest values) {
     alignas(64) uint16_t each[32];
     _mm512_store_si512(each, values.bits);
-    for (const uint16_t value : each) look(value);
+    for (const uint16_t value : each) note(value);
   }
   // Only the largest of all lanes counts.
-  void look_at_largest(Largest values) {
+  void note_largest(Largest values) {
     alignas(64) uint16_t each[32];
     _mm512_store_si512(each, values.bits);
-    look(*std::max_element(each, each + 32));
+    note(*std::max_element(each, each + 32));
   }
-  void look_at_exponent(int32_t exponent) { exponent_ = std::min(exponent_, exponent); }
+  void note_exponent(int32_t exponent) { exponent_ = std::min(exponent_, exponent); }
   int32_t exponent() const { return exponent_; }
 
  private:
-  void look(uint16_t value) {
+  void note(uint16_t value) {
     if (value) exponent_ = std::min<int32_t>(exponent_, value >> 7);
   }
   int32_t exponent_ = 255;
@@ -201,7 +201,7 @@ void fill_weight(const Weight& weight, int64_t first_output, int64_t begin, int6
           pair.no_high(place, to.point_step(), largest);
         }
       }
-    least.look(largest);
+    least.note(largest);
   }
 }
 
@@ -229,7 +229,7 @@ class Products {
   }
 
  private:
-  TileUnits units_;
+  AmxTiles units_;
   alignas(64) float kept_[2][panel_area];
   float* to_ = nullptr;
   int turn_ = 0;
@@ -261,7 +261,7 @@ class TileSums {
   Scratch<float> memory_;
 };
 
-int64_t room_of_strips(int64_t longest) {
+int64_t strips_size(int64_t longest) {
   return 2 * strip_size(longest);
 }
 
@@ -273,14 +273,14 @@ bool convolve_few_tiles(const Images& input, const Weight& weight, const float* 
   PointPanels patches(blocks_of(tiles, panel_side), channels);
   Scratch<Largest> largest(tiles);
   parallel_for(tiling.segments(), grain_for(tiling.longest * points * channels), [&](int64_t begin, int64_t end) {
-    Scratch<float> strips(room_of_strips(tiling.longest));
+    Scratch<float> strips(strips_size(tiling.longest));
     for (int64_t s = begin; s < end; ++s) {
       const Segment segment(tiling, s);
       fill_patches(input, segment, pad_rows, pad_columns, segment.first_tile, strips.data(), patches, largest.data());
     }
   });
   Least of_tiles;
-  for (int64_t t = 0; t < tiles; ++t) of_tiles.look_at_largest(largest[t]);
+  for (int64_t t = 0; t < tiles; ++t) of_tiles.note_largest(largest[t]);
   std::atomic<bool> good{true};
   parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
     PointPanels factors(1, std::min(channels, depth_at_once));
@@ -334,13 +334,13 @@ bool convolve_on_tiles(const Images& input, const Weight& weight, const float* b
     }
   });
   Least of_weights;
-  for (int64_t i = 0; i < panels * parts; ++i) of_weights.look_at_exponent(exponents[i]);
+  for (int64_t i = 0; i < panels * parts; ++i) of_weights.note_exponent(exponents[i]);
   const int64_t segments_at_once = std::max<int64_t>(1, most / tiling.longest);
   std::atomic<bool> good{true};
   parallel_for(blocks_of(tiling.segments(), segments_at_once), 1, [&](int64_t begin, int64_t end) {
     PointPanels patches(blocks_of(most, panel_side), channels);
     TileSums sums(most);
-    Scratch<float> strips(room_of_strips(tiling.longest));
+    Scratch<float> strips(strips_size(tiling.longest));
     Scratch<Largest> largest(most);
     Finite looked;
     Least of_tiles;
@@ -352,7 +352,7 @@ bool convolve_on_tiles(const Images& input, const Weight& weight, const float* b
         fill_patches(input, segment, pad_rows, pad_columns, count, strips.data(), patches, largest.data());
         count += segment.tiles;
       }
-      for (int64_t t = 0; t < count; ++t) of_tiles.look_at_largest(largest[t]);
+      for (int64_t t = 0; t < count; ++t) of_tiles.note_largest(largest[t]);
       for (int64_t panel = 0; panel < panels; ++panel) {
         const int64_t first = panel * panel_side, columns = std::min(panel_side, weight.outputs - first);
         {
@@ -401,7 +401,7 @@ void fill_depth(const Images& from, Line&& line, const Tiling& tiling, int64_t f
 }
 
 // Transposes sixteen rows of sixteen pairs, in place.
-void turn(uint16_t* tile) {
+void transpose_pairs(uint16_t* tile) {
   auto* pairs = reinterpret_cast<uint32_t*>(tile);
   transpose_16x16(pairs, tile_side, pairs, tile_side);
 }
@@ -425,7 +425,7 @@ struct Sides {
   // Sets of as many channels as a register holds, of both sides.
   int64_t sets() const { return (input.channels + grad.channels) / lanes; }
   bool is_of_input(int64_t set) const { return set < input.channels / lanes; }
-  int64_t room_of_strip() const { return patch * (std::min(tiling.across, tile_depth) * tile + 2) * lanes; }
+  int64_t strip_elements() const { return patch * (std::min(tiling.across, tile_depth) * tile + 2) * lanes; }
 
   // Packs tiles [first, last), at most 32, of one set, from `depth` of k on. Returns the exponent
   // of the largest number.
@@ -435,13 +435,13 @@ struct Sides {
       fill_depth<patch>(input, of_input, tiling, first, last, pad_rows, pad_columns, set * lanes, patches, depth, strip, largest);
       for (int64_t p = 0; p < points; ++p)
         for (int64_t part = 0; part < 3; ++part)
-          turn(patches.row(set * lanes, depth, 0) + p * patches.point_step() + part * part_step);
+          transpose_pairs(patches.row(set * lanes, depth, 0) + p * patches.point_step() + part * part_step);
     } else {
       const int64_t channel = set * lanes - input.channels;
       fill_depth<tile>(grad, of_grad, tiling, first, last, 0, 0, channel, grads, depth, strip, largest);
     }
     Least least;
-    least.look_at_largest(largest);
+    least.note_largest(largest);
     return least.exponent();
   }
 };
@@ -449,23 +449,23 @@ struct Sides {
 // Transforms sums of all points to the weight's gradient, for inputs [channel, channel + inputs)
 // and at most 32 outputs [output, output + outputs). Rows of sums have 32 outputs.
 void store_gradient(const Weight& of_weight, int64_t output, int64_t outputs, int64_t channel, int64_t inputs, const float* sums,
-                    int64_t point_step, float* turned, Finite& looked) {
+                    int64_t point_step, float* taps, Finite& looked) {
   for (int64_t c = 0; c < inputs; ++c)
     for (int64_t k = 0; k < outputs; k += lanes)
       both_sides<6, 3>([](const V* s, V* out) { weight_grad_line(s, out); },
                        [&](int i, int j) { return V::load(sums + (i * patch + j) * point_step + c * panel_side + k); },
                        [&](int i, int j, V value) {
                          looked.look(value);
-                         value.store(turned + (c * 9 + i * 3 + j) * panel_side + k);
+                         value.store(taps + (c * 9 + i * 3 + j) * panel_side + k);
                        });
-  store_weight(of_weight, output, outputs, channel, inputs, turned, panel_side);
+  store_weight(of_weight, output, outputs, channel, inputs, taps, panel_side);
 }
 
 // For few channels: sums of all channels stay in L2, and so do both sides of 32 tiles. Groups of
 // tiles have their own sums, which are added at the end. The number of groups does not depend on
 // the number of threads.
-bool sum_in_groups(const Images& input, const Images& grad, const Weight& of_weight, const Tiling& tiling, int64_t pad_rows,
-                   int64_t pad_columns) {
+bool weight_gradient_in_groups(const Images& input, const Images& grad, const Weight& of_weight, const Tiling& tiling,
+                               int64_t pad_rows, int64_t pad_columns) {
   constexpr int64_t most_groups = 8;
   const int64_t channels = input.channels, outputs = grad.channels, panels = blocks_of(outputs, panel_side),
                 channel_panels = blocks_of(channels, panel_side), tiles = tiling.tiles(), blocks = blocks_of(tiles, tile_depth),
@@ -475,14 +475,14 @@ bool sum_in_groups(const Images& input, const Images& grad, const Weight& of_wei
   std::atomic<bool> good{true};
   parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
     Sides sides(input, grad, tiling, pad_rows, pad_columns, tile_depth);
-    Scratch<float> strip(sides.room_of_strip());
+    Scratch<float> strip(sides.strip_elements());
     Least of_patches, of_grads;
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = blocks * group / groups, last = blocks * (group + 1) / groups;
       for (int64_t block = first; block < last; ++block) {
         const int64_t from = block * tile_depth, to = std::min(tiles, from + tile_depth);
         for (int64_t set = 0; set < sides.sets(); ++set)
-          (sides.is_of_input(set) ? of_patches : of_grads).look_at_exponent(sides.fill(set, from, to, 0, strip.data()));
+          (sides.is_of_input(set) ? of_patches : of_grads).note_exponent(sides.fill(set, from, to, 0, strip.data()));
         Products products;
         for (int64_t p = 0; p < points; ++p)
           for (int64_t panel = 0; panel < panels; ++panel)
@@ -497,7 +497,7 @@ bool sum_in_groups(const Images& input, const Images& grad, const Weight& of_wei
   if (!good) return false;
   const int64_t items = panels * channel_panels;
   parallel_for(items, 1, [&](int64_t begin, int64_t end) {
-    Scratch<float> turned(9 * panel_area);
+    Scratch<float> taps(9 * panel_area);
     Finite looked;
     for (int64_t item = begin; item < end; ++item) {
       const int64_t panel = item / channel_panels, channel = item % channel_panels * panel_side, output = panel * panel_side;
@@ -509,7 +509,7 @@ bool sum_in_groups(const Images& input, const Images& grad, const Weight& of_wei
             (V::load(to) + V::load(to + group * group_step)).store(to);
           }
       store_gradient(of_weight, output, std::min(panel_side, outputs - output), channel, std::min(panel_side, channels - channel),
-                     here, point_step, turned.data(), looked);
+                     here, point_step, taps.data(), looked);
     }
     if (!looked.all()) good = false;
   });
@@ -523,7 +523,7 @@ bool weight_gradient_on_tiles(const Images& input, const Images& grad, const Wei
   const int64_t channels = input.channels, outputs = grad.channels;
   const int64_t panels = blocks_of(outputs, panel_side), channel_panels = blocks_of(channels, panel_side);
   const Tiling tiling(batch, grad.rows, grad.columns, std::numeric_limits<int64_t>::max());
-  if (channels * outputs <= few_products) return sum_in_groups(input, grad, of_weight, tiling, pad_rows, pad_columns);
+  if (channels * outputs <= few_products) return weight_gradient_in_groups(input, grad, of_weight, tiling, pad_rows, pad_columns);
   const int64_t tiles = tiling.tiles();
   // Tiles whose patches are kept at a time, for both sides.
   constexpr int64_t room = int64_t{20} << 20;
@@ -543,18 +543,17 @@ bool weight_gradient_on_tiles(const Images& input, const Images& grad, const Wei
   for (int64_t first = 0; first < tiles; first += at_once) {
     const int64_t last = std::min(tiles, first + at_once), blocks = blocks_of(last - first, tile_depth);
     parallel_for(blocks * sets, 1, [&](int64_t begin, int64_t end) {
-      Scratch<float> strip(sides.room_of_strip());
+      Scratch<float> strip(sides.strip_elements());
       for (int64_t i = begin; i < end; ++i) {
         const int64_t depth = i / sets * tile_depth, from = first + depth;
         exponents[i] = sides.fill(i % sets, from, std::min(last, from + tile_depth), depth, strip.data());
       }
     });
     Least of_patches, of_grads;
-    for (int64_t i = 0; i < blocks * sets; ++i)
-      (sides.is_of_input(i % sets) ? of_patches : of_grads).look_at_exponent(exponents[i]);
+    for (int64_t i = 0; i < blocks * sets; ++i) (sides.is_of_input(i % sets) ? of_patches : of_grads).note_exponent(exponents[i]);
     if (!are_large_enough(of_patches, of_grads)) return false;
     parallel_for(items, 1, [&](int64_t begin, int64_t end) {
-      Scratch<float> own(chunked ? 0 : sums_of_item), turned(9 * share * panel_area);
+      Scratch<float> own(chunked ? 0 : sums_of_item), taps(9 * share * panel_area);
       Finite looked;
       for (int64_t item = begin; item < end; ++item) {
         const int64_t panel = item / shares, from = item % shares * share, channel = from * panel_side;
@@ -569,7 +568,7 @@ bool weight_gradient_on_tiles(const Images& input, const Images& grad, const Wei
           products.finish();
         }
         if (last == tiles)
-          store_gradient(of_weight, first_output, columns, channel, here, sums, sums_of_point, turned.data(), looked);
+          store_gradient(of_weight, first_output, columns, channel, here, sums, sums_of_point, taps.data(), looked);
       }
       if (!looked.all()) good = false;
     });

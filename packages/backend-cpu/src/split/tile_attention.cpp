@@ -100,9 +100,9 @@ class Mask {
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t farthest = int64_t{1} << 26;
       if (step < farthest) {
-        const __m512i places = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                                                  _mm512_set1_epi32(static_cast<int>(step)));
-        return _mm512_add_ps(scores, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes, places, added, sizeof(float)));
+        const __m512i offsets = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                                                   _mm512_set1_epi32(static_cast<int>(step)));
+        return _mm512_add_ps(scores, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes, offsets, added, sizeof(float)));
       }
     }
     alignas(64) float values[16] = {};
@@ -158,6 +158,49 @@ class WorkOf : public TileAttention::Work {
     bool in_range = true;
     float largest[query_side], total[query_side], correction[query_side];
   };
+  // Left and right factors. Those named *_across have their columns along k.
+  struct BackwardMemory {
+    explicit BackwardMemory(const WorkOf& work)
+        : key_panels(std::min(back_key_panels, panels_of(work.keys_))),
+          all_query_panels(panels_of(work.queries_)),
+          query_panels(std::min(back_query_panels, all_query_panels)),
+          keys(key_panels * work.width_panels_ * block),
+          keys_across(work.width_panels_ * key_panels * block),
+          values(key_panels * work.column_panels_ * block),
+          queries(query_panels * work.width_panels_ * block),
+          queries_across(work.width_panels_ * query_panels * block),
+          grads(query_panels * work.column_panels_ * block),
+          grads_across(work.column_panels_ * query_panels * block),
+          weights(query_panels * block),
+          slopes(query_panels * block),
+          slopes_across(query_panels * key_panels * block),
+          scores(query_panels * panel_area),
+          products(query_panels * panel_area),
+          of_keys(key_panels * work.width_panels_ * panel_area),
+          of_values(key_panels * work.column_panels_ * panel_area),
+          of_queries(work.share_ * all_query_panels * work.width_panels_ * panel_area),
+          means(work.share_ * all_query_panels * panel_side) {}
+    const int64_t key_panels, all_query_panels, query_panels;
+    Scratch<uint16_t> keys, keys_across, values, queries, queries_across, grads, grads_across, weights, slopes, slopes_across;
+    Scratch<float> scores, products, of_keys, of_values, of_queries, means;
+  };
+  // Some keys, and some queries of head `h`, the g-th that shares the keys.
+  struct BackwardBlock {
+    int64_t n, h, g;
+    int64_t k0, keys;
+    int64_t q0, queries, query_panels;
+    int64_t visible_panels;  // of keys that any of the queries sees
+  };
+  static bool is_backward_range(const SplitRange& range) { return spans(range, -30, 40); }
+  void sum_result_gradients(BackwardMemory& m, int64_t n, int64_t key_head) const;
+  bool pack_keys(BackwardMemory& m, int64_t n, int64_t key_head, int64_t k0, int64_t count) const;
+  bool pack_queries(BackwardMemory& m, const BackwardBlock& b) const;
+  void recompute_weights(BackwardMemory& m, const BackwardBlock& b, int64_t j, int64_t c) const;
+  void add_key_gradients(BackwardMemory& m, const BackwardBlock& b) const;
+  void add_query_gradients(BackwardMemory& m, const BackwardBlock& b) const;
+  void store_key_gradients(BackwardMemory& m, int64_t n, int64_t key_head, int64_t k0, int64_t count) const;
+  void store_query_gradients(BackwardMemory& m, int64_t n, int64_t key_head) const;
+
   FactorSource<T> along_rows(const cb_tensor& tensor, int64_t n, int64_t h, int64_t first) const {
     return {data<T>(tensor) + n * tensor.strides[0] + h * tensor.strides[1] + first * tensor.strides[2], tensor.strides[2], 1};
   }
@@ -251,7 +294,7 @@ template <typename T>
 bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
   if (!memory_) memory_ = std::make_unique<ForwardMemory>(*this);
   ForwardMemory& m = *memory_;
-  const TileUnits units;
+  const AmxTiles units;
   const int64_t shared = head / share_, all_panels = panels_of(keys_);
   if (m.n != n || m.head != shared) {
     const SplitRange of_keys = pack_factor<T>(along_rows(*call_.key, n, shared, 0), false, 0, keys_, 0, width_, m.keys.data(),
@@ -314,25 +357,11 @@ bool WorkOf<T>::forward(int64_t n, int64_t head, int64_t q0, int64_t count) {
   return true;
 }
 
+// For each query the sum of its gradient times its result, which the softmax's gradient subtracts.
 template <typename T>
-bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
-  const TileUnits units;
-  const int64_t key_panels_most = std::min(back_key_panels, panels_of(keys_)), query_panels_all = panels_of(queries_),
-                query_panels_most = std::min(back_query_panels, query_panels_all);
-  // Left and right factors. Those named *_across have their columns along k.
-  Scratch<uint16_t> keys(key_panels_most * width_panels_ * block), keys_across(width_panels_ * key_panels_most * block),
-      values(key_panels_most * column_panels_ * block), queries(query_panels_most * width_panels_ * block),
-      queries_across(width_panels_ * query_panels_most * block), grads(query_panels_most * column_panels_ * block),
-      grads_across(column_panels_ * query_panels_most * block), weights(query_panels_most * block),
-      slopes(query_panels_most * block), slopes_across(query_panels_most * key_panels_most * block);
-  Scratch<float> scores(query_panels_most * panel_area), products(query_panels_most * panel_area),
-      of_keys(key_panels_most * width_panels_ * panel_area), of_values(key_panels_most * column_panels_ * panel_area),
-      of_queries(share_ * query_panels_all * width_panels_ * panel_area), means(share_ * query_panels_all * panel_side);
-  std::fill_n(of_queries.data(), share_ * query_panels_all * width_panels_ * panel_area, 0.0f);
-  alignas(64) float sums[panel_area];
-  const auto in_range = [](const SplitRange& range) { return spans(range, -30, 40); };
-  for (int64_t g = 0; g < share_; ++g) {
-    Scratch<float> grad_row(columns_), result_row(columns_);
+void WorkOf<T>::sum_result_gradients(BackwardMemory& m, int64_t n, int64_t key_head) const {
+  Scratch<float> grad_row(columns_), result_row(columns_);
+  for (int64_t g = 0; g < share_; ++g)
     for (int64_t q = 0; q < queries_; ++q) {
       const int64_t h = key_head * share_ + g;
       const T *d = along_rows(*call_.grad, n, h, q).data, *o = along_rows(*call_.out, n, h, q).data;
@@ -351,128 +380,176 @@ bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
         const __mmask16 lanes = split_detail::first_lanes(columns_ - j);
         sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(lanes, df + j), _mm512_maskz_loadu_ps(lanes, of + j), sum);
       }
-      means[g * query_panels_all * panel_side + q] = _mm512_reduce_add_ps(sum);
+      m.means[g * m.all_query_panels * panel_side + q] = _mm512_reduce_add_ps(sum);
     }
-  }
+}
+
+// False if the keys or values are outside the range of the emulation.
+template <typename T>
+bool WorkOf<T>::pack_keys(BackwardMemory& m, int64_t n, int64_t key_head, int64_t k0, int64_t count) const {
+  const SplitRange key_range = pack_factor<T>(along_rows(*call_.key, n, key_head, k0), true, 0, count, 0, width_, m.keys.data(),
+                                              width_panels_ * block),
+                   value_range = pack_factor<T>(along_rows(*call_.value, n, key_head, k0), true, 0, count, 0, columns_,
+                                                m.values.data(), column_panels_ * block);
+  if (!is_backward_range(key_range) || !is_backward_range(value_range)) return false;
+  pack_factor<T>(along_columns(*call_.key, n, key_head, k0), true, 0, width_, 0, count, m.keys_across.data(),
+                 panels_of(count) * block);
+  return true;
+}
+
+// False if the queries or the gradient are outside the range of the emulation.
+template <typename T>
+bool WorkOf<T>::pack_queries(BackwardMemory& m, const BackwardBlock& b) const {
+  const SplitRange query_range = pack_factor<T>(along_rows(*call_.query, b.n, b.h, b.q0), false, 0, b.queries, 0, width_,
+                                                m.queries.data(), width_panels_ * block),
+                   grad_range = pack_factor<T>(along_rows(*call_.grad, b.n, b.h, b.q0), false, 0, b.queries, 0, columns_,
+                                               m.grads.data(), column_panels_ * block);
+  if (!is_backward_range(query_range) || !is_backward_range(grad_range)) return false;
+  pack_factor<T>(along_columns(*call_.query, b.n, b.h, b.q0), false, 0, width_, 0, b.queries, m.queries_across.data(),
+                 b.query_panels * block);
+  pack_factor<T>(along_columns(*call_.grad, b.n, b.h, b.q0), false, 0, columns_, 0, b.queries, m.grads_across.data(),
+                 b.query_panels * block);
+  return true;
+}
+
+// Weights and gradients of the scores, of key panel j and query panel c, stored as tiles.
+template <typename T>
+void WorkOf<T>::recompute_weights(BackwardMemory& m, const BackwardBlock& b, int64_t j, int64_t c) const {
+  const int64_t rows = std::min(panel_side, b.keys - j * panel_side), left = b.queries - c * panel_side;
+  const int64_t n = b.n, h = b.h, q = b.q0 + c * panel_side, k = b.k0 + j * panel_side;
+  const float *scores = m.scores.data() + c * panel_area, *products = m.products.data() + c * panel_area;
+  const float* logarithms = data<float>(*call_.logarithms) + (n * heads_ + h) * queries_ + q;
+  const float* mean = m.means.data() + b.g * m.all_query_panels * panel_side + q;
   const __m512 scale = _mm512_set1_ps(call_.scale);
-  for (int64_t k0 = 0; k0 < keys_; k0 += back_keys) {
-    const int64_t here = std::min(back_keys, keys_ - k0), panels = panels_of(here);
-    const SplitRange key_range = pack_factor<T>(along_rows(*call_.key, n, key_head, k0), true, 0, here, 0, width_, keys.data(),
-                                                width_panels_ * block),
-                     value_range = pack_factor<T>(along_rows(*call_.value, n, key_head, k0), true, 0, here, 0, columns_,
-                                                  values.data(), column_panels_ * block);
-    if (!in_range(key_range) || !in_range(value_range)) return false;
-    pack_factor<T>(along_columns(*call_.key, n, key_head, k0), true, 0, width_, 0, here, keys_across.data(), panels * block);
-    std::fill_n(of_keys.data(), panels * width_panels_ * panel_area, 0.0f);
-    std::fill_n(of_values.data(), panels * column_panels_ * panel_area, 0.0f);
-    for (int64_t g = 0; g < share_; ++g)
-      for (int64_t q0 = 0; q0 < queries_; q0 += back_queries) {
-        const int64_t count = std::min(back_queries, queries_ - q0), across = panels_of(count), h = key_head * share_ + g;
-        const int64_t last = mask_.last_key(q0 + count, keys_);
-        if (last <= k0) continue;
-        const SplitRange query_range = pack_factor<T>(along_rows(*call_.query, n, h, q0), false, 0, count, 0, width_,
-                                                      queries.data(), width_panels_ * block),
-                         grad_range = pack_factor<T>(along_rows(*call_.grad, n, h, q0), false, 0, count, 0, columns_, grads.data(),
-                                                     column_panels_ * block);
-        if (!in_range(query_range) || !in_range(grad_range)) return false;
-        pack_factor<T>(along_columns(*call_.query, n, h, q0), false, 0, width_, 0, count, queries_across.data(), across * block);
-        pack_factor<T>(along_columns(*call_.grad, n, h, q0), false, 0, columns_, 0, count, grads_across.data(), across * block);
-        const float* logarithms = data<float>(*call_.logarithms) + (n * heads_ + h) * queries_ + q0;
-        const float* mean = means.data() + g * query_panels_all * panel_side + q0;
-        // The first panel of queries that sees a key of panel j, and how many panels of keys panel
-        // c of queries sees.
-        const auto first_panel = [&](int64_t j) {
-          return mask_.causal() ? std::max<int64_t>(0, (k0 + j * panel_side - q0) / panel_side) : 0;
-        };
-        const auto seen_panels = [&](int64_t c) {
-          return panels_of(std::min(mask_.last_key(q0 + (c + 1) * panel_side, keys_) - k0, here));
-        };
-        const int64_t panels_seen = panels_of(std::min(last - k0, here));
-        for (int64_t j = 0; j < panels_seen; ++j) {
-          const int64_t from = first_panel(j), rows = std::min(panel_side, here - j * panel_side), k = k0 + j * panel_side;
-          for (int64_t c = from; c < across; ++c) {
-            const int64_t columns = count - c * panel_side;
-            multiply_factors<T>(keys.data() + j * width_panels_ * block, queries.data() + c * width_panels_ * block, width_panels_,
-                                rows, columns, scores.data() + c * panel_area);
-            multiply_factors<T>(values.data() + j * column_panels_ * block, grads.data() + c * column_panels_ * block,
-                                column_panels_, rows, columns, products.data() + c * panel_area);
-          }
-          for (int64_t c = from; c < across; ++c) {
-            const int64_t left = count - c * panel_side;
-            const __mmask16 lanes[2] = {split_detail::first_lanes(left), split_detail::first_lanes(left - 16)};
-            const __m512 logarithm[2] = {_mm512_maskz_loadu_ps(lanes[0], logarithms + c * panel_side),
-                                         _mm512_maskz_loadu_ps(lanes[1], logarithms + c * panel_side + 16)},
-                         average[2] = {_mm512_maskz_loadu_ps(lanes[0], mean + c * panel_side),
-                                       _mm512_maskz_loadu_ps(lanes[1], mean + c * panel_side + 16)};
-            const bool masked = mask_.given() || (mask_.causal() && q0 + c * panel_side < k + panel_side);
-            uint16_t *to_weights = weights.data() + c * block, *to_slopes = slopes.data() + c * block,
-                     *to_across = slopes_across.data() + (c * key_panels_most + j) * block;
-            for (int64_t row = 0; row < tile_side; ++row) {
-              __m512 weight[2][2], slope[2][2];
-              for (int down = 0; down < 2; ++down)
-                for (int half = 0; half < 2; ++half) {
-                  const int64_t i = row + down * tile_side, at = c * panel_area + i * panel_side + half * 16;
-                  const __mmask16 real = i < rows ? lanes[half] : 0;
-                  __m512 score = _mm512_mul_ps(_mm512_maskz_load_ps(real, scores.data() + at), scale);
-                  if (masked && real) score = mask_.of_queries(score, n, h, q0 + c * panel_side + half * 16, k + i, real);
-                  weight[down][half] = _mm512_maskz_mov_ps(real, weight_of(_mm512_sub_ps(score, logarithm[half])));
-                  slope[down][half] = _mm512_maskz_mul_ps(
-                      real, weight[down][half], _mm512_sub_ps(_mm512_maskz_load_ps(real, products.data() + at), average[half]));
-                }
-              for (int down = 0; down < 2; ++down) {
-                store_pairs<T>(weight[down][0], weight[down][1], to_weights + down * tile_elements + row * 32);
-                store_pairs<T>(slope[down][0], slope[down][1], to_slopes + down * tile_elements + row * 32);
-              }
-              for (int half = 0; half < 2; ++half)
-                store_pairs<T>(slope[0][half], slope[1][half], to_across + half * tile_elements + row * 32);
-            }
-          }
-          for (int64_t c = 0; c < column_panels_; ++c) {
-            multiply_factors<T>(weights.data() + from * block, grads_across.data() + (c * across + from) * block, across - from,
-                                rows, columns_ - c * panel_side, sums);
-            add_block(sums, of_values.data() + (j * column_panels_ + c) * panel_area);
-          }
-          for (int64_t c = 0; c < width_panels_; ++c) {
-            multiply_factors<T>(slopes.data() + from * block, queries_across.data() + (c * across + from) * block, across - from,
-                                rows, width_ - c * panel_side, sums);
-            add_block(sums, of_keys.data() + (j * width_panels_ + c) * panel_area);
-          }
-        }
-        for (int64_t c = 0; c < across; ++c) {
-          const int64_t seen = std::min(seen_panels(c), panels_seen);
-          if (seen <= 0) continue;
-          for (int64_t a = 0; a < width_panels_; ++a) {
-            multiply_factors<T>(keys_across.data() + a * panels * block, slopes_across.data() + c * key_panels_most * block, seen,
-                                width_ - a * panel_side, count - c * panel_side, sums);
-            add_block(sums, of_queries.data() + ((g * query_panels_all + q0 / panel_side + c) * width_panels_ + a) * panel_area);
-          }
-        }
+  const __mmask16 lanes[2] = {split_detail::first_lanes(left), split_detail::first_lanes(left - 16)};
+  const __m512 logarithm[2] = {_mm512_maskz_loadu_ps(lanes[0], logarithms), _mm512_maskz_loadu_ps(lanes[1], logarithms + 16)},
+               average[2] = {_mm512_maskz_loadu_ps(lanes[0], mean), _mm512_maskz_loadu_ps(lanes[1], mean + 16)};
+  const bool masked = mask_.given() || (mask_.causal() && q < k + panel_side);
+  uint16_t *to_weights = m.weights.data() + c * block, *to_slopes = m.slopes.data() + c * block,
+           *to_across = m.slopes_across.data() + (c * m.key_panels + j) * block;
+  for (int64_t row = 0; row < tile_side; ++row) {
+    __m512 weight[2][2], slope[2][2];
+    for (int down = 0; down < 2; ++down)
+      for (int half = 0; half < 2; ++half) {
+        const int64_t i = row + down * tile_side, at = i * panel_side + half * 16;
+        const __mmask16 real = i < rows ? lanes[half] : 0;
+        __m512 score = _mm512_mul_ps(_mm512_maskz_load_ps(real, scores + at), scale);
+        if (masked && real) score = mask_.of_queries(score, n, h, q + half * 16, k + i, real);
+        weight[down][half] = _mm512_maskz_mov_ps(real, weight_of(_mm512_sub_ps(score, logarithm[half])));
+        slope[down][half] =
+            _mm512_maskz_mul_ps(real, weight[down][half], _mm512_sub_ps(_mm512_maskz_load_ps(real, products + at), average[half]));
       }
-    for (int64_t j = 0; j < panels; ++j) {
-      const int64_t first = (n * key_heads_ + key_head) * keys_ + k0 + j * panel_side,
-                    rows = std::min(panel_side, here - j * panel_side);
-      store_blocks(of_keys.data() + j * width_panels_ * panel_area, rows, width_, call_.scale,
-                   mutable_data<T>(*call_.of_key) + first * width_, width_);
-      store_blocks(of_values.data() + j * column_panels_ * panel_area, rows, columns_, 1.0f,
-                   mutable_data<T>(*call_.of_value) + first * columns_, columns_);
+    for (int down = 0; down < 2; ++down) {
+      store_pairs<T>(weight[down][0], weight[down][1], to_weights + down * tile_elements + row * 32);
+      store_pairs<T>(slope[down][0], slope[down][1], to_slopes + down * tile_elements + row * 32);
+    }
+    for (int half = 0; half < 2; ++half)
+      store_pairs<T>(slope[0][half], slope[1][half], to_across + half * tile_elements + row * 32);
+  }
+}
+
+// Adds a block's share to the gradients of keys and values, and makes the slopes for the queries.
+template <typename T>
+void WorkOf<T>::add_key_gradients(BackwardMemory& m, const BackwardBlock& b) const {
+  alignas(64) float sums[panel_area];
+  for (int64_t j = 0; j < b.visible_panels; ++j) {
+    // The first panel of queries that sees a key of this panel.
+    const int64_t from = mask_.causal() ? std::max<int64_t>(0, (b.k0 + j * panel_side - b.q0) / panel_side) : 0,
+                  rows = std::min(panel_side, b.keys - j * panel_side);
+    for (int64_t c = from; c < b.query_panels; ++c) {
+      const int64_t columns = b.queries - c * panel_side;
+      multiply_factors<T>(m.keys.data() + j * width_panels_ * block, m.queries.data() + c * width_panels_ * block, width_panels_,
+                          rows, columns, m.scores.data() + c * panel_area);
+      multiply_factors<T>(m.values.data() + j * column_panels_ * block, m.grads.data() + c * column_panels_ * block, column_panels_,
+                          rows, columns, m.products.data() + c * panel_area);
+    }
+    for (int64_t c = from; c < b.query_panels; ++c) recompute_weights(m, b, j, c);
+    for (int64_t c = 0; c < column_panels_; ++c) {
+      multiply_factors<T>(m.weights.data() + from * block, m.grads_across.data() + (c * b.query_panels + from) * block,
+                          b.query_panels - from, rows, columns_ - c * panel_side, sums);
+      add_block(sums, m.of_values.data() + (j * column_panels_ + c) * panel_area);
+    }
+    for (int64_t c = 0; c < width_panels_; ++c) {
+      multiply_factors<T>(m.slopes.data() + from * block, m.queries_across.data() + (c * b.query_panels + from) * block,
+                          b.query_panels - from, rows, width_ - c * panel_side, sums);
+      add_block(sums, m.of_keys.data() + (j * width_panels_ + c) * panel_area);
     }
   }
-  alignas(64) float turned[panel_area];
+}
+
+// Adds a block's share to the gradients of queries.
+template <typename T>
+void WorkOf<T>::add_query_gradients(BackwardMemory& m, const BackwardBlock& b) const {
+  alignas(64) float sums[panel_area];
+  for (int64_t c = 0; c < b.query_panels; ++c) {
+    // How many panels of keys this panel of queries sees.
+    const int64_t seen =
+        std::min(panels_of(std::min(mask_.last_key(b.q0 + (c + 1) * panel_side, keys_) - b.k0, b.keys)), b.visible_panels);
+    if (seen <= 0) continue;
+    for (int64_t a = 0; a < width_panels_; ++a) {
+      multiply_factors<T>(m.keys_across.data() + a * panels_of(b.keys) * block, m.slopes_across.data() + c * m.key_panels * block,
+                          seen, width_ - a * panel_side, b.queries - c * panel_side, sums);
+      add_block(sums, m.of_queries.data() + ((b.g * m.all_query_panels + b.q0 / panel_side + c) * width_panels_ + a) * panel_area);
+    }
+  }
+}
+
+template <typename T>
+void WorkOf<T>::store_key_gradients(BackwardMemory& m, int64_t n, int64_t key_head, int64_t k0, int64_t count) const {
+  for (int64_t j = 0; j < panels_of(count); ++j) {
+    const int64_t first = (n * key_heads_ + key_head) * keys_ + k0 + j * panel_side,
+                  rows = std::min(panel_side, count - j * panel_side);
+    store_blocks(m.of_keys.data() + j * width_panels_ * panel_area, rows, width_, call_.scale,
+                 mutable_data<T>(*call_.of_key) + first * width_, width_);
+    store_blocks(m.of_values.data() + j * column_panels_ * panel_area, rows, columns_, 1.0f,
+                 mutable_data<T>(*call_.of_value) + first * columns_, columns_);
+  }
+}
+
+// The sums of queries are transposed: their rows are elements of a query.
+template <typename T>
+void WorkOf<T>::store_query_gradients(BackwardMemory& m, int64_t n, int64_t key_head) const {
+  alignas(64) float transposed[panel_area], quarter[256];
   for (int64_t g = 0; g < share_; ++g)
-    for (int64_t c = 0; c < query_panels_all; ++c)
+    for (int64_t c = 0; c < m.all_query_panels; ++c)
       for (int64_t a = 0; a < width_panels_; ++a) {
-        const float* from = of_queries.data() + ((g * query_panels_all + c) * width_panels_ + a) * panel_area;
-        alignas(64) float quarter[256];
+        const float* from = m.of_queries.data() + ((g * m.all_query_panels + c) * width_panels_ + a) * panel_area;
         for (int64_t down = 0; down < panel_side; down += 16)
           for (int64_t half = 0; half < panel_side; half += 16) {
-            split_detail::turn(from + down * panel_side + half, panel_side, 16, 0xffff, quarter);
+            split_detail::transpose_16x16_floats(from + down * panel_side + half, panel_side, 16, 0xffff, quarter);
             for (int64_t i = 0; i < 16; ++i)
-              _mm512_store_ps(turned + (half + i) * panel_side + down, _mm512_load_ps(quarter + i * 16));
+              _mm512_store_ps(transposed + (half + i) * panel_side + down, _mm512_load_ps(quarter + i * 16));
           }
         const int64_t row = (n * heads_ + key_head * share_ + g) * queries_ + c * panel_side;
-        store_blocks(turned, std::min(panel_side, queries_ - c * panel_side), std::min(panel_side, width_ - a * panel_side),
+        store_blocks(transposed, std::min(panel_side, queries_ - c * panel_side), std::min(panel_side, width_ - a * panel_side),
                      call_.scale, mutable_data<T>(*call_.of_query) + row * width_ + a * panel_side, width_);
       }
+}
+
+template <typename T>
+bool WorkOf<T>::backward(int64_t n, int64_t key_head) {
+  const AmxTiles units;
+  BackwardMemory m(*this);
+  std::fill_n(m.of_queries.data(), share_ * m.all_query_panels * width_panels_ * panel_area, 0.0f);
+  sum_result_gradients(m, n, key_head);
+  for (int64_t k0 = 0; k0 < keys_; k0 += back_keys) {
+    const int64_t keys = std::min(back_keys, keys_ - k0), panels = panels_of(keys);
+    if (!pack_keys(m, n, key_head, k0, keys)) return false;
+    std::fill_n(m.of_keys.data(), panels * width_panels_ * panel_area, 0.0f);
+    std::fill_n(m.of_values.data(), panels * column_panels_ * panel_area, 0.0f);
+    for (int64_t g = 0; g < share_; ++g)
+      for (int64_t q0 = 0; q0 < queries_; q0 += back_queries) {
+        const int64_t queries = std::min(back_queries, queries_ - q0), last = mask_.last_key(q0 + queries, keys_);
+        if (last <= k0) continue;
+        const BackwardBlock b{
+            n, key_head * share_ + g, g, k0, keys, q0, queries, panels_of(queries), panels_of(std::min(last - k0, keys))};
+        if (!pack_queries(m, b)) return false;
+        add_key_gradients(m, b);
+        add_query_gradients(m, b);
+      }
+    store_key_gradients(m, n, key_head, k0, keys);
+  }
+  store_query_gradients(m, n, key_head);
   return true;
 }
 

@@ -15,7 +15,7 @@ struct AttentionCall {
   bool causal;
   float scale;
   const cb_tensor *out, *logarithms;  // written by forward, read by backward
-  const cb_tensor* grad = nullptr;  // this and the following: backward only
+  const cb_tensor* grad = nullptr;    // this and the following: backward only
   const cb_tensor *of_query = nullptr, *of_key = nullptr, *of_value = nullptr;
 };
 

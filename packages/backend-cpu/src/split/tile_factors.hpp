@@ -50,7 +50,8 @@ inline void pack_block(const FactorSource<BFloat16>& source, bool left, int64_t 
         _mm512_store_si512(into + row * 32, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
       }
     }
-    if (into == rows) split_detail::turn(reinterpret_cast<const float*>(rows), 16, 16, 0xffff, reinterpret_cast<float*>(tile));
+    if (into == rows)
+      split_detail::transpose_16x16_floats(reinterpret_cast<const float*>(rows), 16, 16, 0xffff, reinterpret_cast<float*>(tile));
   }
 }
 

@@ -53,16 +53,16 @@ void split_tile(const SplitSource& source, bool left, int64_t side, int64_t side
   const float *low = source.data + side * source.side_step + depth * source.depth_step, *high = low + 16 * source.depth_step;
   const int64_t near = std::clamp<int64_t>(depths, 0, 16), far = std::clamp<int64_t>(depths - 16, 0, 16);
   int64_t step = left ? source.side_step : source.depth_step;
-  alignas(64) float turned[2][tile_side * 16];
+  alignas(64) float transposed[2][tile_side * 16];
   if (!left && source.depth_step == 1) {
-    const auto turn = [&](const float* from, int64_t columns, float* into) {
+    const auto transpose = [&](const float* from, int64_t columns, float* into) {
       transpose_tile(reinterpret_cast<uint32_t*>(into), 16, reinterpret_cast<const uint32_t*>(from), source.side_step, sides,
                      columns);
     };
-    turn(low, near, turned[0]);
-    turn(high, far, turned[1]);
-    low = turned[0];
-    high = turned[1];
+    transpose(low, near, transposed[0]);
+    transpose(high, far, transposed[1]);
+    low = transposed[0];
+    high = transposed[1];
     step = 16;
   }
   const int64_t low_rows = left ? sides : near, high_rows = left ? sides : far;
@@ -320,18 +320,18 @@ void TileRows::take(const float* rows, int64_t step, int64_t count) {
 void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tiles, const Between& between) {
   const int64_t parts = parts_of(k_), row_tiles = tiles_of(count_);
   // Three tiles of columns at once, else two, which keep AMX busy.
-  const int together = tiles == 3 ? 3 : 2, groups = (tiles + together - 1) / together;
+  const int batch = tiles == 3 ? 3 : 2, groups = (tiles + batch - 1) / batch;
   Interleaved interleaved(between, blocks_of(k_) * row_tiles * groups * steps_of_block);
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t depth = part * depth_of_part, depths = std::min(depth_of_part, k_ - depth);
     const uint16_t* right = factor.tiles_.data() + (panel * blocks_of(k_) + depth / tile_depth) * right_block;
     const TilePanels::Range of_right = factor.ranges_[panel * parts + part];
     const SplitRange right_range{of_right.lowest, of_right.highest};
-    for (int column = 0; column < tiles; column += together)
+    for (int column = 0; column < tiles; column += batch)
       for (int64_t tile = 0; tile < row_tiles; ++tile) {
         const int64_t row = tile * tile_side, here = std::min(tile_side, count_ - row);
         const uint16_t* left = tiles_.data() + (tile * blocks_of(k_) + depth / tile_depth) * left_block;
-        const int columns = std::min(together, tiles - column);
+        const int columns = std::min(batch, tiles - column);
         float* to = sums + row * tile_panel_columns + column * tile_side;
         const TilePanels::Range of_left = ranges_[tile * parts + part];
         if (in_range({of_left.lowest, of_left.highest}, right_range)) [[likely]] {
@@ -341,7 +341,7 @@ void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tile
         alignas(64) float block[tile_side * tile_panel_columns];
         multiply_tiles(left, right + column * tile_elements, blocks_of(depths), here, columns, false, block, interleaved);
         for (int64_t i = 0; i < here; ++i) {
-          multiply_plainly(factor, panel, row + i, column, columns, depth, depths, of_right, block + i * tile_panel_columns);
+          multiply_float32(factor, panel, row + i, column, columns, depth, depths, of_right, block + i * tile_panel_columns);
           for (int64_t j = 0; j < columns * tile_side; ++j) {
             float& sum = to[i * tile_panel_columns + j];
             sum = part ? sum + block[i * tile_panel_columns + j] : block[i * tile_panel_columns + j];
@@ -353,7 +353,7 @@ void TileRows::multiply(TilePanels& factor, int64_t panel, float* sums, int tile
 
 // Multiplies a row outside the range of the emulation in plain float32. The choice does not depend
 // on the rows around it.
-void TileRows::multiply_plainly(TilePanels& factor, int64_t panel, int64_t row, int column, int columns, int64_t depth,
+void TileRows::multiply_float32(TilePanels& factor, int64_t panel, int64_t row, int column, int columns, int64_t depth,
                                 int64_t depths, const TilePanels::Range& of_right, float* sums) {
   const float* a = rows_ + row * step_ + depth;
   Exponents exponents;

@@ -26,14 +26,14 @@ enum cb_accelerator_status { CB_ACCELERATOR_ERROR = 7 };
 
 /* Additional bits of cb_backend.capabilities. */
 enum cb_accelerator_capabilities {
-  CB_CAP_GRAPHS = 128, /* the graph functions are present */
+  CB_CAP_GRAPHS = 128,     /* the graph functions are present */
   CB_CAP_COLLECTIVES = 256 /* the table of collectives is present */
 };
 
 /* Flags for the with_timing argument of cb_backend.event_create, or-ed. */
 enum cb_event_flags {
   CB_EVENT_TIMING = 1,
-  CB_EVENT_BLOCKING = 2, /* a waiting host thread sleeps instead of spinning */
+  CB_EVENT_BLOCKING = 2,    /* a waiting host thread sleeps instead of spinning */
   CB_EVENT_INTERPROCESS = 4 /* another process may open it; without timing */
 };
 
@@ -47,7 +47,7 @@ typedef struct cb_device_details {
   int32_t threads_per_block;
   int32_t clock_khz;
   int64_t l2_bytes;
-  int64_t shared_bytes_per_block; /* the default limit */
+  int64_t shared_bytes_per_block;       /* the default limit */
   int64_t shared_bytes_per_block_optin; /* the largest limit that a kernel can request */
   int64_t shared_bytes_per_processor;
   int32_t registers_per_processor;
@@ -69,19 +69,19 @@ typedef struct cb_memory_figure {
 
 typedef struct cb_memory_details {
   uint64_t size;
-  cb_memory_figure allocated; /* bytes allocated */
-  cb_memory_figure requested; /* bytes requested, before rounding */
-  cb_memory_figure active; /* bytes allocated, or freed and still in use by a stream */
-  cb_memory_figure reserved; /* bytes obtained from the system */
+  cb_memory_figure allocated;      /* bytes allocated */
+  cb_memory_figure requested;      /* bytes requested, before rounding */
+  cb_memory_figure active;         /* bytes allocated, or freed and still in use by a stream */
+  cb_memory_figure reserved;       /* bytes obtained from the system */
   cb_memory_figure inactive_split; /* bytes of the free parts of blocks that are partly in use */
-  cb_memory_figure allocations; /* this and the following are counts */
+  cb_memory_figure allocations;    /* this and the following are counts */
   cb_memory_figure segments;
   cb_memory_figure active_blocks;
   cb_memory_figure inactive_split_blocks;
   /* allocations that the system refused and that were retried after the cache was emptied */
   int64_t retry_count;
   int64_t failure_count;      /* out of memory */
-  int64_t sync_count; /* waits for streams in order to reuse memory */
+  int64_t sync_count;         /* waits for streams in order to reuse memory */
   int64_t device_alloc_count; /* allocation calls to the system */
   int64_t device_free_count;
   int64_t limit; /* bytes; -1: no limit */
@@ -113,7 +113,7 @@ typedef struct cb_memory_block {
 typedef struct cb_ipc_handle {
   uint64_t size;
   uint8_t bytes[128]; /* the vendor's handle, zero-padded */
-  uint64_t offset; /* of the exported memory within the block that the handle identifies */
+  uint64_t offset;    /* of the exported memory within the block that the handle identifies */
   uint64_t block_bytes;
 } cb_ipc_handle;
 

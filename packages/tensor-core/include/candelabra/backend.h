@@ -40,12 +40,13 @@ extern "C" {
  * provides it through cb_backend.last_error(). */
 enum cb_status {
   CB_OK = 0,
-  CB_RUNTIME_ERROR = 1,  /* RuntimeError */
-  CB_OUT_OF_MEMORY = 2,  /* candelabra.OutOfMemoryError */
-  CB_VALUE_ERROR = 3,    /* ValueError */
-  CB_INDEX_ERROR = 4,    /* IndexError */
-  CB_TYPE_ERROR = 5,     /* TypeError */
-  CB_NOT_IMPLEMENTED = 6 /* NotImplementedError: this dtype or this combination of arguments has no kernel */
+  CB_RUNTIME_ERROR = 1, /* RuntimeError */
+  CB_OUT_OF_MEMORY = 2, /* candelabra.OutOfMemoryError */
+  CB_VALUE_ERROR = 3,   /* ValueError */
+  CB_INDEX_ERROR = 4,   /* IndexError */
+  CB_TYPE_ERROR = 5,    /* TypeError */
+  /* NotImplementedError: this dtype or this combination of arguments has no kernel */
+  CB_NOT_IMPLEMENTED = 6
 };
 
 /* ---- dtypes */
@@ -80,11 +81,11 @@ enum cb_tensor_flags {
 
 /* A tensor argument or output: a view of memory. It is valid during one call only. */
 typedef struct cb_tensor {
-  void* data; /* address of element 0, in the backend's memory; may be null when numel is 0 */
-  const int64_t* sizes;   /* ndim entries, each >= 0 */
+  void* data;           /* address of element 0, in the backend's memory; may be null when numel is 0 */
+  const int64_t* sizes; /* ndim entries, each >= 0 */
   /* ndim entries, in elements; 0 for a broadcast dimension; an input may overlap itself */
   const int64_t* strides;
-  int64_t numel;          /* product of sizes; 1 when ndim is 0 */
+  int64_t numel; /* product of sizes; 1 when ndim is 0 */
   int32_t ndim;
   int32_t dtype; /* enum cb_dtype */
   int32_t device_index;
@@ -110,15 +111,16 @@ typedef struct cb_scalar {
 } cb_scalar;
 
 enum cb_value_kind {
-  CB_NONE = 0,    /* an optional argument that was not given */
-  CB_TENSOR = 1,  /* as.tensor */
-  CB_TENSORS = 2, /* as.tensors, count of them; an entry is null where an optional tensor was not given */
-  CB_SCALAR = 3,  /* as.scalar */
-  CB_INT = 4,     /* as.i; also bool (0 or 1) and dtype (enum cb_dtype) */
-  CB_FLOAT = 5,   /* as.f */
-  CB_INTS = 6,    /* as.ints, count of them; also lists of bool */
-  CB_FLOATS = 7,  /* as.floats, count of them */
-  CB_STRING = 8   /* as.string, UTF-8, zero-terminated */
+  CB_NONE = 0,   /* an optional argument that was not given */
+  CB_TENSOR = 1, /* as.tensor */
+  /* as.tensors, count of them; an entry is null where an optional tensor was not given */
+  CB_TENSORS = 2,
+  CB_SCALAR = 3, /* as.scalar */
+  CB_INT = 4,    /* as.i; also bool (0 or 1) and dtype (enum cb_dtype) */
+  CB_FLOAT = 5,  /* as.f */
+  CB_INTS = 6,   /* as.ints, count of them; also lists of bool */
+  CB_FLOATS = 7, /* as.floats, count of them */
+  CB_STRING = 8  /* as.string, UTF-8, zero-terminated */
 };
 
 /* One argument of an operator. */
@@ -194,8 +196,8 @@ typedef struct cb_kernel_entry {
 /* cb_backend.capabilities */
 enum cb_capabilities {
   CB_CAP_HOST_MEMORY = 1, /* the device uses host memory: numpy() and the buffer protocol work */
-  CB_CAP_STREAMS = 2, /* the stream functions are present */
-  CB_CAP_EVENTS = 4, /* the event functions are present */
+  CB_CAP_STREAMS = 2,     /* the stream functions are present */
+  CB_CAP_EVENTS = 4,      /* the event functions are present */
   /* kernels may return before they complete; synchronize() waits for them */
   CB_CAP_ASYNCHRONOUS = 8,
   CB_CAP_PINNED_MEMORY = 16,
@@ -209,7 +211,7 @@ typedef struct cb_device_properties {
   int64_t total_memory;    /* bytes; 0 when unknown */
   int64_t free_memory;     /* bytes; 0 when unknown */
   int32_t processor_count; /* cores, multiprocessors */
-  int32_t architecture; /* a number of the backend's choice; 0 when it has none */
+  int32_t architecture;    /* a number of the backend's choice; 0 when it has none */
 } cb_device_properties;
 
 typedef struct cb_memory_statistics {
@@ -219,19 +221,19 @@ typedef struct cb_memory_statistics {
   int64_t reserved; /* bytes obtained from the system, in use or cached */
   int64_t reserved_peak;
   int64_t allocation_count; /* calls of allocate */
-  int64_t cache_hit_count; /* of these, served from the cache */
+  int64_t cache_hit_count;  /* of these, served from the cache */
 } cb_memory_statistics;
 
 /* The table of a backend. A function marked (optional) may be null; its comment then states the
  * default. */
 typedef struct cb_backend {
-  uint64_t size; /* sizeof(cb_backend) in the backend's build */
+  uint64_t size;           /* sizeof(cb_backend) in the backend's build */
   uint32_t abi_major;      /* CB_ABI_MAJOR */
   uint32_t abi_minor;      /* CB_ABI_MINOR */
   const char* device_type; /* the name that device= takes, such as "cpu" */
-  const char* version; /* version of the backend, for python -m candelabra.backends */
+  const char* version;     /* version of the backend, for python -m candelabra.backends */
   uint64_t capabilities;   /* enum cb_capabilities, or-ed */
-  void* context; /* (optional) for the backend's own use; the core never reads it */
+  void* context;           /* (optional) for the backend's own use; the core never reads it */
 
   const cb_kernel_entry* kernels;
   uint64_t kernel_count;
@@ -243,7 +245,7 @@ typedef struct cb_backend {
   const char* (*last_error)(void);
 
   /* Devices. */
-  int32_t (*device_count)(int32_t* count);                                    /* (optional) one device */
+  int32_t (*device_count)(int32_t* count); /* (optional) one device */
   /* (optional) zeros, and the device type as the name */
   int32_t (*device_properties)(int32_t device, cb_device_properties* result);
   int32_t (*synchronize)(int32_t device); /* (optional) does nothing */
@@ -259,7 +261,7 @@ typedef struct cb_backend {
   int32_t (*copy_within)(int32_t device, void* destination, const void* source, size_t bytes, void* stream);
   int32_t (*memory_statistics)(int32_t device, cb_memory_statistics* result); /* (optional) zeros */
   void (*reset_peak_statistics)(int32_t device);                              /* (optional) does nothing */
-  void (*empty_cache)(int32_t device); /* (optional) does nothing */
+  void (*empty_cache)(int32_t device);                                        /* (optional) does nothing */
   /* (optional) NotImplementedError; bytes < 0: no limit */
   int32_t (*set_memory_limit)(int32_t device, int64_t bytes);
 
@@ -281,7 +283,8 @@ typedef struct cb_backend {
   int32_t (*event_create)(int32_t device, int32_t with_timing, void** result);
   void (*event_destroy)(int32_t device, void* event);
   int32_t (*event_record)(int32_t device, void* event, void* stream);
-  int32_t (*event_wait)(int32_t device, void* event, void* stream); /* the stream waits, not the host */
+  /* the stream waits, not the host */
+  int32_t (*event_wait)(int32_t device, void* event, void* stream);
   int32_t (*event_synchronize)(int32_t device, void* event);
   int32_t (*event_query)(int32_t device, void* event, int32_t* done);
   int32_t (*event_elapsed)(int32_t device, void* start, void* end, double* milliseconds);

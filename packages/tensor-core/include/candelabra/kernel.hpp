@@ -67,7 +67,7 @@ class Call {
   }
   std::span<const cb_tensor* const> tensors(int i) const {
     const cb_value& value = raw_->arguments[i];
-    return {value.as.tensors, static_cast<size_t>(value.count)};
+    return {value.as.tensors, static_cast<size_t>(value.kind == CB_TENSORS ? value.count : 0)};
   }
   const cb_scalar& scalar(int i) const { return *raw_->arguments[i].as.scalar; }
   // Null if the argument was not given, or if a tensor was given.
@@ -92,7 +92,10 @@ class Call {
     return {value.as.floats, static_cast<size_t>(value.kind == CB_FLOATS ? value.count : 0)};
   }
   // Empty if the argument was not given.
-  std::string_view string(int i) const { return given(i) ? raw_->arguments[i].as.string : std::string_view{}; }
+  std::string_view string(int i) const {
+    const cb_value& value = raw_->arguments[i];
+    return value.kind == CB_STRING ? value.as.string : std::string_view{};
+  }
   std::optional<int64_t> optional_integer(int i) const { return given(i) ? std::optional(integer(i)) : std::nullopt; }
   std::optional<bool> optional_boolean(int i) const { return given(i) ? std::optional(boolean(i)) : std::nullopt; }
   std::optional<double> optional_real(int i) const { return given(i) ? std::optional(real(i)) : std::nullopt; }

@@ -186,7 +186,8 @@ CANDELABRA_HOST_DEVICE inline double airy_ai(double x) {
   // sqrt(pi / 2z) e^-z / Gamma(nu + 1/2) * integral of e^-s s^(nu - 1/2) (1 + s / 2z)^(nu - 1/2),
   // with z = i zeta. Substitutes s = exp(u - e^-u). Powers of 1 - i s / (2 zeta) are computed in
   // polar form.
-  constexpr double power = 1.0 / 3 - 0.5, step = 0.0625, gamma = 1.12878702990812596126;  // Gamma(5/6)
+  // Gamma(5/6)
+  constexpr double power = 1.0 / 3 - 0.5, step = 0.0625, gamma = 1.12878702990812596126;
   double real = 0, imaginary = 0;
   for (double u = -4.5; u < 5; u += step) {
     const double e = std::exp(-u), s = std::exp(u - e), weight = std::exp(-s) * std::pow(s, power) * s * (1 + e);

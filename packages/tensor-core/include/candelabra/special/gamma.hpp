@@ -134,7 +134,8 @@ CANDELABRA_HOST_DEVICE inline double zeta(double s, double q) {
   }
   const double power = std::pow(a, -s);
   sum += power * a / (s - 1) + power / 2;
-  double factor = s * power / a, factorial = 2;  // s (s + 1) ... (s + 2j - 2) a^(-s - 2j + 1), and (2j)!
+  // s (s + 1) ... (s + 2j - 2) a^(-s - 2j + 1), and (2j)!
+  double factor = s * power / a, factorial = 2;
   for (int j = 1; j <= 12; ++j) {
     const double term = bernoulli[j - 1] * factor / factorial;
     sum += term;

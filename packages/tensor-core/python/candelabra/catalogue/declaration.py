@@ -35,13 +35,21 @@ FAMILIES: dict[str, list[str]] = {}
 class Facts:
     """What a row says of its operator beside what the core is told."""
 
-    __slots__ = ("autocast", "batching", "bilinear", "linear", "sees", "shape")
+    __slots__ = ("autocast", "batching", "bilinear", "kernel_types", "linear", "sees", "shape")
 
     def __init__(
-        self, shape: str, sees: str, autocast: str, linear: tuple[str, ...], bilinear: tuple[str, ...], batching: str
+        self,
+        shape: str,
+        sees: str,
+        kernel_types: dict[str, str],
+        autocast: str,
+        linear: tuple[str, ...],
+        bilinear: tuple[str, ...],
+        batching: str,
     ) -> None:
         self.shape = shape
         self.sees = sees
+        self.kernel_types = kernel_types
         self.autocast = autocast
         self.linear = linear
         self.bilinear = bilinear
@@ -59,6 +67,7 @@ def operator(
     tags: int = 0,
     doc: str = "",
     sees: str = "",
+    kernel_types: dict[str, str] | None = None,
     out: str = "",
     autocast: str = "",
     linear: tuple[str, ...] = (),
@@ -83,6 +92,9 @@ def operator(
     sees
         What a kernel is given beyond the general rules of ``docs/kernel-contract.template.md``: normalized arguments, layouts,
         dtypes. Plain sentences; the page of the kernel contract is generated from them.
+    kernel_types
+        The type that a kernel reads of an argument, by its name, where the shape rule replaces the value by one of another type
+        than the schema's: ``{"reduction": "int"}``.
     out
         What PyTorch asks of a tensor given as ``out=``, beyond a dtype that the result can be cast to. ``"exact"``: it has the dtype of
         the result. ``"whole"``: it is an input itself or has no memory in common with one, as for all elementwise operators.
@@ -104,7 +116,7 @@ def operator(
         _C.declare_out_rule(name, out)
     declared = _C.declare_operator(schema, shape, tags, doc)
     OPERATORS[name] = declared
-    FACTS[name] = Facts(shape, sees, autocast, linear, bilinear, batching)
+    FACTS[name] = Facts(shape, sees, kernel_types or {}, autocast, linear, bilinear, batching)
     return declared
 
 

@@ -66,7 +66,7 @@ _SCORES = {
 operator(
     "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, str reduction='mean')"
     " -> (Tensor output, Tensor total_weight, Tensor statistics)",
-    shape="cross_entropy_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    kernel_types={"reduction": "int"}, shape="cross_entropy_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32",
     sees=f"{_SEES_SCORES}Without a reduction the output is (N).",
     doc=document(
@@ -80,7 +80,7 @@ operator(
 operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int ignore_index, str reduction, Tensor total_weight,"
     " Tensor statistics) -> Tensor",
-    shape="cross_entropy_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    kernel_types={"reduction": "int"}, shape="cross_entropy_backward", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"{_SEES_SCORES}grad is (N) without a reduction, else it has no dimensions.",
     doc=document(
         "Compute the gradient of the cross entropy of scores and classes.",

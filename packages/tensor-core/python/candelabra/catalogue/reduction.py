@@ -73,7 +73,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="prod",
+    "prod(Tensor self, int? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", kernel_types={"dim": "int[]"}, shape="prod",
     autocast="float32", batching="along",
     sees=f"{_SEES_SUM} dim is a list here, too, although the schema takes one dimension.",
     doc=_reduced("prod(x, 0)", "Multiply elements; integers and bools as int64.", "tensor([3., 8.])", _DIM, dtype=_DTYPE),
