@@ -2,14 +2,15 @@
 // with a __device__ operator(); its state is copied into the kernel's arguments. It gets values of
 // type compute_t (float for the half precisions).
 //
-//   map1<T>(call, Neg{});                                      one operand, result of the same dtype
-//   map<Types<bool>, Types<T, T>>(call, Less{}, {&out}, {&a, &b});     any dtypes
-//   map<Types<T, T>, Types<T>>(call, op, {&o0, &o1}, {&a});            several results: op(in..., &out0, &out1)
+//   map1<T>(call, Neg{});                                    one operand, result of the same dtype
+//   map<Types<bool>, Types<T, T>>(call, Less{}, {&out}, {&a, &b});   any dtypes
+//   map<Types<T, T>, Types<T>>(call, op, {&o0, &o1}, {&a});          two results: op(in..., &out0, &out1)
 //
 // Each formula becomes two kernels. The packed kernel accesses 16 bytes at a time; along the
 // innermost dimension its operands have stride 1 or 0. The other kernel takes any strides; elements
-// of 8 bytes and more have no packed kernel. A formula of many instructions declares `static
-// constexpr bool heavy = true` or is wrapped as Heavy<Formula>: its kernels are unrolled less.
+// of 8 bytes and more have no packed kernel. A formula of many instructions has
+// `static constexpr bool heavy = true` or is wrapped as Heavy<Formula>: its kernels are unrolled
+// less.
 #pragma once
 
 #include <array>

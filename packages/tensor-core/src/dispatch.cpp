@@ -238,9 +238,9 @@ void prepare_output(Call& call, Output& output) {
 }
 
 // Restores the sizes of empty out= tensors where the call fails.
-class GivenSizes {
+class OutSizesGuard {
  public:
-  explicit GivenSizes(Call& call) : call_(call) {
+  explicit OutSizesGuard(Call& call) : call_(call) {
     for (int k = 0; k < call.output_count; ++k) {
       const TensorObject* given = call.outputs[k].given;
       if (given && given->numel == 0 && !(given->sizes == call.outputs[k].sizes)) before_[k] = Before{given->sizes, given->strides};
@@ -276,16 +276,16 @@ void finish_output(const Call& call, Output& output) {
 }
 
 // Holds the GIL again inside a kernel that runs without it.
-class LockedAgain {
+class ReacquireGil {
  public:
-  explicit LockedAgain(Frame& frame) : frame_(frame) {
+  explicit ReacquireGil(Frame& frame) : frame_(frame) {
     if (!frame.unlocked) return;
     PyEval_RestoreThread(std::exchange(frame.unlocked, nullptr));
     taken_ = true;
   }
-  LockedAgain(const LockedAgain&) = delete;
-  LockedAgain& operator=(const LockedAgain&) = delete;
-  ~LockedAgain() {
+  ReacquireGil(const ReacquireGil&) = delete;
+  ReacquireGil& operator=(const ReacquireGil&) = delete;
+  ~ReacquireGil() {
     if (taken_) frame_.unlocked = PyEval_SaveThread();
   }
 
@@ -296,11 +296,11 @@ class LockedAgain {
 
 int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const int64_t* sizes) {
   Frame& frame = *reinterpret_cast<Frame*>(kernel_call);
-  const LockedAgain locked(frame);
+  const ReacquireGil locked(frame);
   try {
     Call& call = *frame.owner;
     check(index >= 0 && index < call.output_count && ndim >= 0 && ndim <= max_dims, PyExc_RuntimeError, call.name(),
-          "(): allocate_output() was asked for an output that is not there");
+          "(): allocate_output() was requested for an output that is not there");
     Output& output = call.outputs[index];
     output.sizes = Dims(std::span(sizes, static_cast<size_t>(ndim)));
     prepare_output(call, output);
@@ -334,7 +334,7 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
         status);
 }
 
-int64_t work(const Call& call) {
+int64_t elements_accessed(const Call& call) {
   int64_t elements = 0;
   for (int k = 0; k < call.output_count; ++k) elements += call.outputs[k].tensor.get() ? call.outputs[k].tensor->numel : 0;
   for (int i = 0; i < call.argument_count; ++i) {
@@ -391,8 +391,9 @@ void call_kernel(Call& call, const Kernel& kernel) {
   // The work of a custom kernel does not follow from its arguments. A kernel whose result shape
   // depends on data waits for its device where that is asynchronous; the device may wait for what
   // another thread has yet to queue.
-  const bool is_unlocked = call.op.tags & tag_data_dependent ? device_type(call.device).has(CB_CAP_ASYNCHRONOUS)
-                                                             : (call.op.tags & tag_custom) || work(call) >= release_threshold;
+  const bool is_unlocked = call.op.tags & tag_data_dependent
+                               ? device_type(call.device).has(CB_CAP_ASYNCHRONOUS)
+                               : (call.op.tags & tag_custom) || elements_accessed(call) >= release_threshold;
   if (is_unlocked) {
     frame.unlocked = PyEval_SaveThread();
     status = kernel.compiled(&c);
@@ -419,7 +420,7 @@ void resolve_device(Call& call) {
       if (deciding->ndim() == 0 && tensor->ndim() > 0) deciding = tensor;
     }
   };
-  const Device* asked = nullptr;
+  const Device* requested = nullptr;
   for (int i = 0; i < call.argument_count; ++i) {
     const Argument& argument = call.arguments[i];
     if (argument.kind == ArgumentKind::Tensor) {
@@ -429,11 +430,11 @@ void resolve_device(Call& call) {
         if (argument.tensors[k]) look(argument.tensors[k]);
       }
     } else if (argument.kind == ArgumentKind::Device) {
-      asked = &argument.device;
+      requested = &argument.device;
     }
   }
   if (!deciding) {
-    call.device = asked ? *asked : default_device();
+    call.device = requested ? *requested : default_device();
     return;
   }
   call.device = deciding->device();
@@ -521,7 +522,7 @@ void compute(Call& call) {
   for (int k = 0; k < call.output_count; ++k) {
     if (call.outputs[k].scratch) continue;
     check(static_cast<bool>(call.outputs[k].tensor), PyExc_RuntimeError, call.name(),
-          "(): the kernel asked for no memory for result ", k, ": allocate_output() gives it");
+          "(): the kernel requested for no memory for result ", k, ": allocate_output() gives it");
     finish_output(call, call.outputs[k]);
   }
 }
@@ -544,8 +545,8 @@ void run(Call& call) {
     }
     return;
   }
-  if (call.output_count > 0 && call.outputs[0].given && !op.returns_self && GivenSizes::may_change(call)) [[unlikely]] {
-    GivenSizes given(call);
+  if (call.output_count > 0 && call.outputs[0].given && !op.returns_self && OutSizesGuard::may_change(call)) [[unlikely]] {
+    OutSizesGuard given(call);
     try {
       return compute(call);
     } catch (...) {

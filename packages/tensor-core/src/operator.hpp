@@ -37,7 +37,7 @@ struct Operator {
   const shapes::ElementwiseTraits* traits;
   std::array<Kernel, max_device_types> kernels;
   PyObject* composite;  // the decomposition of operators tagged composite
-  PyObject* fallback;   // called with arguments that do not match the schema: alternative signatures
+  PyObject* fallback;   // for arguments that do not match the schema: alternative signatures
   // the autograd function, set by candelabra.autograd and called after the kernel: recorder(result,
   // *arguments) -> result
   PyObject* recorder;

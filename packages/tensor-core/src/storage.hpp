@@ -17,7 +17,7 @@ struct Storage {
   void* data = nullptr;
   size_t bytes = 0;
   Device device;
-  uint32_t version = 0;           // bumped by every in-place modification of a tensor on this storage
+  uint32_t version = 0;           // bumped by every in-place modification of the memory
   uint32_t exports = 0;           // buffers and capsules outside the core that know the address
   uint32_t past_changes = 0;      // changes through deleted aliases and ended exports
   bool is_address_known = false;  // the address was given out as a number: writes can go unnoticed
@@ -25,7 +25,7 @@ struct Storage {
   uint64_t contents = 0;
   uint64_t contents_changes = 0;
   void (*release)(Storage&) = nullptr;  // frees the memory; null: the device's deallocate
-  void* owner = nullptr;                // data for release: a PyObject*, a DLManagedTensor*, another Storage*
+  void* owner = nullptr;                // data for release: PyObject*, DLManagedTensor* or Storage*
   PyObject* wrapper = nullptr;          // the Python Storage object, if it exists; borrowed
   // list of aliases from alias_storage(), linked by next_alias; borrowed
   Storage* aliases = nullptr;

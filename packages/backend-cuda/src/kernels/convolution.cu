@@ -18,7 +18,7 @@ namespace {
 
 using Dims = std::array<int64_t, 5>;
 
-// ---- descriptors of five dimensions (N, C, D, H, W); missing spatial dimensions come first, of size 1
+// ---- descriptors (N, C, D, H, W); missing spatial dimensions come first, with size 1
 
 ConvolutionTensor five_dims(const cb_tensor& t) {
   if (t.ndim > 5)

@@ -99,11 +99,11 @@ struct AxisTaps {
   __device__ AxisTaps(C coordinate, const Sampling& s, int d) {
     const C size = static_cast<C>(s.sizes[d]), number = coordinate + 1;
     const C scale = s.align_corners ? (size - 1) / 2 : size / 2;
-    const C place = s.align_corners ? number * scale : (number * size - 1) / 2;
+    const C position = s.align_corners ? number * scale : (number * size - 1) / 2;
     const int32_t stride = s.strides[d];
     if constexpr (Each == 4) {
-      const C low = math::floor(place);
-      grid_sampling::cubic(place - low, weights, slopes);
+      const C low = math::floor(position);
+      grid_sampling::cubic(position - low, weights, slopes);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const C at = grid_sampling::confined(low + static_cast<C>(k - 1), size, s.outside, s.align_corners).place;
@@ -111,7 +111,7 @@ struct AxisTaps {
       }
       step = scale;
     } else {
-      const auto at = grid_sampling::confined(place, size, s.outside, s.align_corners);
+      const auto at = grid_sampling::confined(position, size, s.outside, s.align_corners);
       step = scale * at.slope;
       if constexpr (Each == 1) {
         set_offset(0, math::round_even(at.place), size, stride);

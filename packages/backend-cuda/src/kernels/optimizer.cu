@@ -163,7 +163,7 @@ void update(const Call& call, const std::array<int, N>& lists, const Rule<double
     if (any(dtype)) dispatch<FloatTypes>(dtype, [&]<typename T>() { update_all<Rule, T, N>(call, lists, rule); });
 }
 
-// ---- the steps. a: parameter, gradient, states. Numbers are passed as double and used as compute_t.
+// ---- the steps. a: parameter, gradient, states. Numbers are passed as double, used as compute_t.
 
 // The gradient to descend, with weight decay. Without weight decay an infinite parameter must not
 // make it NaN.

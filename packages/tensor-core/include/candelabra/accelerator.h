@@ -180,7 +180,7 @@ typedef struct cb_collectives {
 } cb_collectives;
 
 typedef struct cb_accelerator {
-  uint64_t size; /* sizeof(cb_accelerator) as the backend was compiled */
+  uint64_t size; /* sizeof(cb_accelerator) in the backend's build */
 
   int32_t (*device_details)(int32_t device, cb_device_details* result);
 

@@ -81,7 +81,8 @@ enum cb_tensor_flags {
 
 /* A tensor argument or output: a view of memory. It is valid during one call only. */
 typedef struct cb_tensor {
-  void* data;           /* address of element 0, in the backend's memory; may be null when numel is 0 */
+  /* address of element 0, in the backend's memory; may be null when numel is 0 */
+  void* data;
   const int64_t* sizes; /* ndim entries, each >= 0 */
   /* ndim entries, in elements; 0 for a broadcast dimension; an input may overlap itself */
   const int64_t* strides;
@@ -259,9 +260,10 @@ typedef struct cb_backend {
   int32_t (*copy_to_host)(int32_t device, void* destination, const void* source, size_t bytes, void* stream);
   /* (optional) the core copies through host memory. */
   int32_t (*copy_within)(int32_t device, void* destination, const void* source, size_t bytes, void* stream);
-  int32_t (*memory_statistics)(int32_t device, cb_memory_statistics* result); /* (optional) zeros */
-  void (*reset_peak_statistics)(int32_t device);                              /* (optional) does nothing */
-  void (*empty_cache)(int32_t device);                                        /* (optional) does nothing */
+  /* (optional) zeros */
+  int32_t (*memory_statistics)(int32_t device, cb_memory_statistics* result);
+  void (*reset_peak_statistics)(int32_t device); /* (optional) does nothing */
+  void (*empty_cache)(int32_t device);           /* (optional) does nothing */
   /* (optional) NotImplementedError; bytes < 0: no limit */
   int32_t (*set_memory_limit)(int32_t device, int64_t bytes);
 

@@ -1,7 +1,8 @@
 // The C++ interface for writing kernels: access to arguments, error reporting, and the kernel
 // table.
 //
-//   void negate(Call& call);     a kernel; may throw failure(CB_VALUE_ERROR, "…") or not_implemented()
+//   void negate(Call& call);     a kernel; may throw failure(CB_VALUE_ERROR, "…")
+//                                or not_implemented()
 //   using Table = kernel::KernelTable<kernel::Call, kernel::Guarded>;
 //   table.add<negate>("neg");    table.entries() fills cb_backend.kernels
 //
