@@ -173,8 +173,8 @@ CANDELABRA_FORMULA Mask<double> low_bit(Vec<double> x) {
 // x, negated where bit 1 of that integer is set.
 CANDELABRA_FORMULA Vec<float> negated_by_bit1(Vec<float> x, Vec<float> n) {
   __m512i sign = _mm512_maskz_slli_epi32(0xffff, _mm512_castps_si512(n.v), 30);
-  return _mm512_castsi512_ps(
-      _mm512_ternarylogic_epi32(_mm512_castps_si512(x.v), sign, _mm512_set1_epi32(INT32_MIN), 0x78));  // x ^ (sign & mask)
+  // x ^ (sign & mask)
+  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(x.v), sign, _mm512_set1_epi32(INT32_MIN), 0x78));
 }
 CANDELABRA_FORMULA Vec<double> negated_by_bit1(Vec<double> x, Vec<double> n) {
   __m512i sign = _mm512_maskz_slli_epi64(0xff, _mm512_castpd_si512(n.v), 62);

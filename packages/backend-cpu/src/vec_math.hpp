@@ -69,10 +69,6 @@ CANDELABRA_FORMULA Vec<T> exp_unclipped(Vec<T> x) {
 }
 
 // log m for m in [3/4, 3/2).
-template <typename T>
-struct LogOf {
-  Vec<T> exponent, mantissa;
-};
 CANDELABRA_FORMULA Vec<float> log_near_one(Vec<float> m) {
   static constexpr float c[] = {3.333334029e-01f,  -2.500016391e-01f, 1.999960393e-01f,  -1.665529758e-01f, 1.427624673e-01f,
                                 -1.272777319e-01f, 1.170058325e-01f,  -9.116067737e-02f, 3.767237812e-02f};

@@ -61,7 +61,8 @@ CANDELABRA_FORMULA Vec<double> pow(Vec<double> x, Vec<double> y) {
   const auto [shifted, inverse] = parts::sixteenths_of(m);
   // m inverse = 1 + r + rest
   const V product = parts::opaque(m * inverse), rest = fma(m, inverse, -product), r = product - 1.0;
-  const V high = fma(e, V(0.6931471805601177), parts::lookup(parts::log_high_table, shifted));  // exact
+  // Exact.
+  const V high = fma(e, V(0.6931471805601177), parts::lookup(parts::log_high_table, shifted));
   const V square = parts::opaque(r * r), square_rest = fma(r, r, -square), half = 0.5 * square;
   const V first = high + r, first_rest = r - (first - high);
   const V second = first - half, second_rest = (first - second) - half;

@@ -300,7 +300,7 @@ int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const
   try {
     Call& call = *frame.owner;
     check(index >= 0 && index < call.output_count && ndim >= 0 && ndim <= max_dims, PyExc_RuntimeError, call.name(),
-          "(): allocate_output() was requested for an output that is not there");
+          "(): allocate_output() was asked for an output that is not there");
     Output& output = call.outputs[index];
     output.sizes = Dims(std::span(sizes, static_cast<size_t>(ndim)));
     prepare_output(call, output);
@@ -522,7 +522,7 @@ void compute(Call& call) {
   for (int k = 0; k < call.output_count; ++k) {
     if (call.outputs[k].scratch) continue;
     check(static_cast<bool>(call.outputs[k].tensor), PyExc_RuntimeError, call.name(),
-          "(): the kernel requested for no memory for result ", k, ": allocate_output() gives it");
+          "(): the kernel asked for no memory for result ", k, ": allocate_output() gives it");
     finish_output(call, call.outputs[k]);
   }
 }

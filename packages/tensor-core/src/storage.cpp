@@ -183,7 +183,7 @@ Storage* begin_export(Storage* storage) {
 
 void end_export(Storage* storage) {
   --storage->exports;
-  ++storage->past_changes;  // the exporter may have written to it
+  ++storage->past_changes;  // the exported memory may have been written to, unseen
   release(storage);
 }
 

@@ -68,7 +68,7 @@ Operator* operator_of(Slot slot) {
   return operators[slot];
 }
 
-// Whether a slot handles this is_operand. Other types get their chance through NotImplemented.
+// Whether a slot handles this operand. Other types get their chance through NotImplemented.
 bool is_operand(PyObject* object) {
   return is_tensor(object) || is_number(object);
 }

@@ -15,9 +15,10 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace reduce {
 namespace {
 
-constexpr int64_t loaded_columns = 256;    // columns accumulated rows_per_step if they go through a buffer
-constexpr int64_t loaded_rows = 32;        // rows of such a buffer
-constexpr int64_t few_values = 16;         // of one result: less than the cost of a call of blocks()
+// Size of a buffer through which columns are accumulated.
+constexpr int64_t loaded_columns = 256, loaded_rows = 32;
+// Values of one result that cost less than a call of blocks().
+constexpr int64_t few_values = 16;
 constexpr int64_t chunk_elements = 65536;  // elements per task if one result has many
 constexpr int64_t half_page = 2048;        // bytes
 

@@ -11,7 +11,8 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// c = alpha * a @ b + beta * c. a has any strides; rows of b and c are contiguous. With beta == 0, c is not read.
+// c = alpha * a @ b + beta * c. a has any strides; rows of b and c are contiguous. With beta == 0,
+// c is not read.
 template <typename T>
 void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t ldb,
                   T beta, T* c, int64_t ldc) {

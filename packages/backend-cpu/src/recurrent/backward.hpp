@@ -32,7 +32,7 @@ class BackwardWalk {
   static constexpr int64_t lanes = V::size;
   // Whether the gradient of the recurrent part of the gates differs from that of the input part, or
   // the latter is rounded.
-  static constexpr bool apart = Cell::passes_state || is_half_v<T>;
+  static constexpr bool separate_state = Cell::passes_state || is_half_v<T>;
 
   BackwardWalk(const Cell& cell, const Sequence& sequence, const Backward<T>& task)
       : cell_(cell),
@@ -50,15 +50,15 @@ class BackwardWalk {
         output_(task.output, states()),
         cells_(Cell::has_cell ? task.cells : nullptr, states()),
         kept_(Cell::kept ? task.kept : nullptr, sequence.all_rows() * kept_width_),
-        of_state_(apart ? sequence.all_rows() * width_ : 0) {}
+        of_state_(separate_state ? sequence.all_rows() * width_ : 0) {}
 
   void run() {
     const Matrix matrix{weight_.data(), width_, hidden_, false};
     switch (way_of<C>(sequence_, Cell::gates)) {
-      case Way::as_it_lies:
-        as_it_lies();
+      case Way::unpacked:
+        unpacked();
         break;
-      case Way::tiles:
+      case Way::amx:
         if constexpr (std::is_same_v<C, float> && lanes == tile_columns) {
           TileFactor factor(matrix, panels(), columns());
           by_panels(factor);
@@ -85,7 +85,7 @@ class BackwardWalk {
   }
   // The gradient of the recurrent part of the gates, which propagates through the weight.
   C* of_state() {
-    if constexpr (apart)
+    if constexpr (separate_state)
       return of_state_.data();
     else
       return task_.grad_gates;
@@ -116,7 +116,7 @@ class BackwardWalk {
       input = rounded;
     else
       input = task_.grad_gates + at * width_;
-    C* state = apart ? of_state() + at * width_ : input;
+    C* state = separate_state ? of_state() + at * width_ : input;
     for (int64_t j = 0; j < hidden_; j += lanes) {
       const int64_t n = std::min(lanes, hidden_ - j);
       StepBack<C, Cell::gates> s;
@@ -139,7 +139,7 @@ class BackwardWalk {
 #pragma GCC unroll 4
       for (int gate = 0; gate < Cell::gates; ++gate) {
         s.of_input[gate].store(input + gate * hidden_ + j, n);
-        if constexpr (apart) s.of_state[gate].store(state + gate * hidden_ + j, n);
+        if constexpr (separate_state) s.of_state[gate].store(state + gate * hidden_ + j, n);
       }
       if constexpr (Cell::passes_state) s.dh.store(dh + j, n);
       if constexpr (Cell::has_cell) s.dc.store(dc + j, n);
@@ -171,7 +171,7 @@ class BackwardWalk {
 
   template <typename Worker>
   void multiply(Worker& worker, const C* d, C* dh, int64_t rows, int64_t begin, int64_t end, C* sums) const {
-    worker.take(d, width_, rows);
+    worker.set_rows(d, width_, rows);
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t j = panel * wide, n = std::min(wide, hidden_ - j);
       // Panels are multiplied by one, two or four registers.
@@ -213,7 +213,7 @@ class BackwardWalk {
     }
   }
 
-  void as_it_lies() {
+  void unpacked() {
     const auto here = [](int64_t rows, auto&& work) { work(int64_t{0}, rows); };
     all_steps(0, sequence_.batch, here, [&](const C* d, C* dh, int64_t rows) {
       gemm(Gemm<C>{false, false, rows, hidden_, width_, 1, d, width_, weight_.data(), hidden_, Cell::passes_state ? C(1) : C(0), dh,

@@ -40,7 +40,7 @@ class VectorFactor {
    public:
     Worker(VectorFactor& factor, int64_t) : factor_(factor) {}
     static constexpr bool interleaves = false;
-    void take(const C* rows, int64_t step, int64_t count) {
+    void set_rows(const C* rows, int64_t step, int64_t count) {
       rows_ = rows;
       step_ = step;
       count_ = count;
@@ -75,7 +75,7 @@ class TileFactor {
    public:
     Worker(TileFactor& factor, int64_t most_rows) : factor_(factor), rows_(most_rows, factor.k_) {}
     static constexpr bool interleaves = true;
-    void take(const float* rows, int64_t step, int64_t count) { rows_.take(rows, step, count); }
+    void set_rows(const float* rows, int64_t step, int64_t count) { rows_.set_rows(rows, step, count); }
     // between(i, n) is called n times, and does part i of some other work.
     template <typename F>
     void multiply(int64_t panel, float* sums, int vectors, F&& between) {
@@ -106,7 +106,7 @@ class TileFactor {
 };
 
 // How rows are multiplied by the weight: unpacked, packed for vectors, or packed for AMX.
-enum class Way { as_it_lies, vectors, tiles };
+enum class Way { unpacked, vectors, amx };
 
 // AMX needs several rows in most steps, because few rows leave tiles empty, and a weight of more
 // than a few tiles.
@@ -114,10 +114,10 @@ template <typename C>
 Way way_of(const Sequence& sequence, int64_t gates) {
   constexpr int64_t least_rows = 8, least_side = 32;
   const int64_t rows = sequence.all_rows();
-  if (rows < rows_worth_packing) return Way::as_it_lies;
+  if (rows < rows_worth_packing) return Way::unpacked;
   if (std::is_same_v<C, float> && math::Vec<float>::size == tile_columns && rows >= least_rows * sequence.steps &&
       sequence.hidden >= least_side && gates * sequence.hidden >= 2 * least_side && has_split_gemm())
-    return Way::tiles;
+    return Way::amx;
   return Way::vectors;
 }
 

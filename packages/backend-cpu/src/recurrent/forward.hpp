@@ -52,20 +52,20 @@ class ForwardWalk {
     // never goes to memory. This is done with AMX, and on vectors while both weights fit L2.
     const bool both_stay = width_ * (hidden_ + task_.input_size) * static_cast<int64_t>(sizeof(C)) <= divided_weight;
     const bool at_each_step = !task_.gates && std::is_same_v<T, C> && task_.input_size > 0 &&
-                              ((way == Way::tiles && std::is_same_v<T, float>) || (way == Way::vectors && both_stay));
+                              ((way == Way::amx && std::is_same_v<T, float>) || (way == Way::vectors && both_stay));
     Scratch<T> gates(task_.gates || at_each_step ? 0 : sequence_.all_rows() * width_);
     if (!task_.gates && !at_each_step) {
       multiply_input(gates.data());
       task_.gates = gates.data();
     }
     if constexpr (std::is_same_v<C, float> && lanes == tile_columns)
-      if (way == Way::tiles) {
+      if (way == Way::amx) {
         TileFactor factor(matrix, panels(), columns());
         if (!at_each_step) return by_panels(factor, static_cast<TileFactor*>(nullptr));
         TileFactor of_input({task_.input_weight, task_.input_size, width_, true}, panels(), columns());
         return by_panels(factor, &of_input);
       }
-    if (way == Way::as_it_lies) return as_it_lies();
+    if (way == Way::unpacked) return unpacked();
     VectorFactor<C> factor(matrix, panels(), columns());
     if (!at_each_step) return by_panels(factor, static_cast<VectorFactor<C>*>(nullptr));
     VectorFactor<C> of_input({task_.input_weight, task_.input_size, width_, true}, panels(), columns());
@@ -114,8 +114,8 @@ class ForwardWalk {
 
   // Computes states from the recurrent and input parts of the gates, for rows [begin, end) and the
   // `n` units from j on. Both parts begin at unit j. `bias` is that of the input.
-  void finish(const Step& step, const Gates& sums, const Gates& given, const C* bias, int64_t begin, int64_t end, int64_t j,
-              int64_t n) const {
+  void update_states(const Step& step, const Gates& sums, const Gates& given, const C* bias, int64_t begin, int64_t end, int64_t j,
+                     int64_t n) const {
     StepForward<C, Cell::gates> s;
     V input_bias[Cell::gates];
 #pragma GCC unroll 4
@@ -149,7 +149,7 @@ class ForwardWalk {
   static Gates of_panel(const C* sums, int64_t j) { return {sums + j, VectorFactor<C>::width, lanes}; }
 
   // Prefetches what is needed after a product: it lies in scattered cache lines.
-  void ask(const Step& step, int64_t row, int64_t j) const {
+  void prefetch(const Step& step, int64_t row, int64_t j) const {
     if (step.gates)
       for (int gate = 0; gate < Cell::gates; ++gate) __builtin_prefetch(step.gates + row * width_ + gate * hidden_ + j);
     if (step.kept)
@@ -160,18 +160,18 @@ class ForwardWalk {
 
   int vectors_of(int64_t here) const { return Cell::gates == 1 ? static_cast<int>((here + lanes - 1) / lanes) : Cell::gates; }
 
-  static int64_t together(int64_t rows) { return std::min<int64_t>(rows, 2 * panel_rows); }
+  static int64_t rows_per_step(int64_t rows) { return std::min<int64_t>(rows, 2 * panel_rows); }
 
   // A thread's workers and the memory for their products. With interleaved work it holds two
   // panels, of the recurrent and the input part.
   template <typename Factor>
-  class Hands {
+  class ThreadState {
    public:
     using Worker = typename Factor::Worker;
     static constexpr int64_t wide = VectorFactor<C>::width;
-    Hands(Factor& factor, Factor* of_input, int64_t rows)
+    ThreadState(Factor& factor, Factor* of_input, int64_t rows)
         : state(factor, rows),
-          rows_(Worker::interleaves ? rows : together(rows)),
+          rows_(Worker::interleaves ? rows : rows_per_step(rows)),
           sums_(wide * rows_ * (Worker::interleaves ? 4 : 2)) {
       if (of_input) input = std::make_unique<Worker>(*of_input, rows);
     }
@@ -187,49 +187,50 @@ class ForwardWalk {
 
   // Multiplies by some panels and computes the states, on one thread.
   template <typename Factor>
-  void multiply(Hands<Factor>& hands, const Step& step, int64_t rows, int64_t begin, int64_t end) const {
+  void multiply(ThreadState<Factor>& thread, const Step& step, int64_t rows, int64_t begin, int64_t end) const {
     if constexpr (Factor::Worker::interleaves) {
-      hands.state.take(step.h, hidden_, rows);
-      if (hands.input) hands.input->take(step.input, task_.input_size, rows);
+      thread.state.set_rows(step.h, hidden_, rows);
+      if (thread.input) thread.input->set_rows(step.input, task_.input_size, rows);
       // Sums of a panel are finished while the next panel is multiplied.
-      const auto finish_panel = [&](int64_t panel, int64_t from, int64_t to) {
+      const auto update_panel = [&](int64_t panel, int64_t from, int64_t to) {
         const int64_t unit = panel * units, here = std::min(units, hidden_ - unit);
         for (int64_t j = 0; j < here; j += lanes)
-          finish(step, of_panel(hands.sums(panel), j),
-                 hands.input ? of_panel(hands.given(panel), j) : in_memory(step.gates, unit + j),
-                 hands.input ? input_bias_.data() : nullptr, from, to, unit + j, std::min(lanes, here - j));
+          update_states(step, of_panel(thread.sums(panel), j),
+                        thread.input ? of_panel(thread.given(panel), j) : in_memory(step.gates, unit + j),
+                        thread.input ? input_bias_.data() : nullptr, from, to, unit + j, std::min(lanes, here - j));
       };
-      const int64_t middle = hands.input ? rows * task_.input_size / (task_.input_size + hidden_) : 0;
+      const int64_t middle = thread.input ? rows * task_.input_size / (task_.input_size + hidden_) : 0;
       for (int64_t panel = begin; panel < end; ++panel) {
         const int vectors = vectors_of(std::min(units, hidden_ - panel * units));
         const auto between = [&](int64_t first, int64_t last) {
           return [&, first, last](int64_t part, int64_t parts) {
             const int64_t from = first + part * (last - first) / parts, to = first + (part + 1) * (last - first) / parts;
-            if (panel > begin && from < to) finish_panel(panel - 1, from, to);
+            if (panel > begin && from < to) update_panel(panel - 1, from, to);
           };
         };
-        if (hands.input) hands.input->multiply(panel, hands.given(panel), vectors, between(0, middle));
-        hands.state.multiply(panel, hands.sums(panel), vectors, between(middle, rows));
+        if (thread.input) thread.input->multiply(panel, thread.given(panel), vectors, between(0, middle));
+        thread.state.multiply(panel, thread.sums(panel), vectors, between(middle, rows));
       }
-      if (begin < end) finish_panel(end - 1, 0, rows);
+      if (begin < end) update_panel(end - 1, 0, rows);
     } else {
       for (int64_t panel = begin; panel < end; ++panel) {
-        const int64_t unit = panel * units, here = std::min(units, hidden_ - unit), each = together(rows);
+        const int64_t unit = panel * units, here = std::min(units, hidden_ - unit), each = rows_per_step(rows);
         for (int64_t first = 0; first < rows; first += each) {
           const int64_t count = std::min(each, rows - first);
           const Step part = step.from(first, width_, task_.input_size, hidden_, kept_);
-          if (hands.input) {
-            hands.input->take(part.input, task_.input_size, count);
-            hands.input->multiply(panel, hands.given(), vectors_of(here), [](int64_t, int64_t) {});
+          if (thread.input) {
+            thread.input->set_rows(part.input, task_.input_size, count);
+            thread.input->multiply(panel, thread.given(), vectors_of(here), [](int64_t, int64_t) {});
           }
-          hands.state.take(part.h, hidden_, count);
-          hands.state.multiply(panel, hands.sums(), vectors_of(here), [&](int64_t i, int64_t of) {
+          thread.state.set_rows(part.h, hidden_, count);
+          thread.state.multiply(panel, thread.sums(), vectors_of(here), [&](int64_t i, int64_t of) {
             for (int64_t row = i * count / of; row < (i + 1) * count / of; ++row)
-              for (int64_t j = unit; j < unit + here; j += lanes) ask(part, row, j);
+              for (int64_t j = unit; j < unit + here; j += lanes) prefetch(part, row, j);
           });
           for (int64_t j = 0; j < here; j += lanes)
-            finish(part, of_panel(hands.sums(), j), hands.input ? of_panel(hands.given(), j) : in_memory(part.gates, unit + j),
-                   hands.input ? input_bias_.data() : nullptr, 0, count, unit + j, std::min(lanes, here - j));
+            update_states(part, of_panel(thread.sums(), j),
+                          thread.input ? of_panel(thread.given(), j) : in_memory(part.gates, unit + j),
+                          thread.input ? input_bias_.data() : nullptr, 0, count, unit + j, std::min(lanes, here - j));
         }
       }
     }
@@ -273,26 +274,26 @@ class ForwardWalk {
     if (width_ * hidden_ * static_cast<int64_t>(sizeof(C)) > divided_weight) {
       all_steps(0, sequence_.batch, [&](const Step& step, int64_t rows) {
         parallel_for(panels(), grain_for(rows * units * Cell::gates * hidden_ / 8), [&](int64_t begin, int64_t end) {
-          Hands<Factor> hands(factor, of_input, rows);
-          multiply(hands, step, rows, begin, end);
+          ThreadState<Factor> thread(factor, of_input, rows);
+          multiply(thread, step, rows, begin, end);
         });
       });
     } else {
       for_blocks_of_rows(sequence_, width_ * hidden_ / 8, [&](int64_t begin, int64_t end) {
-        Hands<Factor> hands(factor, of_input, std::min(block, end - begin));
+        ThreadState<Factor> thread(factor, of_input, std::min(block, end - begin));
         for (int64_t first = begin; first < end; first += block)
           all_steps(first, std::min(block, end - first),
-                    [&](const Step& step, int64_t rows) { multiply(hands, step, rows, 0, panels()); });
+                    [&](const Step& step, int64_t rows) { multiply(thread, step, rows, 0, panels()); });
       });
     }
   }
 
-  void as_it_lies() {
+  void unpacked() {
     Scratch<C> sums(sequence_.batch * width_);
     all_steps(0, sequence_.batch, [&](const Step& step, int64_t rows) {
       gemm(Gemm<C>{false, true, rows, width_, hidden_, 1, step.h, hidden_, weight_.data(), hidden_, 0, sums.data(), width_});
       for (int64_t j = 0; j < hidden_; j += lanes)
-        finish(step, in_memory(sums.data(), j), in_memory(step.gates, j), nullptr, 0, rows, j, std::min(lanes, hidden_ - j));
+        update_states(step, in_memory(sums.data(), j), in_memory(step.gates, j), nullptr, 0, rows, j, std::min(lanes, hidden_ - j));
     });
   }
 

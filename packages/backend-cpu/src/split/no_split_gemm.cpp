@@ -35,7 +35,7 @@ TileRows::TileRows(int64_t, int64_t k) : k_(k), tiles_(0), ranges_(0) {
   refuse();
 }
 TileRows::~TileRows() = default;
-void TileRows::take(const float*, int64_t, int64_t) {
+void TileRows::set_rows(const float*, int64_t, int64_t) {
   refuse();
 }
 void TileRows::multiply(TilePanels&, int64_t, float*, int, const Between&) {

@@ -22,10 +22,10 @@ namespace {
 // Columns and rows that are split into parts at a time, and the most memory for the columns' parts.
 // All of these stay in L2.
 constexpr int64_t most_columns = 512, most_rows = 128, most_bytes = int64_t{1} << 20;
-// With at most this many rows, and k contiguous in the right factor (a batch times a layer's
-// weight), the parts of all rows stay instead. Columns are split panel by panel where they are
-// used, in L1. A large weight that is used so few times would cost more if its parts went through
-// L2.
+// For products with at most this many rows, and k contiguous in the right factor (a batch times a
+// layer's weight). There the parts of all rows stay instead. Columns are split panel by panel where
+// they are used, in L1. A large weight that is used so few times would cost more if its parts went
+// through L2.
 constexpr int64_t few_rows = 256;
 // Results of this many elements leave the caches before they are read again.
 constexpr int64_t streamed_size = int64_t{1} << 20;

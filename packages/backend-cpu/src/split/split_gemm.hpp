@@ -1,8 +1,8 @@
 // Products of float32 matrices on AMX, which multiplies bfloat16: bf16x3 emulation of float32.
 //
 // A float32 is exactly the sum of three bfloat16, a = a1 + a2 + a3, each at most 2^-9 of the one
-// before. Of the nine products of parts, a2 b3, a3 b2 and a3 b3 are below 2^-26 of a b, less than
-// half of the rounding error of a b in float32. The other six are summed in float32. Small ones are
+// before. Of the nine products of parts, a2 b3, a3 b2 and a3 b3 are below 2^-26 of a b. That is
+// less than half of the rounding error of a b in float32. The other six are summed in float32. Small ones are
 // summed first and separately, so that sums are rounded less often than in a loop over k (Henry,
 // Tang, Heinecke: Leveraging the bfloat16 artificial intelligence datatype for higher-precision
 // computations, 2019).

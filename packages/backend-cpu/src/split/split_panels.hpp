@@ -98,7 +98,7 @@ inline __mmask16 first_lanes(int64_t count) {
 
 }  // namespace split_detail
 
-// Splits up to 32 rows of the left factor (or columns of the right one) from `side` on, for up to
+// Splits up to 32 rows of the left factor (or columns of the right one) from `side` on. Covers up to
 // 32 of k from `depth` on.
 //
 // Layout of a panel: for each 32 of k, three parts of two tiles each. The second tiles are not

@@ -99,8 +99,8 @@ class PointPanels {
         point_step_(panels * panel_step_ + 32),
         memory_(points * point_step_) {}
   uint16_t* at(int64_t point, int64_t panel) { return memory_.data() + point * point_step_ + panel * panel_step_; }
-  // The address at point 0 of row (or pair of k) `row`, in the panel of `number` and the block of
-  // 32 of k of `depth`.
+  // The address at point 0 of row (or pair of k) `row`. `number` selects the panel, and `depth` its
+  // block of 32 of k.
   uint16_t* row(int64_t number, int64_t depth, int64_t row) {
     return at(0, number / panel_side) + depth / tile_depth * depth_block + number % panel_side / tile_side * tile_elements +
            row % tile_side * 32;

@@ -215,7 +215,7 @@ class WorkOf : public TileAttention::Work {
   }
   template <bool masked>
   void weigh(ForwardMemory& m, int64_t n, int64_t head, int64_t row, int64_t q, int64_t k0, int64_t seen) const;
-  // Stores rows of blocks of 32 by 32 that lie side by side as rows of a matrix with `columns`
+  // Stores rows of blocks of 32 by 32 that are adjacent as rows of a matrix with `columns`
   // columns.
   static void store_blocks(const float* blocks, int64_t rows, int64_t columns, float factor, T* to, int64_t pitch) {
     alignas(64) float line[panel_side];

@@ -301,7 +301,7 @@ TileRows::~TileRows() {
   _tile_release();
 }
 
-void TileRows::take(const float* rows, int64_t step, int64_t count) {
+void TileRows::set_rows(const float* rows, int64_t step, int64_t count) {
   rows_ = rows;
   step_ = step;
   count_ = count;

@@ -56,7 +56,7 @@ class TileRows {
   TileRows& operator=(const TileRows&) = delete;
   // Sets the next left factor, with `step` elements between rows. It must stay valid until its
   // products are done.
-  void take(const float* rows, int64_t step, int64_t count);
+  void set_rows(const float* rows, int64_t step, int64_t count);
   // sums[i * 64 + j] = the product of row i and column j of the panel, for its first `tiles` tiles.
   void multiply(TilePanels& factor, int64_t panel, float* sums, int tiles, const Between& between);
 
