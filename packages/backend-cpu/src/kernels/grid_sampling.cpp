@@ -8,6 +8,7 @@
 #include "../dtypes.hpp"
 #include "../kernels.hpp"
 #include "../parallel.hpp"
+#include "candelabra/float_index.hpp"
 #include "candelabra/grid_sampling.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -188,9 +189,9 @@ class Block {
       const C number = coordinates_[i] + 1;
       const C place = align_corners ? number * scale : (number * size - 1) / 2;
       const auto position = [&](int k, C at) {
-        const bool there = (at >= 0) & (at < size);
-        positions_[d][k][i] = there ? static_cast<int32_t>(there ? at : C(0)) * stride : -1;
-        outside_somewhere |= !there;
+        const auto index = index_or_outside<int32_t>(at, size);
+        positions_[d][k][i] = index < 0 ? -1 : index * stride;
+        outside_somewhere |= index < 0;
       };
       if constexpr (M == Mode::cubic) {
         const C low = std::floor(place), t = place - low;
@@ -233,9 +234,9 @@ class Block {
 #pragma omp simd reduction(| : outside_somewhere)
     for (int64_t i = 0; i < count; ++i) {
       const C at = coordinates_[i];
-      const bool there = (at >= 0) & (at < size);
-      positions[i] = there ? static_cast<int32_t>(there ? at : C(0)) * stride : -1;
-      outside_somewhere |= !there;
+      const auto index = index_or_outside<int32_t>(at, size);
+      positions[i] = index < 0 ? -1 : index * stride;
+      outside_somewhere |= index < 0;
     }
     std::fill_n(parts_[d][0], count, C(1));
     std::fill_n(part_slopes_[d][0], count, C(0));

@@ -11,6 +11,7 @@
 #include "../allocator.hpp"
 #include "../bring.hpp"
 #include "../parallel.hpp"
+#include "candelabra/float_index.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -297,9 +298,10 @@ WholeTaps whole_taps(const Taps<double>& exact) {
   result.taps.to = joined.to;
   result.taps.start = std::move(joined.start);
   result.taps.index = std::move(joined.index);
+  constexpr int32_t most = std::numeric_limits<int32_t>::max();
   for (double weight : joined.weight) {
     const double scaled = weight * (1 << result.precision);
-    result.taps.weight.push_back(static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5));
+    result.taps.weight.push_back(index_from_float(scaled < 0 ? scaled - 0.5 : scaled + 0.5, -most, most));
   }
   return result;
 }

@@ -253,9 +253,9 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
                          &rank, work, size, integers, &info);
     };
     call(&wanted, &query, &wanted_real, &wanted_int);
-    int size = std::max(1, static_cast<int>(std::real(wanted)));
+    int size = work_size(std::real(wanted));
     Line<T> work(static_cast<size_t>(size));
-    Line<R> reals(static_cast<size_t>(std::max(1, static_cast<int>(wanted_real))));
+    Line<R> reals(static_cast<size_t>(work_size(wanted_real)));
     std::vector<int> integers(static_cast<size_t>(std::max(1, wanted_int)));
     call(work.data(), &size, reals.data(), integers.data());
   }

@@ -3,6 +3,7 @@
 
 #include "../elementwise.hpp"
 #include "../vec_incomplete_gamma.hpp"
+#include "candelabra/float_index.hpp"
 #include "candelabra/special/gamma.hpp"
 #include "candelabra/special/polynomials.hpp"
 
@@ -112,7 +113,7 @@ void zeta(Call& call) {
       const double power = constant_of<T>(s);
       if (power >= 2 && power <= highest && power == std::floor(power)) {
         const auto run = [&]<int Known>() {
-          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(static_cast<int>(power))}, work / 4, 1);
+          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(index_from_float(power, 2, highest))}, work / 4, 1);
         };
         return power == 2   ? run.template operator()<2>()
                : power == 3 ? run.template operator()<3>()
@@ -183,12 +184,14 @@ struct OfDegree {
 template <typename Recurrence, bool shifted, double (*Function)(double, double)>
 void polynomial(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    constexpr double highest = 100;  // beyond, some are made by angles
+    constexpr int highest = 100;  // beyond, some are made by angles
     const cb_tensor& n = call.tensor(1);
     if (call.output().numel && is_constant(n)) {
       const double degree = constant_of<T>(n);
-      if (degree >= 0 && degree <= highest)
-        return map1<T>(call, OfDegree<Recurrence, shifted>{static_cast<int>(degree)}, moderate + static_cast<int64_t>(degree));
+      if (degree >= 0 && degree <= highest) {
+        const int whole = index_from_float(degree, 0, highest);
+        return map1<T>(call, OfDegree<Recurrence, shifted>{whole}, moderate + whole);
+      }
     }
     map2<T>(call, OfTwo<Function>{}, work);
   });

@@ -1,5 +1,6 @@
 // Sorting and selection along one dimension.
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "checks.hpp"
@@ -79,6 +80,10 @@ void count_in_bins(Call& call) {
   check(is_floating(dtype), PyExc_NotImplementedError, '"', base_name(call), "\" not implemented for '", info(dtype).type_name,
         "'");
   check(call.integer(1) > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", call.integer(1));
+  const double low = call[2].f, high = call[3].f;
+  check(std::isfinite(low) && std::isfinite(high), PyExc_RuntimeError, "histc(): range of [", low, ", ", high, "] is not finite");
+  for (double end : {low, high}) check_number_fits({CB_SCALAR_FLOAT, 0, 0, end, 0}, dtype, true);
+  check(low < high, PyExc_RuntimeError, "max must be larger than min");
   call.add_output(dtype, Dims{call.integer(1)});
 }
 
