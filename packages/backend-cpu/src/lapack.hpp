@@ -19,6 +19,7 @@
 #include <mkl_lapack.h>
 
 #include "allocator.hpp"
+#include "candelabra/float_index.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
@@ -373,6 +374,12 @@ struct Lapack<complex128> {
   static constexpr auto gelss = zgelss_;
 };
 
+// The size of a work space, which LAPACK gives as a floating-point number.
+template <typename R>
+int work_size(R wanted) {
+  return index_from_float(wanted, 1, std::numeric_limits<int>::max());
+}
+
 // Routines that take work space: call(work, size) is asked for the size first (-1), then does the work.
 template <typename T, typename F>
 void with_work(F&& call) {
@@ -381,9 +388,9 @@ void with_work(F&& call) {
   call(&wanted, &query);
   int size;
   if constexpr (is_complex_v<T>)
-    size = std::max(1, static_cast<int>(wanted.real()));
+    size = work_size(wanted.real());
   else
-    size = std::max(1, static_cast<int>(wanted));
+    size = work_size(wanted);
   Scratch<T> work(size);
   call(work.data(), &size);
 }

@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "candelabra/float_index.hpp"
 #include "denormals.hpp"
 
 namespace candelabra::cpu {
@@ -75,13 +77,14 @@ int read_number(const std::string& path) {
 
 // The processors a container's quota allows, rounded up; 0 where there is no quota.
 int32_t quota() {
+  constexpr int32_t most = std::numeric_limits<int32_t>::max();
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string limit;
   double period = 0;
   if (v2 >> limit >> period && limit != "max" && period > 0)
-    return static_cast<int32_t>((std::atof(limit.c_str()) + period - 1) / period);
+    return index_from_float((std::atof(limit.c_str()) + period - 1) / period, 0, most);
   double used = read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), each = read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (used > 0 && each > 0) return static_cast<int32_t>((used + each - 1) / each);
+  if (used > 0 && each > 0) return index_from_float((used + each - 1) / each, 0, most);
   return 0;
 }
 

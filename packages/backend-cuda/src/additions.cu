@@ -82,9 +82,10 @@ __device__ C divided(C value, int64_t count) {
   if constexpr (is_complex_v<C> || std::is_floating_point_v<C>) {
     return value / static_cast<real_t<C>>(count);
   } else if constexpr (std::is_unsigned_v<C>) {
+    // float index: C is an unsigned integer here
     return static_cast<C>(static_cast<uint64_t>(value) / static_cast<uint64_t>(count));
   } else {
-    const auto whole = static_cast<int64_t>(value);
+    const auto whole = static_cast<int64_t>(value);  // float index: C is a signed integer here
     return static_cast<C>(whole / count - (whole % count != 0 && whole < 0 ? 1 : 0));
   }
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "allocator_blocks.hpp"
+#include "candelabra/float_index.hpp"
 #include "kernels.hpp"
 
 namespace candelabra::cuda {
@@ -75,7 +76,7 @@ void* Allocator::allocate(size_t bytes, StreamId stream) {
   if (!block && options_.collect_threshold > 0) {
     const int64_t most = limit_ >= 0 ? limit_ : source_->total_bytes();
     const int64_t wanted = figures_.reserved.current + static_cast<int64_t>(request.bytes) -
-                           static_cast<int64_t>(options_.collect_threshold * static_cast<double>(most));
+                           index_from_float<int64_t>(options_.collect_threshold * static_cast<double>(most), 0, most);
     if (wanted > 0) release_enough(wanted);
   }
   if (!block) block = grow(request);

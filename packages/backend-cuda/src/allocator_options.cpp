@@ -3,6 +3,7 @@
 #include <string>
 
 #include "allocator.hpp"
+#include "candelabra/float_index.hpp"
 #include "kernels.hpp"
 
 namespace candelabra::cuda {
@@ -19,6 +20,7 @@ AllocatorOptions AllocatorOptions::parse(const char* text) {
     char* end = nullptr;
     const double number = std::strtod(value.c_str(), &end);
     const bool is_number = !value.empty() && *end == 0;
+    constexpr int64_t most = 1'000'000'000;
     const auto refuse = [&] {
       throw failure(CB_VALUE_ERROR, "CANDELABRA_CUDA_ALLOC_CONF: cannot make sense of '%s'", item.c_str());
     };
@@ -27,14 +29,14 @@ AllocatorOptions AllocatorOptions::parse(const char* text) {
       (name == "caching" ? options.caching : options.expandable_segments) = value[0] == 'T' || value[0] == 't';
     } else if (name == "max_split_size_mb") {
       if (!is_number || !(number > 20 && number < 1e9)) refuse();
-      options.max_split_bytes = static_cast<int64_t>(number) << 20;
+      options.max_split_bytes = index_from_float<int64_t>(number, 0, most) << 20;
     } else if (name == "garbage_collection_threshold") {
       if (!is_number || !(number > 0 && number < 1)) refuse();
       options.collect_threshold = number;
     } else if (name == "roundup_power2_divisions") {
-      if (!is_number || !(number >= 1 && number < 1e9) || (static_cast<int64_t>(number) & (static_cast<int64_t>(number) - 1)) != 0)
-        refuse();
-      options.rounding_divisions = static_cast<int64_t>(number);
+      const auto divisions = index_from_float<int64_t>(number, 0, most);
+      if (!is_number || !(number >= 1 && number < 1e9) || (divisions & (divisions - 1)) != 0) refuse();
+      options.rounding_divisions = divisions;
     } else if (!name.empty()) {
       refuse();
     }

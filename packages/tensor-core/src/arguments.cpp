@@ -24,17 +24,17 @@ const char* other_name(PyObject* name) {
 }
 
 bool is_out(PyObject* name) {
-  static PyObject* const out = PyUnicode_InternFromString("out");
-  return name == out || PyUnicode_CompareWithASCIIString(name, "out") == 0;
+  static constinit InternedOnce out("out");
+  return name == out.get() || PyUnicode_CompareWithASCIIString(name, "out") == 0;
 }
 
 int find_parameter(const Schema& schema, PyObject* name) {
-  static PyObject* const out = PyUnicode_InternFromString("out");
+  static constinit InternedOnce out("out");
   int count = static_cast<int>(schema.parameters.size());
   for (int i = 0; i < count; ++i) {
     if (schema.parameters[i].interned == name) return i;
   }
-  if (name == out) return -1;  // the names of parameters are interned, too
+  if (name == out.get()) return -1;  // the names of parameters are interned, too
   for (int i = 0; i < count; ++i) {
     if (same_name(schema.parameters[i].interned, name)) return i;
   }

@@ -16,6 +16,7 @@ namespace {
 
 struct Registered : DeviceType {
   cb_backend completed_table;
+  bool ready = false;  // all kernels are registered; find_device_type() skips it until then
 };
 
 // A deque: addresses stay when it grows.
@@ -142,12 +143,20 @@ void check_table(const std::string& name, const std::string& distribution, const
         distribution, " lacks one of allocate, deallocate, copy_from_host, copy_to_host, which have no default");
 }
 
+void set_python_kernel(Operator& op, int number, PyObject* function) {
+  Kernel& kernel = op.kernels[number];
+  const Ref<> before(kernel.python);
+  kernel = {nullptr, Py_NewRef(function), device_type(number).original, false};
+}
+
 PyObject* register_backend(PyObject*, PyObject* arguments) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const char* name;
     const char* distribution;
     const char* path;
-    if (!PyArg_ParseTuple(arguments, "ssz:register_backend", &name, &distribution, &path)) return nullptr;
+    PyObject* python_kernels = nullptr;
+    if (!PyArg_ParseTuple(arguments, "ssz|O!:register_backend", &name, &distribution, &path, &PyDict_Type, &python_kernels))
+      return nullptr;
     if (int taken = find_device_type(name); taken >= 0) {
       raise(backend_error, "device '", name, "' already has a backend: ", device_type(taken).distribution);
     }
@@ -163,6 +172,7 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
       added.completed_table = host_memory_backend("");
     }
     Registered& type = types.emplace_back(std::move(added));
+    const int number = static_cast<int>(types.size()) - 1;
     type.table = &type.completed_table;
     type.completed_table.device_type = type.name.c_str();
     try {
@@ -178,7 +188,6 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
       types.pop_back();
       throw;
     }
-    int number = static_cast<int>(types.size()) - 1;
     for (uint64_t i = 0; i < type.table->kernel_count; ++i) {
       const cb_kernel_entry& entry = type.table->kernels[i];
       // A kernel of an operator this core does not know belongs to a newer one: nothing will ask for it.
@@ -192,6 +201,13 @@ PyObject* register_backend(PyObject*, PyObject* arguments) {
       if (Operator* op = find_operator(*name)) op->kernels[number].converts = op->kernels[number].compiled != nullptr;
     for (const char* const* name = type.table->channels_last; name && *name; ++name)
       if (Operator* op = find_operator(*name)) op->kernels[number].channels_last = op->kernels[number].compiled != nullptr;
+    PyObject *operator_name, *function;
+    for (Py_ssize_t at = 0; python_kernels && PyDict_Next(python_kernels, &at, &operator_name, &function);) {
+      const char* characters = PyUnicode_AsUTF8(operator_name);
+      if (!characters) throw PythonError();
+      if (Operator* op = find_operator(characters)) set_python_kernel(*op, number, function);
+    }
+    type.ready = true;
     Py_RETURN_NONE;
   });
 }
@@ -208,9 +224,7 @@ PyObject* register_kernel(PyObject*, PyObject* arguments) {
           "' must be callable, not ", Py_TYPE(function)->tp_name);
     Operator* op = find_operator(operator_name);
     if (!op) Py_RETURN_FALSE;
-    Kernel& kernel = op->kernels[number];
-    Py_XDECREF(kernel.python);
-    kernel = {nullptr, Py_NewRef(function), device_type(number).original, false};
+    set_python_kernel(*op, number, function);
     Py_RETURN_TRUE;
   });
 }
@@ -370,6 +384,7 @@ PyObject* loaded_device_types(PyObject*, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Ref<> names = owned(PyList_New(0));
     for (const Registered& type : types) {
+      if (!type.ready) continue;
       Ref<> name = owned(PyUnicode_FromString(type.name.c_str()));
       if (PyList_Append(names.get(), name.get()) < 0) return nullptr;
     }
@@ -397,7 +412,7 @@ void tell_backends_of_fork() {
 PyMethodDef device_functions[] = {
     {"set_backend_loader", set_backend_loader, METH_O, "Set the function that loads the backend of a device type by name."},
     {"register_backend", register_backend, METH_VARARGS,
-     "Register a device type: name, distribution, path of its library or None."},
+     "Register a device type: name, distribution, path of its library or None, and its kernels in Python by operator name."},
     {"register_compiled_kernel", register_compiled_kernel, METH_VARARGS,
      "register_compiled_kernel(device_type, operator_name, path, symbol)\n\nTake a function of a shared library as the kernel of a "
      "custom operator."},
@@ -428,7 +443,7 @@ int device_type_count() {
 
 int find_device_type(std::string_view name) {
   for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i].name == name) return static_cast<int>(i);
+    if (types[i].ready && types[i].name == name) return static_cast<int>(i);
   }
   return -1;
 }
@@ -458,7 +473,11 @@ Device device_from_text(std::string_view text_) {
 }
 
 Device default_device() {
-  if (!default_chosen) set_default_device(device_from_text("cpu"));
+  if (!default_chosen) {
+    const Device cpu = device_from_text("cpu");
+    // Another thread may have chosen one while the backend was loaded.
+    if (!default_chosen) set_default_device(cpu);
+  }
   return default_value;
 }
 

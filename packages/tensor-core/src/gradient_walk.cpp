@@ -24,9 +24,9 @@ PyObject* clear_gradients(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     check(count == 2, PyExc_TypeError, "clear_gradients(module, named_modules)");
     PyObject* const root = arguments[0];
-    static PyObject* const named_modules = PyUnicode_InternFromString("named_modules");
-    static PyObject* const parameters = PyUnicode_InternFromString("_parameters");
-    static PyObject* const modules = PyUnicode_InternFromString("_modules");
+    static constinit InternedOnce named_modules("named_modules");
+    static constinit InternedOnce parameters("_parameters");
+    static constinit InternedOnce modules("_modules");
     // The gradients are given up behind the walk: what that runs may change the tables.
     std::vector<Ref<>> cleared;
     std::vector<TensorRef> found;
@@ -36,18 +36,18 @@ PyObject* clear_gradients(PyObject*, PyObject* const* arguments, Py_ssize_t coun
       const Ref<> kept = std::move(waiting.back());
       PyObject* module = kept.get();
       waiting.pop_back();
-      const Ref<> below = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(module)), named_modules));
+      const Ref<> below = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(module)), named_modules.get()));
       if (below.get() != arguments[1]) return Py_NewRef(Py_False);
       const Ref<> dict = owned(PyObject_GenericGetDict(module, nullptr));
       PyObject *name, *entry;
       Py_ssize_t at = 0;
-      if (PyObject* table = table_of(dict.get(), parameters)) {
+      if (PyObject* table = table_of(dict.get(), parameters.get())) {
         while (PyDict_Next(table, &at, &name, &entry)) {
           if (is_tensor(entry) && as_tensor(entry)->grad) found.push_back(TensorRef::borrow(as_tensor(entry)));
         }
       }
       at = 0;
-      PyObject* table = table_of(dict.get(), modules);
+      PyObject* table = table_of(dict.get(), modules.get());
       while (table && PyDict_Next(table, &at, &name, &entry)) {
         if (entry == Py_None) continue;
         const auto place = std::lower_bound(seen.begin(), seen.end(), entry);

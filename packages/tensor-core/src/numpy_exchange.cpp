@@ -149,9 +149,9 @@ Ref<> numpy_function(const char* function_name) {
 
 // An array on the tensor's own memory; the checks are done.
 Ref<> array_on(TensorObject* tensor) {
-  static PyObject* const asarray = numpy_function("asarray").release();
+  static constinit LookedUpOnce asarray;
   const Ref<> memory = owned(PyMemoryView_FromObject(as_object(tensor)));
-  return owned(PyObject_CallOneArg(asarray, memory.get()));
+  return owned(PyObject_CallOneArg(asarray.get([] { return numpy_function("asarray"); }), memory.get()));
 }
 
 void check_numpy_dtype(const TensorObject& tensor) {

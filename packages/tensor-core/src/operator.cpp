@@ -109,9 +109,13 @@ Ref<> call_recorder(PyObject* recorder, PyObject* first, Given& given, size_t co
   *end++ = first;
   end = std::copy_n(given.values, count, end);
   if (!given.generator) return owned(PyObject_Vectorcall(recorder, arguments, count + 1, nullptr));
-  static PyObject* const names = PyTuple_Pack(1, owned(PyUnicode_InternFromString("generator")).release());
+  static constinit LookedUpOnce names;
+  PyObject* const keywords = names.get([] {
+    const Ref<> generator = owned(PyUnicode_InternFromString("generator"));
+    return owned(PyTuple_Pack(1, generator.get()));
+  });
   *end = given.generator;
-  return owned(PyObject_Vectorcall(recorder, arguments, count + 1, names));
+  return owned(PyObject_Vectorcall(recorder, arguments, count + 1, keywords));
 }
 
 void refuse_inference_tensors(const Call& call) {

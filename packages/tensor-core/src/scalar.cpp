@@ -45,11 +45,12 @@ cb_scalar scalar_from_long(PyObject* object) {
 // Rounds towards zero. What does not fit becomes the smallest int64, as the processor's own conversion does, instead of undefined.
 int64_t truncate(double value) {
   if (!(value >= -0x1p63 && value < 0x1p63)) return std::numeric_limits<int64_t>::min();
-  return static_cast<int64_t>(value);
+  return static_cast<int64_t>(value);  // float index: in range by the line above
 }
 
 // The same for uint64, whose upper half int64 lacks.
 uint64_t truncate_unsigned(double value) {
+  // float index: in range by the condition
   return value >= 0x1p63 && value < 0x1p64 ? static_cast<uint64_t>(value) : static_cast<uint64_t>(truncate(value));
 }
 

@@ -76,6 +76,40 @@ inline Ref<> owned(PyObject* object) {
   return Ref<>(object);
 }
 
+// A Python object that is looked up at its first use and kept until the process ends. Declare it
+// `static constinit`.
+//
+// A static whose initializer does the look-up deadlocks: the look-up may release the GIL while C++
+// holds the static's guard, and the next thread then waits for the guard with the GIL. No guard is
+// held here: two threads may look up at once, and the first to finish wins.
+class LookedUpOnce {
+ public:
+  // Returns a borrowed reference; needs the GIL. Where `look_up` throws, the next call tries again.
+  template <typename LookUp>
+  PyObject* get(LookUp look_up) {
+    if (object_) [[likely]]
+      return object_;
+    Ref<> found = look_up();
+    if (!object_) object_ = found.release();
+    return object_;
+  }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+// An interned string, by which attributes and keywords are looked up.
+class InternedOnce {
+ public:
+  explicit constexpr InternedOnce(const char* characters) : characters_(characters) {}
+  PyObject* get() {
+    return object_.get([this] { return owned(PyUnicode_InternFromString(characters_)); });
+  }
+
+ private:
+  const char* characters_;
+  LookedUpOnce object_;
+};
+
 extern PyTypeObject* tensor_type;
 inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_type);

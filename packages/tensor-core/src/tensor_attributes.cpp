@@ -12,6 +12,8 @@ namespace {
 
 PyObject* const failure = nullptr;
 PyObject* autograd_loader = nullptr;
+// Whether this thread runs the loader, which must not be started again from inside.
+thread_local bool is_loading_autograd = false;
 PyObject* view_history = nullptr;  // candelabra.autograd's function that gives a view its history
 
 PyObject* none_or(PyObject* object) {
@@ -383,10 +385,21 @@ void update_history(TensorObject* view) {
 }
 
 void load_autograd() {
-  if (!autograd_loader) return;
-  // Once: whatever requires grad while the loader itself runs must not start it again.
-  Ref<> loader(std::exchange(autograd_loader, nullptr));
-  owned(PyObject_CallNoArgs(loader.get()));
+  if (!autograd_loader || is_loading_autograd) [[likely]]
+    return;
+  // The loader stays until it returns True. A thread that comes earlier calls it too, and waits in
+  // Python's import lock: without the tape, its gradients would be lost without an error.
+  struct Loading {
+    Loading() { is_loading_autograd = true; }
+    ~Loading() { is_loading_autograd = false; }
+  };
+  const Ref<> loader = Ref<>::borrow(autograd_loader);
+  Ref<> done;
+  {
+    const Loading loading;
+    done = owned(PyObject_CallNoArgs(loader.get()));
+  }
+  if (done.get() == Py_True && autograd_loader == loader.get()) Py_CLEAR(autograd_loader);
 }
 
 PyMethodDef grad_functions[] = {
@@ -397,7 +410,8 @@ PyMethodDef grad_functions[] = {
     {"is_inference_mode_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.inference); }, METH_NOARGS,
      "Whether inference mode is on in this thread."},
     {"set_view_history", set_view_history, METH_O, "Set the function that gives a view the history that follows from its base's."},
-    {"set_autograd_loader", set_autograd_loader, METH_O, "Set the function called when a tensor requires grad for the first time."},
+    {"set_autograd_loader", set_autograd_loader, METH_O,
+     "Set the function called before a tensor requires grad, by any number of threads at once, until it has returned True."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -10,6 +10,7 @@
 #include "../kernels.hpp"
 #include "../parallel.hpp"
 #include "candelabra/arguments/resampling.hpp"
+#include "candelabra/float_index.hpp"
 #include "candelabra/grid_sampling.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -194,9 +195,9 @@ class Block {
       const C number = coordinates_[i] + 1;
       const C point = align_corners ? number * scale : (number * size - 1) / 2;
       const auto set_offset = [&](int k, C at) {
-        const bool exists = (at >= 0) & (at < size);
-        axis_offsets_[d][k][i] = exists ? static_cast<int32_t>(exists ? at : C(0)) * stride : -1;
-        any_outside |= !exists;
+        const auto index = index_or_outside<int32_t>(at, size);
+        axis_offsets_[d][k][i] = index < 0 ? -1 : index * stride;
+        any_outside |= index < 0;
       };
       if constexpr (M == Mode::cubic) {
         const C low = std::floor(point), t = point - low;
@@ -240,9 +241,9 @@ class Block {
 #pragma omp simd reduction(| : any_outside)
     for (int64_t i = 0; i < count; ++i) {
       const C at = coordinates_[i];
-      const bool exists = (at >= 0) & (at < size);
-      offset[i] = exists ? static_cast<int32_t>(exists ? at : C(0)) * stride : -1;
-      any_outside |= !exists;
+      const auto index = index_or_outside<int32_t>(at, size);
+      offset[i] = index < 0 ? -1 : index * stride;
+      any_outside |= index < 0;
     }
     std::fill_n(axis_weights_[d][0], count, C(1));
     std::fill_n(axis_slopes_[d][0], count, C(0));

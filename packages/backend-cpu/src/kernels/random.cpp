@@ -253,8 +253,10 @@ void native_dropout(Call& call) {
 // the upper 63 bits rounded to 53, leaves a remainder below 2^34. The second is at most one off.
 [[gnu::always_inline]] inline int64_t small_modulo(uint64_t word, int64_t divisor) {
   const double inverse = 1.0 / static_cast<double>(divisor);
+  // float index: the factors are below 2^63 and at most 1
   const auto first = static_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(word >> 1)) * (2 * inverse));
   auto rest = static_cast<int64_t>(word - first * static_cast<uint64_t>(divisor));
+  // float index: the rest is below 2^34
   rest -= static_cast<int64_t>(static_cast<double>(rest) * inverse) * divisor;
   rest += rest < 0 ? divisor : 0;
   return rest >= divisor ? rest - divisor : rest;

@@ -14,6 +14,7 @@
 #include "../bring.hpp"
 #include "../parallel.hpp"
 #include "candelabra/arguments/resampling.hpp"
+#include "candelabra/float_index.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
@@ -306,9 +307,10 @@ FixedPointTaps fixed_point_taps(const Taps<double>& exact) {
   result.taps.to = merged.to;
   result.taps.start = std::move(merged.start);
   result.taps.index = std::move(merged.index);
+  constexpr int32_t most = std::numeric_limits<int32_t>::max();
   for (double weight : merged.weight) {
     const double scaled = weight * (1 << result.precision);
-    result.taps.weight.push_back(static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5));
+    result.taps.weight.push_back(index_from_float(scaled < 0 ? scaled - 0.5 : scaled + 0.5, -most, most));
   }
   return result;
 }

@@ -112,7 +112,7 @@ Taps<C> taps_of(Filter filter, int64_t from, int64_t to, bool align_corners, dou
       if (sum == 0) sum = 1;  // a scale that does not fit the sizes may point outside the input
       for (int64_t j = wide.first; j < wide.last; ++j) taps.add(j, static_cast<C>(weights[j - wide.first] / sum));
     } else if (filter == Filter::cubic) {
-      const auto [first, four] = resampling::cubic_place(i, ratio, align_corners);
+      const auto [first, four] = resampling::cubic_place(i, ratio, align_corners, from);
       for (int64_t k = 0; k < 4; ++k) taps.add(std::clamp<int64_t>(first + k, 0, from - 1), four[k]);
     } else if (from == to) {
       taps.add(i, 1);

@@ -255,9 +255,9 @@ int least_squares(std::string_view driver, ColumnMajor<T>& a, ColumnMajor<T>& x,
                          &rank, work, size, integers, &info);
     };
     run(&optimal, &query, &optimal_real, &optimal_int);
-    int size = std::max(1, static_cast<int>(std::real(optimal)));
+    int size = work_size(std::real(optimal));
     Line<T> work(static_cast<size_t>(size));
-    Line<R> reals(static_cast<size_t>(std::max(1, static_cast<int>(optimal_real))));
+    Line<R> reals(static_cast<size_t>(work_size(optimal_real)));
     std::vector<int> integers(static_cast<size_t>(std::max(1, optimal_int)));
     run(work.data(), &size, reals.data(), integers.data());
   }

@@ -5,7 +5,6 @@
 // are equal, the one found is the one that a stable sort has there.
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "../load.hpp"
 #include "../parallel.hpp"
 #include "candelabra/arguments/sorting.hpp"
+#include "candelabra/float_index.hpp"
 #include "sort_keys.hpp"
 #include "turned_lines.hpp"
 
@@ -211,18 +211,14 @@ void order_position(Call& call) {
 
 // Counts of some elements, those outside of all bins in one bin more.
 template <typename C>
-void count_some(const C* values, int64_t n, int64_t bins, C low, C high, C per_unit, int64_t* counts) {
+void count_some(const C* values, int64_t n, const EqualBins<C> range, int64_t* counts) {
   constexpr int64_t together = 256;
   int32_t places[together];
   for (int64_t first = 0; first < n; first += together) {
     const int64_t count = std::min(together, n - first);
     const C* here = values + first;
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) {
-      const bool inside = (here[i] >= low) & (here[i] <= high);
-      const auto place = static_cast<int32_t>(inside ? (here[i] - low) * per_unit : C(0));
-      places[i] = inside ? std::min(place, static_cast<int32_t>(bins - 1)) : static_cast<int32_t>(bins);
-    }
+    for (int64_t i = 0; i < count; ++i) places[i] = range.bin_of(here[i]);
     for (int64_t i = 0; i < count; ++i) ++counts[places[i]];
   }
 }
@@ -234,7 +230,7 @@ void count_bins_of(const cb_tensor& in, const cb_tensor& out, double low, double
   const int64_t bins = out.numel;
   const int64_t pieces = std::clamp<int64_t>(in.numel / std::max(shortest_piece, bins), 1, most_pieces);
   const int64_t length = (in.numel + pieces - 1) / pieces;
-  const C per_unit = static_cast<C>(static_cast<double>(bins) / (high - low));
+  const EqualBins<C> range(low, high, bins);
   Scratch<int64_t> counts(pieces * (bins + 1));
   const auto g = geometry<1>({&in});
   const int64_t stride = g.strides[0][0];
@@ -245,12 +241,12 @@ void count_bins_of(const cb_tensor& in, const cb_tensor& out, double low, double
       for_each_run(g, piece * length, std::min(in.numel, (piece + 1) * length), [&](const int64_t* at, int64_t n) {
         const T* from = data<T>(in) + at[0];
         if constexpr (!is_half_v<T>)
-          if (stride == 1) return count_some<C>(from, n, bins, static_cast<C>(low), static_cast<C>(high), per_unit, count);
+          if (stride == 1) return count_some<C>(from, n, range, count);
         C wide[buffered];
         for (int64_t first = 0; first < n; first += buffered) {
           const int64_t some = std::min(buffered, n - first);
           for (int64_t i = 0; i < some; ++i) wide[i] = static_cast<C>(from[(first + i) * stride]);
-          count_some<C>(wide, some, bins, static_cast<C>(low), static_cast<C>(high), per_unit, count);
+          count_some<C>(wide, some, range, count);
         }
       });
     }
@@ -265,7 +261,7 @@ void count_bins_of(const cb_tensor& in, const cb_tensor& out, double low, double
 void count_in_bins(Call& call) {
   const arguments::CountInBins args(call);
   const cb_tensor &in = *args.self, &out = call.output();
-  if (out.numel > std::numeric_limits<int32_t>::max() - 1)
+  if (out.numel > EqualBins<double>::most_bins)
     throw failure(CB_RUNTIME_ERROR, "count_in_bins(): %lld bins are too many", static_cast<long long>(out.numel));
   dispatch<FloatTypes>(in.dtype, [&]<typename T>() { count_bins_of<T>(in, out, args.low, args.high); });
 }

@@ -5,6 +5,7 @@
 #include "../elementwise.hpp"
 #include "../vec_incomplete_gamma.hpp"
 #include "candelabra/arguments/special.hpp"
+#include "candelabra/float_index.hpp"
 #include "candelabra/positions.hpp"
 #include "candelabra/special/gamma.hpp"
 #include "candelabra/special/polynomials.hpp"
@@ -116,7 +117,7 @@ void zeta(Call& call) {
       const double power = constant_of<T>(s);
       if (power >= 2 && power <= highest && power == std::floor(power)) {
         const auto run = [&]<int Known>() {
-          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(static_cast<int>(power))}, work / 4,
+          map1<T>(call, ZetaOfPower<Known>{math::zeta_parts::OfPower<Known>(index_from_float(power, 2, highest))}, work / 4,
                   positions::special_zeta::other);
         };
         return power == 2   ? run.template operator()<2>()
@@ -190,12 +191,14 @@ struct OfDegree {
 template <typename Recurrence, bool shifted, double (*Function)(double, double)>
 void polynomial(Call& call) {
   dispatch<FloatTypes>(call.output().dtype, [&]<typename T>() {
-    constexpr double highest = 100;  // above, some scalar formulas use trigonometric forms
+    constexpr int highest = 100;  // above, some scalar formulas use trigonometric forms
     const cb_tensor& n = *arguments::SpecialChebyshevPolynomialT(call).n;
     if (call.output().numel && is_constant(n)) {
       const double degree = constant_of<T>(n);
-      if (degree >= 0 && degree <= highest)
-        return map1<T>(call, OfDegree<Recurrence, shifted>{static_cast<int>(degree)}, moderate + static_cast<int64_t>(degree));
+      if (degree >= 0 && degree <= highest) {
+        const int whole = index_from_float(degree, 0, highest);
+        return map1<T>(call, OfDegree<Recurrence, shifted>{whole}, moderate + whole);
+      }
     }
     map2<T>(call, ScalarFormula<Function>{}, work);
   });

@@ -30,11 +30,11 @@ int symmetric_eigenvalues(ColumnMajor<T>& a, Line<real_t<T>>& values, bool vecto
                      &query, &info);
   else
     Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), &optimal, &query, &optimal_int, &query, &info);
-  int size = std::max(1, static_cast<int>(std::real(optimal))), int_size = std::max(1, optimal_int);
+  int size = work_size(std::real(optimal)), int_size = std::max(1, optimal_int);
   Line<T> work(static_cast<size_t>(size));
   std::vector<int> integers(static_cast<size_t>(int_size));
   if constexpr (is_complex_v<T>) {
-    int real_size = std::max(1, static_cast<int>(optimal_real));
+    int real_size = work_size(optimal_real);
     Line<real_t<T>> reals(static_cast<size_t>(real_size));
     Lapack<T>::syevd(job, part, &a.rows, a.data(), &a.leading, values.data(), work.data(), &size, reals.data(), &real_size,
                      integers.data(), &int_size, &info);

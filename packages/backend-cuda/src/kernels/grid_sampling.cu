@@ -5,6 +5,7 @@
 
 #include "additions.hpp"
 #include "candelabra/arguments/resampling.hpp"
+#include "candelabra/float_index.hpp"
 #include "candelabra/grid_sampling.hpp"
 #include "move.hpp"
 #include "places.hpp"
@@ -93,8 +94,8 @@ struct AxisTaps {
   C weights[Each], slopes[Each], step;
 
   __device__ void set_offset(int k, C at, C size, int32_t stride) {
-    const bool there = at >= 0 && at < size;
-    offsets[k] = there ? static_cast<int32_t>(at) * stride : -1;
+    const auto index = index_or_outside<int32_t>(at, size);
+    offsets[k] = index < 0 ? -1 : index * stride;
   }
   __device__ AxisTaps(C coordinate, const Sampling& s, int d) {
     const C size = static_cast<C>(s.sizes[d]), number = coordinate + 1;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "candelabra/arguments/resampling.hpp"
+#include "candelabra/float_index.hpp"
 #include "candelabra/resampling.hpp"
 #include "places.hpp"
 
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(threads) table_kernel(const __grid_constant__ 
     int32_t count = 1;
     const W ratio = static_cast<W>(recipe.ratio);
     if (recipe.filter == Filter::cubic) {
-      taps = resampling::cubic_place(i, ratio, recipe.align_corners);
+      taps = resampling::cubic_place(i, ratio, recipe.align_corners, rows.from);
       count = 4;
     } else if (recipe.filter == Filter::linear) {
       const auto between = resampling::linear_place(i, ratio, recipe.align_corners, rows.from);
@@ -438,7 +439,7 @@ __global__ void __launch_bounds__(many_threads)
   for (int64_t i = me; i < rows.to; i += many_threads)
     for (int32_t k = 0; k < rows.count[i]; ++k) {
       const double scaled = rows.weights[i * rows.most + k] * (1 << bits);
-      whole[i * rows.most + k] = static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+      whole[i * rows.most + k] = index_from_float(scaled < 0 ? scaled - 0.5 : scaled + 0.5, -INT32_MAX, INT32_MAX);
     }
   if (me == 0) *precision = bits;
 }

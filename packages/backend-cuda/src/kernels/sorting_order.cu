@@ -3,10 +3,10 @@
 // A block finds the element of a rank digit by digit of its key: it counts the digits of the keys that begin as the one looked for
 // does. Of equal keys the one is taken that a stable sort has there. Only integers are added atomically.
 #include <array>
-#include <limits>
 #include <string_view>
 
 #include "candelabra/arguments/sorting.hpp"
+#include "candelabra/float_index.hpp"
 #include "elementwise.cuh"
 #include "lines.hpp"
 #include "sort_keys.cuh"
@@ -133,7 +133,7 @@ struct BinArguments {
   const memory_t<T>* in;
   Count* counts;
   int64_t bins;
-  compute_t<T> low, high, per_unit;
+  EqualBins<compute_t<T>> range;
   Indexer<1> elements;
 };
 
@@ -150,9 +150,8 @@ __global__ void __launch_bounds__(threads) count_elements(const __grid_constant_
     uint32_t at[1];
     a.elements.at_rolled(static_cast<uint32_t>(i), at);
     const C value = loaded<T>(a.in[at[0]]);
-    if (!(value >= a.low && value <= a.high)) continue;
-    auto bin = static_cast<int64_t>((value - a.low) * a.per_unit);
-    if (bin >= a.bins) bin = a.bins - 1;
+    const int32_t bin = a.range.bin_of(value);
+    if (bin == a.range.bins) continue;
     if constexpr (Shared)
       atomicAdd(&counts[bin], 1u);
     else
@@ -176,7 +175,7 @@ void count_in_bins(Call& call) {
   const cb_tensor& in = *args.self;
   cb_tensor& out = call.output();
   const int64_t bins = out.numel;
-  if (bins > std::numeric_limits<int32_t>::max() - 1)
+  if (bins > EqualBins<double>::most_bins)
     throw failure(CB_RUNTIME_ERROR, "count_in_bins(): %lld bins are too many", static_cast<long long>(bins));
   if (bins == 0) return;
   const double low = args.low, high = args.high;
@@ -185,12 +184,7 @@ void count_in_bins(Call& call) {
   dispatch<FloatTypes>(in.dtype, [&]<typename T>() {
     using C = compute_t<T>;
     for_each_piece(geometry<1>({&in}), [&](const Geometry<1>& piece, const std::array<int64_t, 1>& offsets) {
-      const BinArguments<T> a{data<memory_t<T>>(in) + offsets[0],
-                              counts.as<Count>(),
-                              bins,
-                              static_cast<C>(low),
-                              static_cast<C>(high),
-                              static_cast<C>(static_cast<double>(bins) / (high - low)),
+      const BinArguments<T> a{data<memory_t<T>>(in) + offsets[0], counts.as<Count>(), bins, EqualBins<C>(low, high, bins),
                               Indexer<1>(piece)};
       const unsigned blocks = grid_for(call, piece.numel, threads, 4);
       if (bins <= most_shared_bins)

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "candelabra/float_index.hpp"
 #include "candelabra/math.hpp"
 #include "candelabra/random.hpp"
 
@@ -42,7 +43,7 @@ CANDELABRA_FORMULA C exponential(C u, C rate) {
 
 // uniform32 < p, exactly, as a comparison of whole numbers: (word >> 8) < ceil(p 2^24).
 inline int32_t probability_threshold(double p) {
-  return static_cast<int32_t>(std::ceil(p * 0x1p24));
+  return index_from_float<int32_t>(std::ceil(p * 0x1p24), 0, 1 << 24);
 }
 
 // The remainder of divisions by one number, by a multiplication with its inverse (Barrett): the quotient is at most one too small.

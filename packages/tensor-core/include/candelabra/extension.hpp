@@ -410,6 +410,7 @@ struct Holder<T> {
     const cb_value& found = place.value();
     if (found.kind == CB_INT) {
       value = static_cast<T>(found.as.i);
+      // float index: an integer here
       if (!std::is_same_v<T, bool> && std::is_integral_v<T> && static_cast<int64_t>(value) != found.as.i)
         fail(CB_VALUE_ERROR, place.describe(), " is ", found.as.i, ", more than the function's parameter holds");
     } else if (found.kind == CB_FLOAT && std::is_floating_point_v<T>) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "candelabra/float_index.hpp"
 #include "candelabra/host_device.hpp"
 
 namespace candelabra::resampling {
@@ -35,8 +36,7 @@ inline double ratio_of(int64_t from, int64_t to, bool align_corners, double scal
 // Where the nearest position is: in single precision as PyTorch, so that places exactly between two pixels go the same way.
 CANDELABRA_HOST_DEVICE inline int64_t nearest_place(int64_t i, float step, bool exact, int64_t from) {
   const float place = exact ? (static_cast<float>(i) + 0.5f) * step : static_cast<float>(i) * step;
-  const auto whole = static_cast<int64_t>(place);
-  return whole < from - 1 ? whole : from - 1;
+  return index_from_float<int64_t>(place, 0, from - 1);
 }
 
 // Position i lies between `first` and the next one (the last one, if there is none), by `part` of the way.
@@ -49,8 +49,7 @@ template <typename C>
 CANDELABRA_HOST_DEVICE Between<C> linear_place(int64_t i, C ratio, bool align_corners, int64_t from) {
   const C index = static_cast<C>(i), centre = (index + C(0.5)) * ratio - C(0.5);
   const C place = align_corners ? index * ratio : centre > C(0) ? centre : C(0);
-  const auto whole = static_cast<int64_t>(place);
-  const int64_t first = whole < from - 1 ? whole : from - 1;
+  const auto first = index_from_float<int64_t>(place, 0, from - 1);
   const C part = place - static_cast<C>(first);
   return {first, part < C(0) ? C(0) : part > C(1) ? C(1) : part};
 }
@@ -62,11 +61,13 @@ struct Four {
   C weights[4];
 };
 template <typename C>
-CANDELABRA_HOST_DEVICE Four<C> cubic_place(int64_t i, C ratio, bool align_corners) {
+CANDELABRA_HOST_DEVICE Four<C> cubic_place(int64_t i, C ratio, bool align_corners, int64_t from) {
   const C index = static_cast<C>(i);
   const C place = align_corners ? index * ratio : (index + C(0.5)) * ratio - C(0.5);
   const C low = std::floor(place), t = place - low, a = C(-0.75);
-  return {static_cast<int64_t>(low) - 1, {cubic_far(t + 1, a), cubic_near(t, a), cubic_near(1 - t, a), cubic_far(2 - t, a)}};
+  // Beyond these bounds all four positions are outside, on the same side.
+  return {index_from_float<int64_t>(low, -3, from + 1) - 1,
+          {cubic_far(t + 1, a), cubic_near(t, a), cubic_near(1 - t, a), cubic_far(2 - t, a)}};
 }
 
 // A filter that is as wide as what becomes one position: positions [first, last) with weights that are still to be divided by their
@@ -79,8 +80,8 @@ struct Widened {
   CANDELABRA_HOST_DEVICE Widened(int64_t i, double ratio, int64_t from, bool cubic)
       : centre((static_cast<double>(i) + 0.5) * ratio), wide(ratio > 1.0 ? ratio : 1.0), cubic(cubic) {
     const double reach = (cubic ? 2.0 : 1.0) * wide;
-    first = inside(centre - reach + 0.5, from);
-    last = inside(centre + reach + 0.5, from);
+    first = index_from_float<int64_t>(centre - reach + 0.5, 0, from);
+    last = index_from_float<int64_t>(centre + reach + 0.5, 0, from);
   }
   CANDELABRA_HOST_DEVICE double weight(int64_t j) const {
     const double distance = std::abs((static_cast<double>(j) - centre + 0.5) / wide);
@@ -90,13 +91,7 @@ struct Widened {
   // How many positions there are at most.
   static int64_t most(double ratio, int64_t from, bool cubic) {
     const double reach = (cubic ? 2.0 : 1.0) * std::max(ratio, 1.0);
-    return std::min(static_cast<int64_t>(std::min(2 * reach, static_cast<double>(from))) + 2, from);
-  }
-
- private:
-  CANDELABRA_HOST_DEVICE static int64_t inside(double place, int64_t from) {
-    const double limit = static_cast<double>(from);
-    return static_cast<int64_t>(place < 0.0 ? 0.0 : place > limit ? limit : place);
+    return std::min(index_from_float<int64_t>(2 * reach, 0, from) + 2, from);
   }
 };
 

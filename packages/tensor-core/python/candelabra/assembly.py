@@ -104,9 +104,9 @@ class Operators(SimpleNamespace):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"candelabra.ops has no attribute {name!r}")
-        from .library.definitions import OperatorNamespace
+        from .library import definitions
 
-        return OperatorNamespace(name)
+        return definitions.OperatorNamespace(name)
 
     def load_library(self, path: Any) -> None:
         """Define the operators of a shared library that `candelabra.utils.cpp_extension` built."""
@@ -167,7 +167,10 @@ def _publish(operator: Any, tags: int, tensor: type, functions: dict[str, Any]) 
 
 
 def missing_attribute(name: str) -> Any:
-    """Import what is imported on first use only; the package's ``__getattr__``."""
+    """Import what is imported on first use only; the package's ``__getattr__``.
+
+    Threads may ask for it at once: a module that another thread imports is waited for.
+    """
     import importlib
 
     if name in SUBPACKAGES:

@@ -97,9 +97,9 @@ def computed(policy: str) -> Callable[[_Function], _Function]:
         def decorated(*arguments: Any, **names: Any) -> Any:
             if _thread.casting is None or _thread.busy or names.get("out") is not None:
                 return function(*arguments, **names)
-            from candelabra.amp.autocasting import cast_as
+            from candelabra.amp import autocasting
 
-            cast = cast_as(policy, arguments)
+            cast = autocasting.cast_as(policy, arguments)
             if cast is None:
                 return function(*arguments, **names)
             _thread.busy = True

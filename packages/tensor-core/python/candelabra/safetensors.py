@@ -11,6 +11,8 @@ from math import prod
 
 from candelabra import _C
 
+# The package before its module, or two threads could each wait for what the other imports.
+from . import serialization as _serialization  # noqa: F401
 from .serialization.errors import FileError, explained
 from .serialization.native import no_name_twice
 from .serialization.places import Piece, Places, storage_memory, typed_tensor

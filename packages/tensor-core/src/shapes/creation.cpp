@@ -52,7 +52,7 @@ int64_t range_length(const cb_scalar& start, const cb_scalar& end, const cb_scal
   }
   const double count = std::ceil((end.re - start.re) / step.re);
   check(count >= 0 && count < 0x1p63, PyExc_RuntimeError, "invalid size, possible overflow?");
-  return static_cast<int64_t>(count);
+  return static_cast<int64_t>(count);  // float index: in range by the check
 }
 
 }  // namespace

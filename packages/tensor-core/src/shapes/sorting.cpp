@@ -1,5 +1,6 @@
 // Sorting and selection along one dimension.
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "candelabra/positions.hpp"
@@ -88,6 +89,10 @@ void count_in_bins(Call& call) {
         "'");
   const int64_t bins = call.integer(at::bins);
   check(bins > 0, PyExc_RuntimeError, base_name(call), "(): bins must be > 0, but got ", bins);
+  const double low = call[at::low].f, high = call[at::high].f;
+  check(std::isfinite(low) && std::isfinite(high), PyExc_RuntimeError, "histc(): range of [", low, ", ", high, "] is not finite");
+  for (double end : {low, high}) check_number_fits({CB_SCALAR_FLOAT, 0, 0, end, 0}, dtype, true);
+  check(low < high, PyExc_RuntimeError, "max must be larger than min");
   call.add_output(dtype, Dims{bins});
 }
 

@@ -248,7 +248,7 @@ def _rows_at_once(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool
 
 
 def _forward_jacobian(func: Callable[..., Any], inputs: tuple[Tensor, ...], several: bool) -> Any:
-    from .func.forward import jacfwd
+    from .func import jacfwd
 
     made = jacfwd(func, argnums=tuple(range(len(inputs))))(*inputs)
     if several:
@@ -332,7 +332,7 @@ def hessian(
     checked = _scalar(func, "hessian")
     _check_strategy("hessian", outer_jacobian_strategy, create_graph, strict, vectorize)
     if outer_jacobian_strategy == "forward-mode":
-        from .func.reverse import jacrev
+        from .func import jacrev
 
         _, given = _tuple(inputs, "inputs", "hessian")
         numbers = tuple(range(len(given)))

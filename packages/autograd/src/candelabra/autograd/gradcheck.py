@@ -331,7 +331,7 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: floa
 
 def _tangents_of(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, tangent: Tensor) -> list[Tensor]:
     """Compute the tangents of all outputs in forward mode, where the input `at` moves along `tangent`."""
-    from .func.forward import jvp
+    from .func import jvp
 
     def alone(value: Tensor) -> tuple[Tensor, ...]:
         return _all_outputs(func(*inputs[:at], value, *inputs[at + 1 :]))
@@ -360,7 +360,7 @@ def _check_forward(func: Callable[..., Any], inputs: tuple[Any, ...], eps: float
 
 
 def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], atol: float, rtol: float) -> None:
-    from .func.batching import vmap
+    from .func import vmap
 
     for at, target in enumerate(inputs):
         if not (isinstance(target, Tensor) and target.requires_grad):
@@ -469,8 +469,7 @@ def _check_forward_over_reverse(
     atol: float, rtol: float,
 ) -> None:  # fmt: skip
     """Compare the tangents of gradients with central differences of gradients."""
-    from .func.forward import jvp
-    from .func.reverse import vjp
+    from .func import jvp, vjp
 
     wanted = [at for at, value in enumerate(inputs) if isinstance(value, Tensor) and value.requires_grad]
 

@@ -8,6 +8,8 @@ kept and whether it has a version is settled when the source is written.
 from __future__ import annotations
 
 import linecache
+import os
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import candelabra
@@ -37,6 +39,9 @@ _SUFFIXES = {
 RECORDERS: dict[str, Recorder] = {}
 _plain: dict[str, Recorder] = {}
 _modes: list[Callable[[Recorder], Recorder]] = []
+# Held while recorders are replaced: one written while another thread enters a mode must get the mode.
+_changing = threading.RLock()
+os.register_at_fork(after_in_child=_changing._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 class Parameter(NamedTuple):
@@ -374,22 +379,28 @@ def _only_changes(operator: Any) -> bool:
 
 def _lazy(name: str) -> Recorder:
     def first_time(*arguments: Any) -> Any:
-        _plain[name] = WRITTEN[name] if name in WRITTEN else write_recorder(name).build()
-        return _use(name, _plain[name])(*arguments)
+        with _changing:
+            if _plain[name] is first_time:
+                _plain[name] = WRITTEN[name] if name in WRITTEN else write_recorder(name).build()
+                _use(name, _plain[name])
+            record = RECORDERS[name]
+        return record(*arguments)
 
     return first_time
 
 
 def enter_mode(mode: Callable[[Recorder], Recorder]) -> None:
     """Wrap all recorders, from now until :func:`leave_mode`."""
-    _modes.append(mode)
-    _use_all()
+    with _changing:
+        _modes.append(mode)
+        _use_all()
 
 
 def leave_mode(mode: Callable[[Recorder], Recorder]) -> None:
     """Take a wrapper off all recorders."""
-    _modes.remove(mode)
-    _use_all()
+    with _changing:
+        _modes.remove(mode)
+        _use_all()
 
 
 def _use_all() -> None:

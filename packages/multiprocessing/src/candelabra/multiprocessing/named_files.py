@@ -16,6 +16,7 @@ import secrets
 import select
 import shutil
 import stat
+import threading
 import types
 from multiprocessing import util
 
@@ -99,13 +100,18 @@ class _Directory:
 
 
 _directory: _Directory | None = None
+# Held while the directory is made: two objects for one directory would hand out the same paths.
+_making = threading.RLock()
+os.register_at_fork(after_in_child=_making._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def _own() -> _Directory:
     global _directory
     # In a process that was forked it is still the parent's.
     if _directory is None or _directory.pid != os.getpid():
-        _directory = _Directory()
+        with _making:
+            if _directory is None or _directory.pid != os.getpid():
+                _directory = _Directory()
     return _directory
 
 

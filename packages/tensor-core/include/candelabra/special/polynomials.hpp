@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "candelabra/float_index.hpp"
 #include "candelabra/host_device.hpp"
 
 namespace candelabra::math {
@@ -17,8 +18,8 @@ template <typename F>
 CANDELABRA_HOST_DEVICE inline double three_terms(double first, double degree, F&& next) {
   if (!(degree > -1)) return 0;
   // Values of higher degrees than this are not finite, or not known to any digit.
-  constexpr double highest = 1e7;
-  const int64_t n = static_cast<int64_t>(degree < highest ? degree : highest);
+  constexpr int64_t highest = 10'000'000;
+  const auto n = index_from_float<int64_t>(degree, 0, highest);
   double before = 1, now = first;
   if (n == 0) return 1;
   for (int64_t k = 1; k < n && !std::isnan(now); ++k) {

@@ -36,9 +36,11 @@ def _look() -> str | None:
 
 
 def _find() -> str | None:
-    if not _found:
-        _found.append(_look())
-    return _found[0]
+    for found in _found:
+        return found
+    found = _look()
+    _found[:] = [found]
+    return found
 
 
 def accelerator_type() -> str:

@@ -92,6 +92,5 @@ class Registrar:
                 f"{self.distribution} registered neither a library nor a kernel for device '{self.device_type}': "
                 "its candelabra_register_backend must call registrar.library or registrar.kernel"
             )
-        _C.register_backend(self.device_type, self.distribution, self._library)
-        for name, function in self._kernels.items():
-            _C.register_kernel(self.device_type, name, function)
+        # In one call: no other thread may find the device before all its kernels are registered.
+        _C.register_backend(self.device_type, self.distribution, self._library, self._kernels)

@@ -33,9 +33,9 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     >>> xp.concat([xp.zeros(1), candelabra.ones(2)])
     Array([0., 1., 1.])
     """
-    from ..array_api.array_object import namespace
+    from ..array_api import array_object
 
-    return namespace(api_version)
+    return array_object.namespace(api_version)
 
 
 @function(package=False)

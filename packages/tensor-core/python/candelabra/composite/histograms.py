@@ -6,6 +6,7 @@ import math
 
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
+from candelabra.numeric_info import finfo
 
 from .registration import FUNCTIONS, function
 from .views import reshape
@@ -81,7 +82,13 @@ def _equal_edges(points: Tensor, counts: Sequence[int], range: Any) -> list[Tens
             )
         if low == high:  # as in NumPy: a bin has to have a width
             low, high = low - 0.5, high + 0.5
-        edges.append(FUNCTIONS["linspace"](low, high, count + 1, dtype=points.dtype, device=points.device))
+        largest = finfo(points.dtype).max
+        if max(abs(low), abs(high)) > largest:
+            raise RuntimeError(f"value cannot be converted to type {points.dtype} without overflow")
+        # The width may be more than the largest number; a fourth of it is not.
+        parts = 4 if high - low > largest else 1
+        edge = FUNCTIONS["linspace"](low / parts, high / parts, count + 1, dtype=points.dtype, device=points.device)
+        edges.append(edge * parts if parts > 1 else edge)
     return edges
 
 
@@ -94,6 +101,9 @@ def _even(coordinates: Tensor, edges: Tensor) -> Tensor:
     """Return the bin of each coordinate among bins of equal width, by its distance to the first edge; as above."""
     count = edges.shape[0] - 1
     low, high = OPERATORS["select"](edges, 0, 0), OPERATORS["select"](edges, 0, count)
+    # The width times the number of bins may be more than the largest number: a power of two makes all smaller.
+    if float(OPERATORS["maximum"](OPERATORS["abs"](low), OPERATORS["abs"](high))) > finfo(edges.dtype).max * 2.0**-36:
+        coordinates, low, high = (numbers * 2.0**-40 for numbers in (coordinates, low, high))
     return ((coordinates - low) * count / (high - low)).to(_C.int64)
 
 

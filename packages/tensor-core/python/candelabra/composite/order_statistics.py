@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import math
+
 from candelabra import _C, return_types
 from candelabra.catalogue import OPERATORS
+from candelabra.numeric_info import finfo
 
 from .registration import decomposes, function
 from .tape_methods import _Tensor
@@ -49,7 +53,15 @@ def count_in_bins(self: Tensor, bins: int, low: float, high: float) -> Any:
     flat = reshape(self.detach(), -1)
     inside = (flat >= low) & (flat <= high)
     values = OPERATORS["masked_select"](flat, inside)
-    places = OPERATORS["clamp"](((values - low) * (bins / (high - low))).to(_C.int64), max=bins - 1)
+    if self.dtype in (_C.float16, _C.bfloat16):
+        values = OPERATORS["to_copy"](values, dtype=_C.float32)
+    # As EqualBins in float_index.hpp: a power of two keeps a very wide or narrow range, and bins per unit, inside of the dtype's.
+    width = high - low
+    exponent = math.frexp(width)[1] if math.isfinite(width) else 1025
+    usual, most = (900, 990) if self.dtype is _C.float64 else (64, 100)
+    factor = 1.0 if abs(exponent) <= usual else 2.0 ** -builtins.max(-most, builtins.min(most, exponent))
+    per_unit = bins / (high * factor - low * factor)
+    places = OPERATORS["clamp"](((values * factor - low * factor) * per_unit).to(_C.int64), 0, bins - 1)
     return OPERATORS["scatter_add"](flat.new_zeros(bins), 0, places, flat.new_ones(places.numel()))
 
 
@@ -183,7 +195,7 @@ def quantile(
     points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
     if points.ndim > 1:
         raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
-    if bool(all_values((points < 0) | (points > 1)).any()):
+    if not bool(all_values((points >= 0) & (points <= 1)).all()):  # NaN is not
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     ndim = input.ndim
     x = reshape(input, -1) if dim is None else input
@@ -196,8 +208,9 @@ def quantile(
     if interpolation == "nearest":
         rank = OPERATORS["round"](rank)
     low, high = OPERATORS["floor"](rank), OPERATORS["ceil"](rank)
-    below = OPERATORS["index_select"](values, -1, low.to(_C.int64))
-    above = OPERATORS["index_select"](values, -1, high.to(_C.int64))
+    # The dtype may round the last rank up to the length, or to infinity.
+    positions = (OPERATORS["clamp"](end.to(_C.int64), 0, values.shape[-1] - 1) for end in (low, high))
+    below, above = (OPERATORS["index_select"](values, -1, position) for position in positions)
     if interpolation == "higher":
         found = above
     elif interpolation in ("lower", "nearest"):
@@ -247,7 +260,8 @@ def nanquantile(
     if interpolation == "nearest":
         rank = OPERATORS["round"](rank)
     low, high = OPERATORS["floor"](rank), OPERATORS["ceil"](rank)
-    below, above = (OPERATORS["gather"](values, -1, places.to(_C.int64)) for places in (low, high))
+    positions = (OPERATORS["clamp"](end.to(_C.int64), 0, values.shape[-1] - 1) for end in (low, high))
+    below, above = (OPERATORS["gather"](values, -1, position) for position in positions)
     if interpolation == "higher":
         found = above
     elif interpolation in ("lower", "nearest"):
@@ -288,9 +302,14 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     low, high = float(min), float(max)
     if low == high and flat.numel():
         low, high = float(OPERATORS["amin"](flat)), float(OPERATORS["amax"](flat))
-    if low == high:
-        low, high = low - 1, high + 1
-    if not low < high:
-        raise RuntimeError("max must be larger than min")
+    if low == high and math.isfinite(low):
+        # A few of the next numbers of the dtype at least, so that the one there is lies in the middle bin.
+        limits = finfo(input.dtype)
+        margin = builtins.max(1.0, math.ldexp(4 * limits.eps, math.frexp(low)[1]))
+        low, high = builtins.max(low - margin, limits.min), builtins.min(high + margin, limits.max)
+    if input.dtype in (_C.float16, _C.bfloat16) and builtins.max(abs(low), abs(high)) <= finfo(input.dtype).max:
+        # Elements are compared with the ends as numbers of their own dtype.
+        ends = tuple(float(_C.tensor_from_data(end, input.dtype, input.device)) for end in (low, high))
+        low, high = ends if ends[0] < ends[1] else (low, high)
     result = OPERATORS["count_in_bins"](flat, bins, low, high)
     return result if out is None else _C.give_to_out("histc", out, result)

@@ -98,14 +98,36 @@ def _counted(dtype: Any, start: Any, end: Any, step: Any) -> int | None:
         return None
     if not any(isinstance(number, float) for number in (start, end, step)) or not all(map(math.isfinite, (start, end, step))):
         return None
-    return math.ceil((end - start) / step) if step != 0 and (end - start) / step >= 0 else None
+    if step == 0 or (end - start) / step < 0:
+        return None
+    return _length((end - start) / step)
+
+
+def _length(steps: float) -> int:
+    """Return how many numbers there are in this many steps, rounded up."""
+    if not steps < 2**63:
+        raise RuntimeError("invalid size, possible overflow?")
+    return math.ceil(steps)
 
 
 def _whole(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
     """Cut numbers down to whole ones where the result's dtype is one of whole numbers, as PyTorch does before it computes."""
     if dtype.is_floating_point or dtype.is_complex:
         return numbers
-    return tuple(int(number) if isinstance(number, float) and math.isfinite(number) else number for number in numbers)
+    return tuple(_cut(number, dtype) if isinstance(number, float) and math.isfinite(number) else number for number in numbers)
+
+
+def _cut(number: float, dtype: Any) -> int:
+    if not -(2**63) <= number < (2**64 if dtype is _C.uint64 else 2**63):  # NaN and infinity are not
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return int(number)
+
+
+def _whole_ends(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
+    """As _whole, for numbers that have to be elements: there is no NaN and no infinity among whole ones."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        numbers = tuple(_cut(number, dtype) if isinstance(number, float) else number for number in numbers)
+    return _whole(dtype, *numbers)
 
 
 def _range_bounds(bounds: Any, names: dict[str, Any]) -> Any:
@@ -147,7 +169,12 @@ def range_(
         start, end = 0, start
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    count = int((end - start) / step) + 1
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if not math.isfinite(step):
+        raise RuntimeError(f"unsupported step: {step}")
+    steps = (end - start) / step
+    count = (_length(math.trunc(steps)) if math.isfinite(steps) else _length(steps)) + 1
     if count < 1:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     dtype = _C.get_default_dtype() if dtype is None else dtype
@@ -192,7 +219,7 @@ def linspace(
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
-    start, end = _whole(dtype if out is None else out.dtype, start, end)
+    start, end = _whole_ends(dtype if out is None else out.dtype, start, end)
     if out is not None:
         return OPERATORS["linspace"](start, end, steps, dtype=out.dtype, device=out.device, out=out)
     return finish(OPERATORS["linspace"](start, end, steps, dtype=dtype, device=device), requires_grad, pin_memory)
@@ -236,7 +263,7 @@ def logspace(
         raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
     # In double precision, so that whole powers come out whole.
-    start, end = _whole(wanted, _plain(start), _plain(end))
+    start, end = _whole_ends(wanted, _plain(start), _plain(end))
     exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
     result = OPERATORS["to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
     return finish(result if out is None else _C.give_to_out("logspace", out, result), requires_grad, pin_memory and out is None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from candelabra import _C
 
 from .registration import function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType, ModuleType
     from typing import Any
 
     from candelabra._C import Tensor
@@ -27,6 +30,35 @@ def load_autograd() -> bool:
             raise
         return False
     return True
+
+
+def _make_ready() -> bool:
+    """Import candelabra.autograd before a tensor requires grad; the core calls this until it returns True.
+
+    Threads may call it at once: they wait in Python's import lock. A thread that would deadlock
+    there is given a partial package by Python, which has no tape yet.
+    """
+    if not load_autograd():
+        return True
+    package = sys.modules["candelabra.autograd"]
+    if not getattr(package.__spec__, "_initializing", False):
+        return True
+    if _is_imported_here(package):
+        return False
+    raise RuntimeError(
+        "requires_grad: candelabra.autograd is being imported by another thread, which waits for a module that this thread imports. "
+        "Import candelabra.autograd before both"
+    )
+
+
+def _is_imported_here(package: ModuleType) -> bool:
+    """Tell whether this thread runs the body of a package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals is package.__dict__ and frame.f_code.co_name == "<module>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _tape_method(name: str, summary: str) -> None:
@@ -53,4 +85,4 @@ _tape_method("register_hook", "Call a function with the gradient of this tensor 
 _tape_method("register_post_accumulate_grad_hook", "Call a function after the gradient of this leaf was accumulated.")
 _tape_method("retain_grad", "Keep the gradient of this tensor though it is no leaf.")
 
-_C.set_autograd_loader(load_autograd)
+_C.set_autograd_loader(_make_ready)

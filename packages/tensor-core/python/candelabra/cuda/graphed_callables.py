@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# The package before its module, or two threads could each wait for what the other imports.
+import candelabra.accelerator as _accelerator  # noqa: F401
 from candelabra.accelerator.graphs import Pool
 
 from .devices import synchronize
@@ -196,7 +198,7 @@ def make_graphed_callables(
     ...     double = candelabra.cuda.make_graphed_callables(lambda x: 2 * x, (x,))
     ...     double(x).sum().backward()
     """
-    from candelabra.amp.autocasting import is_autocast_cache_enabled, is_autocast_enabled
+    from candelabra.amp import is_autocast_cache_enabled, is_autocast_enabled
 
     if is_autocast_enabled("cuda") and is_autocast_cache_enabled():
         raise RuntimeError("make_graphed_callables does not support the autocast caching. Please set `cache_enabled=False`.")

@@ -42,7 +42,10 @@ def _output_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool | 
             f"{list(input.shape[2:])} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) "
             "format and scale_factor in (s1, s2, ...,sK) format."
         )
-    sizes = [math.floor(n * f) for n, f in zip(input.shape[2:], factors, strict=True)]
+    scaled = [n * f for n, f in zip(input.shape[2:], factors, strict=True)]
+    if not all(abs(size) < 2**63 for size in scaled):  # NaN is not
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    sizes = [math.floor(size) for size in scaled]
     return sizes, [None] * dims if recompute else list(factors)
 
 

@@ -116,7 +116,8 @@ def _starts(sample: Tensor, size: int, output: int, kernel: int) -> Tensor:
     shift = sample.unsqueeze(-1)
     places = ((index + shift) * alpha).trunc() - (shift * alpha).trunc()
     last = index == output - 1
-    return candelabra.where(last, float(size - kernel), places).to(candelabra.int64)
+    starts = candelabra.where(last, float(size - kernel), places).to(candelabra.int64)
+    return starts.clamp(0, size - kernel)  # samples that are not in [0, 1) may be anything
 
 
 def _fractional(

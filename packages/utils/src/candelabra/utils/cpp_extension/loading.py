@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from candelabra.catalogue.declaration import DATA_DEPENDENT, NUMBERS
-from candelabra.library.definitions import DEFINITIONS, CustomOpDef, forget
+from candelabra.library import CustomOpDef
+from candelabra.library.definitions import DEFINITIONS, forget
 from candelabra.library.schemas import parse
 
 from . import formulas, glue, shape_rules
