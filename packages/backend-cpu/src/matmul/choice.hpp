@@ -34,6 +34,9 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 // CANDELABRA_CPU_GEMM (mkl, onednn, tiles or panels) decides.
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
+// Whether the environment variable names this library.
+bool is_named(GemmLibrary library);
+
 // Whether panels of our own are what makes this product.
 bool chooses_panels(const Gemm<float>& problem);
 bool chooses_panels(const Gemm<double>& problem);
