@@ -79,6 +79,23 @@ TEST_PACKAGES = {
 }
 #: What some test suites need besides TEST_NEEDS.
 TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
+#: Suites of backend-cpu that depend on the library or the loops that the processor gets.
+PRODUCTS = [
+    "test_linalg.py", "test_linalg_activation.py", "test_linalg_in_place.py", "test_linalg_panels.py", "test_linalg_tiles.py",
+    "test_threads_same_bits.py::test_products", "test_threads_same_bits.py::test_batches_of_products",
+]  # fmt: skip
+LOOPS = [
+    "test_activation.py", "test_elementwise.py", "test_elementwise_compare.py", "test_elementwise_complex.py", "test_mixed_dtypes.py",
+    "test_reduction.py", "test_scan.py", "test_softmax.py",
+]  # fmt: skip
+#: Settings with which one processor takes the paths of others, and what is tested with each.
+PROCESSORS = {
+    "CANDELABRA_CPU_ISA=avx2": [*PRODUCTS, *LOOPS],
+    "MKL_ENABLE_INSTRUCTIONS=AVX2": [*PRODUCTS, "test_solving.py"],
+    "CANDELABRA_CPU_GEMM=mkl": PRODUCTS,
+    "CANDELABRA_CPU_GEMM=onednn": PRODUCTS,
+    "CANDELABRA_CPU_GEMM=panels": PRODUCTS,
+}
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 #: Suites of many short tests, a file of which any process may run. Those that start processes, count descriptors or wait for each other are
 #: run by one.
@@ -244,6 +261,22 @@ for _package in TEST_PACKAGES:
     make_tests(_package)
 
 
+@nox.session(name="tests-processors")
+def tests_processors(session: nox.Session) -> None:
+    """Products and loops of the CPU backend as other processors run them: AVX2 only, and each library of products."""
+    install(session, TEST_PACKAGES["backend-cpu"], *TEST_NEEDS)
+    folder = PACKAGES / "backend-cpu" / "tests"
+    # By test: one file takes half of the time.
+    sharing, variables = shared_out("worksteal")
+    session.chdir(session.create_tmp())
+    for setting, files in PROCESSORS.items():
+        name, _, value = setting.partition("=")
+        session.run(
+            "python", "-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", *sharing, *(str(folder / file) for file in files),
+            *session.posargs, env={**variables, name: value},
+        )  # fmt: skip
+
+
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Tests that need several packages at once, and the code of the guides."""
@@ -267,11 +300,12 @@ def tests_examples(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy, clang-format and mdformat, as CI runs them."""
+    """ruff, mypy, clang-format, mdformat and floats as indices, as CI runs them."""
     session.install("-q", "ruff", "mypy", "clang-format", "pluggy", "numpy", "nox", "pytest", *MARKDOWN_NEEDS)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", str(ROOT / "tools" / "run_mypy.py"))
+    session.run("python", str(ROOT / "tools" / "lint_float_index.py"))
     sources = [
         str(path)
         for pattern in (

@@ -12,6 +12,7 @@
 #include "kernels.hpp"
 #include "matmul/matrix.hpp"
 #include "matmul/panel_gemm.hpp"
+#include "matmul/products.hpp"
 #include "parallel.hpp"
 #include "reduce_extremum.hpp"
 #include "tiny_products.hpp"
@@ -28,19 +29,11 @@ Matrix<T> mutable_matrix(const cb_tensor& tensor, int first = 0) {
   return {mutable_data<T>(tensor), tensor.sizes[first], tensor.sizes[first + 1], tensor.strides[first], tensor.strides[first + 1]};
 }
 
-// Whether out and self are the same view of the same memory: an in-place call.
-bool is_in_place(const cb_tensor& out, const cb_tensor& self) {
-  if (out.data != self.data) return false;
-  for (int d = 0; d < out.ndim; ++d)
-    if (out.sizes[d] != 1 && out.strides[d] != self.strides[d]) return false;
-  return true;
-}
-
 void mm(Call& call) {
   const arguments::Mm args(call);
   cb_tensor& out = call.output();
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    multiply<T>(matrix<T>(*args.self), matrix<T>(*args.mat2), T(1), T(0), mutable_matrix<T>(out));
+    multiply_to<T>(matrix<T>(*args.self), matrix<T>(*args.mat2), mutable_matrix<T>(out));
   });
 }
 
@@ -50,12 +43,8 @@ void add_product(Call& call, const Args& args, Activation activation) {
   cb_tensor& out = call.output();
   const cb_tensor& self = *args.self;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    T beta = scalar_to<T>(*args.beta), alpha = scalar_to<T>(*args.alpha);
-    Matrix<const T> a = matrix<T>(*args.mat1), b = matrix<T>(*args.mat2);
-    if (is_in_place(out, self))
-      multiply<T>(a, b, alpha, beta, mutable_matrix<T>(out), activation);
-    else
-      multiply_and_add<T>(a, b, alpha, beta, matrix<T>(self), mutable_matrix<T>(out), activation);
+    const T beta = scalar_to<T>(*args.beta), alpha = scalar_to<T>(*args.alpha);
+    multiply_and_add<T>(matrix<T>(*args.mat1), matrix<T>(*args.mat2), alpha, beta, matrix<T>(self), mutable_matrix<T>(out), activation);
   });
 }
 
@@ -73,8 +62,8 @@ void mv(Call& call) {
   cb_tensor& out = call.output();
   const cb_tensor& vector = *args.vec;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    multiply<T>(matrix<T>(*args.self), {data<T>(vector), vector.sizes[0], 1, vector.strides[0], 1}, T(1), T(0),
-                {mutable_data<T>(out), out.sizes[0], 1, out.strides[0], 1});
+    multiply_to<T>(matrix<T>(*args.self), {data<T>(vector), vector.sizes[0], 1, vector.strides[0], 1},
+                   {mutable_data<T>(out), out.sizes[0], 1, out.strides[0], 1});
   });
 }
 
@@ -129,32 +118,10 @@ bool multiply_in_one_call(const cb_tensor& a, const cb_tensor& b, const cb_tenso
   }
 }
 
-// out[i] = alpha * a[i] @ b[i] + beta * self[i]; self may be null (with beta 0) or out itself.
-template <typename T>
-void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor& b, T alpha, T beta, const cb_tensor& out) {
-  int64_t batches = out.sizes[0];
-  if (out.numel == 0) return;
-  bool in_place = !self || is_in_place(out, *self);
-  int64_t operations = out.sizes[1] * out.sizes[2] * std::max<int64_t>(1, a.sizes[2]);
-  constexpr int64_t tiny = 256;
-  // Up to this many operations a product, the overhead of a call dominates.
-  constexpr int64_t small = is_half_v<T> ? int64_t{1} << 20 : int64_t{1} << 15;
-  if (!self && batches > 1 && operations > tiny && operations <= small && !in_parallel() && multiply_in_one_call<T>(a, b, out))
-    return;
-  auto one = [&](int64_t i) {
-    Matrix<const T> left = matrix<T>(a, 1), right = matrix<T>(b, 1);
-    Matrix<T> result = mutable_matrix<T>(out, 1);
-    left.data += i * a.strides[0];
-    right.data += i * b.strides[0];
-    result.data += i * out.strides[0];
-    if (!self && operations <= tiny) return multiply_tiny<T>(left, right, result);
-    if (in_place) return multiply<T>(left, right, alpha, beta, result);
-    Matrix<const T> added = matrix<T>(*self, 1);
-    added.data += i * self->strides[0];
-    multiply_and_add<T>(left, right, alpha, beta, added, result);
-  };
-  // Small products run one to a thread. A large one uses all threads, which limits the memory for
-  // packing.
+// Calls one(i) for each batch. Small products run one to a thread. A large one uses all threads,
+// which limits the memory for packing.
+template <typename F>
+void for_each_batch(int64_t batches, int64_t operations, F&& one) {
   constexpr int64_t large = int64_t{1} << 24;
   if (operations >= large || batches == 1)
     for (int64_t i = 0; i < batches; ++i) one(i);
@@ -164,17 +131,68 @@ void multiply_batches(const cb_tensor* self, const cb_tensor& a, const cb_tensor
     });
 }
 
+int64_t operations_of_batch(const cb_tensor& a, const cb_tensor& out) {
+  return out.sizes[1] * out.sizes[2] * std::max<int64_t>(1, a.sizes[2]);
+}
+
+template <typename T>
+Matrix<const T> batch(const cb_tensor& tensor, int64_t index) {
+  Matrix<const T> one = matrix<T>(tensor, 1);
+  one.data += index * tensor.strides[0];
+  return one;
+}
+template <typename T>
+Matrix<T> mutable_batch(const cb_tensor& tensor, int64_t index) {
+  Matrix<T> one = mutable_matrix<T>(tensor, 1);
+  one.data += index * tensor.strides[0];
+  return one;
+}
+
+// out[i] = a[i] @ b[i]
+template <typename T>
+void multiply_batches(const cb_tensor& a, const cb_tensor& b, const cb_tensor& out) {
+  const int64_t batches = out.sizes[0], size = out.sizes[1] * out.sizes[2];
+  if (out.numel == 0) return;
+  if (!lies_as_new(mutable_matrix<T>(out, 1)) || (batches > 1 && out.strides[0] != size)) {
+    Scratch<T> memory(out.numel);
+    const int64_t strides[] = {size, out.sizes[2], 1};
+    cb_tensor result = out;
+    result.data = memory.data();
+    result.strides = strides;
+    multiply_batches<T>(a, b, result);
+    for_each_batch(batches, size, [&](int64_t i) { copy_matrix<T>(batch<T>(result, i), mutable_batch<T>(out, i)); });
+    return;
+  }
+  const int64_t operations = operations_of_batch(a, out);
+  constexpr int64_t tiny = 256;
+  // Up to this many operations a product, the overhead of a call dominates.
+  constexpr int64_t small = is_half_v<T> ? int64_t{1} << 20 : int64_t{1} << 15;
+  if (batches > 1 && operations > tiny && operations <= small && !in_parallel() && multiply_in_one_call<T>(a, b, out)) return;
+  for_each_batch(batches, operations, [&](int64_t i) {
+    const Matrix<T> result = mutable_batch<T>(out, i);
+    if (operations <= tiny) return multiply_tiny<T>(batch<T>(a, i), batch<T>(b, i), result);
+    multiply<T>(batch<T>(a, i), batch<T>(b, i), T(1), T(0), result);
+  });
+}
+
 void bmm(Call& call) {
   const arguments::Bmm args(call);
   cb_tensor& out = call.output();
-  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { multiply_batches<T>(nullptr, *args.self, *args.mat2, T(1), T(0), out); });
+  dispatch<NumberTypes>(out.dtype, [&]<typename T>() { multiply_batches<T>(*args.self, *args.mat2, out); });
 }
 
 void baddbmm(Call& call) {
   const arguments::Baddbmm args(call);
   cb_tensor& out = call.output();
+  if (out.numel == 0) return;
+  const cb_tensor &self = *args.self, &a = *args.batch1, &b = *args.batch2;
   dispatch<NumberTypes>(out.dtype, [&]<typename T>() {
-    multiply_batches<T>(args.self, *args.batch1, *args.batch2, scalar_to<T>(*args.alpha), scalar_to<T>(*args.beta), out);
+    const T beta = scalar_to<T>(*args.beta), alpha = scalar_to<T>(*args.alpha);
+    const int64_t size = out.sizes[1] * out.sizes[2];
+    for_each_batch(out.sizes[0], operations_of_batch(a, out), [&](int64_t i) {
+      multiply_and_add<T>(batch<T>(a, i), batch<T>(b, i), alpha, beta, batch<T>(self, i), mutable_batch<T>(out, i),
+                          Activation::none, position_in_batch<T>(i, size));
+    });
   });
 }
 
@@ -232,7 +250,7 @@ void linear_of(Call& call) {
       samples = {packed->data(), rows, k, k, 1};
     }
   }
-  if (!bias) return multiply<T>(samples, factor, T(1), T(0), result);
+  if (!bias) return multiply_to<T>(samples, factor, result);
   multiply_and_add<T>(samples, factor, T(1), T(1), {data<T>(*bias), rows, n, 0, bias->strides[0]}, result);
 }
 

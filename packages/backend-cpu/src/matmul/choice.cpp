@@ -88,7 +88,7 @@ int forced() {
 
 // Whether the environment does not name another library.
 bool may_use(GemmLibrary library) {
-  return forced() == 0 || forced() == 1 + static_cast<int>(library);
+  return forced() == 0 || is_named(library);
 }
 
 template <typename F>
@@ -166,6 +166,10 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   int undecided = 0;
   if (!decision.chosen.compare_exchange_strong(undecided, chosen)) chosen = undecided;
   return static_cast<GemmLibrary>(chosen - 1);
+}
+
+bool is_named(GemmLibrary library) {
+  return forced() == 1 + static_cast<int>(library);
 }
 
 bool chooses_panels(const Gemm<float>& p) {

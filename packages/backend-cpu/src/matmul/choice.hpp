@@ -39,6 +39,9 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 // environment variable CANDELABRA_CPU_GEMM (mkl, onednn, tiles or panels) names one.
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
+// Whether the environment variable names this library.
+bool is_named(GemmLibrary library);
+
 // Whether our own panels compute this product.
 bool chooses_panels(const Gemm<float>& problem);
 bool chooses_panels(const Gemm<double>& problem);

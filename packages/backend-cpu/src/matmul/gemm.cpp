@@ -128,10 +128,11 @@ void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
 }
 
 template <typename T>
-void batch_by_panels(const GemmBatch<T>& batch) {
+void batch_one_by_one(const GemmBatch<T>& batch, void (*multiply)(const Gemm<T>&)) {
   in_groups(batch, [&](Gemm<T> p, int64_t count) {
+    const LibraryThreads one(1);
     for (int64_t i = 0; i < count; ++i) {
-      panel_gemm(p);
+      multiply(p);
       p.a += batch.a_step;
       p.b += batch.b_step;
       p.c += batch.c_step;
@@ -228,11 +229,13 @@ void gemm(const Gemm<std::complex<double>>& problem) {
 }
 
 void gemm_batch(const GemmBatch<float>& batch) {
-  if (chooses_panels(batch.first)) return batch_by_panels(batch);
+  if (chooses_panels(batch.first)) return batch_one_by_one<float>(batch, panel_gemm);
+  // For small products MKL's batched call is quicker: oneDNN makes them where it is asked for.
+  if (is_named(GemmLibrary::onednn)) return batch_one_by_one<float>(batch, gemm_by_onednn);
   batch_by_mkl(batch, cblas_sgemm_batch_strided);
 }
 void gemm_batch(const GemmBatch<double>& batch) {
-  if (chooses_panels(batch.first)) return batch_by_panels(batch);
+  if (chooses_panels(batch.first)) return batch_one_by_one<double>(batch, panel_gemm);
   batch_by_mkl(batch, cblas_dgemm_batch_strided);
 }
 void gemm_batch(const GemmBatch<std::complex<float>>& batch) {

@@ -1,6 +1,7 @@
 // Matrices of any strides, and how they are made into what gemm() takes.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -62,23 +63,32 @@ void activate(Activation activation, T* numbers, int64_t step, int64_t n) {
   for (int64_t j = 0; j < n; ++j) numbers[j * step] = T(activated_number(activation, static_cast<compute_t<T>>(numbers[j * step])));
 }
 
+// sum + factor * added. The fused operations are spelled out: left to the compiler, loops over
+// different strides could round differently.
+template <typename T>
+[[gnu::always_inline]] inline T plus_multiple(T sum, T factor, T added) {
+  if constexpr (is_integer_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(factor) * static_cast<uint64_t>(added));
+  } else if constexpr (is_complex_v<T>) {
+    // A real factor is not multiplied as a complex one: 0 times an infinite part would be NaN.
+    if (factor.imag() == 0)
+      return T(std::fma(factor.real(), added.real(), sum.real()), std::fma(factor.real(), added.imag(), sum.imag()));
+    return T(std::fma(factor.real(), added.real(), std::fma(-factor.imag(), added.imag(), sum.real())),
+             std::fma(factor.real(), added.imag(), std::fma(factor.imag(), added.real(), sum.imag())));
+  } else {
+    return std::fma(factor, added, sum);
+  }
+}
+
 // to = activation(to + factor * from), element by element. Rows of `from` may be one row (a stride of 0).
 template <typename T>
 void add_matrix(T factor, const Matrix<const T>& from, const Matrix<T>& to, Activation activation = Activation::none) {
-  using C = compute_t<T>;
   parallel_for(to.rows, grain_for(to.columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* in = from.data + i * from.row_stride;
       T* out = to.data + i * to.row_stride;
       auto add = [&](int64_t in_step, int64_t out_step) {
-        for (int64_t j = 0; j < to.columns; ++j) {
-          T& sum = out[j * out_step];
-          T added = in[j * in_step];
-          if constexpr (is_integer_v<T>)
-            sum = static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(factor) * static_cast<uint64_t>(added));
-          else
-            sum = T(static_cast<C>(sum) + static_cast<C>(factor) * static_cast<C>(added));
-        }
+        for (int64_t j = 0; j < to.columns; ++j) out[j * out_step] = plus_multiple<T>(out[j * out_step], factor, in[j * in_step]);
       };
       if (from.column_stride == 1 && to.column_stride == 1)
         add(1, 1);
@@ -122,10 +132,11 @@ class Factor {
   std::unique_ptr<Scratch<T>> packed_;
 };
 
-// c = activation(alpha * a @ b + beta * c + bias) for the half precisions, where c has plain rows; rounded once, at the end.
+// c = activation(alpha * a @ b + beta * self + bias) for the half precisions, where c has plain
+// rows; rounded once, at the end. Rows of self lie `self_step` elements apart; self may be c.
 template <typename T>
-void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* bias, const Matrix<T>& c,
-                   Activation activation) {
+void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alpha, float beta, const T* self, int64_t self_step,
+                   const T* bias, const Matrix<T>& c, Activation activation) {
   int64_t m = c.rows, n = c.columns, k = a.columns, ldc = c.leading_dimension();
   Factor<T> left(a), right(b);
   HalfGemm problem{dtype_v<T>,
@@ -167,10 +178,11 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
   parallel_for(m, grain_for(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T* row = c.data + i * ldc;
+      const T* added = self + i * self_step;
       float* sums = product.data() + i * n;
       for (int64_t j = 0; j < n; ++j) {
         sums[j] *= alpha;
-        if (beta != 0) sums[j] += beta * static_cast<float>(row[j]);
+        if (beta != 0) sums[j] += beta * static_cast<float>(added[j]);
         if (bias) sums[j] += static_cast<float>(bias[j]);
       }
       if (activation != Activation::none) finish_row<float>(activation, nullptr, 0, sums, n);
@@ -179,13 +191,15 @@ void multiply_half(const Matrix<const T>& a, const Matrix<const T>& b, float alp
   });
 }
 
-// c = finish(alpha * a @ b + beta * c), for c of plain rows and no empty side. The half precisions add nothing, and neither do
-// integers and complex numbers.
+// c = finish(alpha * a @ b + beta * c), for c of plain rows and no empty side. Integers and complex
+// numbers add nothing; the half precisions add either a matrix or c.
 template <typename T>
 void multiply_into_rows(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<T>& c,
                         const Finish<T>& finish) {
   if constexpr (is_half_v<T>) {
-    multiply_half<T>(a, b, alpha, beta, nullptr, c, finish.activation);
+    const bool adds = finish.added != nullptr;
+    multiply_half<T>(a, b, alpha, adds ? finish.factor : beta, adds ? finish.added : c.data,
+                     adds ? finish.added_step : c.leading_dimension(), nullptr, c, finish.activation);
   } else if constexpr (is_integer_v<T>) {
     std::unique_ptr<Scratch<T>> packed;
     Matrix<const T> right = b;
@@ -257,31 +271,6 @@ void multiply(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T bet
   if (static_cast<C>(beta) != zero) copy_matrix<T>({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, plain);
   multiply_into_rows<T>(a, b, alpha, beta, plain, finish);
   copy_matrix<T>({result.data(), c.rows, c.columns, c.columns, 1}, c);
-}
-
-// c = activation(alpha * a @ b + beta * self), where c does not hold self. BLAS is slower with a beta than without, more than the
-// addition afterwards costs; the half precisions are rounded once, and need self in c for that, unless it is a bias.
-template <typename T>
-void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self,
-                      const Matrix<T>& c, Activation activation = Activation::none) {
-  using C = compute_t<T>;
-  if (static_cast<C>(beta) == C{0}) return multiply<T>(a, b, alpha, beta, c, activation);
-  const bool not_empty = a.columns != 0 && c.rows != 0 && c.columns != 0;
-  if constexpr (is_half_v<T>) {
-    if (not_empty && self.row_stride == 0 && static_cast<C>(alpha) == C{1} && static_cast<C>(beta) == C{1} && c.has_plain_rows()) {
-      Scratch<T> row(c.columns);
-      for (int64_t j = 0; j < c.columns; ++j) row[j] = self.data[j * self.column_stride];
-      return multiply_half<T>(a, b, 1, 0, row.data(), c, activation);
-    }
-    copy_matrix<T>(self, c);
-    multiply<T>(a, b, alpha, beta, c, activation);
-  } else {
-    if constexpr (!is_integer_v<T> && !is_complex_v<T>)
-      if (not_empty && c.has_plain_rows() && (self.column_stride == 1 || c.columns == 1))
-        return multiply_into_rows<T>(a, b, alpha, T(0), c, {self.data, self.row_stride, beta, activation});
-    multiply<T>(a, b, alpha, T{0}, c);
-    add_matrix<T>(beta, self, c, activation);
-  }
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -1,7 +1,9 @@
 #include "parts.hpp"
 
 #include <bit>
+#include <limits>
 
+#include "candelabra/float_index.hpp"
 #include "choice.hpp"
 #include "same_bits.hpp"
 
@@ -36,8 +38,9 @@ Cuts cuts_of(int64_t m, int64_t n, int64_t k, bool transpose_b) {
   const double rows = static_cast<double>(m), columns = static_cast<double>(n), depth = static_cast<double>(k);
   // A part has at least so many multiplications, or so much memory to go through.
   constexpr double few_operations = 1 << 19, few_elements = 1 << 16;
-  const auto worth = static_cast<int64_t>(
-      std::max(rows * columns * depth / few_operations, (rows * depth + depth * columns + rows * columns) / few_elements));
+  const auto worth = index_from_float<int64_t>(
+      std::max(rows * columns * depth / few_operations, (rows * depth + depth * columns + rows * columns) / few_elements), 0,
+      std::numeric_limits<int64_t>::max());
   if (worth < 2) return cuts;
 
   if (is_deep(m, n, k)) {

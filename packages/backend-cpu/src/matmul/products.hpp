@@ -1,0 +1,113 @@
+// Products as operators return them: the bits of a result do not depend on where the result lies.
+//
+// In place, into `out=` and into new memory, a product is the same to the last bit. The libraries
+// do not give that: begun with beta * c they round differently (MKL, oneDNN), another leading
+// dimension of c changes how long sums are cut (oneDNN), a transposed c exchanges the factors, and
+// MKL promises equal results for equal alignment only. So every product is made as for a new
+// result: without a beta, rows side by side, at the same distance from a boundary of 64 bytes. What
+// lies differently, or is read as `self`, is made in scratch memory and copied.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "../allocator.hpp"
+#include "matrix.hpp"
+
+namespace candelabra::cpu {
+inline namespace CANDELABRA_ISA_NAMESPACE {
+
+// How far the matrix with this number begins after a boundary, in a new batch of matrices of `size`
+// elements.
+template <typename T>
+int64_t position_in_batch(int64_t index, int64_t size) {
+  constexpr auto boundary = static_cast<int64_t>(memory_alignment);
+  return index % boundary * (size % boundary) * static_cast<int64_t>(sizeof(T)) % boundary;
+}
+
+// Whether c lies as a new result does that begins `position` bytes after a boundary.
+template <typename T>
+bool lies_as_new(const Matrix<T>& c, int64_t position = 0) {
+  return (c.column_stride == 1 || c.columns == 1) && c.leading_dimension() == c.columns &&
+         static_cast<int64_t>(reinterpret_cast<uintptr_t>(c.data) % memory_alignment) == position;
+}
+
+template <typename T>
+bool overlap(const Matrix<const T>& a, const Matrix<T>& b) {
+  const auto bounds = [](const auto& matrix) {
+    int64_t low = 0, high = 1;
+    (matrix.row_stride < 0 ? low : high) += (matrix.rows - 1) * matrix.row_stride;
+    (matrix.column_stride < 0 ? low : high) += (matrix.columns - 1) * matrix.column_stride;
+    const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(matrix.data)), size = static_cast<int64_t>(sizeof(T));
+    return std::pair(at + low * size, at + high * size);
+  };
+  const auto [a_begin, a_end] = bounds(a);
+  const auto [b_begin, b_end] = bounds(b);
+  return a_begin < b_end && b_begin < a_end;
+}
+
+// c = activation(alpha * a @ b + beta * self) for c that lies as new, does not overlap self and has
+// no empty side; beta is not 0. BLAS is slower with a beta than without, more than the addition
+// afterwards costs; the half precisions are rounded once.
+template <typename T>
+void multiply_and_add_as_new(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self,
+                             const Matrix<T>& c, Activation activation) {
+  if (a.columns == 0) {
+    copy_matrix<T>(self, c);
+    return multiply<T>(a, b, alpha, beta, c, activation);
+  }
+  if constexpr (is_integer_v<T> || is_complex_v<T>) {
+    multiply<T>(a, b, alpha, T{0}, c);
+    add_matrix<T>(beta, self, c, activation);
+  } else {
+    using C = compute_t<T>;
+    const bool one_row = self.row_stride == 0 || c.rows == 1;
+    if constexpr (is_half_v<T>)
+      if (one_row && static_cast<C>(alpha) == C{1} && static_cast<C>(beta) == C{1}) {
+        Scratch<T> row(c.columns);
+        for (int64_t j = 0; j < c.columns; ++j) row[j] = self.data[j * self.column_stride];
+        return multiply_half<T>(a, b, 1, 0, nullptr, 0, row.data(), c, activation);
+      }
+    Finish<T> finish{self.data, self.row_stride, beta, activation};
+    std::unique_ptr<Scratch<T>> packed;
+    if (self.column_stride != 1 && c.columns != 1) {
+      const int64_t rows = one_row ? 1 : c.rows;
+      packed = std::make_unique<Scratch<T>>(rows * c.columns);
+      copy_matrix<T>({self.data, rows, c.columns, self.row_stride, self.column_stride},
+                     {packed->data(), rows, c.columns, c.columns, 1});
+      finish.added = packed->data();
+      finish.added_step = one_row ? 0 : c.columns;
+    }
+    multiply_into_rows<T>(a, b, alpha, T(0), c, finish);
+  }
+}
+
+// c = activation(alpha * a @ b + beta * self), of any sizes and strides; self may be c. With beta
+// == 0, self is not read. A new c would begin `position` bytes after a boundary of 64.
+template <typename T>
+void multiply_and_add(const Matrix<const T>& a, const Matrix<const T>& b, T alpha, T beta, const Matrix<const T>& self,
+                      const Matrix<T>& c, Activation activation = Activation::none, int64_t position = 0) {
+  if (c.rows == 0 || c.columns == 0) return;
+  using C = compute_t<T>;
+  const bool adds = static_cast<C>(beta) != C{0};
+  const auto make = [&](const Matrix<T>& result) {
+    if (adds) return multiply_and_add_as_new<T>(a, b, alpha, beta, self, result, activation);
+    multiply<T>(a, b, alpha, T{0}, result, activation);
+  };
+  if (lies_as_new(c, position) && !(adds && overlap<T>(self, c))) return make(c);
+  const int64_t skipped = position / static_cast<int64_t>(sizeof(T));
+  Scratch<T> memory(skipped + c.rows * c.columns);
+  const Matrix<T> result{memory.data() + skipped, c.rows, c.columns, c.columns, 1};
+  make(result);
+  copy_matrix<T>({result.data, c.rows, c.columns, c.columns, 1}, c);
+}
+
+// c = a @ b, of any sizes and strides.
+template <typename T>
+void multiply_to(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+  multiply_and_add<T>(a, b, T(1), T(0), {}, c);
+}
+
+}  // namespace CANDELABRA_ISA_NAMESPACE
+}  // namespace candelabra::cpu
